@@ -1,0 +1,62 @@
+# Works with GNU make 3.81 (macOS) and later; no target needs root.
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# `make install PYTHON=/path/to/python` overrules the search.
+PYTHON ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint bench lock clean
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+install: $(STAMP) ## make .venv with everything pinned, and the project in it
+
+# The candidates are run, not only looked up: a version manager may leave a
+# python3.13 on the path that does nothing but complain.
+$(STAMP): pyproject.toml requirements/dev.txt
+	@python=""; \
+	for candidate in $(PYTHON) python3.13 python3.12 python3.11 python3; do \
+	  if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+	    python="$$candidate"; break; \
+	  fi; \
+	done; \
+	if [ -z "$$python" ]; then \
+	  echo "prime-train needs Python 3.11 or later; none of python3.13, python3.12, python3.11, python3 is." >&2; \
+	  echo "Install one, or name it: make install PYTHON=/path/to/python" >&2; \
+	  exit 1; \
+	fi; \
+	$(BIN)/python -m pip --version >/dev/null 2>&1 || "$$python" -m venv --clear $(VENV)
+	@echo "installing what requirements/dev.txt pins, and prime-train, into $(VENV); the first time this takes a minute or so"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $(STAMP)
+
+demo: install ## run the demo on this machine, without an account anywhere
+	$(BIN)/prime-train demo
+
+test: lint ## lint, then run every test
+	$(BIN)/python -m pytest -n 2
+
+lint: install ## ruff (rules and format) and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: install ## measure; slow, and no part of the tests
+	PYTHONPATH=. $(BIN)/python tests/benchmarks/run.py
+
+# uv writes one file for all platforms; it is fetched for this and thrown away.
+UV := build/lock/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
+	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
+lock: install ## write requirements/*.txt anew from pyproject.toml
+	$(BIN)/python -m venv --clear build/lock
+	build/lock/bin/pip install --quiet --disable-pip-version-check uv
+	$(UV) --extra agent --extra aws --extra server --extra demo --extra dev -o requirements/dev.txt
+	$(UV) --extra agent --extra server --extra demo -c requirements/dev.txt -o requirements/runtime.txt
+	rm -rf build/lock
+
+clean: ## remove .venv, caches and build products
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
