@@ -1,0 +1,65 @@
+"""When silence proves nothing: the breaker.
+
+If most runs fall silent at once, it is more likely that nobody can be heard than that all machines died. The breaker opens on the share
+of runs that are silent. It is bounded in time: if they really did all die, then after `HOLD_S` it lets one run a sweep through. A canary
+beat through the public webhook tells the two apart sooner: while the canary fails, no beat could have arrived, so nothing is concluded
+from silence, however long; and the time it failed does not count as silence afterwards. The one that is let through changes from sweep to
+sweep: the longest silent one may be one that is rightly left alone, such as a machine cut off from us while its tracker advances.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+SILENT_SHARE_MAX = 0.5
+ACTIVE_MIN = 3
+HOLD_S = 900
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What the watchers remember between sweeps."""
+
+    version: int = 0
+    swept_s: int | None = None
+    heard_since_s: int | None = None
+    """Since when beats could be heard without a failed canary."""
+    deaf_since_s: int | None = None
+    """Since when the canary fails."""
+    open_since_s: int | None = None
+    """Since when most runs are silent."""
+    let_through: int = 0
+    """How many sweeps have let one run through: whose turn it is."""
+
+
+@dataclass(frozen=True)
+class Hearing:
+    """What a sweep may conclude from silence: `blind` says why nothing, but for the run in `through`."""
+
+    blind: str | None = None
+    heard_since_s: int = 0
+    through: str | None = None
+
+    def blind_for(self, run_id: str) -> str | None:
+        return None if run_id == self.through else self.blind
+
+
+def listen(watch: Watch, *, canary: bool, silent_s: Mapping[str, int], active: Collection[str], now_s: int) -> tuple[Watch, Hearing]:
+    """The next memory and what this sweep may conclude.
+
+    `silent_s`: runs whose beats are overdue, with the seconds since their last beat; `active`: all runs that should beat.
+    """
+    if not canary:
+        deaf_s = watch.deaf_since_s if watch.deaf_since_s is not None else now_s
+        deaf = replace(watch, swept_s=now_s, deaf_since_s=deaf_s, heard_since_s=None)
+        return deaf, Hearing(f"the webhook has not answered its canary for {now_s - deaf_s} s", now_s)
+    heard_s = watch.heard_since_s if watch.heard_since_s is not None else now_s
+    most = len(active) >= ACTIVE_MIN and len(silent_s) >= SILENT_SHARE_MAX * len(active)
+    open_s = (watch.open_since_s if watch.open_since_s is not None else now_s) if most else None
+    after = replace(watch, swept_s=now_s, deaf_since_s=None, heard_since_s=heard_s, open_since_s=open_s)
+    if open_s is None:
+        return after, Hearing(None, heard_s)
+    longest_first = sorted(silent_s, key=lambda run_id: (-silent_s[run_id], run_id))
+    through = longest_first[watch.let_through % len(longest_first)] if now_s - open_s >= HOLD_S else None
+    if through is not None:
+        after = replace(after, let_through=watch.let_through + 1)
+    return after, Hearing(f"{len(silent_s)} of {len(active)} runs fell silent", heard_s, through)

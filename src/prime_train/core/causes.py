@@ -1,0 +1,124 @@
+"""Why an attempt ended, and what each cause means for the next one: the policy table.
+
+`Retry.FREE` causes do not count towards the limit of attempts without a new durable step: nobody's code is to blame and money and
+hours bound them. `Retry.COUNTED` causes are tried again until that limit. `Retry.NEVER` causes would fail the same way on any
+machine, so another one is not rented.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Cause(StrEnum):
+    PREEMPTED = "preempted"
+    MACHINE_LOST = "machine_lost"
+    SILENT = "silent"
+    STALLED = "stalled"
+    BOOT_LOST = "boot_lost"
+    BOOT_TIMEOUT = "boot_timeout"
+    START_TIMEOUT = "start_timeout"
+    LAUNCH_LOST = "launch_lost"
+    LAUNCH_REFUSED = "launch_refused"
+    NO_CAPACITY = "no_capacity"
+    AGENT_ERROR = "agent_error"
+    PREFLIGHT_FAILED = "preflight_failed"
+    SETUP_FAILED = "setup_failed"
+    VERIFY_FAILED = "verify_failed"
+    SMOKE_FAILED = "smoke_failed"
+    RESTORE_FAILED = "restore_failed"
+    RESUME_IGNORED = "resume_ignored"
+    UPLOAD_FAILED = "upload_failed"
+    GPU_OOM = "gpu_oom"
+    HOST_OOM = "host_oom"
+    OPEN_FILES = "open_files"
+    DISK_FULL = "disk_full"
+    CUDA_ERROR = "cuda_error"
+    GPU_HARDWARE = "gpu_hardware"
+    COLLECTIVE_TIMEOUT = "collective_timeout"
+    IMPORT_ERROR = "import_error"
+    BAD_CONFIG = "bad_config"
+    BAD_CHECKPOINT = "bad_checkpoint"
+    SHARED_MEMORY = "shared_memory"
+    PORT_IN_USE = "port_in_use"
+    NETWORK_ERROR = "network_error"
+    ACCESS_DENIED = "access_denied"
+    NOT_FINITE = "not_finite"
+    KILLED = "killed"
+    TRAINER_ERROR = "trainer_error"
+    STOPPED_EARLY = "stopped_early"
+    ZERO_REWARD = "zero_reward"
+    GPU_IDLE = "gpu_idle"
+    LOG_RULE = "log_rule"
+    DEADLINE = "deadline"
+    BUDGET_SPENT = "budget_spent"
+    DRAINED = "drained"
+    FENCED = "fenced"
+    FINISHED = "finished"
+
+
+class Retry(StrEnum):
+    FREE = "free"
+    COUNTED = "counted"
+    NEVER = "never"
+
+
+@dataclass(frozen=True)
+class Policy:
+    """One row: may another machine be rented, is this offer left out next time, does a person have to look, and what to tell them."""
+
+    retry: Retry
+    title: str
+    advice: str
+    exclude_offer: bool = False
+    backs_off: bool = False
+    needs_person: bool = False
+
+
+_FREE, _COUNTED, _NEVER = Retry.FREE, Retry.COUNTED, Retry.NEVER
+
+POLICY: dict[Cause, Policy] = {
+    Cause.PREEMPTED: Policy(_FREE, "machine taken away", "Nothing to do: it resumes on another machine."),
+    Cause.MACHINE_LOST: Policy(_COUNTED, "machine lost", "Nothing to do: it resumes on another machine.", True),
+    Cause.SILENT: Policy(_COUNTED, "no beats", "The machine may be cut off or hung; it is replaced.", True),
+    Cause.STALLED: Policy(_COUNTED, "no step within its deadline", "Look at the stacks in the evidence folder."),
+    Cause.BOOT_LOST: Policy(_FREE, "machine gone before its agent came up", "Another machine is asked for.", False, True),
+    Cause.BOOT_TIMEOUT: Policy(_COUNTED, "machine never became reachable", "Another offer is tried.", True, True),
+    Cause.START_TIMEOUT: Policy(_COUNTED, "no first step in time", "Raise health.first_step_s if set-up or compilation needs longer."),
+    Cause.LAUNCH_LOST: Policy(_FREE, "create call without an answer", "Another machine is asked for.", False, True),
+    Cause.LAUNCH_REFUSED: Policy(_FREE, "offer refused", "Another offer is tried.", True, True),
+    Cause.NO_CAPACITY: Policy(_FREE, "no machine that fits", "Widen hardware.gpus, spot or the price.", True, True),
+    Cause.AGENT_ERROR: Policy(_COUNTED, "the agent failed", "Report this with the evidence folder.", True, True),
+    Cause.PREFLIGHT_FAILED: Policy(_COUNTED, "machine unfit", "Another offer is tried.", True, True),
+    Cause.SETUP_FAILED: Policy(_COUNTED, "a set-up command failed", "Read the set-up log.", False, True),
+    Cause.VERIFY_FAILED: Policy(_NEVER, "verification failed", "The data is not what `verification` asks for."),
+    Cause.SMOKE_FAILED: Policy(_NEVER, "smoke test failed", "Read the smoke test's log."),
+    Cause.RESTORE_FAILED: Policy(_COUNTED, "restore failed", "Look with `prime-train checkpoints RUN`.", False, True),
+    Cause.RESUME_IGNORED: Policy(_NEVER, "the trainer started over", "Check trainer.resume: the step after a resume was not the next one."),
+    Cause.UPLOAD_FAILED: Policy(_COUNTED, "last checkpoint not uploaded", "Check the bucket's rights and room.", False, True),
+    Cause.GPU_OOM: Policy(_NEVER, "GPU out of memory", "Lower the batch or sequence length, or use a larger GPU."),
+    Cause.HOST_OOM: Policy(_NEVER, "host out of memory", "Use a machine with more memory or fewer loader workers."),
+    Cause.OPEN_FILES: Policy(_NEVER, "too many open files", "Raise the limit or use fewer loader workers."),
+    Cause.DISK_FULL: Policy(_COUNTED, "disk full", "Raise hardware.disk_gib or lower checkpoints.keep."),
+    Cause.CUDA_ERROR: Policy(_COUNTED, "CUDA error", "Another machine is tried; if it repeats, it is the code.", True),
+    Cause.GPU_HARDWARE: Policy(_COUNTED, "GPU hardware fault", "Another machine is tried.", True),
+    Cause.COLLECTIVE_TIMEOUT: Policy(_COUNTED, "collective timed out", "Another machine is tried.", True),
+    Cause.IMPORT_ERROR: Policy(_NEVER, "import error", "Add the package to `setup`."),
+    Cause.BAD_CONFIG: Policy(_NEVER, "configuration refused", "Mend the trainer's configuration."),
+    Cause.BAD_CHECKPOINT: Policy(_COUNTED, "checkpoint unreadable", "Look with `prime-train checkpoints RUN`."),
+    Cause.SHARED_MEMORY: Policy(_COUNTED, "/dev/shm too small", "Use fewer loader workers or another image.", True),
+    Cause.PORT_IN_USE: Policy(_COUNTED, "port in use", "Another machine is tried.", True),
+    Cause.NETWORK_ERROR: Policy(_COUNTED, "network error", "Another machine is tried.", True, True),
+    Cause.ACCESS_DENIED: Policy(_NEVER, "access denied", "Check the tokens named in `secrets`."),
+    Cause.NOT_FINITE: Policy(_NEVER, "loss is not finite", "Lower the learning rate or resume from before it."),
+    Cause.KILLED: Policy(_COUNTED, "trainer killed", "Host memory is the usual reason."),
+    Cause.TRAINER_ERROR: Policy(_COUNTED, "trainer failed", "Read the log's tail."),
+    Cause.STOPPED_EARLY: Policy(_NEVER, "trainer ended before its last step", "It exited with code 0 short of trainer.steps."),
+    Cause.ZERO_REWARD: Policy(_NEVER, "reward 0 for too long", "Look at the rollouts.", needs_person=True),
+    Cause.GPU_IDLE: Policy(_COUNTED, "GPUs idle while training", "Look at the stacks in the evidence folder."),
+    Cause.LOG_RULE: Policy(_NEVER, "a log rule fired", "See the matched line.", needs_person=True),
+    Cause.DEADLINE: Policy(_NEVER, "hours used up", "Raise budget.hours and resume.", needs_person=True),
+    Cause.BUDGET_SPENT: Policy(_NEVER, "budget spent", "Raise the budget: prime-train resume RUN --usd N.", needs_person=True),
+    Cause.DRAINED: Policy(_FREE, "flushed and stopped as ordered", ""),
+    Cause.FENCED: Policy(_FREE, "replaced by a newer attempt", ""),
+    Cause.FINISHED: Policy(_NEVER, "finished", ""),
+}

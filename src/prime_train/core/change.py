@@ -1,0 +1,459 @@
+"""From a decision to the one atomic write that carries it: the next run, the next lease, a line of history, and whom to tell.
+
+Pure, like the decision. What is outside (create, terminate, send) is touched only after the write was won.
+"""
+
+from dataclasses import replace
+
+from prime_train.core import decide as d
+from prime_train.core import ledger
+from prime_train.core.causes import POLICY, Cause, Retry
+from prime_train.core.manifest import ResumePoint
+from prime_train.core.offers import Offer
+from prime_train.core.run import (
+    Alert,
+    Attempt,
+    Change,
+    DrainReason,
+    Event,
+    Happening,
+    Lease,
+    Notice,
+    Run,
+    RunState,
+    Severity,
+    Stray,
+    Want,
+    move,
+    with_attempt,
+)
+from prime_train.core.verdict import Pod, is_saving, step_limit_s, step_rose_s
+from prime_train.core.wire import Order
+
+EXCLUDED_MAX = 4
+PREEMPTIONS_KEPT_MAX = 16
+NOTICES_THAT_OUTLIVE_AN_ATTEMPT = ("budget", "no_capacity", "unknown", "blind")
+
+_END_EVENTS = {
+    RunState.SUCCEEDED: Event.SUCCEED,
+    RunState.FAILED: Event.FAIL,
+    RunState.STOPPED: Event.STOP,
+    RunState.CANCELLED: Event.CANCEL,
+}
+_END_SEVERITY = {
+    RunState.SUCCEEDED: Severity.INFO,
+    RunState.FAILED: Severity.ERROR,
+    RunState.STOPPED: Severity.WARNING,
+    RunState.CANCELLED: Severity.INFO,
+}
+
+
+def change(run: Run, lease: Lease, decision: d.Decision, now_s: int) -> Change:
+    """What to save for `decision`. Launch and ChooseResume need more facts: see `launch` and `resume_chosen`."""
+    match decision:
+        case d.Wait(sign_s=sign_s):
+            return _saved(_with_sign(replace(run, next_check_s=next_check_s(run, lease, decision, now_s)), sign_s))
+        case d.Adopt(pod_id):
+            return adopted(run, pod_id, now_s)
+        case d.PutAgent():
+            return _put_agent(run, now_s)
+        case d.SeeBeat():
+            return _see_beat(run, lease, now_s)
+        case d.SeeStep(step):
+            return _see_step(run, lease, step, now_s)
+        case d.Note():
+            return _note(_with_sign(run, decision.sign_s), decision, now_s)
+        case d.AllClear(kinds):
+            return _all_clear(run, lease, kinds, now_s)
+        case d.AskEvidence():
+            return _ask_evidence(run, lease, decision, now_s)
+        case d.Drain():
+            return _drain(run, lease, decision, now_s)
+        case d.Recover():
+            return _recover(run, lease, decision, now_s)
+        case d.Finish():
+            return _finish(run, lease, decision, now_s)
+        case d.Terminate(pods):
+            return _terminate(run, pods, now_s)
+        case d.Settle():
+            return _settle(run, decision, now_s)
+        case d.Launch() | d.ChooseResume():
+            raise ValueError(f"{type(decision).__name__} needs facts from outside: use launch() or resume_chosen()")
+
+
+def next_check_s(run: Run, lease: Lease, decision: d.Wait, now_s: int) -> int | None:
+    """When to look again: what the decision says, or for a healthy attempt the next moment that can change anything."""
+    if run.is_over:
+        return decision.until_s
+    if decision.until_s is not None:
+        money_s = d.budget_moment_s(run, now_s)
+        return decision.until_s if money_s is None else min(decision.until_s, money_s)
+    beat = lease.beat
+    rose_s = step_rose_s(lease)
+    deadline_s = None
+    if beat is not None and rose_s is not None and beat.step > 0:
+        slow_s = max(beat.step_slow_s or 0.0, run.step_slow_s or 0.0)
+        deadline_s = rose_s + step_limit_s(run.spec.health, slow_s, saving=is_saving(beat)) + 1
+    return d.healthy_until_s(run, lease.beat_s, deadline_s, now_s)
+
+
+# ------------------------------------------------------------------------------------------------------- launch and resume
+
+
+def launch(run: Run, lease: Lease, offer: Offer, now_s: int) -> Change:
+    """The intent, saved before the create call: epoch + 1, a fresh open lease, and the offer that will be asked for."""
+    after = move(run, Event.LAUNCH)
+    epoch = run.epoch + 1
+    resumed = run.resume.step if run.resume else 0
+    attempt = Attempt(
+        epoch=epoch,
+        offer=offer,
+        launched_s=now_s,
+        resumed_step=resumed,
+        last_step=resumed,
+        durable_step=resumed,
+        best_step_before=run.best_step,
+    )
+    after = replace(after, epoch=epoch, attempts=(*run.attempts, attempt), next_check_s=now_s + d.check_s(run), cause=None)
+    fresh = Lease(run_id=run.run_id, epoch=epoch, open=True, version=lease.version + 1, committed_step=resumed)
+    text = f"asking {offer.provider} for {_in_words(offer)}"
+    line = happened(after, now_s, "launching", text, resumed)
+    return _saved(ledger.fold(after), line, lease=fresh, lease_version=lease.version)
+
+
+def _in_words(offer: Offer) -> str:
+    return f"{offer.offer_id} ({'spot' if offer.spot else 'on-demand'}, ${offer.usd_per_hour:.2f}/h)"
+
+
+def adopted(run: Run, pod_id: str, now_s: int) -> Change:
+    """The pod of the current attempt is known by its id: there is a machine, and people are told."""
+    if run.attempt is None:
+        raise ValueError(f"run {run.run_id} has no attempt that could have the pod {pod_id}")
+    after = with_attempt(move(run, Event.POD_CREATED), replace(run.attempt, pod_id=pod_id))
+    after = replace(after, notices=tuple(n for n in run.notices if n.kind != "no_capacity"), next_check_s=now_s)
+    kind = "launched" if run.epoch == 1 else "relaunched"
+    text = f"{_in_words(run.attempt.offer)}, machine {pod_id}"
+    alert = told(after, now_s, kind, Severity.INFO, f"attempt {run.epoch} has a machine", text)
+    return _saved(after, happened(after, now_s, "booting", f"machine {pod_id} exists"), alerts=(alert,))
+
+
+def refused(run: Run, lease: Lease, cause: Cause, detail: str, now_s: int) -> Change:
+    """The provider said for certain that no pod was made: the attempt ends at no cost. People are told once as long as this lasts."""
+    change = _recover(run, lease, d.Recover(cause, detail), now_s)
+    attempt = change.run.attempt
+    if attempt is None:
+        raise ValueError(f"run {run.run_id} has no attempt that could be refused")
+    after = with_attempt(change.run, replace(attempt, ended_s=attempt.launched_s))
+    if run.noted_s("no_capacity") is not None:
+        return replace(change, run=after, alerts=())
+    note = told(run, now_s, "no_capacity", Severity.WARNING, POLICY[cause].title, f"{detail}; asked again until there is one")
+    return replace(change, run=replace(after, notices=(*after.notices, Notice("no_capacity", now_s))), alerts=(note,))
+
+
+def no_offer(run: Run, why: str, now_s: int, *, kind: str = "no_capacity", title: str = "no machine that fits") -> Change:
+    """Nothing can be rented now: wait longer each time, and tell people once as long as it lasts."""
+    wait_s = d.backoff_s(run.backoffs + 1)
+    after = replace(run, backoffs=run.backoffs + 1, not_before_s=now_s + wait_s, next_check_s=now_s + wait_s)
+    if run.noted_s(kind) is not None:
+        return _saved(after)
+    noted = _note(run, d.Note(kind, Severity.WARNING, title, why), now_s)
+    return replace(noted, run=replace(after, version=noted.run.version, notices=noted.run.notices))
+
+
+def resume_chosen(run: Run, point: ResumePoint | None, now_s: int) -> Change:
+    """What the next attempt restores, chosen once after the fence. A checkpoint found only now counts as progress made."""
+    step = point.step if point else 0
+    gained = step > run.durable_step
+    after = replace(
+        run,
+        resume=point,
+        resume_chosen=True,
+        durable_step=max(run.durable_step, step),
+        strikes=() if gained else run.strikes,
+        next_check_s=now_s,
+    )
+    text = f"resumes from step {step} of attempt {point.epoch}" if point else "starts from the beginning: there is no checkpoint"
+    return _saved(after, happened(run, now_s, "resume_chosen", text, step))
+
+
+# ---------------------------------------------------------------------------------------------------- an attempt's good days
+
+
+def _put_agent(run: Run, now_s: int) -> Change:
+    assert run.attempt is not None
+    after = with_attempt(run, replace(run.attempt, agent_put_s=now_s))
+    return _saved(
+        replace(after, next_check_s=now_s + d.check_s(run)),
+        happened(run, now_s, "agent", "putting the agent on the machine"),
+    )
+
+
+def _see_beat(run: Run, lease: Lease, now_s: int) -> Change:
+    assert run.attempt is not None
+    after = with_attempt(move(run, Event.FIRST_BEAT), replace(run.attempt, first_beat_s=now_s))
+    return _saved(replace(after, next_check_s=now_s), happened(after, now_s, "starting", "the agent is there"))
+
+
+def _see_step(run: Run, lease: Lease, step: int, now_s: int) -> Change:
+    assert run.attempt is not None
+    seen_s = min(now_s, step_rose_s(lease) or now_s)
+    attempt = replace(run.attempt, first_step_s=max(seen_s, run.attempt.first_beat_s or seen_s), last_step=step)
+    after = replace(with_attempt(move(run, Event.FIRST_STEP), attempt), backoffs=0, next_check_s=now_s)
+    after = replace(after, notices=tuple(n for n in run.notices if n.kind == "budget"))
+    text = f"training at step {step}" + (f", resumed from {attempt.resumed_step}" if attempt.resumed_step else "")
+    alert = told(after, now_s, "training" if run.epoch == 1 else "recovered", Severity.INFO, text, f"attempt {run.epoch}")
+    return _saved(after, happened(after, now_s, "training", text, step), alerts=(alert,))
+
+
+def _note(run: Run, note: d.Note, now_s: int) -> Change:
+    after = replace(run, notices=(*run.notices, Notice(note.kind, now_s)), next_check_s=now_s)
+    alert = told(after, now_s, note.kind, note.severity, note.title, note.text)
+    return _saved(after, happened(run, now_s, note.kind, f"{note.title}: {note.text}"), alerts=(alert,))
+
+
+def _with_sign(run: Run, sign_s: int | None) -> Run:
+    """The run with a sign of life that no beat brought."""
+    return run if sign_s is None or run.attempt is None else with_attempt(run, replace(run.attempt, last_sign_s=sign_s))
+
+
+def _all_clear(run: Run, lease: Lease, kinds: tuple[str, ...], now_s: int) -> Change:
+    """What was told has passed. A stall that has passed takes its order back too, so that the next one is looked into anew."""
+    after = replace(run, notices=tuple(notice for notice in run.notices if notice.kind not in kinds), next_check_s=now_s)
+    line = happened(run, now_s, "all_clear", "steps again" if kinds == ("stalled",) else "heard again")
+    if run.attempt is None or "stalled" not in kinds:
+        return _saved(after, line)
+    after = with_attempt(after, replace(run.attempt, evidence_asked_s=None))
+    if lease.order is not Order.EVIDENCE:
+        return _saved(after, line)
+    quiet = replace(lease, order=Order.NONE, order_reason="", version=lease.version + 1)
+    return _saved(after, line, lease=quiet, lease_version=lease.version)
+
+
+def _ask_evidence(run: Run, lease: Lease, decision: d.AskEvidence, now_s: int) -> Change:
+    assert run.attempt is not None
+    after = with_attempt(run, replace(run.attempt, evidence_asked_s=now_s))
+    alert = told(after, now_s, "stalled", Severity.WARNING, POLICY[decision.cause].title, decision.text)
+    asking = replace(lease, order=Order.EVIDENCE, order_reason=decision.text, version=lease.version + 1)
+    after = replace(after, next_check_s=now_s + d.check_s(run))
+    return _saved(
+        after,
+        happened(run, now_s, "stalled", decision.text),
+        lease=asking,
+        lease_version=lease.version,
+        alerts=(alert,),
+    )
+
+
+def _drain(run: Run, lease: Lease, decision: d.Drain, now_s: int) -> Change:
+    after = replace(move(run, Event.DRAIN), drain=decision.reason, drain_s=now_s, next_check_s=now_s + d.check_s(run))
+    ordered = replace(lease, order=Order.DRAIN, order_reason=decision.reason.value, version=lease.version + 1)
+    severity = Severity.INFO if decision.reason is DrainReason.USER else Severity.WARNING
+    alert = told(after, now_s, "draining", severity, "flushing, then stopping", decision.text)
+    return _saved(
+        after,
+        happened(after, now_s, "draining", decision.text),
+        lease=ordered,
+        lease_version=lease.version,
+        alerts=(alert,),
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------------- the fence
+
+
+def _fenced(run: Run, lease: Lease, cause: Cause | None, detail: str, now_s: int) -> tuple[Run, Lease]:
+    """The run with its attempt closed and all that its last beat taught, and the closed lease."""
+    closed = replace(lease, open=False, order=Order.NONE, order_reason="", version=lease.version + 1)
+    attempt = run.attempt
+    if attempt is None or attempt.fenced_s is not None:
+        return run, closed
+    mine = lease.epoch == attempt.epoch
+    beat = lease.beat if mine else None
+    sign_s = max((at_s for at_s in (lease.beat_s if mine else None, attempt.last_sign_s) if at_s is not None), default=None)
+    if cause is Cause.STALLED:
+        sign_s = step_rose_s(lease) or sign_s
+    last_step = max(attempt.last_step, beat.step if beat else 0)
+    durable = max(attempt.durable_step, lease.committed_step if mine else 0)
+    first_step_s = attempt.first_step_s if attempt.first_step_s is not None else _late_first_step_s(attempt, lease, last_step)
+    attempt = replace(
+        attempt,
+        last_step=last_step,
+        durable_step=durable,
+        first_step_s=first_step_s,
+        last_sign_s=sign_s,
+        fenced_s=now_s,
+        cause=cause,
+        detail=detail[:500],
+    )
+    after = replace(
+        with_attempt(run, attempt),
+        best_step=max(run.best_step, last_step),
+        durable_step=max(run.durable_step, durable),
+        step_slow_s=(beat.step_slow_s if beat else None) or run.step_slow_s,
+        resume_chosen=False,
+        drain=None,
+        drain_s=None,
+        cause=cause,
+        notices=tuple(n for n in run.notices if n.kind in NOTICES_THAT_OUTLIVE_AN_ATTEMPT),
+    )
+    return after, closed
+
+
+def _late_first_step_s(attempt: Attempt, lease: Lease, last_step: int) -> int | None:
+    return step_rose_s(lease) if last_step > attempt.resumed_step and lease.epoch == attempt.epoch else None
+
+
+def _recover(run: Run, lease: Lease, decision: d.Recover, now_s: int) -> Change:
+    policy = POLICY[decision.cause]
+    offer = run.attempt.offer if run.attempt else None
+    fenced, closed = _fenced(move(run, Event.LOST), lease, decision.cause, decision.detail, now_s)
+    if decision.cause is Cause.LAUNCH_LOST and fenced.attempt is not None:
+        # The provider lists no such pod: it is not paid for, unless it appears later.
+        fenced = with_attempt(fenced, replace(fenced.attempt, ended_s=fenced.attempt.launched_s))
+    gained = fenced.durable_step > run.durable_step
+    strikes = () if gained else run.strikes
+    if not gained and policy.retry is Retry.COUNTED:
+        strikes = (*strikes, decision.cause)
+    excluded = tuple(e for e in run.excluded if not offer or e != offer.offer_id)
+    if policy.exclude_offer and offer:
+        excluded = (*excluded, offer.offer_id)[-EXCLUDED_MAX:]
+    preempted = (*run.preempted_s, now_s)[-PREEMPTIONS_KEPT_MAX:] if decision.cause is Cause.PREEMPTED else run.preempted_s
+    backoffs = run.backoffs + 1 if policy.backs_off else run.backoffs
+    after = replace(
+        fenced,
+        strikes=strikes,
+        excluded=excluded,
+        preempted_s=preempted,
+        backoffs=backoffs,
+        not_before_s=now_s + d.backoff_s(backoffs) if policy.backs_off else now_s,
+        next_check_s=now_s,
+    )
+    text = f"{policy.title}: {decision.detail}"
+    alert = told(after, now_s, "lost", Severity.WARNING, f"attempt {run.epoch}: {policy.title}", _with_durable(after, text))
+    step = after.attempts[-1].last_step if after.attempts else 0
+    return _saved(
+        after,
+        happened(after, now_s, "lost", text, step, cause=decision.cause),
+        lease=closed,
+        lease_version=lease.version,
+        alerts=(alert,),
+    )
+
+
+def _with_durable(run: Run, text: str) -> str:
+    return f"{text}; newest committed step: {run.durable_step or 'none'}"
+
+
+def _finish(run: Run, lease: Lease, decision: d.Finish, now_s: int) -> Change:
+    fenced, closed = _fenced(move(run, _END_EVENTS[decision.state]), lease, decision.cause, decision.why, now_s)
+    after = replace(fenced, why=decision.why, cause=decision.cause, ended_s=now_s, next_check_s=now_s, strikes=run.strikes)
+    spent = ledger.totals(after, now_s)
+    text = f"{decision.why.rstrip('.')}. {spent.attempts} attempts, ${spent.usd:.2f}, newest committed step: {after.durable_step or 'none'}"
+    alert = told(after, now_s, decision.state.value, _END_SEVERITY[decision.state], f"run {decision.state.value}", text)
+    step = after.attempts[-1].last_step if after.attempts else 0
+    line = happened(after, now_s, decision.state.value, decision.why, step, cause=decision.cause)
+    return _saved(after, line, lease=closed, lease_version=lease.version, alerts=(alert,))
+
+
+# ---------------------------------------------------------------------------------------------------------------- their pods
+
+
+def _terminate(run: Run, pods: tuple[Pod, ...], now_s: int) -> Change:
+    strays = {stray.pod_id: stray for stray in run.strays}
+    attempts = run.attempts
+    for pod in pods:
+        old = strays.get(pod.pod_id)
+        strays[pod.pod_id] = (
+            replace(old, asked_s=now_s, times=old.times + 1)
+            if old
+            else Stray(
+                pod.pod_id,
+                pod.name,
+                asked_s=now_s,
+                first_asked_s=now_s,
+                created_s=pod.created_s or now_s,
+                usd_per_hour=pod.usd_per_hour,
+            )
+        )
+        attempts = tuple(_asked_back(attempt, pod, run, now_s) for attempt in attempts)
+    after = replace(run, strays=tuple(strays.values()), attempts=attempts, next_check_s=now_s)
+    return _saved(after, happened(run, now_s, "terminate", "asked the provider to take back " + ", ".join(p.pod_id for p in pods)))
+
+
+def _asked_back(attempt: Attempt, pod: Pod, run: Run, now_s: int) -> Attempt:
+    """The attempt knows its pod, even one that a lost create answer made and that appears only now."""
+    if attempt.pod_id is None and pod.name == d.name_of(run, attempt.epoch):
+        return replace(attempt, pod_id=pod.pod_id, terminate_asked_s=now_s, ended_s=None)
+    return replace(attempt, terminate_asked_s=now_s, ended_s=None) if attempt.pod_id == pod.pod_id else attempt
+
+
+def _settle(run: Run, decision: d.Settle, now_s: int) -> Change:
+    ended = dict.fromkeys(decision.epochs, now_s)
+    attempts = tuple(
+        replace(a, ended_s=now_s if a.pod_id is not None else a.launched_s) if a.epoch in ended and a.ended_s is None else a
+        for a in run.attempts
+    )
+    paid = [ledger.stray_totals(s, now_s) for s in ledger.unowned(run) if s.pod_id in decision.strays]
+    after = replace(
+        run,
+        attempts=attempts,
+        strays=tuple(s for s in run.strays if s.pod_id not in decision.strays),
+        folded=ledger.add([run.folded, *paid]),
+        next_check_s=now_s,
+    )
+    names = [f"attempt {epoch}" for epoch in decision.epochs] or list(decision.strays)
+    return _saved(after, happened(run, now_s, "settled", f"the provider confirms: gone ({', '.join(names)})"))
+
+
+# --------------------------------------------------------------------------------------------------------- the user's wishes
+
+
+def wished(run: Run, want: Want, now_s: int) -> Change:
+    """The user asks to stop or cancel; reconcile carries it out. Raises IllegalMove when the run is over."""
+    if run.is_over:
+        move(run, Event.STOP if want is Want.STOP else Event.CANCEL)
+    return _saved(replace(run, want=want, next_check_s=now_s), happened(run, now_s, "asked", f"the user asks to {want.value}"))
+
+
+def resumed(run: Run, now_s: int, *, usd: float | None = None, hours: float | None = None) -> Change:
+    """The user lets an ended run go on, perhaps with a larger budget. Raises IllegalMove unless it stopped, failed or was cancelled."""
+    budget = run.spec.budget
+    budget = budget.model_copy(update={k: v for k, v in (("usd", usd), ("hours", hours)) if v is not None})
+    after = replace(
+        move(run, Event.RESUME),
+        spec=run.spec.model_copy(update={"budget": budget}),
+        want=Want.RUN,
+        strikes=(),
+        backoffs=0,
+        not_before_s=now_s,
+        next_check_s=now_s,
+        notices=(),
+        why="",
+        ended_s=None,
+    )
+    return _saved(after, happened(after, now_s, "asked", "the user asks to go on"))
+
+
+# -------------------------------------------------------------------------------------------------------------------- lines
+
+
+def happened(run: Run, at_s: int, kind: str, text: str, step: int = 0, *, cause: Cause | None = None) -> Happening:
+    return Happening(run.run_id, at_s, run.epoch, kind, text, step, {"cause": cause.value} if cause else {})
+
+
+def told(run: Run, at_s: int, kind: str, severity: Severity, title: str, text: str) -> Alert:
+    """An alert whose key is the change of state: run, attempt, kind and the version that saved it."""
+    key = f"{run.run_id}/e{run.epoch}/{kind}/v{run.version + 1}"
+    return Alert(key, run.run_id, kind, severity, f"{run.run_id}: {title}", text, at_s, run.epoch)
+
+
+def _saved(
+    run: Run,
+    happening: Happening | None = None,
+    *,
+    lease: Lease | None = None,
+    lease_version: int | None = None,
+    alerts: tuple[Alert, ...] = (),
+) -> Change:
+    lines = (happening,) if happening else ()
+    return Change(replace(run, version=run.version + 1), lease, lease_version, lines, alerts)

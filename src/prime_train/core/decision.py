@@ -1,0 +1,131 @@
+"""What there is to do next: each decision is a value, and one of these."""
+
+from dataclasses import dataclass
+
+from prime_train.core.causes import Cause
+from prime_train.core.run import DrainReason, RunState, Severity
+from prime_train.core.verdict import Pod
+
+
+@dataclass(frozen=True)
+class Wait:
+    until_s: int | None
+    why: str
+    sign_s: int | None = None
+    """A sign of life that no beat brought, to be remembered."""
+
+
+@dataclass(frozen=True)
+class Adopt:
+    """The provider knows the pod of the current epoch: the launch is settled."""
+
+    pod_id: str
+
+
+@dataclass(frozen=True)
+class PutAgent:
+    pod_id: str
+
+
+@dataclass(frozen=True)
+class SeeBeat:
+    """The agent has beaten for the first time."""
+
+
+@dataclass(frozen=True)
+class SeeStep:
+    """The trainer has made its first step of this attempt."""
+
+    step: int
+
+
+@dataclass(frozen=True)
+class ChooseResume:
+    """The fence has fallen: choose what the next attempt restores."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    on_demand: bool
+
+
+@dataclass(frozen=True)
+class Note:
+    """Tell people, once as long as this state of things lasts."""
+
+    kind: str
+    severity: Severity
+    title: str
+    text: str
+    sign_s: int | None = None
+    """As for `Wait`."""
+
+
+@dataclass(frozen=True)
+class AllClear:
+    """What had been told has passed: forget that it was, so that the next time is told again."""
+
+    kinds: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class AskEvidence:
+    cause: Cause
+    text: str
+
+
+@dataclass(frozen=True)
+class Drain:
+    reason: DrainReason
+    text: str
+
+
+@dataclass(frozen=True)
+class Recover:
+    """Fence this attempt and queue the run again."""
+
+    cause: Cause
+    detail: str
+
+
+@dataclass(frozen=True)
+class Finish:
+    """Fence and end the run in a terminal state."""
+
+    state: RunState
+    cause: Cause | None
+    why: str
+
+
+@dataclass(frozen=True)
+class Terminate:
+    """Ask the provider to take these pods back (again)."""
+
+    pods: tuple[Pod, ...]
+
+
+@dataclass(frozen=True)
+class Settle:
+    """The provider says that these attempts' pods are gone (or that a launch never made one): they cost nothing more."""
+
+    epochs: tuple[int, ...]
+    strays: tuple[str, ...] = ()
+
+
+Decision = (
+    Wait
+    | Adopt
+    | PutAgent
+    | SeeBeat
+    | SeeStep
+    | ChooseResume
+    | Launch
+    | Note
+    | AllClear
+    | AskEvidence
+    | Drain
+    | Recover
+    | Finish
+    | Terminate
+    | Settle
+)

@@ -1,0 +1,73 @@
+"""Every name of a run: its id, its pods, its keys in the bucket."""
+
+import re
+
+RUN_ID_PATTERN = r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?"
+_RUN_ID = re.compile(RUN_ID_PATTERN)
+_POD = re.compile(rf"pt-({RUN_ID_PATTERN})-e([1-9][0-9]{{0,8}})")
+_MANIFEST = re.compile(r"([0-9]{12})-e([1-9][0-9]{0,8})\.json")
+_DIGEST = re.compile(r"[a-z0-9]{2,16}-[0-9a-f]{32,128}")
+
+
+def is_run_id(text: str) -> bool:
+    """Whether `text` can name a run: lower-case letters, digits and inner hyphens, 48 characters at most."""
+    return _RUN_ID.fullmatch(text) is not None
+
+
+def pod_name(run_id: str, epoch: int) -> str:
+    """The one name of the pod of this run's attempt number `epoch`; it is how a lost create call is found again."""
+    return f"pt-{run_id}-e{epoch}"
+
+
+def parse_pod_name(name: str) -> tuple[str, int] | None:
+    """`(run_id, epoch)` of a pod of ours, or None for anybody else's."""
+    found = _POD.fullmatch(name)
+    return (found.group(1), int(found.group(3))) if found else None
+
+
+def run_prefix(run_id: str) -> str:
+    return f"runs/{run_id}/"
+
+
+def spec_key(run_id: str) -> str:
+    return f"runs/{run_id}/spec.json"
+
+
+def tree_key(run_id: str) -> str:
+    """The working tree as it was at the launch, a gzipped tar: what every attempt of the run unpacks."""
+    return f"runs/{run_id}/tree.tar.gz"
+
+
+def blob_prefix(run_id: str) -> str:
+    return f"runs/{run_id}/blobs/"
+
+
+def blob_key(run_id: str, digest: str) -> str:
+    """Where the content with this digest (`sha256-<hex>`) lies. Raises ValueError for anything that is no digest."""
+    if not _DIGEST.fullmatch(digest):
+        raise ValueError(f"not a digest such as sha256-<hex>: {digest[:80]!r}")
+    return f"runs/{run_id}/blobs/{digest}"
+
+
+def manifest_prefix(run_id: str) -> str:
+    return f"runs/{run_id}/manifests/"
+
+
+def manifest_key(run_id: str, step: int, epoch: int) -> str:
+    """Keys of one run sort by step, then epoch."""
+    return f"runs/{run_id}/manifests/{step:012d}-e{epoch}.json"
+
+
+def parse_manifest_key(run_id: str, key: str) -> tuple[int, int] | None:
+    """`(step, epoch)` of a manifest's key, or None when it is not one of this run's."""
+    prefix = manifest_prefix(run_id)
+    found = _MANIFEST.fullmatch(key[len(prefix) :]) if key.startswith(prefix) else None
+    return (int(found.group(1)), int(found.group(2))) if found else None
+
+
+def latest_key(run_id: str) -> str:
+    return f"runs/{run_id}/latest.json"
+
+
+def evidence_key(run_id: str, epoch: int, name: str) -> str:
+    return f"runs/{run_id}/evidence/e{epoch}/{name}"

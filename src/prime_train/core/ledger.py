@@ -1,0 +1,115 @@
+"""Where paid time and money went.
+
+Each attempt's paid seconds (create call to the provider's own "gone") are split, in order, into provision (until the agent's first beat),
+restore (set-up, verification, restore, until the first step), training (until the last sign of life), detection (until the fence) and
+teardown (until the pod was gone). Training is recomputed as far as it repeats steps an earlier attempt had reached, useful beyond that.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from prime_train.core.run import ATTEMPTS_KEPT_MAX, Attempt, Run, Stray, Totals
+
+
+def attempt_totals(attempt: Attempt, now_s: int) -> Totals:
+    """The ledger of one attempt up to `now_s`, or to its end."""
+    start_s = attempt.launched_s
+    end_s = max(start_s, attempt.ended_s if attempt.ended_s is not None else now_s)
+    marks = [start_s]
+    fenced_s = attempt.fenced_s if attempt.fenced_s is not None else end_s
+    sign_s = attempt.last_sign_s if attempt.last_sign_s is not None and attempt.fenced_s is not None else fenced_s
+    for mark_s in (attempt.first_beat_s, attempt.first_step_s, sign_s, fenced_s, end_s):
+        at_s = mark_s if mark_s is not None else (sign_s if len(marks) < 3 else end_s)
+        marks.append(min(end_s, max(marks[-1], at_s)))
+    provision_s, restore_s, train_s, detection_s, teardown_s = (b - a for a, b in pairwise(marks))
+    recomputed_s = _recomputed_s(attempt, train_s)
+    usd_per_s = attempt.offer.usd_per_hour / 3600
+    paid_s = end_s - start_s
+    return Totals(
+        attempts=1,
+        paid_s=paid_s,
+        provision_s=provision_s,
+        restore_s=restore_s,
+        useful_s=train_s - recomputed_s,
+        recomputed_s=recomputed_s,
+        detection_s=detection_s,
+        teardown_s=teardown_s,
+        usd=paid_s * usd_per_s,
+        usd_wasted=(paid_s - (train_s - recomputed_s)) * usd_per_s,
+    )
+
+
+def _recomputed_s(attempt: Attempt, train_s: int) -> int:
+    steps = attempt.last_step - attempt.resumed_step
+    again = min(attempt.last_step, attempt.best_step_before) - attempt.resumed_step
+    return round(train_s * again / steps) if steps > 0 and again > 0 else 0
+
+
+def add(rows: Iterable[Totals]) -> Totals:
+    """The sum of ledgers."""
+    total = Totals()
+    for row in rows:
+        total = Totals(**{name: getattr(total, name) + getattr(row, name) for name in Totals.__dataclass_fields__})
+    return total
+
+
+def stray_totals(stray: Stray, now_s: int) -> Totals:
+    """The ledger of a pod that is no attempt's, such as a second one that a lost create call made: all of it is wasted."""
+    paid_s = max(0, now_s - stray.created_s)
+    usd = paid_s * stray.usd_per_hour / 3600
+    return Totals(paid_s=paid_s, teardown_s=paid_s, usd=usd, usd_wasted=usd)
+
+
+def unowned(run: Run) -> tuple[Stray, ...]:
+    """Strays that are no attempt's pod, and so are paid for beside the attempts."""
+    if not run.strays:
+        return ()
+    owned = {attempt.pod_id for attempt in run.attempts}
+    return tuple(stray for stray in run.strays if stray.pod_id not in owned)
+
+
+def totals(run: Run, now_s: int) -> Totals:
+    """The ledger of the whole run, dead attempts and strays included."""
+    rows = [attempt_totals(attempt, now_s) for attempt in run.attempts]
+    return add([run.folded, *rows, *(stray_totals(stray, now_s) for stray in unowned(run))])
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What all attempts cost so far, and for how long they were paid."""
+
+    usd: float
+    paid_s: int
+
+
+def spent(run: Run, now_s: int) -> Spent:
+    """The two figures of `totals` that decisions are made of; decided in every step, so they are worth a short cut."""
+    usd, paid_s = run.folded.usd, run.folded.paid_s
+    for attempt in run.attempts:
+        each_s = max(0, (attempt.ended_s if attempt.ended_s is not None else now_s) - attempt.launched_s)
+        usd, paid_s = usd + each_s * (attempt.offer.usd_per_hour / 3600), paid_s + each_s
+    for stray in unowned(run):
+        each_s = max(0, now_s - stray.created_s)
+        usd, paid_s = usd + each_s * stray.usd_per_hour / 3600, paid_s + each_s
+    return Spent(usd, paid_s)
+
+
+def burn_usd_per_s(run: Run) -> float:
+    """What is paid each second now: every attempt whose pod is not proven gone, and every stray."""
+    attempts = sum(a.offer.usd_per_hour for a in run.attempts if a.ended_s is None)
+    return (attempts + sum(stray.usd_per_hour for stray in unowned(run))) / 3600
+
+
+def paid_hours(run: Run, now_s: int) -> float:
+    return spent(run, now_s).paid_s / 3600
+
+
+def fold(run: Run) -> Run:
+    """Moves the oldest ended attempts into `folded`, so that a run that was preempted a thousand times stays a small record."""
+    surplus = len(run.attempts) - ATTEMPTS_KEPT_MAX
+    old = [a for a in run.attempts[: max(0, surplus)] if a.ended_s is not None]
+    if not old:
+        return run
+    kept = tuple(a for a in run.attempts if a not in old)
+    return replace(run, attempts=kept, folded=add([run.folded, *(attempt_totals(a, a.ended_s or 0) for a in old)]))

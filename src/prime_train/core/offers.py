@@ -1,0 +1,86 @@
+"""Machines for rent: which fit a run, in which order they are tried, and why the others were left out."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from prime_train.core.spec import HardwareSpec, Spot
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A machine for rent. `usd_per_hour` is the price of the whole box; `gpu` is "" for a machine without one."""
+
+    provider: str
+    offer_id: str
+    usd_per_hour: float
+    spot: bool
+    gpu: str = ""
+    gpu_count: int = 0
+    disk_gib: int = 0
+    region: str = ""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    offer: Offer
+    why: str
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """`best` in the order they should be tried; every other offer with the reason it was left out."""
+
+    best: tuple[Offer, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+def fits(offer: Offer, hardware: HardwareSpec) -> str | None:
+    """None when the offer can carry the run, else one reason why it can not."""
+    if hardware.gpus and offer.gpu not in hardware.gpus:
+        return f"has {offer.gpu or 'no GPU'}, wanted {' or '.join(hardware.gpus)}"
+    if hardware.gpus and offer.gpu_count != hardware.count:
+        return f"has {offer.gpu_count} GPUs, wanted {hardware.count}"
+    if hardware.usd_per_hour_max is not None and offer.usd_per_hour > hardware.usd_per_hour_max:
+        return f"costs ${offer.usd_per_hour:.2f}/h, over hardware.usd_per_hour_max {hardware.usd_per_hour_max:.2f}"
+    if offer.disk_gib < hardware.disk_gib:
+        return f"has {offer.disk_gib} GiB of disk, wanted {hardware.disk_gib}"
+    if hardware.spot is Spot.NEVER and offer.spot:
+        return "is spot, and hardware.spot is never"
+    if hardware.spot is Spot.ONLY and not offer.spot:
+        return "is on-demand, and hardware.spot is only"
+    return None
+
+
+def rank(
+    offers: Sequence[Offer],
+    hardware: HardwareSpec,
+    *,
+    excluded: Collection[str] = (),
+    avoided: Collection[str] = (),
+    on_demand: bool = False,
+) -> Ranking:
+    """The price ladder: GPU kinds in the user's order, spot before on-demand, then cheapest.
+
+    `excluded` offer ids (machines that failed) come last rather than never: when nothing else is left, one that failed once is better
+    than none. `avoided` ones (taken away lately) only come after others of their own rung: a dearer rung is not worth one preemption.
+    With `on_demand`, spot offers are left out unless the run allows nothing else.
+    """
+    reasons = [(offer, fits(offer, hardware)) for offer in offers]
+    if on_demand and hardware.spot is not Spot.ONLY:
+        reasons = [(o, why or ("is spot, and too many were taken away lately" if o.spot else None)) for o, why in reasons]
+    kinds = {kind: place for place, kind in enumerate(hardware.gpus)}
+    best = sorted(
+        (offer for offer, why in reasons if why is None),
+        key=lambda o: (
+            o.offer_id in excluded,
+            kinds.get(o.gpu, 0),
+            not o.spot,
+            o.offer_id in avoided,
+            o.usd_per_hour,
+            o.offer_id,
+            o.provider,
+            o.gpu,
+            o.region,
+        ),
+    )
+    return Ranking(tuple(best), tuple(LeftOut(offer, why) for offer, why in reasons if why is not None))

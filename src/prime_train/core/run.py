@@ -1,0 +1,287 @@
+"""A run and its attempts, and the table of every legal move.
+
+Two records make a run. `Run` changes seldom and is saved with compare-and-set on `version`. `Lease` changes with every beat; it holds the
+fencing token (`epoch`, and whether it is still `open`) together with the last beat and the last commit, so that "is this attempt the
+current one" and "may it commit" are one condition of one write.
+"""
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from prime_train.core.causes import Cause
+from prime_train.core.manifest import ResumePoint
+from prime_train.core.offers import Offer
+from prime_train.core.spec import RunSpec
+from prime_train.core.wire import Beat, Order
+
+ATTEMPTS_KEPT_MAX = 64
+
+
+class RunState(StrEnum):
+    QUEUED = "queued"
+    LAUNCHING = "launching"
+    BOOTING = "booting"
+    STARTING = "starting"
+    TRAINING = "training"
+    DRAINING = "draining"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    STOPPED = "stopped"
+
+
+class Event(StrEnum):
+    LAUNCH = "launch"
+    POD_CREATED = "pod_created"
+    FIRST_BEAT = "first_beat"
+    FIRST_STEP = "first_step"
+    DRAIN = "drain"
+    LOST = "lost"
+    SUCCEED = "succeed"
+    FAIL = "fail"
+    STOP = "stop"
+    CANCEL = "cancel"
+    RESUME = "resume"
+
+
+TERMINAL = frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED, RunState.STOPPED})
+ATTENDED = frozenset({RunState.LAUNCHING, RunState.BOOTING, RunState.STARTING, RunState.TRAINING, RunState.DRAINING})
+"""States with an attempt whose lease is open."""
+
+_S, _E = RunState, Event
+TRANSITIONS: dict[tuple[RunState, Event], RunState] = {
+    (_S.QUEUED, _E.LAUNCH): _S.LAUNCHING,
+    (_S.LAUNCHING, _E.POD_CREATED): _S.BOOTING,
+    (_S.BOOTING, _E.FIRST_BEAT): _S.STARTING,
+    (_S.STARTING, _E.FIRST_STEP): _S.TRAINING,
+    (_S.STARTING, _E.DRAIN): _S.DRAINING,
+    (_S.TRAINING, _E.DRAIN): _S.DRAINING,
+    (_S.STARTING, _E.SUCCEED): _S.SUCCEEDED,
+    (_S.TRAINING, _E.SUCCEED): _S.SUCCEEDED,
+    (_S.DRAINING, _E.SUCCEED): _S.SUCCEEDED,
+    **{(state, _E.LOST): _S.QUEUED for state in ATTENDED},
+    **{(state, _E.FAIL): _S.FAILED for state in ATTENDED | {_S.QUEUED}},
+    **{(state, _E.STOP): _S.STOPPED for state in ATTENDED | {_S.QUEUED}},
+    **{(state, _E.CANCEL): _S.CANCELLED for state in ATTENDED | {_S.QUEUED}},
+    (_S.FAILED, _E.RESUME): _S.QUEUED,
+    (_S.STOPPED, _E.RESUME): _S.QUEUED,
+    (_S.CANCELLED, _E.RESUME): _S.QUEUED,
+}
+
+
+class IllegalMove(Exception):
+    """An event that the table does not allow in this state: a bug of ours, or a wish of the user's that comes too late."""
+
+    def __init__(self, run_id: str, state: RunState, event: Event) -> None:
+        allowed = ", ".join(sorted(e.value for s, e in TRANSITIONS if s is state)) or "nothing"
+        super().__init__(f"run {run_id} is {state.value}: {event.value} is not possible; possible: {allowed}")
+        self.run_id, self.state, self.event = run_id, state, event
+
+
+class DrainReason(StrEnum):
+    USER = "user"
+    BUDGET = "budget"
+    PREEMPTION = "preemption"
+
+
+class Want(StrEnum):
+    """What the user last asked for."""
+
+    RUN = "run"
+    STOP = "stop"
+    CANCEL = "cancel"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One machine's turn. Times are whole seconds of the control plane's clock; None: it has not happened."""
+
+    epoch: int
+    offer: Offer
+    launched_s: int
+    pod_id: str | None = None
+    agent_put_s: int | None = None
+    first_beat_s: int | None = None
+    first_step_s: int | None = None
+    last_sign_s: int | None = None
+    """Last proof of life: the last beat, or the last step when it stalled; before the fence, the tracker's while no beats came."""
+    resumed_step: int = 0
+    best_step_before: int = 0
+    """Highest step of all earlier attempts: up to it, steps are done again."""
+    last_step: int = 0
+    durable_step: int = 0
+    evidence_asked_s: int | None = None
+    fenced_s: int | None = None
+    cause: Cause | None = None
+    detail: str = ""
+    terminate_asked_s: int | None = None
+    ended_s: int | None = None
+    """When the provider itself said that the pod is gone: until then it is paid for."""
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What attempts no longer listed one by one had cost, in seconds and dollars."""
+
+    attempts: int = 0
+    paid_s: int = 0
+    provision_s: int = 0
+    restore_s: int = 0
+    useful_s: int = 0
+    recomputed_s: int = 0
+    detection_s: int = 0
+    teardown_s: int = 0
+    usd: float = 0.0
+    usd_wasted: float = 0.0
+
+
+@dataclass(frozen=True)
+class Stray:
+    """A pod that should not be there and has been asked back: of another epoch than the current one, a second one, or of an ended run."""
+
+    pod_id: str
+    name: str
+    asked_s: int
+    first_asked_s: int
+    times: int = 1
+    created_s: int = 0
+    usd_per_hour: float = 0.0
+
+
+@dataclass(frozen=True)
+class Notice:
+    """People have been told this about the current state of things, at that second."""
+
+    kind: str
+    at_s: int
+
+
+@dataclass(frozen=True)
+class Run:
+    run_id: str
+    spec: RunSpec
+    created_s: int
+    state: RunState = RunState.QUEUED
+    version: int = 1
+    epoch: int = 0
+    """Number of the newest attempt; 0 before the first."""
+    commit: str = ""
+    """The commit the config was launched from."""
+    attempts: tuple[Attempt, ...] = ()
+    folded: Totals = Totals()
+    resume: ResumePoint | None = None
+    resume_chosen: bool = True
+    """False between a fence and the choice of what the next attempt restores."""
+    want: Want = Want.RUN
+    drain: DrainReason | None = None
+    drain_s: int | None = None
+    next_check_s: int | None = 0
+    """The next second at which there may be something to decide; None: nothing is left to do."""
+    not_before_s: int = 0
+    """No launch before this second (back-off)."""
+    backoffs: int = 0
+    """Infrastructure failures in a row."""
+    excluded: tuple[str, ...] = ()
+    """Offers that failed lately, newest last."""
+    preempted_s: tuple[int, ...] = ()
+    strikes: tuple[Cause, ...] = ()
+    """Causes of the latest attempts in a row that made no new step durable."""
+    best_step: int = 0
+    durable_step: int = 0
+    step_slow_s: float | None = None
+    notices: tuple[Notice, ...] = ()
+    """What people have been told about the current state of things, so that they are told once."""
+    strays: tuple[Stray, ...] = ()
+    why: str = ""
+    """Why the run is in a terminal state, in words."""
+    cause: Cause | None = None
+    """Cause of the last attempt's end."""
+    ended_s: int | None = None
+
+    @property
+    def attempt(self) -> Attempt | None:
+        """The newest attempt."""
+        return self.attempts[-1] if self.attempts else None
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in TERMINAL
+
+    def noted_s(self, kind: str) -> int | None:
+        """When people were told of `kind`, or None."""
+        return next((notice.at_s for notice in self.notices if notice.kind == kind), None)
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The row that beats write. `version` rises with each accepted beat, commit and fence."""
+
+    run_id: str
+    epoch: int = 0
+    open: bool = False
+    version: int = 0
+    seq: int = 0
+    beat_s: int | None = None
+    """When the last beat of this epoch arrived, by the server's clock."""
+    beat: Beat | None = None
+    order: Order = Order.NONE
+    order_reason: str = ""
+    committed_step: int = 0
+    committed_key: str = ""
+
+
+@dataclass(frozen=True)
+class Happening:
+    """One line of a run's history."""
+
+    run_id: str
+    at_s: int
+    epoch: int
+    kind: str
+    text: str
+    step: int = 0
+    data: dict[str, str] = field(default_factory=dict)
+
+
+class Severity(StrEnum):
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True)
+class Alert:
+    """Something a person is told. `key` names the change of state it stands for: the same key is the same alert, sent again."""
+
+    key: str
+    run_id: str
+    kind: str
+    severity: Severity
+    title: str
+    text: str
+    at_s: int
+    epoch: int = 0
+
+
+@dataclass(frozen=True)
+class Change:
+    """One atomic write: `run` if its stored version is still `run.version - 1`, `lease` if its stored version is still `lease_version`."""
+
+    run: Run
+    lease: Lease | None = None
+    lease_version: int | None = None
+    happenings: tuple[Happening, ...] = ()
+    alerts: tuple[Alert, ...] = ()
+
+
+def move(run: Run, event: Event) -> Run:
+    """The run after `event`. Raises IllegalMove when the table has no such row."""
+    state = TRANSITIONS.get((run.state, event))
+    if state is None:
+        raise IllegalMove(run.run_id, run.state, event)
+    return replace(run, state=state)
+
+
+def with_attempt(run: Run, attempt: Attempt) -> Run:
+    """The run with its attempt of that epoch replaced."""
+    return replace(run, attempts=tuple(attempt if a.epoch == attempt.epoch else a for a in run.attempts))

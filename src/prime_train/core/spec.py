@@ -1,0 +1,314 @@
+"""What the user asked for: one frozen `RunSpec`, parsed from `configs/NAME.yaml`.
+
+Units are last in every name. Every default is written here and nowhere else; the JSON schema for editors is made from these models.
+"""
+
+import re
+import string
+from enum import StrEnum
+from pathlib import PurePosixPath
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from prime_train.core.causes import Cause
+
+_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+_UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*")
+_FORM = re.compile(r"(0?[1-9][0-9]?d?)?")
+_ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"
+
+
+def parse_size(value: object) -> object:
+    """Bytes from `"1 MB"`, `"2GiB"` or a plain number; anything else is returned as it is for pydantic to refuse."""
+    if not isinstance(value, str):
+        return value
+    found = _SIZE.fullmatch(value)
+    if not found or found.group(2).lower() not in _UNITS:
+        raise ValueError(f"{value!r} is not a size; write bytes or a number with a unit, such as 1 MB or 2 GiB")
+    return int(float(found.group(1)) * _UNITS[found.group(2).lower()])
+
+
+def _inside(value: str) -> str:
+    path = PurePosixPath(value)
+    if path.is_absolute() or ".." in path.parts or not value.strip() or "\0" in value:
+        raise ValueError(f"{value!r} must be a relative path that stays inside the working tree")
+    return str(path)
+
+
+def _regex(value: str) -> str:
+    try:
+        re.compile(value)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"{value[:200]!r} is not a regular expression: {error}") from error
+    return value
+
+
+Bytes = Annotated[int, BeforeValidator(parse_size, json_schema_input_type=int | str), Field(ge=0)]
+InsidePath = Annotated[str, BeforeValidator(lambda v: _inside(v) if isinstance(v, str) else v)]
+Regex = Annotated[str, BeforeValidator(lambda v: _regex(v) if isinstance(v, str) else v)]
+EnvName = Annotated[str, Field(pattern=_ENV_NAME)]
+Seconds = Annotated[int, Field(ge=1, le=30 * 86400)]
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
+
+
+class Spot(StrEnum):
+    PREFER = "prefer"
+    ONLY = "only"
+    NEVER = "never"
+
+
+class TreeSpec(Part):
+    """The working tree the trainer runs in: a repository at a pinned ref, or a local folder copied as it is."""
+
+    repo: str | None = None
+    """Repository to clone, such as https://github.com/owner/name."""
+    ref: str | None = None
+    """Commit, tag or branch of `repo`; a full commit is what makes a resume exact."""
+    folder: str = "."
+    """Folder of the launching machine that is copied, when there is no `repo`."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.ref and not self.repo:
+            raise ValueError("ref needs repo: say which repository it is a ref of")
+        if self.repo and self.folder != ".":
+            raise ValueError("repo and folder exclude each other; keep one")
+        return self
+
+
+class ProgressSpec(Part):
+    """How the trainer's step is read."""
+
+    kind: Literal["jsonl", "csv", "regex"] = "jsonl"
+    """jsonl: one JSON object a line; csv: a header, then rows; regex: a pattern with a group named `step`."""
+    file: InsidePath | None = None
+    """File the trainer writes; without it, the trainer's own output is read."""
+    pattern: Regex | None = None
+    """For kind regex: groups `step` and, if there are, `loss`, `reward`."""
+    step: str = "step"
+    """Name of the step in JSON or CSV."""
+    loss: str = "loss"
+    reward: str = "reward"
+
+    @model_validator(mode="after")
+    def _pattern_goes_with_regex(self) -> Self:
+        if (self.kind == "regex") != (self.pattern is not None):
+            raise ValueError("kind regex needs pattern, and pattern needs kind regex")
+        if self.pattern is not None and "step" not in re.compile(self.pattern).groupindex:
+            raise ValueError(r"pattern needs a group named step, such as step=(?P<step>\d+)")
+        return self
+
+
+def _placeholders(text: str) -> set[str]:
+    """The names in braces. Raises ValueError where braces do not match, or a format could fail or be huge when it is filled in."""
+    found = set()
+    for _, name, form, conversion in string.Formatter().parse(text):
+        if name is None:
+            continue
+        if conversion or not _FORM.fullmatch(form or ""):
+            raise ValueError(f"the format of {{{name}}} can only be a width, such as {{{name}:06d}}")
+        if form and name != "step":
+            raise ValueError(f"{{{name}}} takes no format")
+        found.add(name)
+    return found
+
+
+class TrainerSpec(Part):
+    """What is run."""
+
+    kind: Literal["command", "torchrun"] = "command"
+    """torchrun runs `command` (a script and its arguments) in `workers` processes; one worker needs no torch."""
+    command: str = Field(min_length=1)
+    """Command line, run by /bin/sh in the working tree. `{checkpoints}` stands for the absolute checkpoint folder."""
+    workers: int = Field(default=1, ge=1, le=64)
+    """Processes on the node, for kind torchrun."""
+    resume: str = "--resume-step {step}"
+    """Appended to `command` when a checkpoint was restored; `{step}` and `{checkpoint}` (its folder) are filled in."""
+    steps: int | None = Field(default=None, ge=1)
+    """The last step. When it is known, success is judged by the step and not by exit code 0."""
+    tree: TreeSpec = TreeSpec()
+    progress: ProgressSpec = ProgressSpec()
+    stop_s: Seconds = 120
+    """Seconds between SIGTERM (save and leave) and SIGKILL."""
+
+    @model_validator(mode="after")
+    def _known_placeholders(self) -> Self:
+        for field, text, known in (
+            ("command", self.command, {"checkpoints"}),
+            ("resume", self.resume, {"step", "checkpoint"}),
+        ):
+            try:
+                odd = _placeholders(text) - known
+            except ValueError as error:
+                raise ValueError(f"{field}: {error}; write {{{{ and }}}} for plain braces") from error
+            if odd:
+                raise ValueError(f"{field}: unknown placeholder {{{min(odd)}}}; known: {', '.join(sorted(known))}")
+        return self
+
+
+class HardwareSpec(Part):
+    """Which machine."""
+
+    gpus: tuple[str, ...] = ()
+    """GPU kinds in order of preference; empty: any machine, no GPU is asked for."""
+    count: int = Field(default=1, ge=1, le=16)
+    """GPUs in the machine."""
+    spot: Spot = Spot.PREFER
+    usd_per_hour_max: float | None = Field(default=None, gt=0)
+    """Highest price of the whole machine."""
+    disk_gib: int = Field(default=10, ge=1, le=100_000)
+    open_files_min: int = Field(default=65_536, ge=256)
+    """Open-file limit the trainer needs."""
+
+    @model_validator(mode="after")
+    def _fits_one_node(self) -> Self:
+        if self.gpus and self.count not in (1, 2, 4, 8, 16):
+            raise ValueError(f"count: {self.count} GPUs do not fit one node; use one of 1, 2, 4, 8")
+        return self
+
+
+class VerifySpec(Part):
+    """Files that must be there after set-up, and how many, and how large."""
+
+    path: InsidePath
+    """Glob pattern inside the working tree; `**` crosses folders."""
+    exactly: int | None = Field(default=None, ge=0)
+    at_least: int = Field(default=1, ge=0)
+    size_min: Bytes = 0
+    """Smallest size of each file, such as 1 MB."""
+
+
+class SmokeSpec(Part):
+    """A short run that must work before the long one starts."""
+
+    command: str = Field(min_length=1)
+    steps: int | None = Field(default=None, ge=1)
+    """Steps it must reach, read as the trainer's progress is."""
+    timeout_s: Seconds = 600
+
+
+class CheckpointSpec(Part):
+    """Where the trainer saves, and when a checkpoint counts."""
+
+    folder: InsidePath = "checkpoints"
+    pattern: str = "step_{step}"
+    """Name of one checkpoint inside `folder`; `{step}` is its number."""
+    marker: InsidePath | None = None
+    """File inside the checkpoint that the trainer writes last. Without it, a checkpoint is complete when `settled_s` passed unchanged."""
+    files: tuple[InsidePath, ...] = ()
+    """Files that must be inside a complete checkpoint."""
+    settled_s: Seconds = 30
+    in_place: bool = False
+    """The trainer overwrites files of an older checkpoint: they are copied, never linked."""
+    every_steps: int | None = Field(default=None, ge=1)
+    """How often the trainer saves; used to price what a preemption loses."""
+    keep: int = Field(default=3, ge=1, le=10_000)
+    """Newest checkpoints kept in the bucket."""
+    max_disk_gib: float | None = Field(default=None, gt=0)
+    """Local checkpoints may take this much; the oldest committed ones go first."""
+
+    @model_validator(mode="after")
+    def _pattern_has_step(self) -> Self:
+        if _placeholders(self.pattern) != {"step"} or "/" in self.pattern:
+            raise ValueError(f"pattern {self.pattern!r} must be one name with {{step}} in it, such as step_{{step}}")
+        return self
+
+
+class LogRuleSpec(Part):
+    """A line of the trainer's output that means something."""
+
+    pattern: Regex
+    cause: Cause = Cause.LOG_RULE
+    stop: bool = True
+    """Stop the trainer when it is seen; otherwise it only names the cause of death."""
+
+
+class HealthSpec(Part):
+    """When a run counts as ill."""
+
+    beat_s: Seconds = 30
+    overdue_s: Seconds = 90
+    """Without a beat for so long a person is told."""
+    silence_s: Seconds = 300
+    """Without a beat for so long the machine is replaced."""
+    first_beat_s: Seconds = 1200
+    """From the create call to the agent's first beat."""
+    first_step_s: Seconds = 3600
+    """From the first beat to the first step: set-up, download, restore, compilation."""
+    stall_s: Seconds = 300
+    """Shortest step deadline; the deadline is `stall_factor` times the run's own slow steps."""
+    stall_factor: float = Field(default=5.0, ge=1.5, le=100)
+    settle_s: Seconds = 120
+    """A create call or an agent put on a machine that brought no answer is given so long before it counts as lost."""
+    saving_s: Seconds = 1800
+    """Added to the step deadline while a checkpoint or evaluation is being made."""
+    drain_s: Seconds = 600
+    """Longest time an ordered flush may take."""
+    zero_reward_steps: int = Field(default=10, ge=0)
+    """Steps in a row with reward 0 after which the run is saved and stopped; 0 turns this off."""
+    gpu_idle_s: Seconds = 900
+    """GPUs at 0 % and without memory for so long while training."""
+    log_rules: tuple[LogRuleSpec, ...] = ()
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if not self.beat_s < self.overdue_s <= self.silence_s:
+            raise ValueError(
+                f"beat_s {self.beat_s} < overdue_s {self.overdue_s} <= silence_s {self.silence_s} does not hold; put them in order"
+            )
+        return self
+
+
+class BudgetSpec(Part):
+    """What all attempts together may cost."""
+
+    usd: float = Field(gt=0)
+    hours: float | None = Field(default=None, gt=0)
+    """Paid machine hours over all attempts."""
+    restarts_without_progress: int = Field(default=3, ge=1)
+    """Attempts in a row without a new durable step after which the run is stopped."""
+
+
+class AlertSpec(Part):
+    """Who is told."""
+
+    webhook: EnvName | None = None
+    """Name of the control plane's environment variable that holds a URL for JSON alerts."""
+
+
+class WandbSpec(Part):
+    project: str = Field(min_length=1)
+    entity: str | None = None
+
+
+class RunSpec(Part):
+    """One run: `configs/NAME.yaml`."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$")]
+    """Lower-case letters, digits and hyphens, 32 at most."""
+    trainer: TrainerSpec
+    budget: BudgetSpec
+    hardware: HardwareSpec = HardwareSpec()
+    setup: tuple[str, ...] = ()
+    """Commands that prepare the working tree, in order."""
+    verification: tuple[VerifySpec, ...] = ()
+    smoke: SmokeSpec | None = None
+    checkpoints: CheckpointSpec = CheckpointSpec()
+    health: HealthSpec = HealthSpec()
+    alerts: AlertSpec = AlertSpec()
+    wandb: WandbSpec | None = None
+    environment: dict[EnvName, str] = Field(default_factory=dict)
+    secrets: tuple[EnvName, ...] = ()
+    """Names of the control plane's environment variables that the trainer gets."""
+
+    @model_validator(mode="after")
+    def _secrets_are_not_spelled_out(self) -> Self:
+        both = sorted(set(self.environment) & set(self.secrets))
+        if both:
+            raise ValueError(f"{both[0]} is in environment and in secrets; keep the name under secrets only")
+        return self

@@ -1,0 +1,27 @@
+"""The tables of the core as Markdown, for the documentation: read from the code, so that they can not drift apart."""
+
+from prime_train.core.causes import POLICY, Policy
+from prime_train.core.run import TRANSITIONS, RunState
+
+
+def transitions_markdown() -> str:
+    """One row a state: every event that is legal in it and where it leads."""
+    rows = ["| state | event → next state |", "|---|---|"]
+    for state in RunState:
+        moves = [f"{event.value} → {after.value}" for (before, event), after in TRANSITIONS.items() if before is state]
+        rows.append(f"| {state.value} | {', '.join(sorted(moves)) or 'none: it is over'} |")
+    return "\n".join(rows)
+
+
+def policy_markdown() -> str:
+    """One row a cause of death: whether another machine is rented, and what it means for offer and pace."""
+    rows = ["| cause | in words | another machine? |", "|---|---|---|"]
+    rows += [f"| `{cause.value}` | {policy.title} | {_retry_words(policy)} |" for cause, policy in POLICY.items()]
+    return "\n".join(rows)
+
+
+def _retry_words(policy: Policy) -> str:
+    words = {"free": "yes, not counted", "counted": "yes, counted", "never": "no"}[policy.retry.value]
+    words += ", a person must look" if policy.needs_person else ""
+    words += ", this offer last" if policy.exclude_offer else ""
+    return words + (", after a back-off" if policy.backs_off else "")

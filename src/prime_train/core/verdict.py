@@ -1,0 +1,244 @@
+"""What the evidence says of an attempt. Nothing is concluded from what could not be looked at.
+
+The order of the questions matters. An exit that the agent itself reported is believed first. Fresh beats are believed before the
+provider: a machine that beats is there, whatever a lagging list says. Only when beats are missing is the provider asked what it knows,
+and "could not be asked" is never "is gone".
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from prime_train.core.causes import Cause
+from prime_train.core.run import Attempt, Lease, Run
+from prime_train.core.spec import HealthSpec
+from prime_train.core.wire import Beat, Phase
+
+
+class PodStatus(StrEnum):
+    PENDING = "pending"
+    ACTIVE = "active"
+    GONE = "gone"
+    ODD = "odd"
+    """A word of the provider's that we do not know; never taken as gone."""
+
+
+@dataclass(frozen=True)
+class Pod:
+    """A rented machine as the provider tells it."""
+
+    pod_id: str
+    name: str
+    status: PodStatus
+    created_s: int = 0
+    usd_per_hour: float = 0.0
+
+
+@dataclass(frozen=True)
+class PodsSeen:
+    """The provider answered: every pod of the run it knows. `gone` holds ids it once gave and now calls terminated or unknown (404)."""
+
+    pods: tuple[Pod, ...] = ()
+    gone: frozenset[str] = frozenset()
+
+    def living(self) -> tuple[Pod, ...]:
+        return tuple(p for p in self.pods if p.status is not PodStatus.GONE and p.pod_id not in self.gone)
+
+
+@dataclass(frozen=True)
+class PodsUnknown:
+    """The provider could not be asked."""
+
+    why: str
+
+
+PodsView = PodsSeen | PodsUnknown
+
+
+@dataclass(frozen=True)
+class TrackerSeen:
+    """What the experiment tracker last heard of the run."""
+
+    step: int
+    heard_s: int
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that is known of a run at one moment. `blind` says why silence proves nothing now; `seen_since_s` is when beats could first
+    have been received again, so that time in which nobody could be heard does not count as silence."""
+
+    lease: Lease
+    pods: PodsView
+    tracker: TrackerSeen | None = None
+    blind: str | None = None
+    seen_since_s: int = 0
+
+
+@dataclass(frozen=True)
+class Healthy:
+    phase: Phase | None
+    """None: the agent has not beaten yet and still has time to."""
+    step: int
+    cut_off: bool = False
+    preempting: bool = False
+    sign_s: int | None = field(default=None, compare=False)
+    """When it is cut off: the second of the tracker's last word."""
+
+
+@dataclass(frozen=True)
+class Gone:
+    why: str
+
+
+@dataclass(frozen=True)
+class Silent:
+    silent_s: int
+    past_limit: bool
+
+
+@dataclass(frozen=True)
+class Stalled:
+    cause: Cause
+    waited_s: int
+    limit_s: int
+    evidence: bool = False
+
+
+@dataclass(frozen=True)
+class Sick:
+    cause: Cause
+    detail: str
+    exited: bool
+    """The agent has ended the attempt itself."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    step: int
+
+
+@dataclass(frozen=True)
+class Unknown:
+    why: str
+    breaker: bool = False
+
+
+Verdict = Healthy | Gone | Silent | Stalled | Sick | Finished | Unknown
+
+
+def judge(run: Run, evidence: Evidence, now_s: int) -> Verdict:
+    """The verdict on the run's newest attempt; the run must have one whose lease is open."""
+    attempt = run.attempt
+    if attempt is None:
+        raise ValueError(f"run {run.run_id} has no attempt to judge")
+    lease = evidence.lease
+    beat = lease.beat if lease.epoch == attempt.epoch else None
+    if beat is None or lease.beat_s is None:
+        return _before_first_beat(run, attempt, evidence, now_s)
+    if beat.exit is not None:
+        return _exited(run, beat)
+    age_s = now_s - lease.beat_s
+    if age_s > run.spec.health.beat_s and _is_gone(attempt, evidence.pods):
+        return Gone(f"the provider says it is gone, last beat {age_s} s ago")
+    if age_s <= run.spec.health.overdue_s:
+        return _beating(run, attempt, beat, evidence, now_s)
+    return _overdue(run, attempt, beat, evidence, now_s)
+
+
+def step_limit_s(health: HealthSpec, step_slow_s: float | None, *, saving: bool) -> int:
+    """The step deadline: `stall_factor` x the slow end of the run's own step times, never below `stall_s`, plus the saving allowance.
+
+    Until step times are known, a step may take as long as the first one: there are trainers whose steps take many minutes.
+    """
+    longest_s = int(health.stall_factor * step_slow_s) if step_slow_s else health.first_step_s
+    return max(health.stall_s, longest_s) + (health.saving_s if saving else 0)
+
+
+def is_saving(beat: Beat) -> bool:
+    """Whether steps may stand still for a while, because a checkpoint or evaluation is being made."""
+    return beat.saving or beat.phase is Phase.FLUSH
+
+
+def step_rose_s(lease: Lease) -> int | None:
+    """When the trainer's step last rose, by the server's clock."""
+    if lease.beat is None or lease.beat_s is None:
+        return None
+    return lease.beat_s - lease.beat.step_age_s
+
+
+def _is_gone(attempt: Attempt, pods: PodsView) -> bool:
+    return isinstance(pods, PodsSeen) and attempt.pod_id is not None and attempt.pod_id in pods.gone
+
+
+def _before_first_beat(run: Run, attempt: Attempt, evidence: Evidence, now_s: int) -> Verdict:
+    if isinstance(evidence.pods, PodsUnknown):
+        return Unknown(evidence.pods.why)
+    if _is_gone(attempt, evidence.pods):
+        return Gone("the provider says it is gone, and it never beat")
+    waited_s = now_s - max(attempt.launched_s, evidence.seen_since_s)
+    if waited_s <= run.spec.health.first_beat_s:
+        return Healthy(phase=None, step=0)
+    sign_s = _tracked_s(attempt, evidence)
+    if attempt.launched_s < sign_s and now_s - sign_s <= run.spec.health.silence_s:
+        return Healthy(phase=None, step=0, cut_off=True, sign_s=sign_s)
+    if evidence.blind is not None:
+        return Unknown(evidence.blind, breaker=True)
+    return Stalled(Cause.BOOT_TIMEOUT, waited_s, run.spec.health.first_beat_s)
+
+
+def _tracked_s(attempt: Attempt, evidence: Evidence) -> int:
+    """The tracker's last word, 0 for none. What an earlier look heard counts too: one that can not be asked just now takes nothing back."""
+    return max(attempt.last_sign_s or 0, evidence.tracker.heard_s if evidence.tracker is not None else 0)
+
+
+def _exited(run: Run, beat: Beat) -> Verdict:
+    assert beat.exit is not None
+    steps = run.spec.trainer.steps
+    if beat.exit.cause is not Cause.FINISHED:
+        return Sick(beat.exit.cause, beat.exit.detail, exited=True)
+    step = max(beat.step, run.resume.step if run.resume else 0)
+    if steps is not None and step < steps:
+        return Sick(Cause.STOPPED_EARLY, f"exit code 0 at step {step} of {steps}", exited=True)
+    return Finished(step)
+
+
+def _beating(run: Run, attempt: Attempt, beat: Beat, evidence: Evidence, now_s: int) -> Verdict:
+    if beat.sick is not None:
+        return Sick(beat.sick, beat.sick_detail, exited=False)
+    late = _late(run, attempt, beat, evidence.lease, now_s)
+    if late is None:
+        return Healthy(beat.phase, beat.step, preempting=beat.preempting)
+    if isinstance(evidence.pods, PodsUnknown):
+        return Unknown(f"{late.cause.value}, but {evidence.pods.why}")
+    return late
+
+
+def _late(run: Run, attempt: Attempt, beat: Beat, lease: Lease, now_s: int) -> Stalled | None:
+    health = run.spec.health
+    if beat.step == 0:
+        since_s = attempt.first_beat_s if attempt.first_beat_s is not None else now_s
+        cause, limit_s = Cause.START_TIMEOUT, health.first_step_s
+    else:
+        since_s = step_rose_s(lease) or now_s
+        slow_s = max(beat.step_slow_s or 0.0, run.step_slow_s or 0.0)
+        cause, limit_s = Cause.STALLED, step_limit_s(health, slow_s, saving=is_saving(beat))
+    waited_s = now_s - since_s
+    asked_s = attempt.evidence_asked_s
+    given = beat.evidence and asked_s is not None and lease.beat_s is not None and lease.beat_s > asked_s
+    return Stalled(cause, waited_s, limit_s, evidence=given) if waited_s > limit_s else None
+
+
+def _overdue(run: Run, attempt: Attempt, beat: Beat, evidence: Evidence, now_s: int) -> Verdict:
+    assert evidence.lease.beat_s is not None
+    if isinstance(evidence.pods, PodsUnknown):
+        return Unknown(evidence.pods.why)
+    tracker, sign_s = evidence.tracker, _tracked_s(attempt, evidence)
+    if evidence.lease.beat_s < sign_s and now_s - sign_s <= run.spec.health.silence_s:
+        step = max(beat.step, tracker.step if tracker is not None else 0)
+        return Healthy(beat.phase, step, cut_off=True, preempting=beat.preempting, sign_s=sign_s)
+    if evidence.blind is not None:
+        return Unknown(evidence.blind, breaker=True)
+    silent_s = now_s - max(evidence.lease.beat_s, evidence.seen_since_s)
+    if silent_s <= run.spec.health.overdue_s:
+        return Unknown("beats can be heard again only since a moment ago", breaker=True)
+    return Silent(silent_s, past_limit=silent_s > run.spec.health.silence_s)

@@ -1,0 +1,168 @@
+"""What the agent and the control plane say to each other. All of it is versioned by the models' own defaults: fields are only added."""
+
+import hashlib
+import hmac
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from prime_train.core.causes import Cause
+from prime_train.core.keys import RUN_ID_PATTERN
+from prime_train.core.manifest import ResumePoint
+from prime_train.core.spec import RunSpec
+
+BODY_BYTES_MAX = 64 * 1024
+CLOCK_SKEW_S_MAX = 300
+LOG_TAIL_CHARS_MAX = 8000
+TIMESTAMP_HEADER = "x-pt-timestamp"
+SIGNATURE_HEADER = "x-pt-signature"
+
+RunId = Annotated[str, Field(pattern=f"^{RUN_ID_PATTERN}$")]
+Epoch = Annotated[int, Field(ge=1, le=10**9)]
+Count = Annotated[int, Field(ge=0, le=2**53)]
+
+
+class Wire(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Phase(StrEnum):
+    """Where the agent is. EXITED is its last word."""
+
+    PREFLIGHT = "preflight"
+    SETUP = "setup"
+    VERIFY = "verify"
+    SMOKE = "smoke"
+    RESTORE = "restore"
+    TRAIN = "train"
+    FLUSH = "flush"
+    EXITED = "exited"
+
+
+class Order(StrEnum):
+    """What the reply to a beat asks for."""
+
+    NONE = "none"
+    DRAIN = "drain"
+    EVIDENCE = "evidence"
+
+
+class Verdict(StrEnum):
+    OK = "ok"
+    REPEATED = "repeated"
+    FENCED = "fenced"
+
+
+class JobExit(Wire):
+    """How an attempt ended, in the agent's words."""
+
+    cause: Cause
+    detail: str = Field(default="", max_length=2000)
+    code: int | None = None
+    """The trainer's exit code; negative is the signal that ended it."""
+    log_tail: str = Field(default="", max_length=LOG_TAIL_CHARS_MAX)
+
+
+class Beat(Wire):
+    """One beat. `seq` rises by one each; ages are seconds by the agent's monotonic clock, so its wall clock never enters a decision."""
+
+    run: RunId
+    epoch: Epoch
+    seq: int = Field(ge=1, le=2**53)
+    phase: Phase
+    step: Count = 0
+    """The trainer's newest step, over all attempts; 0 before the first one of this attempt is seen."""
+    step_age_s: Count = 0
+    """Seconds since `step` last rose (or since training started)."""
+    step_slow_s: float | None = Field(default=None, ge=0, le=1e7)
+    """The slow end (95th percentile) of this run's own step times, the first five left out."""
+    saving: bool = False
+    """A checkpoint or an evaluation is being made: the step deadline gets its allowance."""
+    preempting: bool = False
+    """The machine has been told that it will be taken away."""
+    sick: Cause | None = None
+    sick_detail: str = Field(default="", max_length=500)
+    evidence: bool = False
+    """The evidence an order asked for is in the bucket."""
+    uploaded_step: Count = 0
+    """Newest step whose manifest is in the bucket, whether or not the commit was answered."""
+    gpu_util_pct: float | None = None
+    gpu_mem_mib: float | None = None
+    disk_free_gib: float | None = None
+    loss: float | None = None
+    reward: float | None = None
+    note: str = Field(default="", max_length=200)
+    """What it is doing, for people."""
+    news: bool = False
+    """The phase changed, the first step was made, evidence is ready, or the end has come since the last accepted beat: look at once."""
+    exit: JobExit | None = None
+
+
+class Reply(Wire):
+    verdict: Verdict
+    order: Order = Order.NONE
+    reason: str = ""
+    beat_s: int = 30
+    committed_step: int = 0
+    now_s: int = 0
+    """The server's clock, for signing."""
+
+
+class Commit(Wire):
+    """Asks that a manifest which is already in the bucket becomes this run's newest checkpoint."""
+
+    run: RunId
+    epoch: Epoch
+    step: Count
+    key: str = Field(max_length=300)
+
+
+class Ticket(Wire):
+    """What is put on a pod, readable by its owner only: who it is, whom to call, and the key that proves it."""
+
+    run: RunId
+    epoch: Epoch
+    url: str
+    key: str = Field(repr=False)
+    now_s: int = 0
+
+
+class Bootstrap(Wire):
+    """What the agent fetches once: the whole job, and the secrets that were named in it."""
+
+    run: RunId
+    epoch: Epoch
+    spec: RunSpec
+    bucket_url: str
+    tree_key: str | None = None
+    """Key of the packed working tree in the bucket; None: the spec names a repository."""
+    commit: str = ""
+    """The commit the run was launched from: what a repository is checked out at."""
+    resume: ResumePoint | None = None
+    secrets: dict[str, str] = Field(default_factory=dict, repr=False)
+    train_s_max: int | None = None
+    """Paid seconds left; counted from the end of verification."""
+    best_step: int = 0
+    """Highest step any attempt reached: up to it, work is done again."""
+    step_slow_s: float | None = None
+    now_s: int = 0
+
+
+class Refusal(Wire):
+    """Body of every answer that is not 200."""
+
+    error: str
+    now_s: int = 0
+
+
+def attempt_key(master: bytes, run_id: str, epoch: int) -> str:
+    """The attempt's own key: HMAC(master, run, epoch), hex. Nothing is stored; a fence makes it worthless."""
+    return hmac.new(master, f"pt/attempt/v1|{run_id}|{epoch}".encode(), hashlib.sha256).hexdigest()
+
+
+def sign(key: str, timestamp_s: int, method: str, path: str, body: bytes) -> str:
+    """Signature of one request: HMAC(key, "v1:timestamp:METHOD:length of path:path:body"), hex, with its version in front. The length says
+    where the path ends, so that no two requests are signed alike."""
+    head = f"v1:{timestamp_s}:{method}:{len(path)}:{path}:".encode()
+    return "v1=" + hmac.new(key.encode(), head + body, hashlib.sha256).hexdigest()
