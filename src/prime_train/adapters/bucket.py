@@ -1,0 +1,340 @@
+"""Objects by key, in a folder: a reader sees an object whole or not at all, whatever happens to its writer.
+
+An object is written to `.tmp/` of the same file system, made durable, and renamed into place. What changes a key (a write, a conditional
+write, a delete) does so under a lock file, so that "is the tag still the same?" and "write" are one step for every process and thread;
+readers never wait. The kernel drops a dead writer's lock, and the file it left in `.tmp/` is swept when it is an hour old.
+"""
+
+import errno
+import fcntl
+import hashlib
+import os
+import secrets
+import shutil
+import stat as mode
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from prime_train.ports import Bucket, Content, PermanentError, Stat, TemporaryError
+
+GET_BYTES_MAX = 16 * 1024 * 1024
+KEY_BYTES_MAX = 1024
+LOCKS_MAX = 256
+LOCK_WAIT_S_MAX = 30.0
+LOCK_POLL_S = 0.002
+PLACE_TRIES_MAX = 100
+TEMP_AGE_S_MAX = 3600
+SWEEP_EVERY_S = 600
+COPY_BLOCK_BYTES = 8 * 1024 * 1024
+_TEMP = ".tmp"
+_REFUSED = frozenset(
+    {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST}
+)
+_NO_FAST_COPY = frozenset({errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EBADF, errno.ETXTBSY})
+
+
+def open_bucket(url: str) -> Bucket:
+    """The bucket at `url`, such as `file:///srv/bucket`. PermanentError for a scheme that is not known or a path that is not absolute."""
+    parts = urlsplit(url)
+    match parts.scheme:
+        case "file":
+            path = Path(unquote(parts.path))
+            if parts.netloc not in ("", "localhost") or not path.is_absolute():
+                raise PermanentError(f"the bucket {url!r} is no folder of this machine; write file:///absolute/path")
+            return FolderBucket(path)
+        case _:
+            raise PermanentError(f"a bucket of scheme {parts.scheme!r} is not known; known: file")
+
+
+def check_key(key: str) -> None:
+    """Raises PermanentError for what is no key: relative parts with / between them, no "." or "..", 1024 bytes at most."""
+    parts = key.split("/")
+    try:
+        size = len(key.encode())
+    except UnicodeEncodeError:
+        raise PermanentError(f"the key {key[:80]!r} is not Unicode text") from None
+    if "\0" in key or parts[0].startswith(_TEMP) or any(part in ("", ".", "..") for part in parts):
+        raise PermanentError(f"{key[:80]!r} is no key: parts with / between them, none empty, . or .., the first not starting with {_TEMP}")
+    if size > KEY_BYTES_MAX:
+        raise PermanentError(f"the key {key[:80]!r}... has {size} bytes, {KEY_BYTES_MAX} are allowed")
+
+
+class FolderBucket:
+    """A folder as bucket; keys are paths in it. A key can not lie under another one (`a` and `a/b`): the later write is refused.
+
+    Once made, a folder that is missing is an error and not an empty bucket: a disk that is not mounted has not lost its checkpoints.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._temp = root / _TEMP
+        self._swept_s = 0.0
+        with _told(root):
+            self._temp.mkdir(parents=True, exist_ok=True)
+
+    def put(self, key: str, data: bytes) -> None:
+        path = self._path(key)
+        with _told(path), self._draft() as draft:
+            _write_durably(draft, data)
+            with self._locked(key):
+                self._place(draft, path)
+
+    def put_if(self, key: str, data: bytes, *, tag: str | None) -> bool:
+        path = self._path(key)
+        with _told(path), self._locked(key):
+            now = self.get(key)
+            if (now.tag if now is not None else None) != tag:
+                return False
+            with self._draft() as draft:
+                _write_durably(draft, data)
+                self._place(draft, path)
+            return True
+
+    def put_file(self, key: str, path: Path) -> None:
+        """PermanentError if there is no such file, or it can not be read."""
+        target = self._path(key)
+        try:
+            source = path.open("rb")
+        except FileNotFoundError as error:
+            raise PermanentError(f"{path}: {error.strerror}") from error
+        except OSError as error:
+            raise _outside(error, path) from error
+        with source, _told(target), self._draft() as draft:
+            with draft.open("xb") as into:
+                _copy(source.fileno(), into.fileno())
+                os.fsync(into.fileno())
+            with self._locked(key):
+                self._place(draft, target)
+
+    def get(self, key: str) -> Content | None:
+        path = self._path(key)
+        with _told(path):
+            source = self._open(path)
+            if source is None:
+                return None
+            with os.fdopen(source, "rb", buffering=0) as file:
+                size = os.fstat(source).st_size
+                if size > GET_BYTES_MAX:
+                    raise PermanentError(f"{path} has {size} bytes; read whole are {GET_BYTES_MAX} at most")
+                data = file.read(GET_BYTES_MAX + 1)
+        return Content(data, hashlib.sha256(data).hexdigest())
+
+    def get_file(self, key: str, path: Path) -> bool:
+        """Makes the folder of `path` where it is missing. `path` is whole or untouched."""
+        origin = self._path(key)
+        with _told(origin):
+            source = self._open(origin)
+        if source is None:
+            return False
+        draft = path.with_name(f".{secrets.token_hex(8)}.part")
+        with os.fdopen(source, "rb", buffering=0), _told(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with draft.open("xb") as into:
+                    _copy(source, into.fileno())
+                draft.replace(path)
+            finally:
+                draft.unlink(missing_ok=True)
+        return True
+
+    def stat(self, key: str) -> Stat | None:
+        path = self._path(key)
+        with _told(path):
+            try:
+                seen = path.stat()
+            except (FileNotFoundError, NotADirectoryError):
+                self._must_be_there()
+                return None
+        return Stat(key, seen.st_size, int(seen.st_mtime)) if mode.S_ISREG(seen.st_mode) else None
+
+    def list(self, prefix: str) -> Iterator[Stat]:
+        with _told(self._root):
+            self._must_be_there()
+        folder, slash, start = prefix.rpartition("/")
+        if "\0" in prefix or (slash and any(part in ("", ".", "..") for part in folder.split("/"))):
+            return
+        yield from self._walk(folder + "/" if folder else "", start)
+
+    def delete(self, key: str) -> None:
+        path = self._path(key)
+        with _told(path), self._locked(key):
+            try:
+                path.unlink()
+            except (FileNotFoundError, NotADirectoryError):
+                self._must_be_there()
+                return
+            except (IsADirectoryError, PermissionError):
+                # A folder is no object: there is nothing of that key (Linux says EISDIR, macOS EPERM).
+                if not path.is_dir():
+                    raise
+                return
+            self._prune(path.parent)
+
+    def _path(self, key: str) -> Path:
+        check_key(key)
+        return self._root / key
+
+    def _open(self, path: Path) -> int | None:
+        """A descriptor of the object to read from, or None where there is none."""
+        try:
+            source = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except (FileNotFoundError, NotADirectoryError):
+            self._must_be_there()
+            return None
+        if mode.S_ISREG(os.fstat(source).st_mode):
+            return source
+        os.close(source)
+        return None
+
+    def _must_be_there(self) -> None:
+        if not self._root.is_dir():
+            raise TemporaryError(f"the bucket's folder {self._root} is not there")
+
+    def _walk(self, folder: str, start: str) -> Iterator[Stat]:
+        """Objects under `folder` ("" or ending in /) whose next part begins with `start`, in the order of keys."""
+        for name, entry in self._entries(folder, start):
+            try:
+                seen = None if name.endswith("/") else entry.stat()
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise _outside(error, Path(entry.path)) from error
+            if seen is None:
+                yield from self._walk(folder + name, "")
+            elif mode.S_ISREG(seen.st_mode):
+                yield Stat(folder + name, seen.st_size, int(seen.st_mtime))
+
+    def _entries(self, folder: str, start: str) -> Sequence[tuple[str, os.DirEntry[str]]]:
+        """Sorted as keys are: a folder counts with its slash, so that `a-b` comes before what lies in `a/`."""
+        path = self._root / folder
+        try:
+            with os.scandir(path) as entries:
+                kept = [e for e in entries if e.name.startswith(start) and (folder or not e.name.startswith(_TEMP))]
+                named = [(e.name + "/" if e.is_dir() else e.name, e) for e in kept]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise _outside(error, path) from error
+        return sorted(named, key=lambda pair: pair[0])
+
+    @contextmanager
+    def _draft(self) -> Iterator[Path]:
+        """A name to write to before the object is put in its place; nothing is left of it afterwards."""
+        self._sweep()
+        draft = self._temp / secrets.token_hex(16)
+        try:
+            yield draft
+        finally:
+            draft.unlink(missing_ok=True)
+
+    @contextmanager
+    def _locked(self, key: str) -> Iterator[None]:
+        """Alone with this key among all threads and processes. TemporaryError after `LOCK_WAIT_S_MAX`."""
+        place = int.from_bytes(hashlib.sha256(key.encode()).digest()[:4], "big") % LOCKS_MAX
+        lock = os.open(self._temp / f"lock-{place:03d}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            end_s = time.monotonic() + LOCK_WAIT_S_MAX
+            while not _try_lock(lock):
+                if time.monotonic() > end_s:
+                    raise TemporaryError(f"{self._root / key}: another writer has held its lock for {LOCK_WAIT_S_MAX:.0f} s")
+                time.sleep(LOCK_POLL_S)
+            yield
+        finally:
+            os.close(lock)
+
+    def _place(self, draft: Path, path: Path) -> None:
+        """Renames the finished draft to its name, durably. Another key's delete may take an empty folder away: made again."""
+        for _ in range(PLACE_TRIES_MAX):
+            with suppress(FileNotFoundError):
+                _make_folder_durably(path.parent)
+                draft.replace(path)
+                _sync_folder(path.parent)
+                return
+        raise TemporaryError(f"{path}: it or its draft was taken away {PLACE_TRIES_MAX} times while it was written")
+
+    def _prune(self, folder: Path) -> None:
+        """Takes away the folders that a delete left empty, so that a listing does not grow with what is gone."""
+        with suppress(OSError):
+            while folder != self._root:
+                folder.rmdir()
+                folder = folder.parent
+
+    def _sweep(self) -> None:
+        """Takes away what dead writers left; a slow writer's draft stays young, each block renews its time."""
+        if time.monotonic() - self._swept_s < SWEEP_EVERY_S and self._swept_s:
+            return
+        self._swept_s = time.monotonic()
+        with os.scandir(self._temp) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):
+                    if not entry.name.startswith("lock-") and entry.stat().st_mtime < time.time() - TEMP_AGE_S_MAX:
+                        os.unlink(entry.path)  # noqa: PTH108 - the entry's path is a string already
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Turns an error of the operating system into one of ours that names `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise _outside(error, path) from error
+
+
+def _outside(error: OSError, path: Path) -> PermanentError | TemporaryError:
+    kind = PermanentError if error.errno in _REFUSED else TemporaryError
+    return kind(f"{path}: {error.strerror or error}")
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _write_durably(path: Path, data: bytes) -> None:
+    with path.open("xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _copy(source: int, target: int) -> None:
+    """Copies from here to the end of the file, inside the kernel where it can (a copy-on-write file system then moves no byte)."""
+    try:
+        while os.copy_file_range(source, target, COPY_BLOCK_BYTES):
+            pass
+    except AttributeError:
+        pass
+    except OSError as error:
+        if error.errno not in _NO_FAST_COPY:
+            raise
+    # Some file systems (those of /proc, some network ones) say "copied 0 bytes" where there is more: reading on finds the true end.
+    # The writer is buffered: a raw one may write less than it was given, and the copy would have a hole.
+    with os.fdopen(source, "rb", buffering=0, closefd=False) as reader, os.fdopen(target, "wb", closefd=False) as writer:
+        shutil.copyfileobj(reader, writer, COPY_BLOCK_BYTES)
+
+
+def _make_folder_durably(folder: Path) -> None:
+    """As `mkdir -p`; a folder that had to be made survives a power cut as its content does."""
+    if folder.is_dir():
+        return
+    _make_folder_durably(folder.parent)
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        # Another writer was first; or a file is in the way, which the renaming will say; or it is gone again, and comes the next try.
+        return
+    _sync_folder(folder.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

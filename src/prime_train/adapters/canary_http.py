@@ -1,0 +1,57 @@
+"""The watcher's own beat: sent to the webhook's public address, the way the agents' beats come."""
+
+import json
+import logging
+import secrets
+import time
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+import requests
+
+from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, attempt_key, sign
+
+PATH = "/v1/canary"
+TIMEOUT_S = 5.0
+ANSWER_BYTES_MAX = 4096
+
+log = logging.getLogger(__name__)
+
+
+class CanaryHttp:
+    """A `Canary`: True only if a signed nonce came back through the webhook and its store."""
+
+    def __init__(self, url: str, master: bytes) -> None:
+        self._url = url.rstrip("/") + PATH
+        self._key = attempt_key(master, "canary", 1)
+        self._direct = _is_loopback(url)
+
+    def sings(self, now_s: int) -> bool:
+        """Signed by the clock of this machine, not by `now_s`: only the webhook's own clock counts there."""
+        nonce = secrets.token_hex(16)
+        body = json.dumps({"nonce": nonce}).encode()
+        at_s = int(time.time())
+        headers = {TIMESTAMP_HEADER: str(at_s), SIGNATURE_HEADER: sign(self._key, at_s, "POST", PATH, body)}
+        try:
+            return self._ask(body, headers | {"content-type": "application/json"}) == {"nonce": nonce}
+        except (requests.RequestException, OSError, ValueError) as error:
+            log.info("the canary got no answer: %s", type(error).__name__)
+            return False
+
+    def _ask(self, body: bytes, headers: dict[str, str]) -> object:
+        with requests.Session() as session:
+            session.trust_env = not self._direct  # a proxy never leads to this machine itself
+            with session.post(self._url, data=body, headers=headers, timeout=TIMEOUT_S, allow_redirects=False, stream=True) as response:
+                text = response.raw.read(ANSWER_BYTES_MAX)
+                if response.status_code != requests.codes.ok:
+                    log.info("the canary was answered with %d", response.status_code)
+                    return None
+                return json.loads(text)
+
+
+def _is_loopback(url: str) -> bool:
+    try:
+        host = urlsplit(url).hostname or ""
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

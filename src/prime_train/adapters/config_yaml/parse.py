@@ -1,0 +1,214 @@
+"""YAML text as a tree whose every key and value knows its place.
+
+The parser's events are read one by one, so that limits hold before anything is built: nesting, number of values, aliases. Of YAML only
+what a config needs is read: no tags, no merges, one document. Plain words are read as YAML 1.1 does (`no` is false) but for what nobody
+means: `1:30` is no number in base 60, `010` not eight, `2026-01-01` no date; these are text.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import yaml
+
+from prime_train.adapters.config_yaml.nodes import Entry, Halt, Listing, Mapping, Node, Place, Scalar, Trouble, Value
+
+DEPTH_MAX = 20
+VALUES_MAX = 10_000
+ALIASES_MAX = 100
+
+_WORDS: dict[str, bool | None] = {"": None, "~": None, "null": None}
+_WORDS |= dict.fromkeys(("true", "yes", "on"), True) | dict.fromkeys(("false", "no", "off"), False)
+_INT = re.compile(r"[-+]?(0|[1-9][0-9_]{0,17})")
+_FLOAT = re.compile(r"[-+]?([0-9][0-9_]*\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
+_LEADING_ZERO = re.compile(r"[-+]?0[0-9]")
+
+
+def read_tree(source: str) -> tuple[Mapping, list[Trouble]]:
+    """The tree of the one mapping in `source`, and what is wrong with it without keeping it from being read.
+
+    Raises Halt where there is no such tree.
+    """
+    builder = _Builder()
+    for event in _events(source, builder):
+        builder.take(event)
+    root = builder.root
+    if root is None or (isinstance(root, Scalar) and root.value is None):
+        raise Halt(Trouble("PT005", Place(), "the file is empty", fix="the smallest config has name, trainer.command and budget.usd"))
+    if not isinstance(root, Mapping):
+        seen = "a list" if isinstance(root, Listing) else "a single value"
+        raise Halt(
+            Trouble("PT005", root.place, f"the file holds {seen}, not keys with values", fix="start with a line such as name: my-run")
+        )
+    return root, builder.troubles
+
+
+def read_scalar(text: str) -> Value:
+    """What a plain word stands for. Infinity and not-a-number stay text: no setting can be either."""
+    lower = text.lower()
+    if lower in _WORDS and text in (lower, lower.capitalize(), lower.upper()):
+        return _WORDS[lower]
+    if _LEADING_ZERO.match(text) and "." not in text:
+        return text
+    if _INT.fullmatch(text):
+        return int(text.replace("_", ""))
+    if _FLOAT.fullmatch(text):
+        number = float(text.replace("_", ""))
+        return number if abs(number) != float("inf") else text
+    return text
+
+
+# ---------------------------------------------------------------------------------------------------------------------- events
+
+
+def _events(source: str, builder: "_Builder") -> Iterator[yaml.Event]:
+    try:
+        yield from yaml.parse(source, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        raise Halt(_not_yaml(error)) from error
+    except yaml.reader.ReaderError as error:
+        before = source[: error.position]
+        place = Place(before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
+        raise Halt(Trouble("PT003", place, f"the character U+{ord(source[error.position]):04X} does not belong into text")) from error
+    except (yaml.YAMLError, ValueError, OverflowError, IndexError) as error:
+        # An escape such as "\UFFFFFFFF" is not caught by the library.
+        raise Halt(Trouble("PT004", builder.place, f"not YAML from here on: {str(error)[:200]}")) from error
+
+
+def _not_yaml(error: yaml.MarkedYAMLError) -> Trouble:
+    mark = error.problem_mark or error.context_mark
+    place = _place(mark)
+    problem = error.problem or "can not be read"
+    if r"'\t'" in problem:
+        return Trouble("PT004", place, "a tab: YAML indents with spaces only", fix="replace the tab by spaces")
+    if "mapping values are not allowed" in problem:
+        return Trouble(
+            "PT004", place, "not YAML: a colon where none can be", fix="quote the text that holds ': ', or check the indentation"
+        )
+    known = {"found undefined alias": "an alias without its anchor", "found duplicate anchor": "an anchor with a name that is taken"}
+    text = next((known[key] for key in known if problem.startswith(key)), problem)
+    context = f" {error.context}" if error.context else ""
+    return Trouble("PT004", place, f"not YAML: {text}{context}"[:300])
+
+
+def _place(mark: "yaml.Mark | yaml._yaml.Mark | None") -> Place:
+    return Place(mark.line + 1, mark.column + 1) if mark is not None else Place()
+
+
+@dataclass
+class _Open:
+    """A list or mapping that has not ended. `key` waits for its value."""
+
+    place: Place
+    is_mapping: bool
+    anchor: str | None
+    items: list[Node] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+    key: Scalar | None = None
+    size: int = 1
+
+    def closed(self) -> Node:
+        if self.is_mapping:
+            return Mapping(self.place, tuple(self.entries), self.size)
+        return Listing(self.place, tuple(self.items), self.size)
+
+
+@dataclass
+class _Builder:
+    root: Node | None = None
+    troubles: list[Trouble] = field(default_factory=list)
+    place: Place = field(default_factory=Place)
+    _open: list[_Open] = field(default_factory=list)
+    _anchors: dict[str, Node | None] = field(default_factory=dict)
+    _aliases: int = 0
+    _values: int = 0
+
+    def take(self, event: yaml.Event) -> None:
+        self.place = _place(event.start_mark)
+        match event:
+            case yaml.DocumentStartEvent() if self.root is not None:
+                raise Halt(Trouble("PT005", self.place, "a second document: a file holds one config", fix="move it into a file of its own"))
+            case yaml.ScalarEvent():
+                self._add(self._scalar(event), event.anchor)
+            case yaml.AliasEvent():
+                self._add(self._aliased(str(event.anchor)), None)
+            case yaml.MappingStartEvent() | yaml.SequenceStartEvent():
+                self._start(event)
+            case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
+                ended = self._open.pop()
+                self._add(ended.closed(), ended.anchor, counted=True)
+            case _:
+                pass
+
+    def _start(self, event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> None:
+        if len(self._open) >= DEPTH_MAX:
+            raise Halt(Trouble("PT008", self.place, f"more than {DEPTH_MAX} levels: that is no config"))
+        if self._open and self._open[-1].is_mapping and self._open[-1].key is None:
+            raise Halt(Trouble("PT007", self.place, "a key must be one word", fix="quote braces and brackets that are meant as text"))
+        self._refuse_tag(event.tag)
+        if event.anchor:
+            self._anchors[event.anchor] = None
+        self._count(1)
+        self._open.append(_Open(self.place, isinstance(event, yaml.MappingStartEvent), event.anchor))
+
+    def _scalar(self, event: yaml.ScalarEvent) -> Scalar:
+        self._refuse_tag(event.tag)
+        if any(0xD800 <= ord(char) <= 0xDFFF or char == "\0" for char in event.value):
+            raise Halt(Trouble("PT003", self.place, "a character that is no text", fix="remove the escape that makes it"))
+        value = read_scalar(event.value) if event.style is None and event.tag is None else event.value
+        return Scalar(self.place, event.value, value)
+
+    def _refuse_tag(self, tag: str | None) -> None:
+        if tag is not None:
+            short = tag.replace("tag:yaml.org,2002:", "!!")[:60]
+            self.troubles.append(
+                Trouble("PT007", self.place, f"the tag {short} is not read", fix="remove it; quote the value to keep it text")
+            )
+
+    def _aliased(self, anchor: str) -> Node:
+        self._aliases += 1
+        if self._aliases > ALIASES_MAX:
+            raise Halt(Trouble("PT008", self.place, f"more than {ALIASES_MAX} aliases", fix="write the values out"))
+        if anchor not in self._anchors:
+            raise Halt(
+                Trouble("PT004", self.place, f"the alias *{anchor[:60]} has no anchor before it", fix="quote a text that starts with *")
+            )
+        node = self._anchors[anchor]
+        if node is None:
+            raise Halt(Trouble("PT008", self.place, f"*{anchor[:60]} is inside of itself", fix="write the values out"))
+        return node
+
+    def _count(self, values: int) -> None:
+        self._values += values
+        if self._values > VALUES_MAX:
+            raise Halt(Trouble("PT008", self.place, f"more than {VALUES_MAX:,} values, aliases written out: that is no config"))
+
+    def _add(self, node: Node, anchor: str | None, *, counted: bool = False) -> None:
+        if not counted:
+            self._count(node.size)
+        if anchor is not None:
+            self._anchors[anchor] = node
+        if not self._open:
+            self.root = node
+            return
+        top = self._open[-1]
+        top.size += node.size
+        if not top.is_mapping:
+            top.items.append(node)
+        elif top.key is None:
+            top.key = self._key(node, top)
+        else:
+            top.entries.append(Entry(top.key.text, top.key.place, node))
+            top.key = None
+
+    def _key(self, node: Node, top: _Open) -> Scalar:
+        if not isinstance(node, Scalar):
+            raise Halt(Trouble("PT007", self.place, "a key must be one word", fix="quote braces and brackets that are meant as text"))
+        first = next((entry for entry in top.entries if entry.key == node.text), None)
+        if first is not None:
+            said = f"the key {node.text[:60]!r} is written twice, first in line {first.place.line}"
+            self.troubles.append(Trouble("PT006", self.place, said, fix="keep one of them"))
+        if node.text == "<<":
+            self.troubles.append(Trouble("PT007", self.place, "the merge key << is not read", fix="write the keys out"))
+        # An alias as a key stands where it is used.
+        return Scalar(self.place, node.text, node.value)

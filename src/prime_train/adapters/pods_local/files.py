@@ -1,0 +1,99 @@
+"""How the files of a pod are read, written, locked and waited for."""
+
+import errno
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from prime_train.ports import PermanentError, TemporaryError
+
+POLL_S = 0.005
+_REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ENOTDIR})
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Turns an error of the operating system into one of ours that names `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise outside(error, path) from error
+
+
+def outside(error: OSError, path: Path) -> PermanentError | TemporaryError:
+    kind = PermanentError if error.errno in _REFUSED else TemporaryError
+    return kind(f"{path}: {error.strerror or error}")
+
+
+def await_true(question: Callable[[], bool], limit_s: float, complaint: str) -> None:
+    """Returns when the answer is yes. TemporaryError with the complaint after `limit_s`."""
+    end_s = time.monotonic() + limit_s
+    while not question():
+        if time.monotonic() > end_s:
+            raise TemporaryError(f"{complaint} (waited {limit_s:.0f} s)")
+        time.sleep(POLL_S)
+
+
+def open_lock(folder: Path) -> int | None:
+    """A descriptor of the pod's lock file, or None where there is none."""
+    try:
+        return os.open(folder / "alive.lock", os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+
+
+def try_lock(descriptor: int, kind: int) -> bool:
+    """Whether the lock (LOCK_EX or LOCK_SH) could be taken at once; it goes with the descriptor."""
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def read_json(path: Path) -> dict[str, object]:
+    """Empty where there is no such file, or no JSON object in it."""
+    with told(path):
+        try:
+            content = json.loads(path.read_bytes())
+        except (FileNotFoundError, ValueError):
+            return {}
+    return content if isinstance(content, dict) else {}
+
+
+def write_json(path: Path, content: Mapping[str, object]) -> None:
+    write(path, json.dumps(content).encode())
+
+
+def write(path: Path, data: bytes) -> None:
+    """Whole or not at all, and for its owner only."""
+    draft = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(file, "wb") as into:
+        into.write(data)
+    draft.replace(path)
+
+
+def say(fifo: Path, line: bytes) -> None:
+    """Writes a line to whoever listens; OSError if nobody does."""
+    descriptor = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, line)
+    finally:
+        os.close(descriptor)
+
+
+def delete(folder: Path) -> None:
+    """With what a program made read-only. What can not be deleted stays, for the next one who tries."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        for parent, _, _ in os.walk(folder):
+            with suppress(OSError):
+                Path(parent).chmod(0o700)
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,141 @@
+"""The store in memory: for tests and simulations. What it says is what every other store must say.
+
+One lock, no copies (all values are frozen), no clock and no chance: the same calls give the same answers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from threading import Lock
+
+from prime_train.core.breaker import Watch
+from prime_train.core.run import Alert, Change, Happening, Lease, Run
+from prime_train.core.wire import Beat, Commit, Verdict
+from prime_train.ports import Answer, Held, Vital
+
+
+class MemoryStore:
+    """A `Store` that forgets everything with its process."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._runs: dict[str, Run] = {}
+        self._leases: dict[str, Lease] = {}
+        self._history: dict[str, list[Happening]] = {}
+        self._alerts: dict[str, Alert] = {}
+        self._unsent: dict[str, Alert] = {}
+        self._watch = Watch()
+
+    def create(self, run: Run) -> bool:
+        with self._lock:
+            if run.run_id in self._runs:
+                return False
+            self._runs[run.run_id] = run
+            self._leases[run.run_id] = Lease(run_id=run.run_id)
+            self._history[run.run_id] = []
+            return True
+
+    def load(self, run_id: str) -> Held | None:
+        with self._lock:
+            run = self._runs.get(run_id)
+            return Held(run, self._leases[run_id]) if run is not None else None
+
+    def list_runs(self) -> list[Run]:
+        with self._lock:
+            return sorted(self._runs.values(), key=lambda run: (-run.created_s, run.run_id))
+
+    def save(self, change: Change) -> bool:
+        run, lease = change.run, change.lease
+        with self._lock:
+            stored = self._runs.get(run.run_id)
+            if stored is None or stored.version != run.version - 1:
+                return False
+            if lease is not None:
+                if self._leases[run.run_id].version != change.lease_version:
+                    return False
+                self._leases[run.run_id] = lease
+            self._runs[run.run_id] = run
+            self._history[run.run_id] += change.happenings
+            for alert in change.alerts:
+                if alert.key not in self._alerts:
+                    self._alerts[alert.key] = self._unsent[alert.key] = alert
+            return True
+
+    def wake(self, run_id: str, now_s: int) -> None:
+        with self._lock:
+            self._wake(run_id, now_s)
+
+    def due(self, now_s: int, limit: int) -> list[str]:
+        with self._lock:
+            due = [(run.next_check_s, run.run_id) for run in self._runs.values() if run.next_check_s is not None]
+        return [run_id for at_s, run_id in sorted(due) if at_s <= now_s][:limit]
+
+    def vitals(self) -> list[Vital]:
+        with self._lock:
+            return [
+                Vital(run_id, lease.epoch, lease.beat_s, self._runs[run_id].spec.health.overdue_s)
+                for run_id, lease in sorted(self._leases.items())
+                if lease.open
+            ]
+
+    def beat(self, beat: Beat, now_s: int) -> Answer:
+        with self._lock:
+            return self._beat(beat, now_s)
+
+    def beats(self, beats: Sequence[Beat], now_s: int) -> list[Answer]:
+        with self._lock:
+            return [self._beat(beat, now_s) for beat in beats]
+
+    def commit(self, commit: Commit, now_s: int) -> Answer:
+        with self._lock:
+            lease = self._leases.get(commit.run)
+            if lease is None or not lease.open or lease.epoch != commit.epoch:
+                return Answer(Verdict.FENCED)
+            if commit.step <= lease.committed_step:
+                return _answer(Verdict.REPEATED, lease)
+            lease = replace(lease, version=lease.version + 1, committed_step=commit.step, committed_key=commit.key)
+            self._leases[commit.run] = lease
+            return _answer(Verdict.OK, lease)
+
+    def history(self, run_id: str) -> list[Happening]:
+        with self._lock:
+            return list(self._history.get(run_id, ()))
+
+    def outbox(self, limit: int) -> list[Alert]:
+        with self._lock:
+            return list(self._unsent.values())[:limit]
+
+    def mark_sent(self, key: str) -> None:
+        with self._lock:
+            self._unsent.pop(key, None)
+
+    def watch(self) -> Watch:
+        with self._lock:
+            return self._watch
+
+    def save_watch(self, watch: Watch, *, version: int) -> bool:
+        with self._lock:
+            if self._watch.version != version:
+                return False
+            self._watch = watch
+            return True
+
+    def _beat(self, beat: Beat, now_s: int) -> Answer:
+        lease = self._leases.get(beat.run)
+        if lease is None or not lease.open or lease.epoch != beat.epoch:
+            return Answer(Verdict.FENCED)
+        if beat.seq <= lease.seq:
+            return _answer(Verdict.REPEATED, lease)
+        self._leases[beat.run] = replace(lease, version=lease.version + 1, seq=beat.seq, beat_s=now_s, beat=beat)
+        if beat.news:
+            self._wake(beat.run, now_s)
+        return _answer(Verdict.OK, lease)
+
+    def _wake(self, run_id: str, now_s: int) -> None:
+        run = self._runs.get(run_id)
+        if run is not None:
+            at_s = now_s if run.next_check_s is None else min(run.next_check_s, now_s)
+            self._runs[run_id] = replace(run, version=run.version + 1, next_check_s=at_s)
+
+
+def _answer(verdict: Verdict, lease: Lease) -> Answer:
+    return Answer(verdict, lease.order, lease.order_reason, lease.committed_step)

@@ -1,0 +1,198 @@
+"""The store in one SQLite file, shared by every process of one machine: CLI, server, watchers.
+
+Durability. WAL with `synchronous=FULL`: when a method returns, what it wrote survives the loss of power. One commit costs one flush of
+the log, so `beats` writes many beats in one transaction and answers after it.
+
+Concurrency. A call borrows a connection from a small pool and gives it back: readers never wait for the writer (WAL), a slow `list_runs`
+delays no beat, and there are as many connections as calls at the same time, not as threads that ever lived. Writers of one process take
+turns at a lock, which wakes the next one at once; only writers of other processes are waited for by SQLite's own polling. Every write
+begins with BEGIN IMMEDIATE, so that it never finds at its end that what it read has changed.
+
+Layout. What changes with each beat lies in `leases`, in small rows and columns; no index holds a column that a beat changes. A run is
+JSON, with the columns that are asked for beside it. `version` and `next_check_s` of a run are true in their columns: `wake` changes them
+there without reading the JSON, and `load` puts them in.
+
+A store must not be carried across `fork`.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from prime_train.adapters.store_sqlite.file import BUSY_S_MAX, File
+from prime_train.adapters.store_sqlite.rows import ALERT, HAPPENING, RUN, WATCH, dump, first_problem, lease_of, lease_row, run_of
+from prime_train.adapters.store_sqlite.schema import migrate
+from prime_train.core.breaker import Watch
+from prime_train.core.run import Alert, Change, Happening, Lease, Run
+from prime_train.core.wire import Beat, Commit, Order, Verdict
+from prime_train.ports import Answer, Held, PermanentError, Vital
+
+_CREATE_RUN = """INSERT INTO runs (run_id, version, state, next_check_s, created_s, run) VALUES (?, ?, ?, ?, ?, ?)
+    ON CONFLICT (run_id) DO NOTHING"""
+_CREATE_LEASE = """INSERT INTO leases (epoch, open, version, seq, beat_s, beat, "order", order_reason, committed_step, committed_key,
+    run_id, overdue_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_LOAD = """SELECT r.run, r.version, r.next_check_s, l.epoch, l.open, l.version, l.seq, l.beat_s, l.beat, l."order", l.order_reason,
+    l.committed_step, l.committed_key FROM runs r JOIN leases l ON l.run_id = r.run_id WHERE r.run_id = ?"""
+_LIST = "SELECT run, version, next_check_s FROM runs ORDER BY created_s DESC, run_id"
+_SAVE_RUN = "UPDATE runs SET version = ?, state = ?, next_check_s = ?, run = ? WHERE run_id = ? AND version = ?"
+_SAVE_LEASE = """UPDATE leases SET epoch = ?, open = ?, version = ?, seq = ?, beat_s = ?, beat = ?, "order" = ?, order_reason = ?,
+    committed_step = ?, committed_key = ? WHERE run_id = ? AND version = ?"""
+_SAVE_OVERDUE = "UPDATE leases SET overdue_s = ?1 WHERE run_id = ?2 AND overdue_s <> ?1"
+_HAPPENED = "INSERT INTO happenings (run_id, happening) VALUES (?, ?)"
+_TOLD = "INSERT INTO outbox (key, alert) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
+_WAKE = "UPDATE runs SET next_check_s = min(ifnull(next_check_s, ?1), ?1), version = version + 1 WHERE run_id = ?2"
+_DUE = "SELECT run_id FROM runs WHERE next_check_s <= ? ORDER BY next_check_s, run_id LIMIT ?"
+_VITALS = "SELECT run_id, epoch, beat_s, overdue_s FROM leases WHERE open = 1 ORDER BY run_id"
+_BEAT = """UPDATE leases SET version = version + 1, seq = ?1, beat_s = ?2, beat = ?3
+    WHERE run_id = ?4 AND epoch = ?5 AND open = 1 AND seq < ?1"""
+_ORDERS = """SELECT l.run_id, l.epoch, l."order", l.order_reason, l.committed_step
+    FROM json_each(?) named JOIN leases l ON l.run_id = named.value WHERE l.open = 1"""
+_COMMIT = """UPDATE leases SET version = version + 1, committed_step = ?1, committed_key = ?2
+    WHERE run_id = ?3 AND epoch = ?4 AND open = 1 AND committed_step < ?1 RETURNING "order", order_reason, committed_step"""
+_COMMITTED = """SELECT "order", order_reason, committed_step FROM leases
+    WHERE run_id = ?3 AND epoch = ?4 AND open = 1 AND committed_step >= ?1"""
+_HISTORY = "SELECT happening FROM happenings WHERE run_id = ? ORDER BY place"
+_OUTBOX = "SELECT alert FROM outbox WHERE sent = 0 ORDER BY place LIMIT ?"
+_SENT = "UPDATE outbox SET sent = 1 WHERE key = ? AND sent = 0"
+_SAVE_WATCH = "INSERT OR REPLACE INTO watch (one, version, watch) VALUES (1, ?, ?)"
+
+
+class SqliteStore:
+    """A `Store` in one file. Opening creates or migrates it; PermanentError when it is damaged, foreign or of a newer version.
+
+    `busy_s`: longest wait for other writers of this process, and then for another process, before a TemporaryError.
+    """
+
+    def __init__(self, path: Path, *, busy_s: float = BUSY_S_MAX) -> None:
+        self._file = File(path, busy_s=busy_s)
+        with self._file.connection() as sql:
+            migrate(sql, path)
+
+    def close(self) -> None:
+        """Closes the connections that no call is using; a later call opens its own."""
+        self._file.close()
+
+    def create(self, run: Run) -> bool:
+        row = (run.run_id, run.version, run.state.value, run.next_check_s, run.created_s, dump(RUN, run))
+        leased = (*lease_row(Lease(run.run_id)), run.run_id, run.spec.health.overdue_s)
+        with self._file.writing() as sql:
+            if sql.execute(_CREATE_RUN, row).rowcount == 0:
+                return False
+            sql.execute(_CREATE_LEASE, leased)
+        return True
+
+    def load(self, run_id: str) -> Held | None:
+        rows = self._file.read(_LOAD, run_id)
+        if not rows:
+            return None
+        run, version, next_check_s, *leased = rows[0]
+        with self._parsing(f"run {run_id}"):
+            return Held(run_of(run, version, next_check_s), lease_of(run_id, *leased))
+
+    def list_runs(self) -> list[Run]:
+        rows = self._file.read(_LIST)
+        with self._parsing("a run"):
+            return [run_of(*row) for row in rows]
+
+    def save(self, change: Change) -> bool:
+        run, lease = change.run, change.lease
+        row = (run.version, run.state.value, run.next_check_s, dump(RUN, run), run.run_id, run.version - 1)
+        leased = (*lease_row(lease), run.run_id, change.lease_version) if lease is not None else None
+        happenings = [(run.run_id, dump(HAPPENING, happening)) for happening in change.happenings]
+        alerts = [(alert.key, dump(ALERT, alert)) for alert in change.alerts]
+        with self._file.writing() as sql:
+            if sql.execute(_SAVE_RUN, row).rowcount == 0:
+                return False
+            if leased is not None and sql.execute(_SAVE_LEASE, leased).rowcount == 0:
+                sql.execute("ROLLBACK")
+                return False
+            sql.execute(_SAVE_OVERDUE, (run.spec.health.overdue_s, run.run_id))
+            sql.executemany(_HAPPENED, happenings)
+            sql.executemany(_TOLD, alerts)
+        return True
+
+    def wake(self, run_id: str, now_s: int) -> None:
+        with self._file.writing() as sql:
+            sql.execute(_WAKE, (now_s, run_id))
+
+    def due(self, now_s: int, limit: int) -> list[str]:
+        return [run_id for (run_id,) in self._file.read(_DUE, now_s, limit)]
+
+    def vitals(self) -> list[Vital]:
+        return [Vital(*row) for row in self._file.read(_VITALS)]
+
+    def beat(self, beat: Beat, now_s: int) -> Answer:
+        return self.beats((beat,), now_s)[0]
+
+    def beats(self, beats: Sequence[Beat], now_s: int) -> list[Answer]:
+        rows = [(beat.seq, now_s, beat.model_dump_json(), beat.run, beat.epoch) for beat in beats]
+        runs = json.dumps([beat.run for beat in beats])
+        with self._file.writing() as sql:
+            # RETURNING would cost as much again as the write. No beat changes what is read after them.
+            accepted = [sql.execute(_BEAT, row).rowcount == 1 for row in rows]
+            orders = {(run_id, epoch): told for run_id, epoch, *told in sql.execute(_ORDERS, (runs,))}
+            for beat, is_new in zip(beats, accepted, strict=True):
+                if beat.news and is_new:
+                    sql.execute(_WAKE, (now_s, beat.run))
+        return [_beaten(is_new, orders.get((beat.run, beat.epoch))) for beat, is_new in zip(beats, accepted, strict=True)]
+
+    def commit(self, commit: Commit, now_s: int) -> Answer:
+        row = (commit.step, commit.key, commit.run, commit.epoch)
+        with self._file.writing() as sql:
+            return _conditional(sql, _COMMIT, _COMMITTED, row)
+
+    def history(self, run_id: str) -> list[Happening]:
+        rows = self._file.read(_HISTORY, run_id)
+        with self._parsing(f"the history of run {run_id}"):
+            return [HAPPENING.validate_json(text) for (text,) in rows]
+
+    def outbox(self, limit: int) -> list[Alert]:
+        rows = self._file.read(_OUTBOX, limit)
+        with self._parsing("an alert"):
+            return [ALERT.validate_json(text) for (text,) in rows]
+
+    def mark_sent(self, key: str) -> None:
+        with self._file.writing() as sql:
+            sql.execute(_SENT, (key,))
+
+    def watch(self) -> Watch:
+        rows = self._file.read("SELECT watch FROM watch")
+        with self._parsing("the memory of the watchers"):
+            return WATCH.validate_json(rows[0][0]) if rows else Watch()
+
+    def save_watch(self, watch: Watch, *, version: int) -> bool:
+        with self._file.writing() as sql:
+            stored = sql.execute("SELECT version FROM watch").fetchall()
+            if (stored[0][0] if stored else Watch().version) != version:
+                return False
+            sql.execute(_SAVE_WATCH, (watch.version, dump(WATCH, watch)))
+        return True
+
+    @contextmanager
+    def _parsing(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except ValueError as error:
+            problem = f"{what} can not be read ({first_problem(error)})"
+            raise PermanentError(f"{self._file.path}: {problem}; was it written by another version of this program?") from error
+
+
+def _beaten(is_new: bool, told: list[Any] | None) -> Answer:
+    if told is None:
+        return Answer(Verdict.FENCED)
+    order, reason, committed_step = told
+    return Answer(Verdict.OK if is_new else Verdict.REPEATED, Order(order), reason, committed_step)
+
+
+def _conditional(sql: sqlite3.Connection, write: str, look: str, row: tuple[str | int, ...]) -> Answer:
+    """One conditional write. Only if it met no row, a look tells what was said before from what is fenced."""
+    verdict, rows = Verdict.OK, sql.execute(write, row).fetchall()
+    if not rows:
+        verdict, rows = Verdict.REPEATED, sql.execute(look, row).fetchall()
+    if not rows:
+        return Answer(Verdict.FENCED)
+    order, reason, committed_step = rows[0]
+    return Answer(verdict, Order(order), reason, committed_step)

@@ -1,0 +1,76 @@
+"""The tables, and how a file of an older version becomes one of this version."""
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+from prime_train.adapters.store_sqlite.file import APPLICATION_ID
+from prime_train.ports import PermanentError
+
+_V1 = (
+    f"PRAGMA application_id = {APPLICATION_ID}",
+    "CREATE TABLE schema_version (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL)",
+    """CREATE TABLE runs (
+        run_id TEXT NOT NULL PRIMARY KEY,
+        version INTEGER NOT NULL,
+        state TEXT NOT NULL,
+        next_check_s INTEGER,
+        created_s INTEGER NOT NULL,
+        run TEXT NOT NULL
+    )""",
+    # Both columns, so that `due` reads the index only.
+    "CREATE INDEX runs_due ON runs (next_check_s, run_id) WHERE next_check_s IS NOT NULL",
+    """CREATE TABLE leases (
+        run_id TEXT NOT NULL PRIMARY KEY,
+        epoch INTEGER NOT NULL,
+        open INTEGER NOT NULL,
+        version INTEGER NOT NULL,
+        seq INTEGER NOT NULL,
+        beat_s INTEGER,
+        overdue_s INTEGER NOT NULL,
+        "order" TEXT NOT NULL,
+        order_reason TEXT NOT NULL,
+        committed_step INTEGER NOT NULL,
+        committed_key TEXT NOT NULL,
+        beat TEXT
+    ) WITHOUT ROWID""",
+    "CREATE INDEX leases_open ON leases (run_id) WHERE open = 1",
+    """CREATE TABLE happenings (
+        place INTEGER PRIMARY KEY,
+        run_id TEXT NOT NULL,
+        happening TEXT NOT NULL
+    )""",
+    "CREATE INDEX happenings_of ON happenings (run_id, place)",
+    """CREATE TABLE outbox (
+        place INTEGER PRIMARY KEY,
+        key TEXT NOT NULL UNIQUE,
+        sent INTEGER NOT NULL DEFAULT 0,
+        alert TEXT NOT NULL
+    )""",
+    "CREATE INDEX outbox_unsent ON outbox (place) WHERE sent = 0",
+    "CREATE TABLE watch (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL, watch TEXT NOT NULL)",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_V1,)
+"""Statements that lead from each schema version to the next one; a row, once released, is never changed."""
+
+
+def migrate(sql: sqlite3.Connection, path: Path, migrations: Sequence[Sequence[str]] = MIGRATIONS) -> None:
+    """Brings the schema to the newest version, in one transaction; processes that open the file together do it once."""
+    if _schema_version(sql, path, len(migrations)) == len(migrations):
+        return
+    sql.execute("BEGIN IMMEDIATE")
+    for statements in migrations[_schema_version(sql, path, len(migrations)) :]:
+        for statement in statements:
+            sql.execute(statement)
+    sql.execute("INSERT OR REPLACE INTO schema_version (one, version) VALUES (1, ?)", (len(migrations),))
+    sql.execute("COMMIT")
+
+
+def _schema_version(sql: sqlite3.Connection, path: Path, newest: int) -> int:
+    """0 for an empty file."""
+    empty = not sql.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_version'").fetchall()
+    version: int = 0 if empty else sql.execute("SELECT version FROM schema_version").fetchall()[0][0]
+    if version > newest:
+        raise PermanentError(f"{path}: written by a newer version (its schema is {version}, this one knows {newest}); upgrade prime-train")
+    return version

@@ -1,0 +1,74 @@
+"""A launched run, followed to its end line by line."""
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable
+
+import typer
+
+from prime_train.cli.embedded import control_plane
+from prime_train.cli.exits import Exit
+from prime_train.cli.home import Home, wall_s
+from prime_train.cli.logs import history_line
+from prime_train.cli.names import find
+from prime_train.cli.standing import standing
+from prime_train.core.run import Run, RunState
+from prime_train.ports import Store
+
+LOOK_S = 0.5
+STEPS_S = 10
+SERVED_S = 10
+
+
+class _Served:
+    """Asks every `SERVED_S` seconds, and says so when the answer has changed."""
+
+    def __init__(self, ask: Callable[[], bool], now_s: int) -> None:
+        self._ask, self._asked_s, self._was = ask, now_s, True
+
+    def look(self, now_s: int) -> None:
+        if now_s < self._asked_s + SERVED_S:
+            return
+        self._asked_s, before, self._was = now_s, self._was, self._ask()
+        if self._was != before:
+            typer.echo("served again" if self._was else "nobody serves it any more; start, and leave running: prime-train serve", err=True)
+
+
+def follow(home: Home, run_id: str) -> Exit:
+    """Until the run is over and its machines are gone. OK only if it succeeded. Where no control plane serves, this process is it."""
+    serving = home.serving()
+    # What alerts say is printed as history already.
+    logging.getLogger("prime_train.alerts").addHandler(logging.NullHandler())
+    typer.echo(f"followed at {serving.url}" if serving else "no control plane serves: this process is it until the run is over")
+    try:
+        with contextlib.nullcontext() if serving else control_plane(home):
+            run = await_end(home.store(), run_id, is_served=lambda: not serving or home.serving() is not None)
+    except KeyboardInterrupt:
+        typer.echo(f"{run_id} goes on. Needed for it: prime-train serve. To end it: prime-train stop {run_id}", err=True)
+        raise
+    typer.echo(f"{run_id} {run.state.value}: {run.why}")
+    return Exit.OK if run.state is RunState.SUCCEEDED else Exit.FINDINGS
+
+
+def await_end(store: Store, run_id: str, *, is_served: Callable[[], bool]) -> Run:
+    """Prints what happens until the run is over and nothing of it is paid for any more; and when nobody serves it any longer."""
+    pause = threading.Event()
+    told, stepped_s, served = 0, 0, _Served(is_served, wall_s())
+    while True:
+        held = find(store, run_id)
+        history = store.history(run_id)
+        for line in history[told:]:
+            typer.echo(history_line(line.at_s - held.run.created_s, line.epoch, line.kind, line.text))
+        now_s = wall_s()
+        if held.run.state is RunState.TRAINING and now_s >= stepped_s + STEPS_S:
+            one = standing(held, now_s)
+            typer.echo(
+                history_line(now_s - held.run.created_s, one.epoch, "step", f"{one.progress}, {one.durable_step:,} durable, {one.money}")
+            )
+            stepped_s = now_s
+        told = len(history)
+        served.look(now_s)
+        if held.run.is_over and all(a.ended_s is not None for a in held.run.attempts):
+            return held.run
+        pause.wait(LOOK_S)

@@ -1,0 +1,176 @@
+"""Where the control plane of this machine keeps its things, and the parts built on them."""
+
+import json
+import os
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from prime_train.cli.exits import Exit, Refused
+
+if TYPE_CHECKING:
+    from prime_train.adapters.pods_local import LocalPods
+    from prime_train.adapters.store_sqlite import SqliteStore
+    from prime_train.ports import Bucket, Notifier, Watched
+    from prime_train.reconcile import World
+    from prime_train.webhook import Desk
+
+HOME = "PRIME_TRAIN_HOME"
+BUCKET = "PRIME_TRAIN_BUCKET"
+ALERT_URL = "PRIME_TRAIN_ALERT_URL"
+MASTER_BYTES = 32
+PORT = 7431
+
+
+def wall_s() -> int:
+    """This machine's clock in whole seconds."""
+    return int(time.time())
+
+
+@dataclass(frozen=True)
+class Serving:
+    """What `prime-train serve` says of itself in serve.json."""
+
+    url: str
+    pid: int
+
+
+@dataclass(frozen=True)
+class Home:
+    """The folder with the store, the master key, the bucket (unless it is elsewhere) and the pods."""
+
+    root: Path
+    environment: Mapping[str, str] = field(repr=False)
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> "Home":
+        """The home that the environment names, or the default one. Nothing is created."""
+        named = environment.get(HOME)
+        return cls(Path(named).absolute() if named else Path.home() / ".prime-train", environment)
+
+    @property
+    def serve_file(self) -> Path:
+        return self.root / "serve.json"
+
+    @property
+    def bucket_url(self) -> str:
+        return self.environment.get(BUCKET) or (self.root / "bucket").as_uri()
+
+    def store(self) -> "SqliteStore":
+        from prime_train.adapters.store_sqlite import SqliteStore
+
+        self._make()
+        return SqliteStore(self.root / "control.sqlite")
+
+    def bucket(self) -> "Bucket":
+        from prime_train.adapters.bucket import open_bucket
+
+        self._make()
+        return open_bucket(self.bucket_url)
+
+    def pods(self) -> "LocalPods":
+        from prime_train.adapters.pods_local import LocalPods
+
+        self._make()
+        return LocalPods(self.root / "pods")
+
+    def master(self) -> bytes:
+        """The key of which all agents' keys are made: created once, by whoever comes first."""
+        self._make()
+        path = self.root / "master.key"
+        if not path.exists():
+            _create_once(path, secrets.token_bytes(MASTER_BYTES))
+        key = path.read_bytes()
+        if len(key) != MASTER_BYTES:
+            raise Refused(
+                f"{path} has {len(key)} bytes, not {MASTER_BYTES}", fix="restore it from a backup; running pods know its old value"
+            )
+        return key
+
+    def desk(self) -> "Desk":
+        from prime_train.webhook import Desk
+
+        return Desk(self.store(), (self.master(),), secrets=self.environment, bucket_url=self.bucket_url)
+
+    def world(self, webhook_url: str, *, watched: "Watched | None" = None) -> "World":
+        """What a watcher needs. `webhook_url` empty: `run_server` puts its own in."""
+        from prime_train.adapters.canary_http import CanaryHttp
+        from prime_train.reconcile import World
+
+        master = self.master()
+        world = World(
+            store=self.store(),
+            bucket=self.bucket(),
+            pods=self.pods(),
+            master=master,
+            webhook_url=webhook_url,
+            notifiers=self._notifiers(),
+            canary=CanaryHttp(webhook_url, master) if webhook_url else None,
+            secrets=self.environment,
+        )
+        return world if watched is None else _watched_by(world, watched)
+
+    def serving(self) -> Serving | None:
+        """The control plane that serves this home now, or None."""
+        from prime_train.adapters.canary_http import CanaryHttp
+
+        said = self.last_serving()
+        return said if said is not None and CanaryHttp(said.url, self.master()).sings(wall_s()) else None
+
+    def last_serving(self) -> Serving | None:
+        """What serve.json says; whoever wrote it may have gone."""
+        try:
+            said = json.loads(self.serve_file.read_text())
+            return Serving(str(said["url"]), int(said["pid"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def say_serving(self, url: str) -> None:
+        """Writes serve.json. It stays when we leave: whoever serves next takes the same port."""
+        draft = self.root / f".serve-{os.getpid()}.json"
+        draft.write_text(json.dumps({"url": url, "pid": os.getpid()}) + "\n")
+        draft.replace(self.serve_file)
+
+    def port(self) -> int:
+        """Where to serve: where it was served last, as running pods know that address."""
+        said = self.last_serving()
+        return (urlsplit(said.url).port if said is not None else None) or PORT
+
+    def _notifiers(self) -> "tuple[Notifier, ...]":
+        from prime_train.adapters.notify_log import LogNotifier
+        from prime_train.adapters.notify_webhook import WebhookNotifier
+
+        return LogNotifier(), WebhookNotifier(self.environment, self.environment.get(ALERT_URL) or None)
+
+    def _make(self) -> None:
+        try:
+            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise Refused(f"{self.root}: {error.strerror}", fix=f"set {HOME} to a folder of yours", code=Exit.OUTSIDE_REFUSED) from error
+
+
+def _watched_by(world: "World", watched: "Watched") -> "World":
+    from dataclasses import replace
+
+    return replace(world, watched=watched)
+
+
+def _create_once(path: Path, content: bytes) -> None:
+    """Whole or not at all; where somebody else was first, theirs stays."""
+    draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            return
+    finally:
+        draft.unlink()

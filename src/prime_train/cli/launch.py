@@ -1,0 +1,123 @@
+"""From a spec to a queued run: pack the working tree, put it into the bucket, store the run."""
+
+import secrets
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from prime_train.cli.exits import Exit, Refused
+from prime_train.cli.home import Home, wall_s
+
+if TYPE_CHECKING:
+    from prime_train.adapters.config_yaml import Config
+    from prime_train.adapters.tree_pack import Tree
+    from prime_train.core.finding import Finding
+    from prime_train.core.run import Run
+    from prime_train.core.spec import RunSpec
+
+SUFFIX_CHARS = 5
+_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
+TRIES_MAX = 5
+
+
+class Unfit(Exception):
+    """The run can not be launched as it is: the findings say why."""
+
+    def __init__(self, findings: "tuple[Finding, ...]") -> None:
+        super().__init__("; ".join(finding.message for finding in findings))
+        self.findings = findings
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a launch would start from: the packed folder (None: a repository) and the commit."""
+
+    tree: "Tree | None"
+    commit: str
+    findings: "tuple[Finding, ...]" = ()
+
+
+def plan(spec: "RunSpec", *, file: str = "") -> Plan:
+    """Looks at the working tree, and at nothing else. Raises Unfit, and the port's errors where a repository can not be asked."""
+    from prime_train.core.finding import has_errors
+
+    made = _repository(spec, file) if spec.trainer.tree.repo else _folder(spec)
+    if has_errors(made.findings):
+        raise Unfit(made.findings)
+    return made
+
+
+def launch(home: Home, spec: "RunSpec", made: Plan) -> "Run":
+    """Stores the run as queued. The tree is in the bucket before anybody can see the run. Raises Unfit, and the port's errors."""
+    from prime_train.core.run import Run
+
+    store = home.store()
+    for _ in range(TRIES_MAX):
+        now_s = wall_s()
+        run = Run(new_id(spec.name), spec, created_s=now_s, next_check_s=now_s, commit=made.commit)
+        if store.load(run.run_id) is not None:
+            continue
+        if made.tree is not None:
+            _put_tree(home, made.tree, run.run_id)
+        if store.create(run):
+            return run
+    raise Refused(f"no free id was found for {spec.name}", code=Exit.OUTSIDE_FAILED)
+
+
+def renamed(config: "Config", name: str) -> "RunSpec":
+    """The spec under another name. Raises Refused where that is no name."""
+    from prime_train.core.spec import RunSpec
+
+    assert config.spec is not None
+    try:
+        return RunSpec.model_validate({**config.spec.model_dump(), "name": name})
+    except ValueError as error:
+        raise Refused(f"--name {name!r} is no name", fix="lower-case letters, digits and inner hyphens, 32 at most") from error
+
+
+def new_id(name: str) -> str:
+    return f"{name}-{''.join(secrets.choice(_ALPHABET) for _ in range(SUFFIX_CHARS))}"
+
+
+def _folder(spec: "RunSpec") -> Plan:
+    from prime_train.adapters.tree_pack import checkout_of, survey
+
+    folder = Path(spec.trainer.tree.folder)
+    tree = survey(folder, without=(spec.checkpoints.folder,))
+    checkout = checkout_of(folder) if not tree.findings else None
+    return Plan(tree, checkout.name if checkout else "", tree.findings)
+
+
+def _repository(spec: "RunSpec", file: str) -> Plan:
+    """The very commit that every attempt checks out: the ref's, or else that of the checkout we stand in, or the default branch's."""
+    from prime_train.adapters.tree_pack import checkout_of, commit_of, is_commit, same_repository
+    from prime_train.core.finding import Finding
+
+    repo, ref = spec.trainer.tree.repo or "", spec.trainer.tree.ref
+    if ref is not None:
+        return Plan(None, ref if is_commit(ref) else commit_of(repo, ref))
+    checkout = checkout_of(Path())
+    if checkout is None or not any(same_repository(repo, remote) for remote in checkout.remotes):
+        return Plan(None, commit_of(repo, None))
+    findings = []
+    if checkout.is_dirty:
+        findings.append(
+            Finding("PT030", "the checkout has changes that are not committed", file or ".", fix="commit them, or name trainer.tree.ref")
+        )
+    if not checkout.is_pushed:
+        said = f"commit {checkout.commit[:12]} is not pushed: a machine could not fetch it"
+        findings.append(Finding("PT030", said, file or ".", fix="push it, or name trainer.tree.ref"))
+    return Plan(None, checkout.commit, tuple(findings))
+
+
+def _put_tree(home: Home, tree: "Tree", run_id: str) -> None:
+    from prime_train.adapters.tree_pack import pack
+    from prime_train.core.keys import tree_key
+
+    with tempfile.TemporaryDirectory(prefix="prime-train-") as folder:
+        packed = Path(folder) / "tree.tar.gz"
+        finding = pack(tree, packed)
+        if finding is not None:
+            raise Unfit((finding,))
+        home.bucket().put_file(tree_key(run_id), packed)

@@ -1,0 +1,40 @@
+"""Which run is meant: by its id, by the start of it, or by the config's name."""
+
+import difflib
+from typing import TYPE_CHECKING
+
+from prime_train.cli.exits import Refused
+
+if TYPE_CHECKING:
+    from prime_train.core.run import Run
+    from prime_train.ports import Held, Store
+
+LISTED_MAX = 6
+
+
+def find(store: "Store", name: str) -> "Held":
+    """The run that `name` stands for. Raises Refused where there is none, or more than one, naming those that are near."""
+    held = store.load(name)
+    if held is not None:
+        return held
+    runs = store.list_runs()
+    started = [run.run_id for run in runs if name and run.run_id.startswith(name)]
+    if len(started) == 1:
+        found = store.load(started[0])
+        if found is not None:
+            return found
+    if started:
+        raise Refused(f"{len(started)} runs start with {name}: {_listed(started)}", fix="write more of the name")
+    raise Refused(f"there is no run {name}", fix=_nearest(name, runs))
+
+
+def _nearest(name: str, runs: "list[Run]") -> str:
+    if not runs:
+        return "there are no runs yet; launch one with: prime-train run CONFIG"
+    ids = [run.run_id for run in runs]
+    close = difflib.get_close_matches(name, ids, LISTED_MAX, 0.5)
+    return f"did you mean {_listed(close)}?" if close else f"the newest runs are {_listed(ids)}"
+
+
+def _listed(ids: list[str]) -> str:
+    return ", ".join(ids[:LISTED_MAX]) + (" ..." if len(ids) > LISTED_MAX else "")

@@ -1,0 +1,125 @@
+"""`prime-train run CONFIG`: launch a training run."""
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from prime_train.cli.exits import Exit
+
+if TYPE_CHECKING:
+    from prime_train.adapters.config_yaml import Config
+    from prime_train.cli.home import Home
+    from prime_train.cli.launch import Plan
+    from prime_train.core.finding import Finding
+    from prime_train.core.spec import RunSpec
+
+
+def run(
+    config: Annotated[Path, typer.Argument(help="The run's config, such as configs/demo.yaml.", show_default=False)],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be rented, and why.")] = False,
+    name: Annotated[str | None, typer.Option(help="Another name than the config's.", show_default=False)] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Stay until the run is over; where no control plane serves, be it.")] = False,
+) -> Exit:
+    """Launch a training run.
+
+    The config is checked, the working tree packed into the bucket, and the run queued for the control plane.
+    """
+    from prime_train.adapters.config_yaml import read_config
+    from prime_train.cli.home import Home
+    from prime_train.cli.launch import Unfit, launch, plan, renamed
+
+    read = read_config(config)
+    if not read.is_fit or read.spec is None:
+        return _unfit(read.findings, read)
+    spec = renamed(read, name) if name else read.spec
+    home = Home.of(os.environ)
+    try:
+        made = plan(spec, file=str(config))
+        _say((*read.findings, *made.findings, *_unset_secrets(spec, read)), read)
+        _say_limits(spec)
+        if dry_run:
+            return _dry_run(home, spec, made)
+        started = launch(home, spec, made)
+    except Unfit as error:
+        return _unfit(error.findings, read)
+    typer.echo(f"{started.run_id} is queued")
+    if follow:
+        from prime_train.cli.follow import follow as follow_run
+
+        return follow_run(home, started.run_id)
+    if home.serving() is None:
+        typer.echo("no control plane serves it yet. Start one, and leave it running:\n  prime-train serve")
+    else:
+        typer.echo(f"  prime-train status {started.run_id} --watch")
+    return Exit.OK
+
+
+def _say(found: "tuple[Finding, ...]", read: "Config") -> None:
+    from prime_train.cli import findings
+
+    findings.print_findings(found, {read.file: read.source})
+
+
+def _unfit(found: "tuple[Finding, ...]", read: "Config") -> Exit:
+    from prime_train.cli import findings
+
+    _say(found, read)
+    findings.summary(found, 1)
+    return Exit.FINDINGS
+
+
+def _unset_secrets(spec: "RunSpec", read: "Config") -> "tuple[Finding, ...]":
+    from prime_train.core.finding import Finding, Severity
+
+    unset = [name for name in spec.secrets if name not in os.environ]
+    if not unset:
+        return ()
+    said = f"{', '.join(unset)}: named under secrets, not set here"
+    line, column = _place(read.source, unset[0])
+    fix = "set it where prime-train serve runs, before that is started: without it no attempt starts"
+    return (Finding("PT021", said, read.file, line, column, severity=Severity.NOTE, fix=fix),)
+
+
+def _place(source: str, name: str) -> tuple[int, int]:
+    """Line and column of the last mention: `secrets` may not name what another key spells."""
+    found = list(re.finditer(rf"\b{re.escape(name)}\b", source))
+    if not found:
+        return 1, 1
+    before = source[: found[-1].start()]
+    return before.count("\n") + 1, len(before) - before.rfind("\n")
+
+
+def _say_limits(spec: "RunSpec") -> None:
+    """Where this machine, which is all the machines there are, will not do: said before an attempt is paid for."""
+    import resource
+
+    wanted = spec.hardware.open_files_min
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY or hard >= wanted or _can_raise(soft, hard, wanted):
+        return
+    typer.echo(
+        f"warning: a process may open {hard:,} files here (ulimit -Hn), hardware.open_files_min is {wanted:,}: no attempt would start\n"
+        f"  fix: raise the limit where prime-train serve runs, or write hardware: {{open_files_min: {hard}}}",
+        err=True,
+    )
+
+
+def _can_raise(soft: int, hard: int, wanted: int) -> bool:
+    import resource
+
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, wanted))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    except (ValueError, OSError):
+        return False
+    return True
+
+
+def _dry_run(home: "Home", spec: "RunSpec", made: "Plan") -> Exit:
+    from prime_train.cli import dry_run
+
+    dry_run.show(spec, made, dry_run.ranking(home, spec))
+    return Exit.OK

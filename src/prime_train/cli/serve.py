@@ -1,0 +1,79 @@
+"""`prime-train serve`: the control plane, webhook and watcher in one process."""
+
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from prime_train.cli.exits import Exit, Refused
+
+if TYPE_CHECKING:
+    from prime_train.cli.home import Home
+
+
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int | None, typer.Option(min=0, max=65_535, help="Port; without it, the one served last.", show_default=False)] = None,
+    watching: Annotated[bool, typer.Option("--watch/--no-watch", help="Watch the runs, too.")] = True,
+    interval: Annotated[float, typer.Option(min=0.1, max=3600, help="Longest time between two looks, in seconds.")] = 5.0,
+) -> None:
+    """Be the control plane.
+
+    Serves the webhook and watches the runs, until Ctrl-C. May be killed and started again at any time.
+    """
+    import logging
+
+    from prime_train.cli.home import Home
+    from prime_train.server import run_server
+
+    home = Home.of(os.environ)
+    _refuse_second(home)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    number = _free_port(host) if port == 0 else port if port is not None else home.port()
+    world = home.world(_url(host, number), watched=_log) if watching else None
+
+    def announce(url: str) -> None:
+        home.say_serving(url)
+        typer.echo(f"serving {home.root} at {url}, {'watching' if watching else 'not watching'}")
+        _say_unset_secrets(home)
+
+    run_server(home.desk(), world, host=host, port=number, interval_s=interval, announce=announce)
+
+
+def _refuse_second(home: "Home") -> None:
+    """A second webhook would give its own address to new pods, and leave them deaf when it ends."""
+    serving = home.serving()
+    if serving is not None:
+        fix = "for one more watcher: prime-train watch; to serve it from here, end that process first"
+        raise Refused(f"{home.root} is served already, at {serving.url} by process {serving.pid}", fix=fix, code=Exit.OUTSIDE_REFUSED)
+
+
+def _say_unset_secrets(home: "Home") -> None:
+    import logging
+
+    for run in home.store().list_runs():
+        unset = [name for name in run.spec.secrets if name not in home.environment]
+        if unset and not run.is_over:
+            said = "%s names secrets that are not set here: %s; set them and serve again, until then its attempts can not start"
+            logging.getLogger("prime_train.serve").warning(said, run.run_id, ", ".join(unset))
+
+
+def _log(run_id: str, what: str, text: str) -> None:
+    import logging
+
+    logging.getLogger("prime_train.watch").info("%s %s %s", run_id, what, text)
+
+
+def _url(host: str, port: int) -> str:
+    """What the pods of this machine are told: of a wildcard address, the loopback one."""
+    named = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{named}]:{port}" if ":" in named else f"http://{named}:{port}"
+
+
+def _free_port(host: str) -> int:
+    """The watcher's canary must know the port before it is served."""
+    import socket
+
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])

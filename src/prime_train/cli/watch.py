@@ -1,0 +1,83 @@
+"""`prime-train watch`: one more watcher, beside whatever else watches."""
+
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from prime_train.cli.exits import Exit, Refused
+
+if TYPE_CHECKING:
+    from prime_train.cli.home import Home
+    from prime_train.reconcile import Swept, World
+
+
+def watch(
+    once: Annotated[bool, typer.Option("--once", help="One look at the runs that are due, then leave.")] = False,
+    interval: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds between two looks.")] = 5.0,
+) -> Exit:
+    """Be one more watcher.
+
+    Sees what is lost, fences it, launches again. As many watchers as you like, in as many places.
+    """
+    import logging
+
+    from prime_train.cli.home import Home, wall_s
+    from prime_train.reconcile import sweep
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    home = Home.of(os.environ)
+    world = _world(home)
+    if once:
+        return _told(sweep(world, wall_s(), clock=wall_s))
+    _go_on(home, world, interval)
+    return Exit.OK
+
+
+def _world(home: "Home") -> "World":
+    """With the webhook's address as serve.json has it."""
+    said = home.last_serving()
+    if said is None:
+        raise Refused("no webhook is known: nothing has served this home yet", fix="prime-train serve, or prime-train serve --no-watch")
+    return home.world(said.url, watched=_say)
+
+
+def _say(run_id: str, what: str, text: str) -> None:
+    typer.echo(f"{run_id} {what} {text}".rstrip())
+
+
+def _told(swept: "Swept") -> Exit:
+    """What a single look did."""
+    typer.echo(f"looked at {len(swept.looked_at)} runs, {swept.steps} steps")
+    if swept.blind is not None:
+        typer.echo(f"blind: {swept.blind}")
+    if swept.provider_error is not None:
+        typer.echo(f"provider: {swept.provider_error}", err=True)
+        return Exit.OUTSIDE_FAILED
+    return Exit.OK
+
+
+def _go_on(home: "Home", world: "World", interval: float) -> None:
+    """Until SIGTERM or Ctrl-C; the address is read anew, as a webhook may come back on another port."""
+    import signal
+    import threading
+
+    from prime_train.server import Watcher
+
+    ended = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    typer.echo(f"watching {home.root}")
+    while not ended.is_set():
+        watcher = Watcher(world, threading.Event(), interval_s=interval)
+        watcher.start()
+        try:
+            while not ended.wait(1.0) and not _moved(home, world):
+                pass
+        finally:
+            watcher.stop()
+        world = _world(home)
+
+
+def _moved(home: "Home", world: "World") -> bool:
+    said = home.last_serving()
+    return said is not None and said.url != world.webhook_url

@@ -1,0 +1,133 @@
+"""What the picture shows, worked out of the run, its history and the steps that were seen."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from itertools import pairwise
+
+from prime_train.core import ledger
+from prime_train.core.run import Attempt, Happening, Run
+from prime_train.core.run import RunState as S
+
+PARTS = ("provision", "restore", "useful", "recomputed", "detection", "teardown")
+"""Of the ledger, in the order they are paid for."""
+
+TAKEN = "taken"
+"""Kind of a happening that only somebody who takes a machine away can tell: the moment it was gone."""
+TAKEN_AT = "at_s"
+"""In its data, the moment with fractions of a second."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A step that was seen. `at_s` may have fractions."""
+
+    at_s: float
+    step: int
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A machine that was lost, and the one that took over. Seconds of the control plane's clock; None: it did not come to that."""
+
+    epoch: int
+    lost_s: float
+    fenced_s: float
+    trains_s: float | None
+    """When steps were made again."""
+    again_s: float | None
+    """When the steps that had been lost were made up for."""
+    lost_step: int
+    resumed_step: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Share:
+    """One part of the ledger."""
+
+    name: str
+    seconds: float
+    usd: float
+
+
+def span_s(run: Run, points: Sequence[Point], now_s: float) -> tuple[float, float]:
+    """First and last second of the picture; never empty."""
+    ends = [point.at_s for point in points] + [float(a.ended_s) for a in run.attempts if a.ended_s is not None]
+    end_s = max([*ends, float(run.ended_s if run.ended_s is not None else now_s)])
+    return float(run.created_s), max(end_s, run.created_s + 1.0)
+
+
+def end_s(run: Run, history: Sequence[Happening], points: Sequence[Point]) -> float:
+    """The newest second that anything is known of: `now` for a picture, as a pure part reads no clock."""
+    known = [float(run.created_s), *(float(line.at_s) for line in history), *(point.at_s for point in points)]
+    known += [float(s) for a in run.attempts for s in (a.launched_s, a.ended_s) if s is not None]
+    return max(known)
+
+
+def top_step(run: Run, points: Sequence[Point]) -> int:
+    """The highest step of the picture; at least 1."""
+    return max([1, run.best_step, run.spec.trainer.steps or 0, *(point.step for point in points)])
+
+
+def line_of(attempt: Attempt, points: Sequence[Point]) -> list[Point]:
+    """The steps of one attempt in time, starting where it resumed."""
+    mine = sorted((p for p in points if p.epoch == attempt.epoch and p.step >= attempt.resumed_step), key=lambda p: p.at_s)
+    if attempt.first_step_s is not None and (not mine or mine[0].step > attempt.resumed_step):
+        first_s = min([float(attempt.first_step_s), *(p.at_s for p in mine)])
+        mine.insert(0, Point(first_s, attempt.resumed_step, attempt.epoch))
+    rising: list[Point] = []
+    for point in mine:
+        if not rising or point.step >= rising[-1].step:
+            rising.append(point)
+    return rising
+
+
+def reached_s(line: Sequence[Point], step: int) -> float | None:
+    """When the line reached `step`, between its points; None: it did not."""
+    for before, after in pairwise(line):
+        if before.step <= step <= after.step:
+            share = (step - before.step) / (after.step - before.step) if after.step > before.step else 0.0
+            return before.at_s + share * (after.at_s - before.at_s)
+    return line[0].at_s if line and line[0].step == step else None
+
+
+def losses(run: Run, history: Sequence[Happening], points: Sequence[Point]) -> list[Loss]:
+    """Every attempt that another one followed, or that ended without success."""
+    taken = {line.epoch: float(line.data.get(TAKEN_AT, line.at_s)) for line in history if line.kind == TAKEN}
+    followers = {a.epoch: b for a, b in pairwise(run.attempts)}
+    ended = [a for a in run.attempts if a.fenced_s is not None and (a.epoch in followers or run.state is not S.SUCCEEDED)]
+    return [_loss(a, followers.get(a.epoch), taken.get(a.epoch), points) for a in ended]
+
+
+def _loss(attempt: Attempt, follower: Attempt | None, taken_s: float | None, points: Sequence[Point]) -> Loss:
+    assert attempt.fenced_s is not None
+    line = line_of(attempt, points)
+    sign_s = float(attempt.last_sign_s if attempt.last_sign_s is not None else attempt.fenced_s)
+    lost_s = taken_s if taken_s is not None else max(sign_s, line[-1].at_s if line else sign_s)
+    next_line = line_of(follower, points) if follower is not None else []
+    trains_s = next_line[0].at_s if next_line else None
+    why = attempt.cause.value.replace("_", " ") if attempt.cause is not None else "ended"
+    return Loss(
+        epoch=attempt.epoch,
+        lost_s=lost_s,
+        fenced_s=max(lost_s, float(attempt.fenced_s)),
+        trains_s=trains_s,
+        again_s=reached_s(next_line, follower.best_step_before) if follower is not None else None,
+        lost_step=max(attempt.last_step, line[-1].step if line else 0),
+        resumed_step=follower.resumed_step if follower is not None else attempt.durable_step,
+        why=why,
+    )
+
+
+def shares(run: Run, now_s: int) -> list[Share]:
+    """The ledger, part by part, over all attempts. Parts of attempts no longer listed one by one share their sum of dollars."""
+    rows = [ledger.attempt_totals(attempt, now_s) for attempt in run.attempts] + [run.folded]
+    seconds = dict.fromkeys(PARTS, 0.0)
+    usd = dict.fromkeys(PARTS, 0.0)
+    for row in rows:
+        values = {field.name: float(getattr(row, field.name)) for field in fields(row)}
+        for part in PARTS:
+            seconds[part] += values[f"{part}_s"]
+            usd[part] += row.usd * values[f"{part}_s"] / row.paid_s if row.paid_s else 0.0
+    return [Share(part, seconds[part], usd[part]) for part in PARTS]

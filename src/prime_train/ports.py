@@ -1,0 +1,207 @@
+"""What the shell needs of the outside, one Protocol a technology; every adapter passes the contract tests of its port.
+
+An adapter raises `TemporaryError` (try again later: nothing is known) or `PermanentError` (asking again will not help), with the cause,
+the body cut short and secrets left out. No other exception of a library leaves an adapter.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from prime_train.core.breaker import Watch
+from prime_train.core.offers import Offer
+from prime_train.core.run import Alert, Change, Happening, Lease, Run
+from prime_train.core.spec import HardwareSpec
+from prime_train.core.verdict import Pod, TrackerSeen
+from prime_train.core.wire import Beat, Commit, Order, Ticket, Verdict
+
+
+class OutsideError(Exception):
+    """Something outside failed."""
+
+
+class TemporaryError(OutsideError):
+    """It may work later; of a call that changes something it is not known whether it did. `delay_s`: not before."""
+
+    def __init__(self, message: str, *, delay_s: float = 0.0) -> None:
+        super().__init__(message)
+        self.delay_s = delay_s
+
+
+class PermanentError(OutsideError):
+    """It was refused, and asking again will not help."""
+
+
+class NoCapacity(OutsideError):
+    """The provider said for certain that it has no such machine now: nothing was created."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """A run and its lease, read together."""
+
+    run: Run
+    lease: Lease
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a beat or commit is told: accepted, said before, or fenced; and the order that waits."""
+
+    verdict: Verdict
+    order: Order = Order.NONE
+    order_reason: str = ""
+    committed_step: int = 0
+
+
+@dataclass(frozen=True)
+class Vital:
+    """Life sign of one open lease: `beat_s` is None before the first beat."""
+
+    run_id: str
+    epoch: int
+    beat_s: int | None
+    overdue_s: int
+
+
+class Store(Protocol):
+    """Runs, leases, history and the outbox of alerts. Every method is one atomic step; a lost race is a return value, not an error."""
+
+    def create(self, run: Run) -> bool:
+        """Stores a new run with a closed lease. False if there is one with that id: then nothing is changed."""
+
+    def load(self, run_id: str) -> Held | None: ...
+
+    def list_runs(self) -> list[Run]:
+        """All runs, newest first."""
+
+    def save(self, change: Change) -> bool:
+        """Compare-and-set: writes run, lease, history and alerts if the stored run has version `change.run.version - 1` and, where a
+        lease is given, the stored lease has `change.lease_version`. False: somebody else was first, nothing is changed."""
+
+    def wake(self, run_id: str, now_s: int) -> None:
+        """Something happened: the run is due now. Raises the run's version, so that a save under way is lost and decided anew."""
+
+    def due(self, now_s: int, limit: int) -> list[str]:
+        """Ids of runs with `next_check_s` <= now, most overdue first."""
+
+    def vitals(self) -> list[Vital]:
+        """The life signs of all open leases."""
+
+    def beat(self, beat: Beat, now_s: int) -> Answer:
+        """One conditional write: accepted if the lease is open, of that epoch, and `seq` is higher than any before. An accepted beat
+        with `news` also wakes the run, in the same write. `fenced` also for a run that does not exist."""
+
+    def beats(self, beats: Sequence[Beat], now_s: int) -> list[Answer]:
+        """Each as `beat` would be, in order, all of them durable together when this returns: one commit for many."""
+
+    def commit(self, commit: Commit, now_s: int) -> Answer:
+        """One conditional write: accepted if the lease is open and of that epoch. A lower or equal step is `repeated`."""
+
+    def history(self, run_id: str) -> list[Happening]:
+        """In the order it was written."""
+
+    def outbox(self, limit: int) -> list[Alert]:
+        """Alerts not yet marked as sent, oldest first."""
+
+    def mark_sent(self, key: str) -> None: ...
+
+    def watch(self) -> Watch: ...
+
+    def save_watch(self, watch: Watch, *, version: int) -> bool:
+        """Compare-and-set on the version read."""
+
+
+@dataclass(frozen=True)
+class Stat:
+    """An object: `size` in bytes, `written_s` the second it was last written."""
+
+    key: str
+    size: int
+    written_s: int
+
+
+@dataclass(frozen=True)
+class Content:
+    """A small object with the tag a conditional write is made against."""
+
+    data: bytes
+    tag: str
+
+
+class Bucket(Protocol):
+    """Objects by key. A reader sees an object whole or not at all. Keys are relative, with / between parts."""
+
+    def put(self, key: str, data: bytes) -> None: ...
+
+    def put_if(self, key: str, data: bytes, *, tag: str | None) -> bool:
+        """Writes only if the object's tag is still `tag` (None: if there is no object). False: it is not."""
+
+    def put_file(self, key: str, path: Path) -> None: ...
+
+    def get(self, key: str) -> Content | None:
+        """The whole object; only for small ones (16 MiB at most, else PermanentError). None: there is none."""
+
+    def get_file(self, key: str, path: Path) -> bool:
+        """Writes the object to `path`. False: there is none, and nothing was written."""
+
+    def stat(self, key: str) -> Stat | None: ...
+
+    def list(self, prefix: str) -> Iterator[Stat]:
+        """In the order of keys."""
+
+    def delete(self, key: str) -> None:
+        """Deleting what is not there is no error."""
+
+
+class Pods(Protocol):
+    """A provider of machines. Names are ours (`pt-<run>-e<epoch>`), ids the provider's."""
+
+    def offers(self, hardware: HardwareSpec) -> Sequence[Offer]: ...
+
+    def create(self, name: str, offer: Offer, hardware: HardwareSpec) -> Pod:
+        """Rents one. NoCapacity or PermanentError: certainly nothing was created. TemporaryError: it is not known."""
+
+    def list(self) -> Sequence[Pod]:
+        """Every pod of ours. It may lag: absence proves nothing."""
+
+    def get(self, pod_id: str) -> Pod | None:
+        """None: the provider no longer knows an id it once gave."""
+
+    def put_agent(self, pod: Pod, ticket: Ticket) -> None:
+        """Starts the agent with this ticket; where it runs already, nothing happens."""
+
+    def terminate(self, pod_id: str) -> None:
+        """Asks for the end of the pod; asking for one that is gone is no error."""
+
+
+class Tracker(Protocol):
+    def look(self, run: Run) -> TrackerSeen | None:
+        """What the experiment tracker last heard of this run; None where there is none or it can not be asked."""
+
+
+class Canary(Protocol):
+    def sings(self, now_s: int) -> bool:
+        """Whether a beat sent to the public webhook arrives."""
+
+
+class Notifier(Protocol):
+    def send(self, alert: Alert, run: Run | None) -> None:
+        """Tells people. The same key may come twice; it is the same alert."""
+
+
+class Watched(Protocol):
+    """Told what each step of reconcile did, for logs and live views."""
+
+    def __call__(self, run_id: str, what: str, text: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class NoTracker:
+    def look(self, run: Run) -> TrackerSeen | None:
+        return None
+
+
+Secrets = Mapping[str, str]
+"""Values by name, from wherever the control plane keeps them; never stored."""

@@ -1,0 +1,86 @@
+"""Reading the body of a request: bounded in bytes and in time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from prime_train.core.wire import BODY_BYTES_MAX
+
+BODY_DISCARDED_BYTES_MAX = 1024 * 1024
+"""What of a body over the limit is read and thrown away, so that its sender gets to hear the answer."""
+BODY_S_MAX = 10.0
+LOOK_S = 1.0
+
+# The types of the ASGI specification.
+Message = MutableMapping[str, Any]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+
+
+class BodyReader:
+    """Reads bodies of one event loop. One timer watches over all that are being read: a timer for each would cost more than the reading."""
+
+    def __init__(self, limit_s: float = BODY_S_MAX) -> None:
+        self._limit_s = limit_s
+        self._begun: dict[asyncio.Task[Any], float] = {}
+        self._late: set[asyncio.Task[Any]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def read(self, scope: Scope, receive: Receive) -> bytes | None:
+        """The body; None if it is over the limit, and then the connection is of no more use.
+
+        TimeoutError: it did not come in time. ConnectionError: the client has gone.
+        """
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        assert task is not None
+        self._begun[task] = loop.time()
+        if self._timer is None:
+            self._timer = loop.call_later(LOOK_S, self._look, loop)
+        try:
+            message = await receive()
+            body = _chunk(message)
+            if message.get("more_body"):
+                return await _rest(scope, receive, body)
+            return body if len(body) <= BODY_BYTES_MAX else None
+        except asyncio.CancelledError:
+            if task not in self._late:
+                raise
+            task.uncancel()
+            raise TimeoutError(f"the body did not come within {self._limit_s:.0f} s") from None
+        finally:
+            self._late.discard(task)
+            del self._begun[task]
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        for task, begun_s in self._begun.items():
+            if loop.time() - begun_s > self._limit_s and task not in self._late:
+                self._late.add(task)
+                task.cancel()
+        self._timer = loop.call_later(LOOK_S, self._look, loop) if self._begun else None
+
+
+async def _rest(scope: Scope, receive: Receive, first: bytes) -> bytes | None:
+    if _declared(scope) > BODY_DISCARDED_BYTES_MAX:
+        return None
+    chunks, size, more = [first], len(first), True
+    while more:
+        message = await receive()
+        chunk, more = _chunk(message), message.get("more_body", False)
+        size += len(chunk)
+        if size > BODY_DISCARDED_BYTES_MAX:
+            return None
+        if size <= BODY_BYTES_MAX:
+            chunks.append(chunk)
+    return b"".join(chunks) if size <= BODY_BYTES_MAX else None
+
+
+def _declared(scope: Scope) -> int:
+    length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+    return int(length) if length.isdigit() and len(length) < 20 else 0
+
+
+def _chunk(message: Message) -> bytes:
+    if message["type"] == "http.disconnect":
+        raise ConnectionError("the client has gone")
+    chunk: bytes = message.get("body", b"")
+    return chunk

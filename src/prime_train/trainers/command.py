@@ -1,0 +1,48 @@
+"""Trainer `command`: any command line that saves checkpoints into a folder."""
+
+import shlex
+from collections.abc import Sequence
+
+from prime_train.core.spec import RunSpec
+from prime_train.trainers import folders
+from prime_train.trainers.folders import FileSeen
+from prime_train.trainers.logrules import BUILT_IN, LogRule, of_spec
+from prime_train.trainers.progress import LineReader, reader_for
+
+
+class CommandTrainer:
+    def command(self, spec: RunSpec, *, checkpoints: str, resume_step: int | None, resume_folder: str | None) -> str:
+        # A block of YAML ends in a newline; what is appended must not become a line of its own.
+        line = spec.trainer.command.format(checkpoints=shlex.quote(checkpoints)).strip()
+        if resume_step is None:
+            return line
+        folder = shlex.quote(resume_folder or checkpoints)
+        return f"{line} {spec.trainer.resume.format(step=resume_step, checkpoint=folder)}".strip()
+
+    def environment(self, spec: RunSpec, *, epoch: int, run_id: str) -> dict[str, str]:
+        ours = {"PRIME_TRAIN_RUN": run_id, "PRIME_TRAIN_EPOCH": str(epoch)}
+        # Unbuffered: lines are read while the trainer lives. The fault handler leaves a stack behind where a signal kills.
+        return {"PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"} | _wandb(spec, run_id) | spec.environment | ours
+
+    def reader(self, spec: RunSpec) -> LineReader:
+        return reader_for(spec.trainer.progress)
+
+    def step_of(self, spec: RunSpec, name: str) -> int | None:
+        return folders.step_of(spec.checkpoints, name)
+
+    def folder_of(self, spec: RunSpec, step: int) -> str:
+        return folders.folder_of(spec.checkpoints, step)
+
+    def is_complete(self, spec: RunSpec, files: Sequence[FileSeen], now_s: int) -> bool:
+        return folders.is_complete(spec.checkpoints, files, now_s)
+
+    def log_rules(self, spec: RunSpec) -> tuple[LogRule, ...]:
+        return (*of_spec(spec.health.log_rules), *BUILT_IN)
+
+
+def _wandb(spec: RunSpec, run_id: str) -> dict[str, str]:
+    """All attempts of a run are one run of the tracker."""
+    if spec.wandb is None:
+        return {}
+    named = {"WANDB_PROJECT": spec.wandb.project, "WANDB_RUN_ID": run_id, "WANDB_RESUME": "allow"}
+    return named | ({"WANDB_ENTITY": spec.wandb.entity} if spec.wandb.entity else {})

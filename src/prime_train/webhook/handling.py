@@ -1,0 +1,79 @@
+"""From request to response: `parse`, the store, `answer`."""
+
+from collections.abc import Sequence
+
+from prime_train.core.keys import tree_key
+from prime_train.core.ledger import totals
+from prime_train.core.run import Run
+from prime_train.core.wire import Bootstrap, Order, Verdict
+from prime_train.ports import Answer, Held, OutsideError
+from prime_train.webhook.calls import BeatCall, BootstrapCall, Call, CanaryCall, CommitCall, Nonce, Request, Response
+from prime_train.webhook.desk import BEAT_S, Desk
+from prime_train.webhook.parsing import parse
+from prime_train.webhook.responses import RETRY_S, refuse, reply, unavailable
+
+
+def handle(desk: Desk, request: Request) -> Response:
+    """The answer to one request, after whatever it asks for is durable. Raises nothing but bugs."""
+    call = parse(desk, request)
+    return call if isinstance(call, Response) else carry_out(desk, call, request.now_s)
+
+
+def carry_out(desk: Desk, call: Call, now_s: int) -> Response:
+    """What the store makes of a parsed call; 503 when it can not be asked now."""
+    try:
+        match call:
+            case BeatCall():
+                return record(desk, [call], now_s)[0]
+            case CommitCall(commit):
+                return answer(call, desk.store.commit(commit, now_s), pace_s=desk.pace_s(commit.run), now_s=now_s)
+            case BootstrapCall(run_id, epoch):
+                return _bootstrap(desk, desk.store.load(run_id), epoch, now_s)
+            case CanaryCall(nonce):
+                desk.store.watch()
+                return Response(200, Nonce(nonce=nonce).model_dump_json().encode())
+    except OutsideError as error:
+        return unavailable(error, now_s)
+
+
+def record(desk: Desk, calls: Sequence[BeatCall], now_s: int) -> list[Response]:
+    """Stores the beats in one transaction; their answers, in order. Raises what the store raises; then none may count as stored."""
+    said = desk.store.beats([call.beat for call in calls], now_s)
+    return [
+        answer(call, one, pace_s=BEAT_S if one.verdict is Verdict.FENCED else desk.pace_s(call.beat.run), now_s=now_s)
+        for call, one in zip(calls, said, strict=True)
+    ]
+
+
+def answer(call: BeatCall | CommitCall, said: Answer, *, pace_s: int, now_s: int) -> Response:
+    """The response to what the store said: 409 for `fenced`, else 200."""
+    wakes = isinstance(call, BeatCall) and call.beat.news and said.verdict is Verdict.OK
+    return reply(said.verdict, said.order, said.order_reason, pace_s, said.committed_step, now_s, wakes)
+
+
+def _bootstrap(desk: Desk, held: Held | None, epoch: int, now_s: int) -> Response:
+    if held is None or not held.lease.open or held.lease.epoch != epoch:
+        return reply(Verdict.FENCED, Order.NONE, "", BEAT_S, 0, now_s)
+    missing = [name for name in held.run.spec.secrets if name not in desk.secrets]
+    if missing:
+        return refuse(503, f"the control plane's environment lacks {', '.join(missing)}", now_s, (("retry-after", str(RETRY_S)),))
+    return Response(200, _job(desk, held.run, epoch, now_s).model_dump_json().encode())
+
+
+def _job(desk: Desk, run: Run, epoch: int, now_s: int) -> Bootstrap:
+    spec = run.spec
+    hours = spec.budget.hours
+    return Bootstrap(
+        run=run.run_id,
+        epoch=epoch,
+        spec=spec,
+        bucket_url=desk.bucket_url,
+        tree_key=None if spec.trainer.tree.repo else tree_key(run.run_id),
+        commit=run.commit,
+        resume=run.resume,
+        secrets={name: desk.secrets[name] for name in spec.secrets},
+        train_s_max=None if hours is None else max(0, int(hours * 3600) - totals(run, now_s).paid_s),
+        best_step=run.best_step,
+        step_slow_s=run.step_slow_s,
+        now_s=now_s,
+    )
