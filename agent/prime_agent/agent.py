@@ -1,0 +1,264 @@
+"""The agent's shell: one loop that hands events to the core and carries out what it wants. No rules live here.
+
+The loop itself does nothing slow. Beats, commits, uploads, looks into the checkpoint folder and evidence each have a thread of their own,
+so that none of them can hold up another, and least of all the beats.
+"""
+
+import logging
+import os
+import threading
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from prime_agent import effects as e
+from prime_agent import events as v
+from prime_agent.checkpoints import Cancelled, LocalCheckpoint, Uploader, Vanished
+from prime_agent.clock import Clock
+from prime_agent.control import ControlPlane
+from prime_agent.core import next_tick_s, step
+from prime_agent.environment import for_children
+from prime_agent.evidence import Evidence
+from prime_agent.gpus import Gpus
+from prime_agent.inbox import Inbox
+from prime_agent.janitor import make_room
+from prime_agent.phases import Means, Phases, Place
+from prime_agent.processes import Processes
+from prime_agent.sensors import SensorThread
+from prime_agent.state import AgentState, Job, initial
+from prime_agent.trainer import Plan, TrainerRun
+from prime_agent.worker import Worker
+from prime_train.core.causes import Cause
+from prime_train.core.manifest import Manifest
+from prime_train.core.wire import Beat, Bootstrap, Commit, JobExit, Phase, Reply
+from prime_train.ports import Bucket, OutsideError
+from prime_train.trainers import trainer_for
+
+TICK_S_MIN = 0.01
+LOCAL_KEPT = 2
+"""Newest local checkpoints the janitor leaves alone: a trainer may keep one open."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class World:
+    """Everything outside of the agent."""
+
+    control: Callable[[], ControlPlane]
+    """A new connection: each thread has its own."""
+    bucket: Bucket
+    processes: Processes
+    gpus: Gpus
+    clock: Clock
+
+
+class Agent:
+    """One attempt, from preflight to its last word. `run` returns the exit code."""
+
+    def __init__(self, job: Bootstrap, world: World, disk: Path, inbox: Inbox) -> None:
+        self._job, self._world, self._inbox = job, world, inbox
+        self._place = Place(disk)
+        resume_step = job.resume.step if job.resume is not None else None
+        self._state = initial(Job(job.run, job.epoch, job.spec, resume_step, job.train_s_max))
+        env = trainer_for(job.spec).environment(job.spec, epoch=job.epoch, run_id=job.run)
+        self._env = for_children(os.environ, job.spec.environment, job.secrets, env)
+        self._phases = Phases(Means(job, self._place, world.bucket, world.processes, world.gpus, self._env), inbox)
+        self._evidence = Evidence(
+            world.bucket,
+            job.run,
+            job.epoch,
+            logs=self._place.logs,
+            disk=disk,
+            gpus=world.gpus,
+            secrets=job.secrets,
+            owner=owner_of(job, disk),
+        )
+        self._ahead_s = 0
+        self._uploader = Uploader(
+            bucket=world.bucket,
+            spec=job.spec,
+            run_id=job.run,
+            epoch=job.epoch,
+            work=self._place.work,
+            stage=self._place.stage,
+            known=job.resume,
+            clock=self._files_s,
+        )
+        self._workers = {name: Worker(name, inbox) for name in ("beats", "commits", "uploads", "keeper", "evidence")}
+        self._beats, self._commits = world.control(), world.control()
+        self._trainer: TrainerRun | None = None
+        self._found: dict[int, LocalCheckpoint] = {}
+        self._manifests: dict[int, Manifest] = {}
+        self._leaving = threading.Event()
+
+    @property
+    def state(self) -> AgentState:
+        return self._state
+
+    def run(self) -> int:
+        SensorThread(self._place.disk, self._world.gpus, self._inbox, beat_s=self._job.spec.health.beat_s)
+        event: v.Event = v.Started()
+        while True:
+            self._state, effects = step(self._state, event, self._world.clock.monotonic_s())
+            for effect in effects:
+                if isinstance(effect, e.Exit):
+                    return self._leave(effect.code)
+                self._carry_out(effect)
+            now_s = self._world.clock.monotonic_s()
+            event = self._inbox.get(max(TICK_S_MIN, next_tick_s(self._state, now_s) - now_s)) or v.Tick()
+
+    def give_up(self, why: str) -> int:
+        """After a bug of our own: the trainer goes, and one try is made to say so."""
+        self._leave(e.Leave.BUG)
+        ended = JobExit(cause=Cause.AGENT_ERROR, detail=why[:500])
+        last = Beat(run=self._job.run, epoch=self._job.epoch, seq=self._state.link.seq * 2 + 1, phase=Phase.EXITED, news=True, exit=ended)
+        try:
+            self._world.control().exit(last)
+        except OutsideError as error:
+            _log.error("nobody could be told: %s", error)
+        return e.Leave.BUG
+
+    def _leave(self, code: e.Leave) -> int:
+        _log.info("leaving: %s", code.name.lower())
+        self._leaving.set()
+        self._phases.call_off()
+        self._world.processes.kill_all()
+        return int(code)
+
+    def _carry_out(self, effect: e.Effect) -> None:
+        match effect:
+            case e.RunPhase(phase):
+                _log.info("phase %s", phase.value)
+                self._phases.run(phase)
+            case e.CancelPhase():
+                self._phases.call_off()
+            case e.StartTrainer():
+                self._start_trainer()
+            case e.SignalTrainer(force):
+                self._signal_trainer(force)
+            case e.SendBeat(beat):
+                self._say(lambda: self._beats.beat(beat))
+            case e.SendExit(beat):
+                self._say(lambda: self._beats.exit(beat))
+            case e.ScanCheckpoints(settled):
+                self._ahead_s = self._job.spec.checkpoints.settled_s + 1 if settled else 0
+                self._workers["keeper"].do(self._scan, lambda why: v.CheckpointsScanned((), saving=False))
+            case e.Upload(step_):
+                self._upload(step_)
+            case e.SendCommit(commit):
+                self._commit(commit)
+            case e.Settle(step_):
+                self._workers["keeper"].do(lambda: self._settle(step_), lambda why: None)
+            case e.MakeRoom():
+                committed = self._state.committed_step
+                self._workers["keeper"].do(lambda: self._make_room(committed), lambda why: None)
+            case e.GatherEvidence():
+                self._workers["evidence"].do(self._gather, lambda why: v.EvidenceDone(kept=False, why=why))
+            case e.KeepLog(phase):
+                self._workers["evidence"].do(lambda: self._keep_log(phase), lambda why: v.LogKept())
+            case e.Exit():
+                raise ValueError("Exit ends the loop")
+
+    # --------------------------------------------------------------------------------------------------------- the trainer
+
+    def _start_trainer(self) -> None:
+        stray = self._uploader.disregard_present()
+        if stray:
+            _log.info("checkpoints that were here before the trainer are left alone: steps %s", stray)
+        plan = Plan(
+            self._job.spec,
+            self._place.work,
+            self._place.logs / "trainer.log",
+            self._env,
+            self._job.secrets,
+            self._state.job.resume_step,
+            self._phases.restored,
+        )
+        self._trainer = TrainerRun(plan, self._world.processes, self._inbox)
+        self._trainer.start()
+
+    def _signal_trainer(self, force: e.Force) -> None:
+        if self._trainer is None:
+            return
+        _log.info("the trainer is told to leave: %s", force.name.lower())
+        match force:
+            case e.Force.ASK:
+                self._trainer.ask()
+            case e.Force.KILL:
+                self._trainer.kill()
+
+    # -------------------------------------------------------------------------------------------------- the control plane
+
+    def _say(self, send: Callable[[], Reply]) -> None:
+        self._workers["beats"].do(lambda: v.BeatAnswered(send()), v.BeatFailed)
+
+    def _commit(self, commit: Commit) -> None:
+        self._workers["commits"].do(
+            lambda: v.CommitAnswered(commit.step, self._commits.commit(commit)), lambda why: v.CommitFailed(commit.step, why)
+        )
+
+    # ---------------------------------------------------------------------------------------------------------- checkpoints
+
+    def _files_s(self) -> int:
+        """The second against which files are judged settled: ahead of the clock once nobody can write any more."""
+        return int(self._world.clock.wall_s()) + self._ahead_s
+
+    def _scan(self) -> v.Event:
+        begun_s = self._world.clock.monotonic_s()
+        now_s = self._files_s()
+        found = self._uploader.scan(now_s)
+        saving = self._uploader.saving(now_s)
+        self._found = {local.step: local for local in found}
+        return v.CheckpointsScanned(tuple(self._found), saving, self._world.clock.monotonic_s() - begun_s)
+
+    def _upload(self, step_: int) -> None:
+        local = self._found.get(step_)
+        if local is None:
+            self._inbox.put(v.UploadFailed(step_, "it is not there any more"))
+            return
+        self._workers["uploads"].do(lambda: self._uploaded(local), lambda why: v.UploadFailed(local.step, why))
+
+    def _uploaded(self, local: LocalCheckpoint) -> v.Event | None:
+        try:
+            manifest = self._uploader.upload(local, cancelled=self._leaving.is_set)
+        except (Vanished, Cancelled) as error:
+            return v.UploadFailed(local.step, str(error))
+        self._manifests[manifest.step] = manifest
+        return v.Uploaded(manifest.step, manifest.key)
+
+    def _settle(self, step_: int) -> None:
+        manifest = self._manifests.pop(step_, None)
+        for older in [other for other in self._manifests if other < step_]:
+            del self._manifests[older]
+        if manifest is not None and not self._leaving.is_set():
+            self._uploader.committed(manifest, self._files_s())
+
+    def _make_room(self, committed_step: int) -> None:
+        spec = self._job.spec
+        removed = make_room(
+            folder=self._place.work / spec.checkpoints.folder,
+            step_of=lambda name: trainer_for(spec).step_of(spec, name),
+            committed_step=committed_step,
+            keep_newest=LOCAL_KEPT,
+            max_disk_gib=spec.checkpoints.max_disk_gib,
+            disk_path=self._place.disk,
+        )
+        if removed:
+            _log.info("removed local checkpoints that are committed: steps %s", removed)
+
+    # -------------------------------------------------------------------------------------------------------------- evidence
+
+    def _gather(self) -> v.Event:
+        self._evidence.gather()
+        return v.EvidenceDone(kept=True)
+
+    def _keep_log(self, phase: Phase) -> v.Event:
+        self._evidence.keep_log(phase)
+        return v.LogKept()
+
+
+def owner_of(job: Bootstrap, disk: Path) -> str:
+    """The mark of everything this attempt starts on this disk: where machines are only folders, several share one list of processes."""
+    return f"{job.run}-e{job.epoch}-{zlib.crc32(str(disk).encode()):08x}"

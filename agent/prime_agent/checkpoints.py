@@ -1,0 +1,219 @@
+"""From the trainer's folder to a manifest in the bucket.
+
+A checkpoint that is complete is set aside, looked at again, hashed, sent and checked, and its manifest is written last: a cut at any point
+leaves either no manifest or a true one. Whether the manifest counts is decided elsewhere, by a commit that carries the epoch; only after
+that do `latest.json` and the clean-up follow.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from prime_agent.blobs import Blobs, Source, in_parallel
+from prime_agent.digests import Cancelled, digest_of
+from prime_agent.latest import move_latest
+from prime_agent.listing import files_in, written_s
+from prime_agent.retention import Retention
+from prime_agent.stage import Vanished, clear, set_aside
+from prime_agent.whole import flaw_of
+from prime_train.core.manifest import Manifest, ManifestFile, ResumePoint
+from prime_train.core.spec import RunSpec
+from prime_train.ports import Bucket, PermanentError, TemporaryError
+from prime_train.trainers import FileSeen, trainer_for
+
+__all__ = ["Cancelled", "LocalCheckpoint", "Uploader", "Vanished"]
+
+ENTRIES_MAX = 100_000
+MANIFEST_BYTES_MAX = 16 * 2**20
+"""What a reader of the bucket takes in one piece."""
+
+SAVING_QUIET_S = 120
+"""A folder that nothing was written to for so long is no save under way but the rest of one."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class LocalCheckpoint:
+    """A complete checkpoint on this machine; `path` is its folder."""
+
+    step: int
+    path: Path
+
+
+class Uploader:
+    """The checkpoints of one attempt.
+
+    `work`: the working tree. `stage`: a folder outside of it, on the same file system where hard links are to work. `known`: what the
+    attempt resumed from. One thread may `upload` while another calls the other methods.
+    """
+
+    def __init__(
+        self,
+        *,
+        bucket: Bucket,
+        spec: RunSpec,
+        run_id: str,
+        epoch: int,
+        work: Path,
+        stage: Path,
+        known: ResumePoint | None,
+        clock: Callable[[], int],
+    ) -> None:
+        self._bucket = bucket
+        self._spec = spec
+        self._trainer = trainer_for(spec)
+        self._run_id = run_id
+        self._epoch = epoch
+        self._folder = work / spec.checkpoints.folder
+        self._stage = stage
+        self._known = known
+        self._known_read = known is None
+        self._clock = clock
+        self._blobs = Blobs(bucket, run_id, clock)
+        self._retention = Retention(bucket, self._blobs, run_id, keep=spec.checkpoints.keep, pinned=known, clock=clock)
+        self._newest_step = known.step if known else -1
+        self._committed_step = -1
+        self._flaws: dict[str, str] = {}
+        self._disregarded: dict[str, float] = {}
+
+    @property
+    def uploaded_step(self) -> int | None:
+        """The newest step that is in the bucket by this attempt's doing, or was restored by it; None: there is none."""
+        return self._newest_step if self._newest_step >= 0 else None
+
+    def disregard_present(self) -> tuple[int, ...]:
+        """The checkpoints that lie here now are somebody else's, such as those of a working tree that was copied with its old results:
+        they are not uploaded unless they are written anew. To be called once, before the trainer is started; returns their steps, but
+        for those no newer than what was restored.
+        """
+        self._disregarded = {path.name: written_s(path) for _, path in self._folders()}
+        return tuple(sorted(step for step, _ in self._folders() if step > self._newest_step))
+
+    def scan(self, now_s: int) -> list[LocalCheckpoint]:
+        """What is complete and not yet uploaded, oldest first: the newest one, if there is any. Those it has overtaken are left out, so
+        that a slow bucket never lets them pile up; they wait on in case the newest one vanishes.
+        """
+        for step, path in self._newer():
+            if self._is_complete(path, now_s):
+                return [LocalCheckpoint(step, path)]
+        return []
+
+    def saving(self, now_s: int) -> bool:
+        """Whether the trainer is writing a checkpoint that is newer than the newest complete one."""
+        for _, path in self._newer():
+            if self._is_complete(path, now_s):
+                return False
+            if abs(now_s - written_s(path)) <= SAVING_QUIET_S:
+                return True
+        return False
+
+    def upload(self, local: LocalCheckpoint, *, cancelled: Callable[[], bool]) -> Manifest:
+        """Puts the checkpoint into the bucket, its manifest last, and returns it once it is there; asking again after a failure is fine.
+
+        Raises Vanished (the trainer removed or changed it meanwhile), Cancelled, TemporaryError or PermanentError; then there is no
+        manifest, or, when the answer to its writing was lost, a true one.
+        """
+        stage = self._stage / f"upload-{self._epoch}-{local.step}"
+        try:
+            manifest = self._upload(local, stage, cancelled)
+        except FileNotFoundError as error:
+            raise Vanished(f"{local.path.name} vanished while it was uploaded") from error
+        except OSError as error:
+            raise TemporaryError(f"step {local.step} can not be read: {error.strerror or error}") from error
+        finally:
+            clear(stage)
+        self._newest_step = max(self._newest_step, local.step)
+        return manifest
+
+    def committed(self, manifest: Manifest, now_s: int) -> None:
+        """A commit was confirmed at `now_s`: moves `latest.json` on and cleans up. Raises what the bucket raises; the commit stands."""
+        self._committed_step = max(self._committed_step, manifest.step)
+        self._blobs.trust(manifest)
+        move_latest(self._bucket, manifest, now_s)
+        self._retention.prune(committed_step=self._committed_step, committed_s=now_s)
+
+    def _upload(self, local: LocalCheckpoint, stage: Path, cancelled: Callable[[], bool]) -> Manifest:
+        self._trust_known()
+        files = set_aside(local.path, stage, copy=self._spec.checkpoints.in_place)
+        flaw = flaw_of(stage, files)
+        if flaw or not self._trainer.is_complete(self._spec, files, self._clock()):
+            raise Vanished(f"{local.path.name} is not complete any more{f': {flaw}' if flaw else ''}")
+        digests = in_parallel(lambda file: digest_of(stage / file.path, cancelled=cancelled), files)
+        manifest, data = self._manifest(local, files, digests)
+        with self._blobs.holding(digests):
+            self._send(stage, files, digests, cancelled)
+            self._bucket.put(manifest.key, data)
+        return manifest
+
+    def _send(self, stage: Path, files: tuple[FileSeen, ...], digests: list[str], cancelled: Callable[[], bool]) -> None:
+        pairs = zip(files, digests, strict=True)
+        sources = {digest: Source(digest, file.size, file.mtime_s, stage / file.path) for file, digest in pairs}
+        self._blobs.send(sources.values(), cancelled=cancelled)
+        if files_in(stage) != files:
+            raise Vanished("the trainer wrote into the checkpoint while it was uploaded; set checkpoints.in_place")
+        if cancelled():
+            raise Cancelled("the upload was called off")
+
+    def _manifest(self, local: LocalCheckpoint, files: tuple[FileSeen, ...], digests: list[str]) -> tuple[Manifest, bytes]:
+        try:
+            listed = tuple(
+                ManifestFile(path=file.path, size=file.size, digest=digest, mtime_s=int(file.mtime_s))
+                for file, digest in zip(files, digests, strict=True)
+            )
+            manifest = Manifest(
+                run=self._run_id, epoch=self._epoch, step=local.step, created_s=self._clock(), folder=local.path.name, files=listed
+            )
+            data = manifest.model_dump_json().encode()
+        except ValueError as error:
+            raise PermanentError(f"step {local.step} can not be listed in a manifest: {str(error)[:300]}") from error
+        if len(data) > MANIFEST_BYTES_MAX:
+            raise PermanentError(
+                f"step {local.step}: the manifest of {len(files)} files has {len(data)} bytes, more than {MANIFEST_BYTES_MAX}"
+            )
+        return manifest, data
+
+    def _trust_known(self) -> None:
+        """What the attempt resumed from was verified byte by byte, so its blobs need not be sent again."""
+        if self._known_read or self._known is None:
+            return
+        content = self._bucket.get(self._known.key)
+        if content is not None:
+            self._blobs.trust(Manifest.model_validate_json(content.data))
+        self._known_read = True
+
+    def _newer(self) -> Iterator[tuple[int, Path]]:
+        """Checkpoint folders newer than all that is uploaded or restored, newest first."""
+        for step, path in sorted(self._folders(), reverse=True):
+            before_s = self._disregarded.get(path.name)
+            if step > self._newest_step and (before_s is None or written_s(path) != before_s):
+                yield step, path
+
+    def _folders(self) -> list[tuple[int, Path]]:
+        try:
+            with os.scandir(self._folder) as entries:
+                names = [entry.name for entry in islice(entries, ENTRIES_MAX) if entry.is_dir(follow_symlinks=False)]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        found = ((self._trainer.step_of(self._spec, name), self._folder / name) for name in names)
+        return [(step, path) for step, path in found if step is not None]
+
+    def _is_complete(self, path: Path, now_s: int) -> bool:
+        try:
+            files = files_in(path)
+            if not self._trainer.is_complete(self._spec, files, now_s):
+                return False
+            flaw = flaw_of(path, files)
+        except FileNotFoundError:
+            return False
+        except PermanentError as error:
+            flaw = str(error)
+        except OSError as error:
+            flaw = f"it can not be read: {error.strerror or error}"
+        if flaw and self._flaws.get(path.name) != flaw:
+            self._flaws[path.name] = flaw
+            _log.warning("checkpoint %s is not uploaded: %s", path.name, flaw)
+        return flaw is None

@@ -1,0 +1,18 @@
+"""The agent's two clocks. Only the monotonic one enters decisions; the wall clock dates files and signatures."""
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    def monotonic_s(self) -> float: ...
+
+    def wall_s(self) -> float: ...
+
+
+class SystemClock:
+    def monotonic_s(self) -> float:
+        return time.monotonic()
+
+    def wall_s(self) -> float:
+        return time.time()

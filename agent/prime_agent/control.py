@@ -1,0 +1,139 @@
+"""The control plane, as the agent sees it: four signed requests.
+
+Every request carries the attempt's epoch, a timestamp and a signature. A machine whose clock is wrong is told the server's time in the
+refusal and uses it from then on. One thread uses one `ControlPlane`.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import requests
+from pydantic import BaseModel, ValidationError
+
+from prime_train.core.wire import (
+    SIGNATURE_HEADER,
+    TIMESTAMP_HEADER,
+    Beat,
+    Bootstrap,
+    Commit,
+    Refusal,
+    Reply,
+    Ticket,
+    Verdict,
+    sign,
+)
+from prime_train.ports import PermanentError, TemporaryError
+
+CONNECT_S, READ_S = 5, 10
+ANSWER_BYTES_MAX = 4 * 2**20
+CHUNK_BYTES = 64 * 1024
+TEXT_SHOWN_MAX = 300
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class Fenced(Exception):
+    """This attempt has been replaced: nothing it says or asks counts any more."""
+
+
+class ControlPlane:
+    """Raises TemporaryError where nothing is known of the outcome, PermanentError where the request was refused."""
+
+    def __init__(self, ticket: Ticket, wall_s: Callable[[], float]) -> None:
+        self._ticket = ticket
+        self._wall_s = wall_s
+        self._offset_s = 0
+        self._session = requests.Session()
+        # A proxy of the machine's environment is right for the world outside, and wrong for a control plane on this very machine.
+        self._session.trust_env = urlsplit(ticket.url).hostname not in LOOPBACK
+
+    def bootstrap(self) -> Bootstrap:
+        """The job. Raises Fenced when there is none for this attempt any more."""
+        return self._answer("GET", "bootstrap", b"", Bootstrap)
+
+    def beat(self, beat: Beat) -> Reply:
+        return self._tell("beat", beat)
+
+    def commit(self, commit: Commit) -> Reply:
+        return self._tell("commit", commit)
+
+    def exit(self, beat: Beat) -> Reply:
+        return self._tell("exit", beat)
+
+    def _tell(self, verb: str, said: BaseModel) -> Reply:
+        try:
+            return self._answer("POST", verb, said.model_dump_json().encode(), Reply)
+        except Fenced as error:
+            return Reply(verdict=Verdict.FENCED, reason=str(error))
+
+    def _answer(self, method: str, verb: str, body: bytes, model: type[M]) -> M:
+        status, data = self._ask(method, verb, body)
+        if status == 401 and self._learn_time(data):
+            status, data = self._ask(method, verb, body)
+        if status == 409:
+            raise Fenced(_shown(data))
+        if status != 200:
+            kind = TemporaryError if status >= 500 or status in (401, 408, 429) else PermanentError
+            raise kind(f"{verb}: the control plane answers {status}: {_shown(data)}")
+        return _parsed(verb, data, model)
+
+    def _ask(self, method: str, verb: str, body: bytes) -> tuple[int, bytes]:
+        """One request; the signed path is the API's own, whatever prefix the URL puts before it."""
+        path = f"/v1/runs/{self._ticket.run}/{self._ticket.epoch}/{verb}"
+        timestamp_s = int(self._wall_s()) + self._offset_s
+        headers = {
+            TIMESTAMP_HEADER: str(timestamp_s),
+            SIGNATURE_HEADER: sign(self._ticket.key, timestamp_s, method, path, body),
+            "content-type": "application/json",
+        }
+        url = self._ticket.url.rstrip("/") + path
+        try:
+            # A signed request goes where it was meant to, never where an answer points.
+            with self._session.request(
+                method, url, data=body, headers=headers, timeout=(CONNECT_S, READ_S), allow_redirects=False, stream=True
+            ) as response:
+                return response.status_code, _read(response)
+        except requests.RequestException as error:
+            raise TemporaryError(f"{verb}: no answer from the control plane: {type(error).__name__}: {error}"[:TEXT_SHOWN_MAX]) from error
+
+    def _learn_time(self, data: bytes) -> bool:
+        """Takes over the server's clock from a refusal. False: it says nothing new, so asking again is in vain."""
+        try:
+            now_s = Refusal.model_validate_json(data).now_s
+        except ValidationError:
+            return False
+        offset_s = now_s - int(self._wall_s())
+        if now_s <= 0 or abs(offset_s - self._offset_s) <= 1:
+            return False
+        self._offset_s = offset_s
+        return True
+
+
+def _read(response: requests.Response) -> bytes:
+    data = bytearray()
+    for chunk in response.iter_content(CHUNK_BYTES):
+        data += chunk
+        if len(data) > ANSWER_BYTES_MAX:
+            raise TemporaryError(f"the control plane's answer is larger than {ANSWER_BYTES_MAX} bytes")
+    return bytes(data)
+
+
+def _parsed(verb: str, data: bytes, model: type[M]) -> M:
+    """Which fields were wrong is said, what was in them is not: a bootstrap holds secrets."""
+    try:
+        parsed = model.model_validate_json(data)
+    except ValidationError as error:
+        places = ", ".join(".".join(map(str, found["loc"])) or "the whole" for found in error.errors(include_input=False)[:5])
+        wrong = f"{verb}: the answer is not understood: {places}"
+    else:
+        return parsed
+    raise TemporaryError(wrong)
+
+
+def _shown(data: bytes) -> str:
+    try:
+        return Refusal.model_validate_json(data).error[:TEXT_SHOWN_MAX]
+    except ValidationError:
+        return data[:TEXT_SHOWN_MAX].decode(errors="replace")

@@ -1,0 +1,347 @@
+"""The agent decides here, purely: `step(state, event, now_s)` gives the next state and what is to be done.
+
+An event only changes what is known. What is due then (a beat, a look into the checkpoint folder, SIGKILL after SIGTERM, the end) follows
+from the state and the time alone, in `ACTS`, so that no order of events can leave something undone.
+
+What the agent never does: stop a healthy trainer because nobody answers. What it always does: obey `fenced` at once and then do nothing
+more for the run, for another attempt owns it.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from prime_agent import effects as e
+from prime_agent import events as v
+from prime_agent import link, transfers
+from prime_agent import steps as progress
+from prime_agent.state import AgentState, Flush, Stop, beat, reached
+from prime_train.core.causes import Cause
+from prime_train.core.wire import JobExit, Order, Phase, Reply, Verdict
+from prime_train.trainers import Progress
+
+ORDER = (Phase.PREFLIGHT, Phase.SETUP, Phase.VERIFY, Phase.SMOKE, Phase.RESTORE, Phase.TRAIN)
+DETAIL_CHARS_MAX, TAIL_CHARS_MAX = 2000, 8000
+EXIT_S_MAX = 3600
+"""The exit is repeated for so long when nobody answers."""
+
+STUCK_S_MAX = 60
+"""What is still there so long after SIGKILL is stuck in the kernel."""
+
+EARLY_FLUSH_S_MAX = 30
+"""An attempt that never trained has only its log to bring home."""
+
+FLUSH_S_MIN = 10
+TICK_S_MAX = 60.0
+GPU_EMPTY_MIB = 1.0
+NOT_KEPT = (Cause.PREEMPTED,)
+"""Ends that leave no time for the trainer's log."""
+
+Out = tuple[AgentState, tuple[e.Effect, ...]]
+
+
+def step(state: AgentState, event: v.Event, now_s: float) -> Out:
+    """The state after `event`, and the effects in the order they are to be carried out. After `Exit` there are none."""
+    if state.over:
+        return state, ()
+    state, effects = _heard(state, event, now_s)
+    for act in ACTS:
+        if state.over:
+            break
+        state, more = act(state, now_s)
+        effects = (*effects, *more)
+    return state, effects
+
+
+def next_tick_s(state: AgentState, now_s: float) -> float:
+    """The next moment after `now_s` at which something is due, if nothing happens before. What was due earlier waits for an event."""
+    moments = [*transfers.due_s(state.transfers), link.due_s(state.link), state.train_until_s, state.exit_until_s]
+    if state.stop is not None and state.running:
+        moments.append(state.stop.kill_s + (STUCK_S_MAX if state.stop.killed else 0))
+    if state.flush is not None:
+        moments.append(state.flush.until_s)
+    return min((moment for moment in moments if moment is not None and moment > now_s), default=now_s + TICK_S_MAX)
+
+
+# ------------------------------------------------------------------------------------------------------------ what is heard
+
+
+def _heard(state: AgentState, event: v.Event, now_s: float) -> Out:
+    match event:
+        case v.Tick():
+            return state, ()
+        case v.Started():
+            return _enter(state, Phase.PREFLIGHT, now_s)
+        case v.PhaseDone(phase):
+            return _phase_done(state, phase, now_s)
+        case v.PhaseFailed(phase, cause, detail, tail):
+            return _phase_failed(state, phase, _job_exit(cause, detail, tail=tail), now_s)
+        case v.Noted(text):
+            return replace(state, note=text), ()
+        case v.StepsSeen(rows):
+            return _steps_seen(state, rows, now_s)
+        case v.RuleFired(cause, line):
+            return _stopping(state, cause, f"log rule: {line}", now_s)
+        case v.TrainerExited():
+            return _trainer_exited(state, event, now_s)
+        case v.Sensed():
+            return _sensed(state, event, now_s), ()
+        case v.BeatAnswered(reply):
+            return _beat_answered(state, reply, now_s)
+        case v.BeatFailed():
+            return replace(state, link=link.failed(state.link), exit_flying=False), ()
+        case v.CheckpointsScanned(steps, saving, took_s):
+            moved = transfers.scanned(state.transfers, steps, now_s, saving=saving, took_s=took_s)
+            stale = state.flush is not None and moved.seen <= state.flush.scans
+            return replace(state, transfers=transfers.scan_now(moved, now_s) if stale else moved), ()
+        case v.Uploaded(step_, key):
+            return replace(state, transfers=transfers.uploaded(state.transfers, step_, key, now_s)), ()
+        case v.UploadFailed(step_, why):
+            return replace(state, transfers=transfers.upload_failed(state.transfers, step_, why, now_s)), ()
+        case v.CommitAnswered(step_, reply):
+            return _commit_answered(state, step_, reply)
+        case v.CommitFailed():
+            return replace(state, transfers=transfers.commit_failed(state.transfers, now_s, beat_s=state.link.beat_s)), ()
+        case v.EvidenceDone(kept, why):
+            note = state.note if kept else f"the evidence is not in the bucket: {why}"
+            return replace(_with_news(state), evidence=state.evidence or kept, note=note), ()
+        case v.LogKept():
+            return replace(state, keeping_log=False), ()
+        case v.SigTerm():
+            return _preempted(state, now_s)
+
+
+def _with_news(state: AgentState) -> AgentState:
+    return replace(state, link=link.with_news(state.link))
+
+
+def _enter(state: AgentState, phase: Phase, now_s: float) -> Out:
+    state = _with_news(replace(state, phase=phase, note=""))
+    if phase is not Phase.TRAIN:
+        return state, (e.RunPhase(phase),)
+    moved = transfers.begin(state.transfers, now_s)
+    return replace(state, running=True, steps=progress.started(now_s), transfers=moved), (e.StartTrainer(),)
+
+
+def _phase_done(state: AgentState, phase: Phase, now_s: float) -> Out:
+    if phase is not state.phase or phase not in ORDER[:-1]:
+        return state, ()
+    if phase is Phase.VERIFY and state.job.train_s_max is not None:
+        state = replace(state, train_until_s=now_s + state.job.train_s_max)
+    after = ORDER[ORDER.index(phase) + 1]
+    if after is Phase.SMOKE and state.job.spec.smoke is None:
+        after = Phase.RESTORE
+    if after is Phase.RESTORE and state.job.resume_step is None:
+        after = Phase.TRAIN
+    return _enter(state, after, now_s)
+
+
+def _phase_failed(state: AgentState, phase: Phase, ended: JobExit, now_s: float) -> Out:
+    if phase is not state.phase or state.flush is not None:
+        return state, ()
+    state = _end(replace(state, keeping_log=True), ended, now_s)
+    return state, (e.KeepLog(phase),)
+
+
+def _steps_seen(state: AgentState, rows: tuple[Progress, ...], now_s: float) -> Out:
+    if not state.running:
+        return state, ()
+    first = state.steps.step == 0
+    if first and state.job.resume_step is not None:
+        # A line such as "resumed from step 25" names the step, but without a loss it is no step that was made.
+        rows = tuple(row for row in rows if row.step != state.job.resume_step or row.loss is not None)
+        if rows and rows[0].step <= state.job.resume_step:
+            detail = f"the first step after a resume from step {state.job.resume_step} was step {rows[0].step}"
+            return _stopping(state, Cause.RESUME_IGNORED, detail, now_s)
+    state = replace(state, steps=progress.seen(state.steps, rows, now_s))
+    if first and state.steps.step > 0:
+        state = _with_news(state)
+    limit = state.job.spec.health.zero_reward_steps
+    if limit and state.steps.zeros >= limit:
+        return _stopping(state, Cause.ZERO_REWARD, f"reward 0 in {state.steps.zeros} steps in a row, up to step {state.steps.step}", now_s)
+    return state, ()
+
+
+def _sensed(state: AgentState, sensed: v.Sensed, now_s: float) -> AgentState:
+    empty = sensed.gpu_util_pct == 0 and sensed.gpu_mem_mib is not None and sensed.gpu_mem_mib < GPU_EMPTY_MIB
+    if not (empty and state.running and state.job.spec.hardware.gpus):
+        healed = replace(state, sensed=sensed, gpu_idle_since_s=None)
+        return replace(healed, sick=None, sick_detail="") if state.sick is Cause.GPU_IDLE else healed
+    since_s = now_s if state.gpu_idle_since_s is None else state.gpu_idle_since_s
+    state = replace(state, sensed=sensed, gpu_idle_since_s=since_s)
+    idle_s = int(now_s - since_s)
+    if idle_s < state.job.spec.health.gpu_idle_s or state.sick is not None:
+        return state
+    return _with_news(replace(state, sick=Cause.GPU_IDLE, sick_detail=f"the GPUs are at 0 % and hold nothing, for {idle_s} s"))
+
+
+def _beat_answered(state: AgentState, reply: Reply, now_s: float) -> Out:
+    said = state.exit_flying
+    state = replace(state, exit_flying=False)
+    match reply.verdict:
+        case Verdict.FENCED:
+            return _fenced(state)
+        case Verdict.REPEATED:
+            return replace(state, link=link.refused(state.link)), ()
+        case Verdict.OK:
+            pass
+    if said:
+        return replace(state, over=True), (e.Exit(e.Leave.SAID),)
+    committed = max(state.committed_step, reply.committed_step)
+    moved = transfers.commit_now(state.transfers, now_s) if state.link.failures else state.transfers
+    state = replace(state, link=link.answered(state.link, beat_s=reply.beat_s), committed_step=committed, transfers=moved)
+    match reply.order:
+        case Order.NONE:
+            return replace(state, evidence_asked=False, evidence=False), ()
+        case Order.DRAIN:
+            return _stopping(state, Cause.DRAINED, reply.reason or "ordered to flush and stop", now_s)
+        case Order.EVIDENCE:
+            asked = state.evidence_asked
+            return replace(state, evidence_asked=True), () if asked else (e.GatherEvidence(),)
+
+
+def _commit_answered(state: AgentState, step_: int, reply: Reply) -> Out:
+    if reply.verdict is Verdict.FENCED:
+        return _fenced(state)
+    committed = max(state.committed_step, reply.committed_step, step_)
+    state = replace(state, transfers=transfers.committed(state.transfers, step_), committed_step=committed)
+    return state, (e.Settle(step_),)
+
+
+def _preempted(state: AgentState, now_s: float) -> Out:
+    if state.preempting:
+        return state, ()
+    # Worth one question more even while nobody answers: it can not be said later.
+    talk = replace(link.with_news(state.link), next_s=min(state.link.next_s, now_s))
+    return _stopping(replace(state, preempting=True, link=talk), Cause.PREEMPTED, "SIGTERM: the machine is taken away", now_s)
+
+
+# ------------------------------------------------------------------------------------------------------------------ the end
+
+
+def _fenced(state: AgentState) -> Out:
+    """Another attempt owns the run: the trainer dies now, and nothing more is uploaded or said."""
+    effects: tuple[e.Effect, ...] = (e.SignalTrainer(e.Force.KILL),) if state.running else (e.CancelPhase(),)
+    return replace(state, over=True), (*effects, e.Exit(e.Leave.FENCED))
+
+
+def _stopping(state: AgentState, cause: Cause, detail: str, now_s: float) -> Out:
+    """The first reason counts. The trainer is asked to save and leave, or killed where it would do harm; before it was started, the
+    attempt ends here."""
+    if state.stop is not None or state.flush is not None:
+        return state, ()
+    at_once = cause is Cause.RESUME_IGNORED
+    kill_s = now_s + (0 if at_once else state.job.spec.trainer.stop_s)
+    state = replace(state, stop=Stop(cause, detail, now_s, kill_s, killed=at_once))
+    if state.running:
+        return state, (e.SignalTrainer(e.Force.KILL if at_once else e.Force.ASK),)
+    return _end(state, _job_exit(cause, detail), now_s), (e.CancelPhase(),)
+
+
+def _trainer_exited(state: AgentState, event: v.TrainerExited, now_s: float) -> Out:
+    if not state.running or state.flush is not None:
+        return replace(state, running=False), ()
+    state = replace(state, running=False)
+    ended = _how_it_ended(state, event)
+    effects: tuple[e.Effect, ...] = (e.MakeRoom(),) if ended.cause is Cause.DISK_FULL else ()
+    keep = ended.cause not in NOT_KEPT
+    state = _end(replace(state, keeping_log=keep), ended, now_s)
+    return state, (*effects, e.KeepLog(Phase.TRAIN)) if keep else effects
+
+
+def _how_it_ended(state: AgentState, event: v.TrainerExited) -> JobExit:
+    """A reason to stop outranks how the trainer then left, unless it had reached its last step."""
+    steps = state.job.spec.trainer.steps
+    finished = event.code == 0 and steps is not None and reached(state) >= steps
+    if state.stop is None or finished:
+        return _job_exit(Cause.FINISHED if finished else event.cause, event.detail, code=event.code, tail=event.log_tail)
+    return _job_exit(state.stop.cause, state.stop.detail, code=event.code, tail=event.log_tail)
+
+
+def _job_exit(cause: Cause, detail: str, *, code: int | None = None, tail: str = "") -> JobExit:
+    return JobExit(cause=cause, detail=detail[:DETAIL_CHARS_MAX], code=code, log_tail=tail[-TAIL_CHARS_MAX:])
+
+
+def _end(state: AgentState, ended: JobExit, now_s: float) -> AgentState:
+    """Only flushing is left."""
+    trained = state.transfers.open
+    # Without a marker, "nothing changed for a while" is all that tells a whole checkpoint from one cut short by a crash: so after a crash
+    # only what had been quiet before it counts.
+    clean = ended.code == 0 or (state.stop is not None and not state.stop.killed)
+    begun_s = state.stop.asked_s if state.stop is not None else now_s
+    health = state.job.spec.health
+    # Nothing presses a run that has finished: its last checkpoint gets as long as a save may take.
+    allowed_s = max(health.drain_s, health.saving_s) if ended.cause is Cause.FINISHED else health.drain_s
+    until_s = max(begun_s + allowed_s, now_s + FLUSH_S_MIN) if trained else now_s + EARLY_FLUSH_S_MAX
+    flush = Flush(ended, clean=clean, until_s=until_s, scans=state.transfers.scans)
+    moved = transfers.scan_now(state.transfers, now_s)
+    return _with_news(replace(state, phase=Phase.FLUSH, flush=flush, transfers=moved))
+
+
+# ------------------------------------------------------------------------------------------------------------- what is due
+
+
+def _keep_deadline(state: AgentState, now_s: float) -> Out:
+    if state.train_until_s is None or now_s < state.train_until_s:
+        return state, ()
+    return _stopping(state, Cause.DEADLINE, f"the {state.job.train_s_max} s left to this run are used up", now_s)
+
+
+def _kill_what_stays(state: AgentState, now_s: float) -> Out:
+    stop = state.stop
+    if stop is None or not state.running or now_s < stop.kill_s:
+        return state, ()
+    if not stop.killed:
+        return replace(state, stop=replace(stop, killed=True, kill_s=now_s)), (e.SignalTrainer(e.Force.KILL),)
+    if now_s < stop.kill_s + STUCK_S_MAX:
+        return state, ()
+    detail = f"{stop.detail}; the trainer is still there {STUCK_S_MAX} s after SIGKILL"
+    return _end(replace(state, running=False), _job_exit(stop.cause, detail), now_s), ()
+
+
+def _transfer(state: AgentState, now_s: float) -> Out:
+    job, settled = state.job, state.flush is not None and state.flush.clean
+    moved, effects = transfers.pace(state.transfers, now_s, run_id=job.run_id, epoch=job.epoch, settled=settled)
+    return replace(state, transfers=moved), effects
+
+
+def _finish_flush(state: AgentState, now_s: float) -> Out:
+    if state.phase is not Phase.FLUSH or state.flush is None or not _is_flushed(state, state.flush, now_s):
+        return state, ()
+    flush = _honest(state, state.flush)
+    closed = replace(state.transfers, open=False)
+    return _with_news(replace(state, phase=Phase.EXITED, flush=flush, transfers=closed, exit_until_s=now_s + EXIT_S_MAX)), ()
+
+
+def _honest(state: AgentState, flush: Flush) -> Flush:
+    """Nothing is finished or flushed while the last checkpoint is only on a machine that is about to be given back."""
+    moved = state.transfers
+    if not moved.open or moved.is_idle or flush.exit.cause not in (Cause.FINISHED, Cause.DRAINED):
+        return flush
+    detail = moved.trouble or "the last checkpoint was still being uploaded when the time for it was over"
+    return replace(flush, exit=flush.exit.model_copy(update={"cause": Cause.UPLOAD_FAILED, "detail": detail[:DETAIL_CHARS_MAX]}))
+
+
+def _is_flushed(state: AgentState, flush: Flush, now_s: float) -> bool:
+    moved = state.transfers
+    if moved.uncommitted is not None and state.link.failures and now_s < flush.until_s + EXIT_S_MAX:
+        # Nobody can be told of the exit either, so waiting costs nothing, and the commit comes first.
+        return False
+    if now_s >= flush.until_s:
+        return True
+    looked = not moved.open or moved.seen > flush.scans
+    return looked and moved.is_idle and moved.uncommitted is None and not state.keeping_log
+
+
+def _speak(state: AgentState, now_s: float) -> Out:
+    if state.exit_until_s is not None and now_s >= state.exit_until_s and not state.link.flying:
+        return replace(state, over=True), (e.Exit(e.Leave.UNHEARD),)
+    if not link.is_due(state.link, now_s):
+        return state, ()
+    state = replace(state, link=link.sent(state.link, now_s, salt=f"{state.job.run_id}/{state.job.epoch}"))
+    said = beat(state, now_s)
+    if said.exit is None:
+        return state, (e.SendBeat(said),)
+    return replace(state, exit_flying=True), (e.SendExit(said),)
+
+
+ACTS: tuple[Callable[[AgentState, float], Out], ...] = (_keep_deadline, _kill_what_stays, _transfer, _finish_flush, _speak)

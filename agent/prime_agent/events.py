@@ -1,0 +1,158 @@
+"""What happens to an agent: the only things its core ever hears of. Each says a fact; none says what to do about it."""
+
+from dataclasses import dataclass
+
+from prime_train.core.causes import Cause
+from prime_train.core.wire import Phase, Reply
+from prime_train.trainers import Progress
+
+
+@dataclass(frozen=True)
+class Started:
+    """The agent knows its job."""
+
+
+@dataclass(frozen=True)
+class Tick:
+    """Time has passed."""
+
+
+@dataclass(frozen=True)
+class PhaseDone:
+    phase: Phase
+
+
+@dataclass(frozen=True)
+class PhaseFailed:
+    phase: Phase
+    cause: Cause
+    detail: str
+    log_tail: str = ""
+
+
+@dataclass(frozen=True)
+class Noted:
+    """What it is doing, for people."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class StepsSeen:
+    """Progress the trainer reported since the last time, in its order."""
+
+    rows: tuple[Progress, ...]
+
+
+@dataclass(frozen=True)
+class RuleFired:
+    """A line of the trainer's output matched a rule that stops it."""
+
+    cause: Cause
+    line: str
+
+
+@dataclass(frozen=True)
+class TrainerExited:
+    """The trainer and all its processes are gone, its output is read to the end. `cause` and `detail` are what the output tells;
+    `code` is negative for a signal."""
+
+    code: int
+    cause: Cause
+    detail: str = ""
+    log_tail: str = ""
+
+
+@dataclass(frozen=True)
+class Sensed:
+    """The machine's state. GPU figures: mean load in percent and memory in use in MiB over all GPUs; None where they can not be read."""
+
+    disk_free_gib: float | None = None
+    gpu_util_pct: float | None = None
+    gpu_mem_mib: float | None = None
+
+
+@dataclass(frozen=True)
+class BeatAnswered:
+    reply: Reply
+
+
+@dataclass(frozen=True)
+class BeatFailed:
+    why: str
+
+
+@dataclass(frozen=True)
+class CheckpointsScanned:
+    """A look into the checkpoint folder: complete and not yet uploaded steps, and whether one is being written. `took_s`: the look."""
+
+    steps: tuple[int, ...]
+    saving: bool
+    took_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Uploaded:
+    """The step's manifest is in the bucket under `key`."""
+
+    step: int
+    key: str
+
+
+@dataclass(frozen=True)
+class UploadFailed:
+    step: int
+    why: str
+
+
+@dataclass(frozen=True)
+class CommitAnswered:
+    step: int
+    reply: Reply
+
+
+@dataclass(frozen=True)
+class CommitFailed:
+    step: int
+    why: str
+
+
+@dataclass(frozen=True)
+class EvidenceDone:
+    """Gathering is over. `kept`: it is in the bucket."""
+
+    kept: bool
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class LogKept:
+    """The log of what failed is in the bucket, or can not be brought there."""
+
+
+@dataclass(frozen=True)
+class SigTerm:
+    """The machine is about to be taken away."""
+
+
+Event = (
+    Started
+    | Tick
+    | PhaseDone
+    | PhaseFailed
+    | Noted
+    | StepsSeen
+    | RuleFired
+    | TrainerExited
+    | Sensed
+    | BeatAnswered
+    | BeatFailed
+    | CheckpointsScanned
+    | Uploaded
+    | UploadFailed
+    | CommitAnswered
+    | CommitFailed
+    | EvidenceDone
+    | LogKept
+    | SigTerm
+)

@@ -1,0 +1,141 @@
+"""What a person needs to see when training hangs or has died: logs, processes, stacks, GPUs and disks, as they are now.
+
+Every part is bounded in time and size, and a part that can not be had says why in its own file.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import psutil
+
+from prime_agent.environment import redacted
+from prime_agent.gpus import Gpus
+from prime_agent.processes import MARK
+from prime_train.core.keys import evidence_key
+from prime_train.core.wire import Phase
+from prime_train.ports import Bucket
+
+LOG_BYTES_MAX = 2**20
+PART_CHARS_MAX = 2**20
+PROCESSES_MAX = 2000
+STACKS_MAX = 16
+COMMAND_S_MAX = 20
+STACK_S_MAX = 15
+
+LOGS: dict[Phase, str] = {Phase.SETUP: "setup.log", Phase.SMOKE: "smoke.log", Phase.TRAIN: "trainer.log"}
+"""The log of each phase that has one."""
+
+
+class Evidence:
+    """Of one attempt; `secrets` are blacked out in everything."""
+
+    def __init__(
+        self, bucket: Bucket, run_id: str, epoch: int, *, logs: Path, disk: Path, gpus: Gpus, secrets: Mapping[str, str], owner: str
+    ) -> None:
+        self._bucket, self._run_id, self._epoch = bucket, run_id, epoch
+        self._logs, self._disk, self._gpus = logs, disk, gpus
+        self._secrets = secrets
+        self._owner = owner
+
+    def gather(self) -> None:
+        """All of it. Raises what the bucket raises."""
+        for path in sorted(self._logs.glob("*.log")):
+            self._put(path.name, _tail(path))
+        parts: dict[str, Callable[[], str]] = {
+            "processes.txt": self._processes,
+            "stacks.txt": self._stacks,
+            "gpu.txt": self._gpu,
+            "disk.txt": self._disks,
+        }
+        for name, part in parts.items():
+            self._put(name, _told(part))
+
+    def keep_log(self, phase: Phase) -> None:
+        """The log of the phase that failed, where it has one."""
+        path = self._logs / LOGS.get(phase, "agent.log")
+        if path.exists():
+            self._put(path.name, _tail(path))
+
+    def _put(self, name: str, text: str) -> None:
+        data = redacted(text[-PART_CHARS_MAX:], self._secrets).encode()
+        self._bucket.put(evidence_key(self._run_id, self._epoch, name), data)
+
+    def _processes(self) -> str:
+        rows = ["pid ppid status cpu_s rss_mib threads command"]
+        for count, process in enumerate(psutil.process_iter()):
+            if count >= PROCESSES_MAX:
+                break
+            rows += _row(process)
+        return "\n".join(rows)
+
+    def _stacks(self) -> str:
+        if shutil.which("py-spy") is None:
+            return "py-spy is not on PATH: add `pip install py-spy` to the spec's setup to get Python stacks here.\n\n" + self._kernel()
+        dumps = [f"== {pid}\n{_run(['py-spy', 'dump', '--nonblocking', '--pid', str(pid)], STACK_S_MAX)}" for pid in self._children()]
+        return "\n\n".join(dumps[:STACKS_MAX])
+
+    def _kernel(self) -> str:
+        """Where in the kernel each process of the trainer waits, on Linux."""
+        rows = []
+        for pid in self._children():
+            for name in ("wchan", "syscall", "stack"):
+                path = Path(f"/proc/{pid}/{name}")
+                rows.append(f"{pid} {name}: {_told(path.read_text).strip()}")
+        return "\n".join(rows)
+
+    def _children(self) -> list[int]:
+        return list(_of_owner(self._owner))[:STACKS_MAX]
+
+    def _gpu(self) -> str:
+        loads = self._gpus.loads()
+        told = loads if isinstance(loads, str) else "\n".join(str(load) for load in loads) or "no GPU was asked for"
+        return told if shutil.which("nvidia-smi") is None else f"{told}\n\n{_run(['nvidia-smi'], COMMAND_S_MAX)}"
+
+    def _disks(self) -> str:
+        usage = shutil.disk_usage(self._disk)
+        told = f"{self._disk}: {usage.free / 2**30:.2f} GiB free of {usage.total / 2**30:.2f}"
+        return "\n\n".join([told, _run(["df", "-k"], COMMAND_S_MAX), _run(["df", "-i"], COMMAND_S_MAX)])
+
+
+def _row(process: psutil.Process) -> list[str]:
+    try:
+        with process.oneshot():
+            cpu = process.cpu_times()
+            fields = (process.pid, process.ppid(), process.status(), f"{cpu.user + cpu.system:.1f}", process.memory_info().rss >> 20)
+            return [" ".join(map(str, (*fields, process.num_threads(), " ".join(process.cmdline())[:500] or process.name())))]
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return []
+
+
+def _of_owner(owner: str) -> Iterator[int]:
+    for process in psutil.process_iter():
+        try:
+            if process.pid != os.getpid() and process.environ().get(MARK, "").startswith(f"{owner}/"):
+                yield process.pid
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+
+
+def _told(part: Callable[[], str]) -> str:
+    try:
+        return part()
+    except OSError as error:
+        return f"could not be read: {error}"
+
+
+def _run(command: list[str], timeout_s: int) -> str:
+    """What the command says, both streams."""
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=timeout_s, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{command[0]} failed: {error}"
+    return (done.stdout + done.stderr).decode(errors="replace")
+
+
+def _tail(path: Path) -> str:
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_BYTES_MAX))
+        return file.read(LOG_BYTES_MAX).decode(errors="replace")

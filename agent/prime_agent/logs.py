@@ -1,0 +1,139 @@
+"""What children write: read at once, kept in bounded files, looked through line by line.
+
+A child writes into a pipe that one thread drains, and that thread waits for nothing else: it reads, appends to a local file and to a short
+memory of last lines, and hands the lines on without blocking. So output is never lost and never blocks the trainer: a file the trainer
+writes itself could only be bounded by cutting it under its hands, where lines get lost, and a full disk would raise in the trainer's
+`print`. Here a full disk costs the log file some lines, which is counted, and the last lines are still known. While the agent itself
+does not get to run, the pipe holds a mebibyte.
+"""
+
+import logging
+import os
+import re
+import threading
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+LINES_KEPT = 400
+LINE_BYTES_MAX = 16 * 1024
+LOG_BYTES_MAX = 32 * 2**20
+OLD_MAX = 2
+"""Older files kept beside the one written to."""
+
+READ_BYTES = 64 * 1024
+_BREAK = re.compile(rb"[\r\n]+")
+
+_log = logging.getLogger(__name__)
+
+
+class BoundedLog:
+    """A file of `bytes_max` at most and `OLD_MAX` older ones. Writing never raises: what the disk does not take is counted."""
+
+    def __init__(self, path: Path, *, bytes_max: int = LOG_BYTES_MAX) -> None:
+        self._path = path
+        self._bytes_max = bytes_max
+        self._dropped = 0
+        self._broken = False
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("ab", buffering=0)
+        self._size = self._file.tell()
+
+    @property
+    def dropped_bytes(self) -> int:
+        return self._dropped
+
+    def write(self, data: bytes) -> None:
+        try:
+            if self._size + len(data) > self._bytes_max and self._size:
+                self._rotate()
+            self._size += self._file.write(data) or 0
+            self._broken = False
+        except OSError as error:
+            self._dropped += len(data)
+            if not self._broken:
+                _log.warning("%s can not be written (%s); output goes on being read", self._path.name, error.strerror)
+            self._broken = True
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _rotate(self) -> None:
+        for number in range(OLD_MAX, 0, -1):
+            older = self._path.with_name(f"{self._path.name}.{number}")
+            newer = self._path if number == 1 else self._path.with_name(f"{self._path.name}.{number - 1}")
+            if newer.exists():
+                newer.replace(older)
+        fresh = self._path.open("ab", buffering=0)
+        self._file.close()
+        self._file, self._size = fresh, 0
+
+
+class Lines:
+    """Bytes into lines. A carriage return ends a line too: progress bars draw with it. A line without end is cut."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[str]:
+        *whole, self._rest = _BREAK.split(self._rest + data)
+        if len(self._rest) > LINE_BYTES_MAX:
+            whole.append(self._rest)
+            self._rest = b""
+        return [line[-LINE_BYTES_MAX:].decode(errors="replace") for line in whole if line]
+
+    def end(self) -> list[str]:
+        """The last line, when no line break follows any more."""
+        rest, self._rest = self._rest, b""
+        return [rest.decode(errors="replace")] if rest else []
+
+
+class Drain:
+    """Reads a pipe to its end in a thread of its own, and closes it. `on_lines` must not block; what it raises is logged once and ends
+    no reading."""
+
+    def __init__(self, descriptor: int, log: BoundedLog, on_lines: Callable[[list[str]], None], *, name: str) -> None:
+        self._descriptor = descriptor
+        self._log = log
+        self._on_lines = on_lines
+        self._last: deque[str] = deque(maxlen=LINES_KEPT)
+        self._lock = threading.Lock()
+        self._failed = False
+        self._thread = threading.Thread(target=self._read, name=f"{name}-output", daemon=True)
+        self._thread.start()
+
+    def tail(self) -> list[str]:
+        """The last lines, oldest first."""
+        with self._lock:
+            return list(self._last)
+
+    def join(self, timeout_s: float) -> bool:
+        """Waits until everything is read. False: somebody still holds the other end; reading goes on."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _read(self) -> None:
+        lines = Lines()
+        while data := os.read(self._descriptor, READ_BYTES):
+            self._log.write(data)
+            self._tell(lines.feed(data))
+        self._tell(lines.end())
+        os.close(self._descriptor)
+        self._log.close()
+
+    def _tell(self, lines: list[str]) -> None:
+        if not lines:
+            return
+        with self._lock:
+            self._last.extend(lines)
+        try:
+            self._on_lines(lines)
+        except Exception:
+            # A bug in what looks at the lines must not fill the pipe and hang the trainer.
+            if not self._failed:
+                _log.exception("the output could not be looked at")
+            self._failed = True
+
+
+def tail_text(lines: list[str], *, chars_max: int) -> str:
+    return "\n".join(lines)[-chars_max:]

@@ -1,0 +1,135 @@
+"""`prime-agent --ticket FILE --disk DIR`: carries out one attempt on this machine, and ends.
+
+Exit codes: 0 the control plane knows how the attempt ended; 2 wrong options or ticket; 3 nobody could be reached; 70 a bug of ours; 75
+another attempt has taken over; 143 told to leave before there was a job.
+"""
+
+import argparse
+import fcntl
+import logging
+import logging.handlers
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from prime_agent.agent import Agent, World, owner_of
+from prime_agent.clock import SystemClock
+from prime_agent.control import ControlPlane, Fenced
+from prime_agent.effects import Leave
+from prime_agent.events import SigTerm
+from prime_agent.gpus import NoGpus, NvidiaGpus
+from prime_agent.inbox import Inbox
+from prime_agent.processes import LocalProcesses
+from prime_train.adapters.bucket import open_bucket
+from prime_train.core.wire import Bootstrap, Ticket
+from prime_train.ports import OutsideError
+
+BOOTSTRAP_S_MAX = 1800
+BACKOFF_FIRST_S, BACKOFF_MAX_S = 1.0, 30.0
+TICKET_BYTES_MAX = 64 * 1024
+LOG_BYTES_MAX = 2**20
+USAGE = 2
+
+_log = logging.getLogger(__name__)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Never returns: threads that wait for a network or a driver must not keep the process."""
+    code = run(arguments)
+    logging.shutdown()
+    os._exit(code)
+
+
+def run(arguments: Sequence[str] | None) -> int:
+    parser = argparse.ArgumentParser(prog="prime-agent", description="Carries out one attempt of a training run on this machine.")
+    parser.add_argument("--ticket", type=Path, required=True, help="the file that says who this attempt is and whom to call")
+    parser.add_argument("--disk", type=Path, required=True, help="the folder to work in")
+    options = parser.parse_args(arguments)
+    try:
+        ticket = _ticket(options.ticket)
+        disk = options.disk.resolve()
+        (disk / "logs").mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        print(f"prime-agent: {error}", file=sys.stderr)
+        return USAGE
+    with (disk / "agent.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"prime-agent: another agent works in {disk}", file=sys.stderr)
+            return USAGE
+        _log_to(disk / "logs" / "agent.log")
+        return _attempt(ticket, disk)
+
+
+def _ticket(path: Path) -> Ticket:
+    """Raises ValueError without what is in it: it holds a key."""
+    with path.open("rb") as file:
+        data = file.read(TICKET_BYTES_MAX)
+    try:
+        return Ticket.model_validate_json(data)
+    except ValueError:
+        pass
+    raise ValueError(f"{path} is no ticket")
+
+
+def _log_to(path: Path) -> None:
+    handler = logging.handlers.RotatingFileHandler(path, maxBytes=LOG_BYTES_MAX, backupCount=1)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    # A log that can not be written is no reason to stop training.
+    logging.raiseExceptions = False
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    logging.getLogger("urllib3").setLevel(logging.WARNING)
+
+
+def _attempt(ticket: Ticket, disk: Path) -> int:
+    inbox = Inbox()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: inbox.put(SigTerm()))
+    # The connection that started the agent may end; the agent does not.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    clock = SystemClock()
+    job = _bootstrap(ControlPlane(ticket, clock.wall_s), clock.monotonic_s, inbox)
+    if isinstance(job, int):
+        return job
+    _log.info("attempt %d of run %s", job.epoch, job.run)
+    try:
+        bucket = open_bucket(job.bucket_url)
+    except OutsideError as error:
+        _log.error("%s", error)
+        return Leave.UNHEARD
+    gpus = NvidiaGpus() if job.spec.hardware.gpus else NoGpus()
+    processes = LocalProcesses(owner_of(job, disk))
+    # A trainer that an earlier agent of this attempt left behind must not write beside ours.
+    processes.kill_all()
+    agent = Agent(job, World(lambda: ControlPlane(ticket, clock.wall_s), bucket, processes, gpus, clock), disk, inbox)
+    try:
+        return agent.run()
+    except Exception as error:
+        _log.exception("a bug of ours")
+        return agent.give_up(f"{type(error).__name__}: {error}")
+
+
+def _bootstrap(control: ControlPlane, monotonic_s: Callable[[], float], inbox: Inbox) -> Bootstrap | int:
+    """The job, or the exit code where there is none. The control plane may be restarting, so it is asked again for a while."""
+    until_s = monotonic_s() + BOOTSTRAP_S_MAX
+    pause_s = BACKOFF_FIRST_S
+    while True:
+        try:
+            return control.bootstrap()
+        except Fenced as error:
+            _log.info("fenced: %s", error)
+            return Leave.FENCED
+        except OutsideError as error:
+            _log.warning("no job yet: %s", error)
+        if monotonic_s() + pause_s > until_s:
+            return Leave.UNHEARD
+        if inbox.get(pause_s) is not None:
+            return 128 + signal.SIGTERM
+        pause_s = min(BACKOFF_MAX_S, pause_s * 2)
+
+
+if __name__ == "__main__":
+    main()

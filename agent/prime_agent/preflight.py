@@ -1,0 +1,59 @@
+"""Is this machine fit for the job? Whatever is wrong is said with the value wanted and the value seen, all at once."""
+
+import resource
+import shutil
+from pathlib import Path
+
+from prime_agent.gpus import Gpus
+from prime_agent.phase import PhaseError
+from prime_train.core.causes import Cause
+from prime_train.core.spec import HardwareSpec
+
+OPEN_FILES_MAX = 2**20
+"""Enough for anybody. Where the hard limit is a thousand times that, programs that walk through all possible files become very slow."""
+
+DISK_SHARE_MIN = 0.5
+"""Of the disk that was asked for, so much must be free: the image and the system have their part."""
+
+
+def preflight(hardware: HardwareSpec, disk: Path, gpus: Gpus) -> None:
+    """Raises PhaseError. The open-file limit of this process, which its children inherit, is raised as far as that goes."""
+    wrong = [fault for fault in (_open_files(hardware.open_files_min), _free_disk(hardware, disk), _gpus(hardware, gpus)) if fault]
+    if wrong:
+        raise PhaseError(Cause.PREFLIGHT_FAILED, "; ".join(wrong))
+
+
+def _open_files(wanted: int) -> str | None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    ceiling = OPEN_FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES_MAX)
+    goal = max(ceiling, wanted)
+    if soft != resource.RLIM_INFINITY and soft < goal:
+        for limits in ((goal, max(hard, goal)), (ceiling, hard)):
+            try:
+                resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+            except (ValueError, OSError):
+                continue
+            break
+    after, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if after == resource.RLIM_INFINITY or after >= wanted:
+        return None
+    return f"the open-file limit is {after} (hard limit {hard}) and can not be raised to hardware.open_files_min = {wanted}"
+
+
+def _free_disk(hardware: HardwareSpec, disk: Path) -> str | None:
+    free_gib = shutil.disk_usage(disk).free / 2**30
+    wanted_gib = hardware.disk_gib * DISK_SHARE_MIN
+    if free_gib >= wanted_gib:
+        return None
+    return f"{free_gib:.1f} GiB are free on the disk; at least {wanted_gib:.1f} are needed where hardware.disk_gib = {hardware.disk_gib}"
+
+
+def _gpus(hardware: HardwareSpec, gpus: Gpus) -> str | None:
+    if not hardware.gpus:
+        return None
+    seen = gpus.names()
+    if isinstance(seen, str):
+        return f"no GPU can be seen: {seen}"
+    if len(seen) >= hardware.count:
+        return None
+    return f"{len(seen)} GPUs are visible ({', '.join(seen) or 'none'}); hardware.count = {hardware.count}"

@@ -1,0 +1,44 @@
+"""The machine's state, read by a thread of its own: a driver that hangs makes the figures old, and delays no beat."""
+
+import logging
+import shutil
+import threading
+from pathlib import Path
+from statistics import fmean
+
+from prime_agent.events import Sensed
+from prime_agent.gpus import Gpus
+from prime_agent.inbox import Inbox
+
+EVERY_S_MIN, EVERY_S_MAX = 1.0, 10.0
+
+_log = logging.getLogger(__name__)
+
+
+def read(disk: Path, gpus: Gpus) -> Sensed:
+    """The figures now; None for what can not be read."""
+    loads = gpus.loads()
+    free_gib = round(shutil.disk_usage(disk).free / 2**30, 3)
+    if isinstance(loads, str) or not loads:
+        return Sensed(disk_free_gib=free_gib)
+    return Sensed(
+        disk_free_gib=free_gib,
+        gpu_util_pct=round(fmean(load.util_pct for load in loads), 1),
+        gpu_mem_mib=round(sum(load.used_mib for load in loads), 1),
+    )
+
+
+class SensorThread:
+    def __init__(self, disk: Path, gpus: Gpus, inbox: Inbox, *, beat_s: int) -> None:
+        self._disk, self._gpus, self._inbox = disk, gpus, inbox
+        self._every_s = min(EVERY_S_MAX, max(EVERY_S_MIN, beat_s / 3))
+        self._pause = threading.Event()
+        threading.Thread(target=self._run, name="sensors", daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                self._inbox.put(read(self._disk, self._gpus))
+            except OSError as error:
+                _log.warning("the disk's state can not be read: %s", error)
+            self._pause.wait(self._every_s)

@@ -1,0 +1,114 @@
+"""All that the agent's core knows, and the beat that tells it."""
+
+from dataclasses import dataclass, field
+
+from prime_agent.events import Sensed
+from prime_agent.link import Link
+from prime_agent.steps import Steps, slow_s
+from prime_agent.transfers import Transfers
+from prime_train.core.causes import Cause
+from prime_train.core.spec import RunSpec
+from prime_train.core.wire import Beat, JobExit, Phase
+
+NOTE_CHARS_MAX = 200
+DETAIL_CHARS_MAX = 500
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the attempt is. `train_s_max`: paid seconds left, counted from the end of verification."""
+
+    run_id: str
+    epoch: int
+    spec: RunSpec
+    resume_step: int | None = None
+    train_s_max: int | None = None
+
+
+@dataclass(frozen=True)
+class Stop:
+    """The trainer has been told to leave, for this reason; at `kill_s` it is killed."""
+
+    cause: Cause
+    detail: str
+    asked_s: float
+    kill_s: float
+    killed: bool = False
+
+
+@dataclass(frozen=True)
+class Flush:
+    """The attempt is over and only checkpoints are still brought home: not after `until_s`, and with a look into the folder that was
+    begun after look number `scans`. `clean`: the trainer ended by itself or as asked, so what it left is whole."""
+
+    exit: JobExit
+    clean: bool
+    until_s: float
+    scans: int
+
+
+@dataclass(frozen=True)
+class AgentState:
+    """Times are seconds of the machine's monotonic clock."""
+
+    job: Job
+    link: Link
+    phase: Phase = Phase.PREFLIGHT
+    steps: Steps = field(default_factory=Steps)
+    transfers: Transfers = field(default_factory=Transfers)
+    running: bool = False
+    """The trainer has been started and has not ended."""
+    stop: Stop | None = None
+    flush: Flush | None = None
+    train_until_s: float | None = None
+    sensed: Sensed = field(default_factory=Sensed)
+    gpu_idle_since_s: float | None = None
+    sick: Cause | None = None
+    sick_detail: str = ""
+    preempting: bool = False
+    evidence_asked: bool = False
+    evidence: bool = False
+    keeping_log: bool = False
+    committed_step: int = 0
+    note: str = ""
+    exit_until_s: float | None = None
+    exit_flying: bool = False
+    over: bool = False
+
+
+def initial(job: Job) -> AgentState:
+    transfers = Transfers(uploaded_step=job.resume_step or 0)
+    return AgentState(job, Link(beat_s=job.spec.health.beat_s), transfers=transfers, committed_step=job.resume_step or 0)
+
+
+def reached(state: AgentState) -> int:
+    """The newest step over all attempts, as far as this one knows."""
+    return max(state.steps.step, state.job.resume_step or 0)
+
+
+def beat(state: AgentState, now_s: float) -> Beat:
+    """What to say now, numbered `state.link.seq`."""
+    steps, sensed = state.steps, state.sensed
+    return Beat(
+        run=state.job.run_id,
+        epoch=state.job.epoch,
+        seq=state.link.seq,
+        phase=state.phase,
+        step=steps.step,
+        step_age_s=0 if steps.rose_s is None else max(0, int(now_s - steps.rose_s)),
+        step_slow_s=slow_s(steps),
+        saving=state.transfers.saving and state.running,
+        preempting=state.preempting,
+        sick=state.sick,
+        sick_detail=state.sick_detail[:DETAIL_CHARS_MAX],
+        evidence=state.evidence,
+        uploaded_step=state.transfers.uploaded_step,
+        gpu_util_pct=sensed.gpu_util_pct,
+        gpu_mem_mib=sensed.gpu_mem_mib,
+        disk_free_gib=sensed.disk_free_gib,
+        loss=steps.loss,
+        reward=steps.reward,
+        note=(state.transfers.trouble or state.note)[:NOTE_CHARS_MAX],
+        news=state.link.said_news,
+        exit=state.flush.exit if state.flush is not None and state.phase is Phase.EXITED else None,
+    )

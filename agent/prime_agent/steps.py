@@ -1,0 +1,70 @@
+"""What the trainer's progress adds up to: the newest step, how long steps take, and rewards that stay at zero."""
+
+import math
+from dataclasses import dataclass, replace
+
+from prime_train.trainers import Progress
+
+LEFT_OUT = 5
+"""The first step times of an attempt hold compilation and warm-up."""
+
+DURATIONS_MAX = 200
+SLOW_SHARE = 0.95
+
+
+@dataclass(frozen=True)
+class Steps:
+    """`step`: the newest, 0 before the first of this attempt. `rose_s`: when it last rose, or when training started."""
+
+    step: int = 0
+    rose_s: float | None = None
+    rises: int = 0
+    durations_s: tuple[float, ...] = ()
+    """Of single steps, newest last; the first `LEFT_OUT` are not among them."""
+    zeros: int = 0
+    """Steps in a row whose reward was exactly 0."""
+    zero_step: int = -1
+    """The last of them: a step that is reported twice counts once."""
+    loss: float | None = None
+    reward: float | None = None
+
+
+def started(now_s: float) -> Steps:
+    return Steps(rose_s=now_s)
+
+
+def seen(steps: Steps, rows: tuple[Progress, ...], now_s: float) -> Steps:
+    """After these rows. Rows that were read together share the time since the last rise."""
+    highest = max((row.step for row in rows), default=0)
+    if highest > steps.step:
+        steps = _risen(steps, highest, now_s)
+    for row in rows:
+        steps = _rewarded(steps, row)
+    return steps
+
+
+def slow_s(steps: Steps) -> float | None:
+    """The 95th percentile of the step times, or None before there are any."""
+    ranked = sorted(steps.durations_s)
+    return round(ranked[math.ceil(SLOW_SHARE * len(ranked)) - 1], 3) if ranked else None
+
+
+def _risen(steps: Steps, step: int, now_s: float) -> Steps:
+    """The time until an attempt's first step is no step time: it holds the trainer's own start."""
+    if steps.step == 0 or steps.rose_s is None:
+        return replace(steps, step=step, rose_s=now_s)
+    made = step - steps.step
+    counted = max(0, min(steps.rises + made - LEFT_OUT, made, DURATIONS_MAX))
+    each_s = (now_s - steps.rose_s) / made
+    durations_s = (*steps.durations_s, *([each_s] * counted))[-DURATIONS_MAX:]
+    return replace(steps, step=step, rose_s=now_s, rises=steps.rises + made, durations_s=durations_s)
+
+
+def _rewarded(steps: Steps, row: Progress) -> Steps:
+    steps = steps if row.loss is None else replace(steps, loss=row.loss)
+    if row.reward is None:
+        return steps
+    if row.reward != 0:
+        return replace(steps, reward=row.reward, zeros=0, zero_step=-1)
+    again = row.step == steps.zero_step
+    return replace(steps, reward=row.reward, zeros=steps.zeros + (not again), zero_step=row.step)

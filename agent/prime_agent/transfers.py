@@ -1,0 +1,134 @@
+"""Which checkpoint goes to the bucket next, and which commit is asked for: the newest counts, an older one is never worth waiting for."""
+
+from dataclasses import dataclass, replace
+
+from prime_agent import effects as e
+from prime_train.core.wire import Commit
+
+SCAN_S = 1.0
+SCAN_SHARE = 50
+"""Looking into the checkpoint folder takes at most one part in so many of the time."""
+
+ROOM_S = 30.0
+RETRY_FIRST_S, RETRY_MAX_S = 2.0, 60.0
+
+
+@dataclass(frozen=True)
+class Manifested:
+    step: int
+    key: str
+
+
+@dataclass(frozen=True)
+class Transfers:
+    """`open`: the trainer has been started, so there may be something to upload."""
+
+    open: bool = False
+    scanning: bool = False
+    next_scan_s: float = 0.0
+    scans: int = 0
+    """Looks begun so far."""
+    seen: int = 0
+    """The look whose answer came last."""
+    found: tuple[int, ...] = ()
+    saving: bool = False
+    uploading: int | None = None
+    failures: int = 0
+    next_upload_s: float = 0.0
+    uploaded_step: int = 0
+    uncommitted: Manifested | None = None
+    committing: bool = False
+    next_commit_s: float = 0.0
+    next_room_s: float = 0.0
+    trouble: str = ""
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is left to upload, as far as the last look can tell."""
+        return self.uploading is None and not self.found and self.failures == 0
+
+
+def begin(transfers: Transfers, now_s: float) -> Transfers:
+    return replace(transfers, open=True, next_scan_s=now_s, next_room_s=now_s + ROOM_S)
+
+
+def scan_now(transfers: Transfers, now_s: float) -> Transfers:
+    """Look as soon as possible, and do not let an earlier failure delay the upload."""
+    return replace(transfers, next_scan_s=now_s, next_upload_s=now_s)
+
+
+def scanned(transfers: Transfers, steps: tuple[int, ...], now_s: float, *, saving: bool, took_s: float) -> Transfers:
+    """After a look. One that was begun before an upload ended may still show that step."""
+    found = tuple(step for step in steps if step > transfers.uploaded_step)
+    pause_s = max(SCAN_S, SCAN_SHARE * took_s)
+    after = replace(transfers, scanning=False, seen=transfers.scans, found=found, saving=saving, next_scan_s=now_s + pause_s)
+    return after if found else replace(after, failures=0, trouble="")
+
+
+def uploaded(transfers: Transfers, step: int, key: str, now_s: float) -> Transfers:
+    newer = transfers.uncommitted is None or step > transfers.uncommitted.step
+    return replace(
+        transfers,
+        uploading=None,
+        failures=0,
+        trouble="",
+        uploaded_step=max(step, transfers.uploaded_step),
+        uncommitted=Manifested(step, key) if newer else transfers.uncommitted,
+        found=tuple(other for other in transfers.found if other > step),
+        next_scan_s=min(transfers.next_scan_s, now_s),
+    )
+
+
+def upload_failed(transfers: Transfers, step: int, why: str, now_s: float) -> Transfers:
+    """Waits longer each time; then looks anew, for the checkpoint may be gone."""
+    wait_s = min(RETRY_MAX_S, RETRY_FIRST_S * 2 ** min(transfers.failures, 10))
+    trouble = f"step {step} was not uploaded: {why}"
+    after = replace(transfers, uploading=None, failures=transfers.failures + 1, trouble=trouble, found=())
+    return replace(after, next_upload_s=now_s + wait_s, next_scan_s=min(transfers.next_scan_s, now_s + wait_s))
+
+
+def committed(transfers: Transfers, step: int) -> Transfers:
+    pending = transfers.uncommitted
+    done = pending is not None and pending.step <= step
+    return replace(transfers, committing=False, uncommitted=None if done else pending)
+
+
+def commit_failed(transfers: Transfers, now_s: float, *, beat_s: int) -> Transfers:
+    return replace(transfers, committing=False, next_commit_s=now_s + beat_s)
+
+
+def commit_now(transfers: Transfers, now_s: float) -> Transfers:
+    """The control plane answers again."""
+    return replace(transfers, next_commit_s=now_s)
+
+
+def pace(transfers: Transfers, now_s: float, *, run_id: str, epoch: int, settled: bool) -> tuple[Transfers, tuple[e.Effect, ...]]:
+    """What is due."""
+    effects: list[e.Effect] = []
+    if not transfers.open:
+        return transfers, ()
+    if transfers.found and transfers.uploading is None and now_s >= transfers.next_upload_s:
+        transfers = replace(transfers, uploading=transfers.found[-1], found=())
+        effects.append(e.Upload(transfers.uploading or 0))
+    if not transfers.scanning and now_s >= transfers.next_scan_s:
+        transfers = replace(transfers, scanning=True, scans=transfers.scans + 1)
+        effects.append(e.ScanCheckpoints(settled))
+    if transfers.uncommitted is not None and not transfers.committing and now_s >= transfers.next_commit_s:
+        pending = transfers.uncommitted
+        transfers = replace(transfers, committing=True)
+        effects.append(e.SendCommit(Commit(run=run_id, epoch=epoch, step=pending.step, key=pending.key)))
+    if now_s >= transfers.next_room_s:
+        transfers = replace(transfers, next_room_s=now_s + ROOM_S)
+        effects.append(e.MakeRoom())
+    return transfers, tuple(effects)
+
+
+def due_s(transfers: Transfers) -> list[float]:
+    """The moments at which `pace` has something to do."""
+    if not transfers.open:
+        return []
+    moments = [transfers.next_room_s]
+    moments += [] if transfers.scanning else [transfers.next_scan_s]
+    moments += [transfers.next_upload_s] if transfers.found and transfers.uploading is None else []
+    moments += [transfers.next_commit_s] if transfers.uncommitted is not None and not transfers.committing else []
+    return moments

@@ -1,0 +1,115 @@
+"""Whether the files of a checkpoint are cut off, as far as their formats tell.
+
+Names, sizes and times can not tell a whole file from one whose end is missing, but most formats can: their index stands at the end, or
+their head says how long they are. A file of a format that is not known here counts as whole.
+"""
+
+import json
+import struct
+import zipfile
+from collections.abc import Callable, Collection
+from pathlib import Path, PurePosixPath
+
+from prime_train.trainers import FileSeen
+from prime_train.trainers.dcp import METADATA_BYTES_MAX, shard_sizes
+
+JSON_BYTES_MAX = 16 * 2**20
+SAFETENSORS_HEAD_BYTES_MAX = 128 * 2**20
+
+_ZIP_MAGIC = b"PK\x03\x04"
+
+
+def flaw_of(folder: Path, files: Collection[FileSeen]) -> str | None:
+    """The first thing wrong with these files of `folder`, in words that name the file; None: nothing is known to be wrong.
+
+    Raises OSError, FileNotFoundError among them, when a file can not be read.
+    """
+    sizes = {file.path: file.size for file in files}
+    for path, size in sizes.items():
+        check = _CHECKS.get(PurePosixPath(path).suffix) or _CHECKS.get(PurePosixPath(path).name)
+        flaw = check(folder / path, size) if check else None
+        flaw = flaw or _missing(folder, path, sizes)
+        if flaw:
+            return f"{path}: {flaw}"
+    return None
+
+
+def _zip(path: Path, _: int) -> str | None:
+    with path.open("rb") as file:
+        magic = file.read(len(_ZIP_MAGIC))
+    if magic != _ZIP_MAGIC and (path.suffix == ".npz" or _ZIP_MAGIC.startswith(magic)):
+        return "is cut off"
+    if magic != _ZIP_MAGIC:
+        return None  # an older format of torch.save, which can not be told from a part of itself
+    try:
+        zipfile.ZipFile(path).close()
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error):
+        return "is cut off: its index is missing"
+    return None
+
+
+def _safetensors(path: Path, size: int) -> str | None:
+    with path.open("rb") as file:
+        head = file.read(8)
+        length = struct.unpack("<Q", head)[0] if len(head) == 8 else size
+        if 8 + length > size or length > SAFETENSORS_HEAD_BYTES_MAX:
+            return "is cut off in its head"
+        try:
+            entries = json.loads(file.read(length))
+            end = max((entry["data_offsets"][1] for name, entry in entries.items() if name != "__metadata__"), default=0)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return "has a head that can not be read"
+    return None if 8 + length + end == size else f"has {size} bytes where its head says {8 + length + end}"
+
+
+def _json(path: Path, size: int) -> str | None:
+    if size > JSON_BYTES_MAX:
+        return None
+    text = path.read_bytes().decode("utf-8", "replace").strip()
+    if not text or (text[0] == "{" and text[-1] != "}") or (text[0] == "[" and text[-1] != "]"):
+        return "is cut off"
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        # JSON with comments or several documents is somebody's choice; an end that is missing is not.
+        return "is cut off" if error.pos >= len(text) else None
+    except (ValueError, RecursionError):
+        return None
+    return None
+
+
+_CHECKS: dict[str, Callable[[Path, int], str | None]] = {
+    ".npz": _zip,
+    ".pt": _zip,
+    ".pth": _zip,
+    ".ckpt": _zip,
+    ".safetensors": _safetensors,
+    ".json": _json,
+}
+
+
+def _missing(folder: Path, path: str, sizes: dict[str, int]) -> str | None:
+    """What an index among the files names and the folder lacks."""
+    beside = PurePosixPath(path).parent
+    try:
+        named = _named_by(folder / path, sizes[path])
+    except ValueError:
+        return "is cut off"
+    for name, least in named.items():
+        size = sizes.get(str(beside / name))
+        if size is None:
+            return f"names {name}, which is not there"
+        if size < least:
+            return f"needs {least} bytes of {name}, which has {size}"
+    return None
+
+
+def _named_by(path: Path, size: int) -> dict[str, int]:
+    """Files that an index names, with the bytes they need; none for other files. ValueError: it is an index, and damaged."""
+    if path.name == ".metadata" and size <= METADATA_BYTES_MAX and any(path.parent.glob("*.distcp")):
+        return shard_sizes(path.read_bytes())
+    if path.name.endswith(".safetensors.index.json") and size <= JSON_BYTES_MAX:
+        index = json.loads(path.read_bytes())
+        weights = index.get("weight_map") if isinstance(index, dict) else None
+        return {str(name): 1 for name in weights.values()} if isinstance(weights, dict) else {}
+    return {}

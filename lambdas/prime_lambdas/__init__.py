@@ -1,0 +1,1 @@
+"""Thin entry points that run the control plane on AWS Lambda."""
