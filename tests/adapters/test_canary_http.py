@@ -1,0 +1,52 @@
+import socket
+
+import pytest
+
+from prime_train.adapters.canary_http import CanaryHttp
+from prime_train.adapters.store_memory import MemoryStore
+from prime_train.core.breaker import Watch
+from prime_train.ports import TemporaryError
+from prime_train.server import Server
+from tests.adapters.answering import Answering
+from tests.webhook.asking import MASTER, NOW_S, desk
+
+
+def test_it_sings_while_webhook_and_store_are_well() -> None:
+    with Server(desk(MemoryStore())) as server:
+        assert CanaryHttp(server.url, MASTER).sings(NOW_S)
+        assert CanaryHttp(server.url + "/", MASTER).sings(NOW_S)
+
+
+def test_it_is_silent_with_another_key() -> None:
+    with Server(desk(MemoryStore())) as server:
+        assert not CanaryHttp(server.url, b"another").sings(NOW_S)
+
+
+class Away(MemoryStore):
+    def watch(self) -> Watch:
+        raise TemporaryError("the disk is gone")
+
+
+def test_it_is_silent_when_the_store_is_away() -> None:
+    with Server(desk(Away())) as server:
+        assert not CanaryHttp(server.url, MASTER).sings(NOW_S)
+
+
+@pytest.mark.parametrize(
+    "answer", [(0, b"", {}), (200, b"", {}), (200, b'{"nonce":"another"}', {}), (200, b"x" * 10_000, {}), (302, b"", {})]
+)
+def test_it_is_silent_when_something_else_answers(answer: tuple[int, bytes, dict[str, str]]) -> None:
+    with Answering([answer]) as there:
+        assert not CanaryHttp(there.url, MASTER).sings(NOW_S)
+
+
+def test_it_is_silent_when_nobody_listens() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{probe.getsockname()[1]}"
+        assert not CanaryHttp(url, MASTER).sings(NOW_S)
+
+
+@pytest.mark.parametrize("url", ["not a url", "http://", "http://[broken"])
+def test_it_is_silent_where_there_is_no_address(url: str) -> None:
+    assert not CanaryHttp(url, MASTER).sings(NOW_S)

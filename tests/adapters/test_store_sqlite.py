@@ -1,0 +1,392 @@
+"""What is SQLite's own: several processes, sudden ends, versions of the file, and what its errors become."""
+
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.adapters.store_sqlite.file import connect
+from prime_train.adapters.store_sqlite.schema import MIGRATIONS, migrate
+from prime_train.core.run import Change, Lease, RunState
+from prime_train.core.wire import Verdict
+from prime_train.ports import Held, PermanentError, TemporaryError
+from tests.builders import RUN_ID, T0_S, alert, beat, happening, lease, run
+
+ROOT = Path(__file__).resolve().parents[2]
+PROCESSES = 3
+TURNS = 100
+CHILD_S_MAX = 60
+
+# Each child process: its first argument is the file.
+SETUP = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.core.run import Change
+from prime_train.ports import TemporaryError
+from tests.builders import RUN_ID, beat, happening
+store = SqliteStore(Path(sys.argv[1]))
+
+def once():
+    held = store.load(RUN_ID)
+    after = replace(held.run, version=held.run.version + 1, backoffs=held.run.backoffs + 1)
+    saved = store.save(Change(after, happenings=(happening("x" * 2000),)))
+    return after.backoffs if saved else None
+
+def remember():
+    watch = store.watch()
+    return store.save_watch(replace(watch, version=watch.version + 1, swept_s=(watch.swept_s or 0) + 1), version=watch.version)
+"""
+COUNT = """
+print("ready", flush=True)
+sys.stdin.readline()
+done = 0
+while done < int(sys.argv[2]):
+    done += once() is not None
+done = 0
+while done < int(sys.argv[2]):
+    done += remember()
+"""
+STREAM = """
+seq = store.load(RUN_ID).lease.seq
+while True:
+    seq += 1
+    said = store.beats([beat(seq)], seq)[0].verdict.value == "ok"
+    print(once(), seq if said else None, flush=True)
+"""
+UNTIL_FULL = """
+import resource
+room, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), hard))
+done = 0
+try:
+    while done < 10_000:
+        done = once()
+except TemporaryError as error:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
+    print(done, once(), error)
+"""
+OPEN = """
+store.create(__import__("tests.builders").builders.run(run_id=sys.argv[2]))
+"""
+
+
+@contextmanager
+def child(script: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """A process of its own that runs SETUP and the script; killed at the end if it still runs."""
+    command = [sys.executable, "-c", SETUP + script, *map(str, arguments)]
+    process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.sqlite"
+
+
+@contextmanager
+def opened(path: Path, *, busy_s: float = 5.0) -> Iterator[SqliteStore]:
+    store = SqliteStore(path, busy_s=busy_s)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def loaded(store: SqliteStore) -> Held:
+    held = store.load(RUN_ID)
+    assert held is not None
+    return held
+
+
+def train(path: Path) -> None:
+    """A run in the file that may beat."""
+    new = run(RunState.TRAINING)
+    with opened(path) as store:
+        store.create(new)
+        store.save(Change(replace(new, version=2), lease(new, seq=0, beat=None, beat_s=None), lease_version=0))
+
+
+def intact(path: Path) -> bool:
+    with closing(sqlite3.connect(path)) as sql:
+        return sql.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+# ------------------------------------------------------------------------------------------------- several processes, sudden ends
+
+
+def test_processes_that_count_together_lose_no_update(path: Path) -> None:
+    train(path)
+    with child(COUNT, path, TURNS) as one, child(COUNT, path, TURNS) as two, child(COUNT, path, TURNS) as three:
+        children = (one, two, three)
+        for process in children:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        for process in children:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        assert [process.wait(CHILD_S_MAX) for process in children] == [0] * PROCESSES
+    with opened(path) as store:
+        assert loaded(store).run.backoffs == PROCESSES * TURNS
+        assert store.watch().swept_s == PROCESSES * TURNS
+        assert len(store.history(RUN_ID)) == PROCESSES * TURNS
+
+
+def test_processes_that_open_a_new_file_together_all_find_a_working_store(path: Path) -> None:
+    with child(OPEN, path, "one") as one, child(OPEN, path, "two") as two, child(OPEN, path, "three") as three:
+        assert [process.wait(CHILD_S_MAX) for process in (one, two, three)] == [0, 0, 0]
+    with opened(path) as store:
+        assert sorted(found.run_id for found in store.list_runs()) == ["one", "three", "two"]
+
+
+def test_threads_that_open_a_new_file_together_all_find_a_working_store(path: Path) -> None:
+    failed: list[BaseException] = []
+    gate = threading.Barrier(8)
+
+    def turn(number: int) -> None:
+        gate.wait(CHILD_S_MAX)
+        try:
+            with opened(path) as store:
+                store.create(run(run_id=f"r{number}"))
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=turn, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    with opened(path) as store:
+        assert len(store.list_runs()) == 8
+
+
+@pytest.mark.parametrize("lines", [1, 20, 75])
+def test_a_writer_that_is_killed_leaves_every_acknowledged_write(path: Path, lines: int) -> None:
+    train(path)
+    for _ in range(2):
+        with child(STREAM, path) as process:
+            assert process.stdout is not None
+            heard = [process.stdout.readline() for _ in range(lines)]
+            process.send_signal(signal.SIGKILL)
+            heard += process.stdout.read().splitlines(keepends=True)
+        count, seq = max(tuple(int(word) for word in line.split()) for line in heard if line.endswith("\n"))
+        with opened(path) as store:
+            held = loaded(store)
+            assert held.run.backoffs in (count, count + 1)
+            assert held.lease.seq in (seq, seq + 1)
+            assert held.lease.beat == beat(held.lease.seq)
+            assert len(store.history(RUN_ID)) == held.run.backoffs, "a save was kept in part"
+        assert intact(path)
+
+
+def test_a_disk_that_takes_no_more_is_a_temporary_error_until_there_is_room_again(path: Path) -> None:
+    train(path)
+    with child(UNTIL_FULL, path, 1_000_000) as process:
+        said, _ = process.communicate(timeout=CHILD_S_MAX)
+    before, after, message = said.split(" ", 2)
+    assert 10 < int(before) == int(after) - 1
+    assert str(path) in message
+    with opened(path) as store:
+        assert loaded(store).run.backoffs == len(store.history(RUN_ID)) == int(after)
+    assert intact(path)
+
+
+def test_every_commit_is_flushed_to_the_disk(path: Path) -> None:
+    """Only the loss of power could show it."""
+    with closing(connect(path)) as sql:
+        assert sql.execute("PRAGMA journal_mode").fetchall() == [("wal",)]
+        assert sql.execute("PRAGMA synchronous").fetchall() == [(2,)]
+
+
+def test_a_store_that_is_opened_again_knows_everything(path: Path) -> None:
+    train(path)
+    with opened(path) as store:
+        before = loaded(store)
+        after = Change(replace(before.run, version=3), happenings=(happening(),), alerts=(alert(),))
+        assert store.save(after)
+        store.beat(beat(4), T0_S + 70)
+    with opened(path) as store:
+        assert loaded(store).run == after.run
+        assert loaded(store).lease.seq == 4
+        assert (store.history(RUN_ID), store.outbox(9)) == ([happening()], [alert()])
+
+
+# ------------------------------------------------------------------------------------------------------------ while others write
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[sqlite3.Connection]:
+    """Another program holds the file's write lock."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield other
+
+
+def test_readers_do_not_wait_for_a_writer(path: Path) -> None:
+    train(path)
+    with writing(path), opened(path, busy_s=0.01) as store:
+        assert loaded(store).run.run_id == RUN_ID
+        assert [vital.run_id for vital in store.vitals()] == [RUN_ID]
+        assert store.due(T0_S, 9) == [RUN_ID]
+
+
+def test_a_writer_that_waits_too_long_gets_a_temporary_error_and_changes_nothing(path: Path) -> None:
+    train(path)
+    with opened(path, busy_s=0.01) as store:
+        with writing(path):
+            with pytest.raises(TemporaryError, match="another process is writing"):
+                store.beat(beat(1), T0_S)
+            with pytest.raises(TemporaryError, match="another process is writing"):
+                store.wake(RUN_ID, T0_S)
+        assert loaded(store).run.version == 2
+        assert store.beat(beat(1), T0_S).verdict is Verdict.OK
+
+
+def test_a_store_that_was_closed_opens_the_file_again(path: Path) -> None:
+    with opened(path) as store:
+        store.close()
+        store.close()
+        assert store.create(run())
+
+
+# ------------------------------------------------------------------------------------------------------------ versions of the file
+
+
+def tables(path: Path) -> set[str]:
+    with closing(sqlite3.connect(path)) as sql:
+        return {name for (name,) in sql.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+
+NEXT: Sequence[Sequence[str]] = (*MIGRATIONS, ("ALTER TABLE runs ADD COLUMN owner TEXT NOT NULL DEFAULT 'nobody'", "CREATE TABLE more (x)"))
+
+
+def test_an_older_file_is_migrated_and_keeps_what_it_holds(path: Path) -> None:
+    train(path)
+    with closing(connect(path)) as sql:
+        migrate(sql, path, NEXT)
+        assert sql.execute("SELECT run_id, owner FROM runs").fetchall() == [(RUN_ID, "nobody")]
+        assert sql.execute("SELECT version FROM schema_version").fetchall() == [(len(NEXT),)]
+        migrate(sql, path, NEXT)
+
+
+def test_a_migration_that_fails_changes_nothing(path: Path) -> None:
+    train(path)
+    broken = (*MIGRATIONS, ("CREATE TABLE more (x)", "CREATE TABLE more (x)"))
+    with closing(connect(path)) as sql, pytest.raises(sqlite3.OperationalError):
+        migrate(sql, path, broken)
+    assert "more" not in tables(path)
+    with opened(path) as store:
+        assert loaded(store).run.version == 2
+
+
+def test_a_file_of_a_newer_version_is_refused_and_says_what_to_do(path: Path) -> None:
+    train(path)
+    with closing(connect(path)) as sql:
+        migrate(sql, path, NEXT)
+    with pytest.raises(PermanentError, match=r"newer version.*upgrade prime-train"):
+        SqliteStore(path)
+
+
+def test_another_programs_database_is_refused_and_not_touched(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as sql:
+        sql.execute("CREATE TABLE schema_version (theirs)")
+    before = path.read_bytes()
+    with pytest.raises(PermanentError, match="another program"):
+        SqliteStore(path)
+    assert path.read_bytes() == before
+
+
+# ------------------------------------------------------------------------------------------------------------------------- errors
+
+
+def test_a_file_that_is_no_database_is_refused(path: Path) -> None:
+    path.write_bytes(b"name: tiny\n" * 1000)
+    with pytest.raises(PermanentError, match=r"store\.sqlite.*no SQLite database"):
+        SqliteStore(path)
+    assert path.read_bytes() == b"name: tiny\n" * 1000
+
+
+def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with pytest.raises(PermanentError, match=r"nowhere/store\.sqlite.*folder exists"):
+        SqliteStore(tmp_path / "nowhere" / "store.sqlite")
+
+
+def test_a_path_that_is_a_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PermanentError, match=str(tmp_path)):
+        SqliteStore(tmp_path)
+
+
+def test_a_database_in_memory_is_refused_because_nobody_could_share_it() -> None:
+    with pytest.raises(PermanentError, match="no write-ahead log"):
+        SqliteStore(Path(":memory:"))
+
+
+def test_a_damaged_file_is_a_permanent_error(path: Path) -> None:
+    with opened(path) as store:
+        for number in range(50):
+            store.create(run(run_id=f"r{number}"))
+    with closing(sqlite3.connect(path)) as sql:
+        sql.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4096] + b"\xa5" * (len(whole) - 4096))
+    with pytest.raises(PermanentError, match="damaged"), opened(path) as store:
+        store.list_runs()
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"run_id": "tiny-1", "spec": {"hunter2": "hunter2"}, "created_s": 1}'])
+def test_a_run_that_can_not_be_read_is_named_without_what_is_in_it(path: Path, text: str) -> None:
+    train(path)
+    with closing(sqlite3.connect(path)) as sql, sql:
+        sql.execute("UPDATE runs SET run = ?", (text,))
+    with opened(path) as store:
+        with pytest.raises(PermanentError, match=f"run {RUN_ID} can not be read") as caught:
+            store.load(RUN_ID)
+        assert "= 'hunter2'" not in str(caught.value)
+        assert "input_value" not in str(caught.value)
+        with pytest.raises(PermanentError, match="can not be read"):
+            store.list_runs()
+        assert store.beat(beat(1), T0_S).verdict is Verdict.OK, "a beat does not need the run"
+
+
+def test_text_that_is_no_unicode_is_stored_readable(path: Path) -> None:
+    """Such text comes out of the names of files."""
+    odd = "caf\udce9"
+    with opened(path) as store:
+        store.create(run(why=odd))
+        before = loaded(store)
+        ordered = replace(Lease(RUN_ID, version=1), order_reason=odd)
+        assert store.save(
+            Change(
+                replace(before.run, version=2, why=odd),
+                ordered,
+                lease_version=0,
+                happenings=(happening(odd),),
+                alerts=(alert(text=odd),),
+            )
+        )
+        assert loaded(store).run.why == loaded(store).lease.order_reason == "caf?"
+        assert (store.history(RUN_ID)[0].text, store.outbox(9)[0].text) == ("caf?", "caf?")
+
+
+def test_a_copy_of_the_file_taken_between_two_runs_of_the_program_is_a_backup(path: Path, tmp_path: Path) -> None:
+    train(path)
+    copy = tmp_path / "copy.sqlite"
+    shutil.copy(path, copy)
+    with opened(path) as store, opened(copy) as copied:
+        assert loaded(copied) == loaded(store)

@@ -1,0 +1,136 @@
+"""One attempt for tests: a control plane that answers, a bucket in a folder, and the real agent as a process of its own."""
+
+import io
+import os
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from prime_agent.agent import owner_of
+from prime_agent.processes import marked
+from prime_train.adapters.bucket import open_bucket
+from prime_train.core.keys import evidence_key, tree_key
+from prime_train.core.manifest import ResumePoint
+from prime_train.core.spec import RunSpec
+from prime_train.core.wire import Bootstrap
+from prime_train.ports import Bucket
+from tests.builders import spec
+from tests.fakes.control_plane import FakeControlPlane
+
+RUN_ID = "tiny-1"
+WAIT_S_MAX = 60.0
+DEMO = f"{sys.executable} -m prime_train.demo.train --out out --progress progress.jsonl --batch-size 8"
+
+
+def demo_spec(arguments: str, **changes: Any) -> RunSpec:
+    """A run of the demo's trainer. `arguments` go to it; sections given here are merged into small, quick ones."""
+    sections: dict[str, Any] = {
+        "trainer": {"command": f"{DEMO} {arguments}", "stop_s": 20, "progress": {"file": "progress.jsonl"}},
+        "hardware": {"open_files_min": 256, "disk_gib": 1},
+        "checkpoints": {"folder": "out/checkpoints", "marker": "COMPLETE"},
+        "health": {"beat_s": 1, "overdue_s": 3, "silence_s": 10},
+    }
+    for name, value in changes.items():
+        sections[name] = sections.get(name, {}) | value if isinstance(value, dict) else value
+    return spec(**sections)
+
+
+@dataclass
+class Attempt:
+    """`agent`: the process; `disk`: its machine's disk."""
+
+    plane: FakeControlPlane
+    bucket: Bucket
+    disk: Path
+    agent: subprocess.Popen[bytes]
+
+    def wait(self, *, limit_s: float = WAIT_S_MAX) -> int:
+        """The agent's exit code."""
+        return self.agent.wait(limit_s)
+
+    def evidence(self, name: str) -> str:
+        content = self.bucket.get(evidence_key(RUN_ID, self.plane.bootstrap.epoch, name))
+        assert content is not None, f"no {name} among the evidence"
+        return content.data.decode()
+
+    def trainers(self) -> list[psutil.Process]:
+        """Living processes of the trainer."""
+        return list(marked(f"{owner_of(self.plane.bootstrap, self.disk)}/trainer"))
+
+    def log(self, name: str) -> str:
+        path = self.disk / "logs" / name
+        return path.read_text(errors="replace") if path.exists() else f"(no {name})"
+
+
+def await_true(what: str, question: Callable[[], object], *, limit_s: float = WAIT_S_MAX) -> None:
+    """Returns when `question` is answered truthfully; fails with `what` after `limit_s`."""
+    end_s, pause = time.monotonic() + limit_s, threading.Event()
+    while not question():
+        assert time.monotonic() < end_s, f"after {limit_s:.0f} s still not: {what}"
+        pause.wait(0.02)
+
+
+@contextmanager
+def attempt(
+    folder: Path,
+    wanted: RunSpec,
+    *,
+    files: Mapping[str, bytes] | None = None,
+    resume: ResumePoint | None = None,
+    epoch: int = 1,
+    env: Mapping[str, str] | None = None,
+    prepare: Callable[[FakeControlPlane], None] = lambda plane: None,
+    **bootstrap: Any,
+) -> Iterator[Attempt]:
+    """Starts the agent on a fresh disk, with `files` as the working tree; at the end nothing of it is left."""
+    bucket = open_bucket((folder / "bucket").as_uri())
+    bucket.put(tree_key(RUN_ID), packed(files or {"README": b"a tree"}))
+    disk = folder / f"disk-{epoch}"
+    disk.mkdir(parents=True)
+    job = Bootstrap(
+        run=RUN_ID,
+        epoch=epoch,
+        spec=wanted,
+        bucket_url=(folder / "bucket").as_uri(),
+        tree_key=tree_key(RUN_ID),
+        resume=resume,
+        **bootstrap,
+    )
+    with FakeControlPlane(job, clock=lambda: int(time.time())) as plane:
+        prepare(plane)
+        (disk / "ticket.json").write_text(plane.ticket.model_dump_json())
+        command = [sys.executable, "-m", "prime_agent.main", "--ticket", str(disk / "ticket.json"), "--disk", str(disk)]
+        with (disk / "agent.out").open("wb") as out:
+            agent = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})})
+        here = Attempt(plane, bucket, disk, agent)
+        try:
+            yield here
+        except AssertionError as error:
+            raise AssertionError(
+                f"{error}\n{here.log('agent.log')}\n{here.log('trainer.log')[-2000:]}\n{(disk / 'agent.out').read_text()}"
+            ) from error
+        finally:
+            agent.kill()
+            agent.wait()
+            for process in marked(f"{owner_of(job, disk)}/"):
+                process.kill()
+
+
+def packed(files: Mapping[str, bytes]) -> bytes:
+    """A gzipped tar with these files."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as archive:
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return out.getvalue()

@@ -1,0 +1,138 @@
+"""A trainer's save, as the demo's trainer does it, and what the tests need around it."""
+
+import io
+import json
+import os
+import shutil
+import struct
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from prime_agent.checkpoints import Uploader
+from prime_train.core.keys import blob_key, blob_prefix, manifest_prefix
+from prime_train.core.manifest import Manifest, ResumePoint, newest_complete
+from prime_train.core.spec import RunSpec
+from prime_train.ports import Bucket
+from tests.builders import RUN_ID, spec
+
+NOW_S = 2_000_000_000
+"""Long after whatever the tests write, by the agent's clock."""
+
+DCP = Path(__file__).parent.parent / "data" / "dcp" / "step_10"
+MARKED = {"marker": "COMPLETE", "files": ["weights.npz", "state.json"]}
+
+
+def zipped(content: bytes) -> bytes:
+    """An archive, as numpy and torch write their arrays."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr(zipfile.ZipInfo("w.npy"), content)  # with a fixed date: the same content is the same bytes
+    return made.getvalue()
+
+
+def tensors(content: bytes) -> bytes:
+    """A file of safetensors."""
+    head = json.dumps({"w": {"dtype": "U8", "shape": [len(content)], "data_offsets": [0, len(content)]}}).encode()
+    return struct.pack("<Q", len(head)) + head + content
+
+
+def contents(step: int) -> dict[str, bytes]:
+    """The files of one checkpoint in the order they are written; `base` is the same in every step, the marker comes last."""
+    return {
+        "base/frozen.safetensors": tensors(b"frozen" * 3000),
+        "weights.npz": zipped(f"weights {step} ".encode() * 200),
+        "optimizer.pt": zipped(f"moments {step} ".encode() * 200),
+        "state.json": json.dumps({"step": step, "seeds": [1, {"next": step}]}).encode() + b"\n",
+        "COMPLETE": f"{step}\n".encode(),
+    }
+
+
+def write(folder: Path, files: Mapping[str, bytes]) -> Path:
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return folder
+
+
+def save(work: Path, step: int, files: Mapping[str, bytes] | None = None) -> Path:
+    """Writes checkpoint `step` into the working tree, file by file."""
+    return write(work / "checkpoints" / f"step_{step}", contents(step) if files is None else files)
+
+
+def save_dcp(work: Path, step: int) -> Path:
+    """A real distributed checkpoint of two ranks, its metadata written last."""
+    folder = work / "checkpoints" / f"step_{step}"
+    shutil.copytree(DCP, folder)
+    for moment, path in enumerate(sorted(folder.rglob("*"), key=lambda path: path.name == ".metadata")):
+        os.utime(path, (1_000_000 + moment, 1_000_000 + moment))
+    return folder
+
+
+def uploader(
+    bucket: Bucket, disk: Path, *, epoch: int = 1, known: ResumePoint | None = None, now_s: int = NOW_S, **checkpoints: Any
+) -> Uploader:
+    made: RunSpec = spec(checkpoints=MARKED | checkpoints)
+    return Uploader(
+        bucket=bucket,
+        spec=made,
+        run_id=RUN_ID,
+        epoch=epoch,
+        work=disk / "tree",
+        stage=disk / "stage",
+        known=known,
+        clock=lambda: now_s,
+    )
+
+
+def ship(made: Uploader) -> Manifest:
+    """Scans, uploads and commits what is waiting."""
+    (local,) = made.scan(NOW_S)
+    manifest = made.upload(local, cancelled=lambda: False)
+    made.committed(manifest, NOW_S)
+    return manifest
+
+
+def point_of(manifest: Manifest) -> ResumePoint:
+    return ResumePoint(step=manifest.step, epoch=manifest.epoch, key=manifest.key)
+
+
+def manifests(bucket: Bucket) -> list[Manifest]:
+    stats = list(bucket.list(manifest_prefix(RUN_ID)))
+    return [Manifest.model_validate_json(content.data) for stat in stats if (content := bucket.get(stat.key))]
+
+
+def blob_sizes(bucket: Bucket) -> dict[str, int]:
+    return {stat.key: stat.size for stat in bucket.list(blob_prefix(RUN_ID))}
+
+
+def newest(bucket: Bucket) -> Manifest | None:
+    """What the control plane would resume from."""
+    return newest_complete(manifests(bucket), blob_sizes(bucket))
+
+
+def download(bucket: Bucket, manifest: Manifest, to: Path) -> dict[str, bytes]:
+    """The content of every file of the manifest as it lies in the bucket."""
+
+    def one(digest: str) -> bytes:
+        assert bucket.get_file(blob_key(manifest.run, digest), to)
+        return to.read_bytes()
+
+    return {file.path: one(file.digest) for file in manifest.files}
+
+
+def on_disk(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def cuts(files: Mapping[str, bytes]) -> Iterator[dict[str, bytes]]:
+    """Every state in which a save of these files, in their order, can be cut off: each byte near the ends, some in between."""
+    done: dict[str, bytes] = {}
+    for name, data in files.items():
+        yield dict(done)
+        ends = {*range(min(40, len(data))), *range(max(0, len(data) - 40), len(data)), *range(0, len(data), 997)}
+        for length in sorted(ends):
+            yield {**done, name: data[:length]}
+        done[name] = data

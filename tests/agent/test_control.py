@@ -1,0 +1,123 @@
+"""The agent's side of the wire, against real HTTP."""
+
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from prime_agent.control import ControlPlane, Fenced
+from prime_train.core.wire import Beat, Bootstrap, Commit, Phase, Ticket, Verdict
+from prime_train.ports import PermanentError, TemporaryError
+from tests.builders import RUN_ID, spec
+from tests.fakes.control_plane import FakeControlPlane
+
+BEAT = Beat(run=RUN_ID, epoch=1, seq=1, phase=Phase.TRAIN, step=7)
+JOB = Bootstrap(run=RUN_ID, epoch=1, spec=spec(), bucket_url="file:///nowhere", secrets={"TOKEN": "tok-123456"})
+
+
+def wall_s() -> float:
+    return time.time()
+
+
+@pytest.fixture
+def plane() -> Iterator[FakeControlPlane]:
+    with FakeControlPlane(JOB, clock=lambda: int(time.time())) as here:
+        yield here
+
+
+def test_each_request_arrives_signed_and_its_answer_is_understood(plane: FakeControlPlane) -> None:
+    control = ControlPlane(plane.ticket, wall_s)
+    assert control.bootstrap() == JOB
+    assert control.beat(BEAT).verdict is Verdict.OK
+    assert control.commit(Commit(run=RUN_ID, epoch=1, step=5, key="k")).committed_step == 5
+    assert control.exit(BEAT.model_copy(update={"seq": 2})).verdict is Verdict.OK
+    assert plane.refused == []
+
+
+@pytest.mark.parametrize("off_s", [-3600, 3600, 40_000_000])
+def test_a_wrong_clock_is_learned_once_and_remembered(plane: FakeControlPlane, off_s: int) -> None:
+    control = ControlPlane(plane.ticket, lambda: time.time() + off_s)
+    assert control.beat(BEAT).verdict is Verdict.OK
+    assert control.beat(BEAT.model_copy(update={"seq": 2})).verdict is Verdict.OK
+    assert plane.refused == [("beat", 401)]
+
+
+def test_a_wrong_key_is_refused_without_asking_for_ever(plane: FakeControlPlane) -> None:
+    control = ControlPlane(plane.ticket.model_copy(update={"key": "another"}), wall_s)
+    with pytest.raises(TemporaryError, match="401: wrong signature"):
+        control.beat(BEAT)
+    assert len(plane.refused) <= 2
+    assert plane.heard == []
+
+
+def test_fenced_is_an_answer_to_what_is_told_and_an_end_to_what_is_asked(plane: FakeControlPlane) -> None:
+    plane.fenced = True
+    control = ControlPlane(plane.ticket, wall_s)
+    assert control.beat(BEAT).verdict is Verdict.FENCED
+    with pytest.raises(Fenced):
+        control.bootstrap()
+
+
+def test_a_control_plane_that_cuts_connections_or_is_not_there_is_a_temporary_error(plane: FakeControlPlane) -> None:
+    plane.down = True
+    with pytest.raises(TemporaryError):
+        ControlPlane(plane.ticket, wall_s).beat(BEAT)
+    with pytest.raises(TemporaryError):
+        ControlPlane(Ticket(run=RUN_ID, epoch=1, url="http://127.0.0.1:1", key="k"), wall_s).beat(BEAT)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (200, b"<html>hello</html>", TemporaryError),
+        (200, b"{" + b" " * 5_000_000 + b"}", TemporaryError),
+        (302, b"", PermanentError),
+        (404, b'{"error": "no such run"}', PermanentError),
+        (413, b"too large", PermanentError),
+        (503, b"busy", TemporaryError),
+    ],
+)
+def test_an_answer_that_is_none_is_an_error_of_the_right_kind(status: int, body: bytes, kind: type[Exception]) -> None:
+    with answering(status, body) as url, pytest.raises(kind):
+        ControlPlane(Ticket(run=RUN_ID, epoch=1, url=url, key="k"), wall_s).beat(BEAT)
+
+
+def test_secrets_of_a_bootstrap_that_is_not_understood_are_not_in_the_error() -> None:
+    broken = JOB.model_dump_json().replace('"epoch":1', '"epoch":"tok-123456"').encode()
+    with answering(200, broken) as url, pytest.raises(TemporaryError) as caught:
+        ControlPlane(Ticket(run=RUN_ID, epoch=1, url=url, key="k"), wall_s).bootstrap()
+    assert "epoch" in str(caught.value)
+    assert "tok-123456" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+class answering:
+    """A server that gives every request the same answer."""
+
+    def __init__(self, status: int, body: bytes) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers.get("content-length", 0)))
+                self.send_response(status)
+                self.send_header("location", "http://127.0.0.1:1/elsewhere")
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            do_GET = do_POST
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Quiet."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+
+    def __enter__(self) -> str:
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()

@@ -1,0 +1,729 @@
+"""The agent's decisions over histories."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prime_agent import effects as e
+from prime_agent import events as v
+from prime_agent.core import EXIT_S_MAX, STUCK_S_MAX, next_tick_s, step
+from prime_agent.state import Job, initial
+from prime_train.core.causes import Cause
+from prime_train.core.wire import Order, Phase, Reply, Verdict
+from prime_train.trainers import Progress
+from tests.agent.histories import FENCED, OK, History, ordered, steps
+from tests.builders import RUN_ID, spec
+
+MARKED = {"marker": "COMPLETE"}
+KILL = e.SignalTrainer(e.Force.KILL)
+ASK = e.SignalTrainer(e.Force.ASK)
+
+
+# -------------------------------------------------------------------------------------------------------- up to training
+
+
+def test_phases_follow_one_another_and_those_without_work_are_left_out() -> None:
+    history = History().begin()
+    assert history.of(e.RunPhase) == [e.RunPhase(Phase.PREFLIGHT), e.RunPhase(Phase.SETUP), e.RunPhase(Phase.VERIFY)]
+    assert history.of(e.StartTrainer) == [e.StartTrainer()]
+
+
+def test_smoke_and_restore_are_run_where_there_is_something_to_do() -> None:
+    history = History(spec(smoke={"command": "true"}), resume_step=25).begin()
+    assert [effect.phase for effect in history.of(e.RunPhase)][-2:] == [Phase.SMOKE, Phase.RESTORE]
+
+
+def test_the_first_beat_goes_out_at_once_and_each_phase_is_news() -> None:
+    history = History().begin()
+    assert [(beat.seq, beat.phase, beat.news) for beat in history.said] == [
+        (1, Phase.PREFLIGHT, True),
+        (2, Phase.SETUP, True),
+        (3, Phase.VERIFY, True),
+        (4, Phase.TRAIN, True),
+    ]
+
+
+def test_beats_come_at_the_interval_the_reply_asks_for_give_or_take_a_tenth() -> None:
+    history = History().begin()
+    before = len(history.said)
+    history.wait(3000)
+    assert 90 <= len(history.said) - before <= 110
+    assert not any(beat.news for beat in history.said[before:])
+
+
+def test_a_failed_phase_ends_the_attempt_with_its_cause_after_its_log_was_kept() -> None:
+    history = History()
+    history.hear(v.Started())
+    history.hear(v.PhaseDone(Phase.PREFLIGHT))
+    failed = history.hear(v.PhaseFailed(Phase.SETUP, Cause.SETUP_FAILED, "`pip install x` ended with code 1", "no such package"))
+    assert e.KeepLog(Phase.SETUP) in failed
+    assert not history.of(e.SendExit)
+    done = history.hear(v.LogKept())
+    (said,) = [effect.beat for effect in done if isinstance(effect, e.SendExit)]
+    assert said.phase is Phase.EXITED
+    assert said.exit is not None
+    assert (said.exit.cause, said.exit.log_tail) == (Cause.SETUP_FAILED, "no such package")
+    assert done[-1] == e.Exit(e.Leave.SAID)
+
+
+def test_a_log_that_can_not_be_kept_delays_the_exit_by_half_a_minute_at_most() -> None:
+    history = History()
+    history.hear(v.Started())
+    history.hear(v.PhaseFailed(Phase.PREFLIGHT, Cause.PREFLIGHT_FAILED, "no room"))
+    assert e.Exit(e.Leave.SAID) in history.wait(31)
+
+
+def test_the_outcome_of_a_phase_that_is_over_means_nothing() -> None:
+    history = History().begin()
+    assert not [x for x in history.hear(v.PhaseDone(Phase.SETUP)) if isinstance(x, e.RunPhase)]
+    history.hear(v.PhaseFailed(Phase.SETUP, Cause.SETUP_FAILED, "late"))
+    assert history.state.running
+    assert history.state.flush is None
+
+
+# --------------------------------------------------------------------------------------------------------------- progress
+
+
+def test_the_first_step_is_news_and_the_next_ones_are_not() -> None:
+    history = History().begin()
+    first = history.hear(steps(1), after_s=60)
+    assert [(effect.beat.step, effect.beat.news) for effect in first if isinstance(effect, e.SendBeat)] == [(1, True)]
+    assert not [x for x in history.hear(steps(2), after_s=1) if isinstance(x, e.SendBeat)]
+
+
+def test_the_age_of_a_step_counts_from_its_rise_and_repeated_steps_are_no_rise() -> None:
+    history = History().begin().train(1, 2)
+    history.hear(steps(2), after_s=20)
+    history.hear(steps(1), after_s=20)
+    history.wait(40)
+    assert history.said[-1].step == 2
+    assert history.said[-1].step_age_s >= 40
+
+
+def test_slow_steps_are_learned_from_the_sixth_step_time_on() -> None:
+    history = History().begin().train(1, *range(2, 7), each_s=100)
+    assert history.state.steps.durations_s == ()
+    history.train(*range(7, 26), each_s=2).train(26, each_s=9)
+    history.wait(40)
+    assert history.said[-1].step_slow_s == 2
+    history.train(27, each_s=9)
+    history.wait(40)
+    assert history.said[-1].step_slow_s == 9
+
+
+def test_steps_read_together_share_the_time() -> None:
+    history = History().begin().train(*range(1, 8))
+    history.hear(steps(8, 9, 10, 11), after_s=2)
+    assert history.state.steps.durations_s[-4:] == (0.5, 0.5, 0.5, 0.5)
+
+
+@pytest.mark.parametrize("first", [1, 24, 25])
+def test_a_trainer_that_starts_over_is_killed_before_it_does_harm(first: int) -> None:
+    history = History(resume_step=25).begin()
+    assert KILL in history.hear(steps(first), after_s=5)
+    history.end(v.TrainerExited(-9, Cause.KILLED))
+    (said,) = [beat for beat in history.said if beat.exit]
+    assert said.exit is not None
+    assert said.exit.cause is Cause.RESUME_IGNORED
+    assert f"step {first}" in said.exit.detail
+
+
+def test_the_next_step_after_a_resume_is_right() -> None:
+    history = History(resume_step=25).begin().train(26, 27)
+    assert not history.of(e.SignalTrainer)
+    assert history.state.steps.step == 27
+
+
+def test_a_line_that_only_names_the_resumed_step_is_no_step() -> None:
+    history = History(resume_step=25).begin()
+    history.hear(steps(25, loss=None), after_s=1)
+    assert not history.of(e.SignalTrainer)
+    assert history.state.steps.step == 0
+
+
+def test_ten_zero_rewards_in_a_row_save_first_and_then_stop() -> None:
+    history = History().begin()
+    history.hear(steps(*range(1, 10), reward=0.0), after_s=1)
+    assert not history.of(e.SignalTrainer)
+    assert ASK in history.hear(steps(10, reward=0.0), after_s=1)
+    history.end(v.TrainerExited(143, Cause.KILLED))
+    assert history.said[-1].exit is not None
+    assert history.said[-1].exit.cause is Cause.ZERO_REWARD
+
+
+def test_a_reward_above_zero_and_a_step_reported_twice_do_not_count() -> None:
+    history = History().begin()
+    history.hear(steps(*range(1, 10), reward=0.0), after_s=1)
+    history.hear(steps(9, reward=0.0), after_s=1)
+    history.hear(steps(10, reward=0.1), after_s=1)
+    history.hear(steps(*range(11, 20), reward=0.0), after_s=1)
+    history.hear(steps(20), after_s=1)
+    assert not history.of(e.SignalTrainer)
+
+
+def test_zero_rewards_are_nobodys_business_where_the_breaker_is_off() -> None:
+    history = History(spec(health={"zero_reward_steps": 0})).begin()
+    history.hear(steps(*range(1, 100), reward=0.0), after_s=1)
+    assert not history.of(e.SignalTrainer)
+
+
+# ------------------------------------------------------------------------------------------------------- how it comes to an end
+
+
+def test_exit_code_0_is_reported_as_finished_and_left_to_the_control_plane_to_judge() -> None:
+    history = History(spec(trainer={"steps": 100}, checkpoints=MARKED)).begin().train(50)
+    history.end(v.TrainerExited(0, Cause.FINISHED))
+    said = history.said[-1]
+    assert said.exit is not None
+    assert (said.exit.cause, said.exit.code, said.step) == (Cause.FINISHED, 0, 50)
+    assert history.of(e.Exit) == [e.Exit(e.Leave.SAID)]
+
+
+def test_a_crash_carries_its_cause_code_and_last_lines_and_its_log_is_kept() -> None:
+    history = History().begin().train(1)
+    history.end(v.TrainerExited(1, Cause.GPU_OOM, "CUDA out of memory", "Traceback ..."))
+    assert e.KeepLog(Phase.TRAIN) in history.effects
+    exit_ = history.said[-1].exit
+    assert exit_ is not None
+    assert (exit_.cause, exit_.code, exit_.detail, exit_.log_tail) == (Cause.GPU_OOM, 1, "CUDA out of memory", "Traceback ...")
+
+
+def test_a_full_disk_lets_the_janitor_try_before_the_flush() -> None:
+    history = History().begin().train(1)
+    history.look()
+    done = history.hear(v.TrainerExited(1, Cause.DISK_FULL, "No space left on device"))
+    assert done.index(e.MakeRoom()) < done.index(e.ScanCheckpoints())
+
+
+def test_complete_checkpoints_are_flushed_and_committed_before_the_exit_is_said() -> None:
+    history = History().begin().train(1, 2)
+    history.look()
+    history.hear(v.TrainerExited(1, Cause.CUDA_ERROR))
+    history.hear(v.LogKept())
+    assert e.Upload(2) in history.hear(v.CheckpointsScanned((2,), saving=False))
+    assert not history.of(e.SendExit)
+    history.hear(v.Uploaded(2, "runs/tiny-1/manifests/2"), after_s=30)
+    assert history.of(e.SendCommit)[-1].commit.step == 2
+    assert not history.of(e.SendExit)
+    history.hear(v.CommitAnswered(2, OK))
+    history.look()
+    assert history.of(e.SendExit)[0].beat.uploaded_step == 2
+
+
+def test_a_look_that_was_under_way_when_the_trainer_ended_is_not_the_last_one() -> None:
+    history = History().begin().train(1)
+    assert history.state.transfers.scanning
+    history.hear(v.TrainerExited(0, Cause.FINISHED))
+    history.hear(v.LogKept())
+    history.hear(v.CheckpointsScanned((), saving=False))
+    assert not history.of(e.SendExit)
+    history.hear(v.CheckpointsScanned((), saving=False))
+    assert history.of(e.SendExit)
+
+
+def refuse_uploads(history: History) -> None:
+    """Every look finds step 1, and every upload of it fails, for an hour."""
+    for _ in range(1800):
+        if history.state.transfers.scanning:
+            history.hear(v.CheckpointsScanned((1,), saving=False))
+        if history.state.transfers.uploading:
+            history.hear(v.UploadFailed(1, "503"))
+        history.wait(2)
+
+
+@pytest.mark.parametrize("order", [Order.NONE, Order.DRAIN])
+def test_a_last_checkpoint_the_bucket_does_not_take_is_neither_finished_nor_flushed(order: Order) -> None:
+    history = History(spec(health={"drain_s": 60, "saving_s": 300}, checkpoints=MARKED)).begin().train(1)
+    history.look()
+    history.hear(v.BeatAnswered(ordered(order)))
+    history.hear(v.TrainerExited(0, Cause.FINISHED))
+    begun_s = history.now_s
+    refuse_uploads(history)
+    assert history.of(e.Exit) == [e.Exit(e.Leave.SAID)]
+    said = history.of(e.SendExit)[-1].beat
+    assert said.exit is not None
+    assert (said.exit.cause, said.exit.detail) == (Cause.UPLOAD_FAILED, "step 1 was not uploaded: 503")
+    assert history.state.exit_until_s is not None
+    assert history.state.exit_until_s - begun_s - 3600 == pytest.approx(300 if order is Order.NONE else 60, abs=5)
+
+
+@pytest.mark.parametrize(("code", "asked", "settled"), [(0, False, True), (143, True, True), (1, False, False), (-9, False, False)])
+def test_only_a_crash_leaves_checkpoints_that_must_have_settled_before_it(code: int, asked: bool, settled: bool) -> None:
+    history = History(spec()).begin().train(1)
+    history.look()
+    if asked:
+        history.hear(v.BeatAnswered(ordered(Order.DRAIN)))
+    history.hear(v.TrainerExited(code, Cause.KILLED))
+    assert history.of(e.ScanCheckpoints)[-1] == e.ScanCheckpoints(settled)
+
+
+def test_what_was_being_written_when_the_trainer_was_killed_is_not_taken_for_whole() -> None:
+    history = History(spec(trainer={"stop_s": 10})).begin().train(1)
+    history.look()
+    history.hear(v.SigTerm())
+    history.wait(11)
+    history.look()
+    history.hear(v.TrainerExited(-9, Cause.KILLED))
+    assert history.of(e.ScanCheckpoints)[-1] == e.ScanCheckpoints(settled=False)
+
+
+# --------------------------------------------------------------------------------------------------------- asked to leave
+
+
+def test_a_drain_asks_the_trainer_to_save_and_kills_it_only_after_its_time() -> None:
+    history = History(spec(trainer={"stop_s": 60})).begin().train(1)
+    assert ASK in history.hear(v.BeatAnswered(ordered(Order.DRAIN, "user")))
+    history.wait(59)
+    assert KILL not in history.effects
+    history.wait(2)
+    assert history.effects.count(KILL) == 1
+    history.end(v.TrainerExited(-9, Cause.KILLED))
+    exit_ = history.said[-1].exit
+    assert exit_ is not None
+    assert (exit_.cause, exit_.detail) == (Cause.DRAINED, "user")
+
+
+def test_an_order_that_is_repeated_in_every_reply_is_obeyed_once() -> None:
+    history = History().begin().train(1)
+    for _ in range(5):
+        history.hear(v.BeatAnswered(ordered(Order.DRAIN)), after_s=1)
+        history.hear(v.BeatAnswered(ordered(Order.EVIDENCE)), after_s=1)
+    assert history.effects.count(ASK) == 1
+    assert history.effects.count(e.GatherEvidence()) == 1
+
+
+def test_a_drained_trainer_that_reaches_its_last_step_has_finished() -> None:
+    history = History(spec(trainer={"steps": 2}, checkpoints=MARKED)).begin().train(1)
+    history.hear(v.BeatAnswered(ordered(Order.DRAIN)))
+    history.train(2)
+    history.end(v.TrainerExited(0, Cause.FINISHED))
+    assert history.said[-1].exit is not None
+    assert history.said[-1].exit.cause is Cause.FINISHED
+
+
+@pytest.mark.parametrize("phase", [Phase.PREFLIGHT, Phase.SETUP, Phase.VERIFY])
+def test_before_training_a_drain_ends_the_attempt_at_once(phase: Phase) -> None:
+    history = History()
+    history.hear(v.Started())
+    while history.state.phase is not phase:
+        history.hear(v.PhaseDone(history.state.phase))
+    done = history.hear(v.BeatAnswered(ordered(Order.DRAIN)))
+    assert e.CancelPhase() in done
+    assert done[-1] == e.Exit(e.Leave.SAID)
+    assert not history.of(e.StartTrainer)
+
+
+def test_sigterm_is_said_at_once_and_the_trainer_saves() -> None:
+    history = History().begin().train(1)
+    done = history.hear(v.SigTerm(), after_s=3)
+    assert ASK in done
+    assert [(x.beat.preempting, x.beat.news) for x in done if isinstance(x, e.SendBeat)] == [(True, True)]
+    history.end(v.TrainerExited(143, Cause.KILLED))
+    assert history.said[-1].exit is not None
+    assert history.said[-1].exit.cause is Cause.PREEMPTED
+    assert history.said[-1].preempting
+
+
+def test_sigterm_is_tried_even_while_nobody_answers() -> None:
+    history = History(answers=False).begin()
+    history.hear(v.BeatFailed("refused"))
+    assert [x for x in history.hear(v.SigTerm(), after_s=1) if isinstance(x, e.SendBeat)]
+
+
+def test_sigterm_in_the_middle_of_a_set_up_ends_it() -> None:
+    history = History()
+    history.hear(v.Started())
+    done = history.hear(v.SigTerm())
+    assert done[-1] == e.Exit(e.Leave.SAID)
+    assert history.said[-1].exit is not None
+    assert history.said[-1].exit.cause is Cause.PREEMPTED
+
+
+def test_the_deadline_counts_from_the_end_of_verification_and_drains() -> None:
+    history = History(train_s_max=600)
+    history.hear(v.Started())
+    history.hear(v.PhaseDone(Phase.PREFLIGHT))
+    history.hear(v.PhaseDone(Phase.SETUP), after_s=900)
+    history.hear(v.PhaseDone(Phase.VERIFY), after_s=900)
+    history.train(1).wait(590)
+    assert not history.of(e.SignalTrainer)
+    history.wait(20)
+    assert history.of(e.SignalTrainer) == [ASK]
+    history.end(v.TrainerExited(143, Cause.KILLED))
+    assert history.said[-1].exit is not None
+    assert history.said[-1].exit.cause is Cause.DEADLINE
+
+
+def test_a_stopping_log_rule_names_its_line() -> None:
+    history = History().begin().train(1)
+    assert ASK in history.hear(v.RuleFired(Cause.LOG_RULE, "rollout server gone"))
+    history.end(v.TrainerExited(143, Cause.KILLED))
+    exit_ = history.said[-1].exit
+    assert exit_ is not None
+    assert exit_.cause is Cause.LOG_RULE
+    assert "rollout server gone" in exit_.detail
+
+
+def test_the_first_reason_to_stop_is_the_one_that_is_told() -> None:
+    history = History().begin().train(1)
+    history.hear(v.RuleFired(Cause.NOT_FINITE, "loss is nan"))
+    history.hear(v.SigTerm())
+    history.hear(v.BeatAnswered(ordered(Order.DRAIN)))
+    history.end(v.TrainerExited(143, Cause.KILLED))
+    assert history.said[-1].exit is not None
+    assert history.said[-1].exit.cause is Cause.NOT_FINITE
+    assert history.said[-1].preempting
+
+
+def test_a_trainer_that_outlives_sigkill_does_not_hold_up_the_end() -> None:
+    history = History(spec(trainer={"stop_s": 10}, checkpoints=MARKED)).begin().train(1)
+    history.hear(v.SigTerm())
+    history.wait(10 + STUCK_S_MAX + 1)
+    history.look()
+    exit_ = history.said[-1].exit
+    assert exit_ is not None
+    assert "SIGKILL" in exit_.detail
+
+
+# ------------------------------------------------------------------------------------------------------- evidence and illness
+
+
+def test_evidence_is_gathered_when_ordered_and_its_being_there_is_news() -> None:
+    history = History().begin().train(1)
+    assert e.GatherEvidence() in history.hear(v.BeatAnswered(ordered(Order.EVIDENCE)))
+    history.wait(60)
+    assert not history.said[-1].evidence
+    history.hear(v.EvidenceDone(kept=True))
+    assert (history.said[-1].evidence, history.said[-1].news) == (True, True)
+
+
+def test_a_second_stall_is_answered_with_evidence_of_its_own() -> None:
+    history = History().begin().train(1)
+    for _ in range(2):
+        history.hear(v.BeatAnswered(ordered(Order.EVIDENCE)))
+        history.hear(v.EvidenceDone(True, ""))
+        history.hear(v.BeatAnswered(OK))
+        assert not history.state.evidence
+    assert len(history.of(e.GatherEvidence)) == 2
+
+
+def test_evidence_that_could_not_be_kept_is_not_claimed() -> None:
+    history = History().begin().train(1)
+    history.hear(v.BeatAnswered(ordered(Order.EVIDENCE)))
+    history.hear(v.EvidenceDone(kept=False, why="the bucket answers 503"))
+    assert not history.said[-1].evidence
+    assert "503" in history.said[-1].note
+
+
+def test_idle_gpus_make_the_run_sick_but_the_trainer_is_left_alone() -> None:
+    history = History(spec(hardware={"gpus": ["H100"]}, health={"gpu_idle_s": 900}, checkpoints=MARKED)).begin().train(1)
+    for _ in range(91):
+        history.hear(v.Sensed(gpu_util_pct=0.0, gpu_mem_mib=0.0), after_s=10)
+    history.wait(1)
+    assert history.said[-1].sick is Cause.GPU_IDLE
+    assert not history.of(e.SignalTrainer)
+    history.hear(v.Sensed(gpu_util_pct=80.0, gpu_mem_mib=9000.0), after_s=10)
+    history.wait(40)
+    assert history.said[-1].sick is None
+
+
+@pytest.mark.parametrize("figures", [(0.0, 500.0), (3.0, 0.0), (None, None)])
+def test_gpus_that_hold_something_or_do_something_are_not_idle(figures: tuple[float | None, float | None]) -> None:
+    history = History(spec(hardware={"gpus": ["H100"]}, health={"gpu_idle_s": 60}, checkpoints=MARKED)).begin().train(1)
+    for _ in range(100):
+        history.hear(v.Sensed(gpu_util_pct=figures[0], gpu_mem_mib=figures[1]), after_s=10)
+    assert history.state.sick is None
+
+
+# -------------------------------------------------------------------------------------------------- the control plane is away
+
+
+def test_training_uploads_and_manifests_go_on_while_nobody_answers() -> None:
+    history = History(answers=False).begin()
+    history.hear(v.BeatFailed("connection refused"))
+    for number in range(1, 40):
+        history.hear(steps(number), after_s=60)
+        history.look(number)
+        history.hear(v.Uploaded(number, f"runs/tiny-1/manifests/{number}"))
+        history.hear(v.CommitFailed(number, "connection refused"))
+        history.hear(v.BeatFailed("connection refused"))
+    assert not history.of(e.SignalTrainer)
+    assert [effect.step for effect in history.of(e.Upload)] == list(range(1, 40))
+
+
+def test_while_nobody_answers_it_is_asked_once_an_interval_even_with_news() -> None:
+    history = History(answers=False).begin()
+    history.effects.clear()
+    asked_s: list[float] = []
+    for number in range(600):
+        done = history.hear(steps(number), after_s=1)
+        if any(isinstance(effect, e.SendBeat) for effect in done):
+            asked_s.append(history.now_s)
+        if history.state.link.flying:
+            history.hear(v.BeatFailed("connection refused"))
+    gaps = [after - before for before, after in pairwise(asked_s[1:])]
+    assert min(gaps) >= 27
+
+
+def test_the_newest_commit_is_caught_up_as_soon_as_there_is_an_answer() -> None:
+    history = History(answers=False).begin().train(1)
+    history.hear(v.BeatFailed("connection refused"))
+    for number in (10, 20, 30):
+        history.look(number)
+        history.hear(v.Uploaded(number, f"key-{number}"))
+        if history.state.transfers.committing:
+            history.hear(v.CommitFailed(number, "connection refused"))
+    history.wait(40)
+    history.hear(v.CommitFailed(30, "connection refused"))
+    done = history.hear(v.BeatAnswered(OK))
+    assert [effect.commit.step for effect in done if isinstance(effect, e.SendCommit)] == [30]
+    assert e.Settle(30) in history.hear(v.CommitAnswered(30, OK))
+
+
+def test_news_that_was_not_heard_is_said_again() -> None:
+    history = History(answers=False)
+    history.hear(v.Started())
+    history.hear(v.BeatFailed("timeout"))
+    history.wait(40)
+    assert [(beat.seq, beat.news) for beat in history.said] == [(1, True), (2, True)]
+    history.hear(v.BeatAnswered(OK))
+    history.wait(40)
+    assert [beat.news for beat in history.said] == [True, True, False]
+
+
+def test_the_exit_is_repeated_until_it_is_heard() -> None:
+    history = History(answers=False)
+    history.hear(v.Started())
+    history.hear(v.BeatAnswered(OK))
+    history.hear(v.PhaseFailed(Phase.PREFLIGHT, Cause.PREFLIGHT_FAILED, "no room"))
+    history.hear(v.BeatAnswered(OK))
+    history.hear(v.LogKept())
+    for _ in range(10):
+        history.wait(40)
+        history.hear(v.BeatFailed("connection refused"))
+    assert len(history.of(e.SendExit)) >= 10
+    assert not history.of(e.Exit)
+    history.wait(40)
+    assert history.hear(v.BeatAnswered(OK)) == [e.Exit(e.Leave.SAID)]
+
+
+def test_an_exit_nobody_hears_for_an_hour_ends_the_agent_all_the_same() -> None:
+    history = History(answers=False)
+    history.hear(v.Started())
+    history.hear(v.BeatFailed("connection refused"))
+    history.hear(v.PhaseFailed(Phase.PREFLIGHT, Cause.PREFLIGHT_FAILED, "no room"))
+    history.hear(v.LogKept())
+    for _ in range(EXIT_S_MAX // 20):
+        history.wait(30)
+        history.hear(v.BeatFailed("connection refused"))
+    assert history.of(e.Exit) == [e.Exit(e.Leave.UNHEARD)]
+
+
+def test_a_commit_that_waits_for_the_control_plane_comes_before_the_exit() -> None:
+    history = History(spec(health={"drain_s": 60, "saving_s": 60}, checkpoints=MARKED), answers=False).begin().train(1)
+    history.look(5)
+    history.hear(v.Uploaded(5, "key-5"))
+    history.hear(v.CommitFailed(5, "connection refused"))
+    history.hear(v.BeatFailed("connection refused"))
+    history.end(v.TrainerExited(0, Cause.FINISHED))
+    history.wait(300)
+    assert not history.of(e.SendExit)
+    history.hear(v.CommitFailed(5, "connection refused"))
+    history.hear(v.BeatAnswered(OK))
+    history.hear(v.CommitAnswered(5, OK))
+    assert history.of(e.SendExit)
+
+
+def test_a_number_that_was_used_before_is_left_far_behind() -> None:
+    history = History(answers=False)
+    history.hear(v.Started())
+    done = history.hear(v.BeatAnswered(Reply(verdict=Verdict.REPEATED)))
+    (again,) = [effect.beat for effect in done if isinstance(effect, e.SendBeat)]
+    assert again.seq > 1000
+    assert again.news
+
+
+# ------------------------------------------------------------------------------------------------------------- checkpoints
+
+
+def test_the_newest_checkpoint_goes_first_and_one_at_a_time() -> None:
+    history = History().begin().train(1)
+    assert e.Upload(30) in history.hear(v.CheckpointsScanned((10, 20, 30), saving=False))
+    history.wait(10)
+    history.hear(v.CheckpointsScanned((30, 40), saving=False))
+    assert history.of(e.Upload) == [e.Upload(30)]
+    done = history.hear(v.Uploaded(30, "key-30"))
+    assert e.Upload(40) in done
+
+
+def test_looking_into_the_folder_takes_a_small_part_of_the_time() -> None:
+    history = History().begin()
+    history.effects.clear()
+    history.hear(v.CheckpointsScanned((), saving=False, took_s=2.0))
+    history.wait(99)
+    assert not history.of(e.ScanCheckpoints)
+    history.wait(2)
+    assert history.of(e.ScanCheckpoints)
+
+
+def test_an_upload_that_fails_is_tried_again_less_and_less_often() -> None:
+    history = History().begin().train(1)
+    tried_s: list[float] = []
+    while len(tried_s) < 8:
+        if history.state.transfers.scanning:
+            history.hear(v.CheckpointsScanned((10,), saving=False))
+        if history.state.transfers.uploading is not None:
+            tried_s.append(history.now_s)
+            history.hear(v.UploadFailed(10, "503"))
+        history.wait(1)
+    gaps = [after - before for before, after in pairwise(tried_s)]
+    assert gaps == sorted(gaps)
+    assert gaps[0] <= 5
+    assert gaps[-1] >= 60
+    assert "503" in history.said[-1].note
+
+
+def test_a_save_under_way_is_told() -> None:
+    history = History().begin().train(1)
+    history.hear(v.CheckpointsScanned((), saving=True))
+    history.wait(40)
+    assert history.said[-1].saving
+
+
+# ------------------------------------------------------------------------------------------------------------------ fenced
+
+
+@pytest.mark.parametrize("how", [v.BeatAnswered(FENCED), v.CommitAnswered(10, FENCED)])
+def test_fenced_kills_at_once_and_nothing_follows(how: v.Event) -> None:
+    history = History().begin().train(1)
+    history.hear(v.CheckpointsScanned((10,), saving=False))
+    history.hear(v.Uploaded(10, "key-10"))
+    assert history.hear(how) == [KILL, e.Exit(e.Leave.FENCED)]
+    for event in (v.Uploaded(20, "key-20"), v.TrainerExited(-9, Cause.KILLED), v.SigTerm(), v.Tick(), v.BeatAnswered(OK)):
+        assert history.hear(event, after_s=100) == []
+
+
+def test_fenced_in_the_middle_of_a_set_up_calls_it_off() -> None:
+    history = History(answers=False)
+    history.hear(v.Started())
+    assert history.hear(v.BeatAnswered(FENCED)) == [e.CancelPhase(), e.Exit(e.Leave.FENCED)]
+
+
+# ---------------------------------------------------------------------------------------------- promises over any history
+
+
+def progress_rows() -> st.SearchStrategy[v.StepsSeen]:
+    row = st.builds(Progress, st.integers(0, 200), st.none() | st.just(1.0), st.none() | st.sampled_from([0.0, 0.5]))
+    return st.builds(v.StepsSeen, st.lists(row, min_size=1, max_size=4).map(tuple))
+
+
+REPLIES = [OK, FENCED, ordered(Order.DRAIN), ordered(Order.EVIDENCE), Reply(verdict=Verdict.REPEATED), Reply(verdict=Verdict.OK, beat_s=1)]
+KIND = [Phase.PREFLIGHT, Phase.SETUP, Phase.VERIFY, Phase.SMOKE, Phase.RESTORE]
+EVENTS = st.one_of(
+    st.just(v.Tick()),
+    st.sampled_from(KIND).map(v.PhaseDone),
+    st.builds(v.PhaseFailed, st.sampled_from(KIND), st.just(Cause.SETUP_FAILED), st.just("x")),
+    progress_rows(),
+    st.builds(v.RuleFired, st.sampled_from([Cause.LOG_RULE, Cause.RESUME_IGNORED]), st.just("line")),
+    st.builds(v.TrainerExited, st.sampled_from([0, 1, -9]), st.sampled_from([Cause.FINISHED, Cause.DISK_FULL, Cause.KILLED])),
+    st.builds(v.Sensed, st.just(1.0), st.sampled_from([0.0, 50.0]), st.sampled_from([0.0, 900.0])),
+    st.sampled_from(REPLIES).map(v.BeatAnswered),
+    st.just(v.BeatFailed("x")),
+    st.builds(v.CheckpointsScanned, st.lists(st.integers(1, 50), max_size=3).map(lambda s: tuple(sorted(s))), st.booleans()),
+    st.builds(v.Uploaded, st.integers(1, 50), st.just("key")),
+    st.builds(v.UploadFailed, st.integers(1, 50), st.just("x")),
+    st.builds(v.CommitAnswered, st.integers(1, 50), st.sampled_from([OK, FENCED])),
+    st.builds(v.CommitFailed, st.integers(1, 50), st.just("x")),
+    st.builds(v.EvidenceDone, st.booleans()),
+    st.just(v.LogKept()),
+    st.just(v.SigTerm()),
+)
+STORIES = st.lists(st.tuples(EVENTS, st.sampled_from([0.0, 0.1, 1.0, 30.0, 200.0])), max_size=60)
+JOBS = st.builds(
+    Job,
+    st.just(RUN_ID),
+    st.just(1),
+    st.sampled_from([spec(checkpoints=MARKED), spec(trainer={"steps": 20}, smoke={"command": "true"}, hardware={"gpus": ["H100"]})]),
+    st.none() | st.just(10),
+    st.none() | st.just(300),
+)
+
+
+def told(job: Job, story: list[tuple[v.Event, float]]) -> list[tuple[v.Event, tuple[e.Effect, ...]]]:
+    state, now_s = initial(job), 1000.0
+    state, first = step(state, v.Started(), now_s)
+    found: list[tuple[v.Event, tuple[e.Effect, ...]]] = [(v.Started(), first)]
+    for event, later_s in story:
+        now_s += later_s
+        state, effects = step(state, event, now_s)
+        assert next_tick_s(state, now_s) > now_s
+        found.append((event, effects))
+    return found
+
+
+def is_fence(event: v.Event) -> bool:
+    return isinstance(event, v.BeatAnswered | v.CommitAnswered) and event.reply.verdict is Verdict.FENCED
+
+
+@settings(max_examples=400, deadline=None)
+@given(JOBS, STORIES)
+def test_after_fenced_nothing_is_sent_uploaded_or_committed(job: Job, story: list[tuple[v.Event, float]]) -> None:
+    fenced = False
+    for event, effects in told(job, story):
+        fenced = fenced or is_fence(event)
+        if fenced:
+            assert not [x for x in effects if isinstance(x, e.Upload | e.SendCommit | e.SendBeat | e.SendExit | e.StartTrainer | e.Settle)]
+
+
+@settings(max_examples=400, deadline=None)
+@given(JOBS, STORIES)
+def test_numbers_rise_and_the_end_comes_once_and_last(job: Job, story: list[tuple[v.Event, float]]) -> None:
+    effects = [effect for _, done in told(job, story) for effect in done]
+    numbers = [x.beat.seq for x in effects if isinstance(x, e.SendBeat | e.SendExit)]
+    assert all(before < after for before, after in pairwise(numbers))
+    ends = [index for index, x in enumerate(effects) if isinstance(x, e.Exit)]
+    assert ends in ([], [len(effects) - 1])
+    assert sum(isinstance(x, e.StartTrainer) for x in effects) <= 1
+
+
+SILENCE = st.one_of(
+    st.just(v.Tick()),
+    st.just(v.BeatFailed("x")),
+    st.builds(v.CommitFailed, st.integers(1, 50), st.just("x")),
+    st.builds(v.UploadFailed, st.integers(1, 50), st.just("x")),
+    st.builds(v.Uploaded, st.integers(1, 50), st.just("key")),
+    st.builds(v.CheckpointsScanned, st.lists(st.integers(1, 50), max_size=3).map(tuple), st.booleans()),
+    st.integers(11, 10**6).map(lambda n: v.StepsSeen((Progress(n, 1.0, 1.0),))),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(SILENCE, st.sampled_from([1.0, 60.0, 5000.0])), max_size=60), st.none() | st.just(10))
+def test_silence_alone_never_stops_a_healthy_trainer(story: list[tuple[v.Event, float]], resume_step: int | None) -> None:
+    history = History(answers=False, resume_step=resume_step).begin()
+    for event, later_s in story:
+        done = history.hear(event, after_s=later_s)
+        assert not [x for x in done if isinstance(x, e.SignalTrainer | e.Exit | e.CancelPhase)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(JOBS, STORIES)
+def test_whatever_happened_the_attempt_ends_once_the_trainer_has(job: Job, story: list[tuple[v.Event, float]]) -> None:
+    history = History(job.spec, resume_step=job.resume_step, train_s_max=job.train_s_max, answers=False)
+    history.hear(v.Started())
+    for event, later_s in story:
+        history.hear(event, after_s=later_s)
+    history.hear(v.SigTerm())
+    for _ in range(200):
+        if history.state.running:
+            history.hear(v.TrainerExited(-15, Cause.KILLED))
+        if history.state.transfers.scanning:
+            history.hear(v.CheckpointsScanned((), saving=False))
+        if history.state.transfers.committing:
+            history.hear(v.CommitAnswered(99, OK))
+        if history.state.link.flying:
+            history.hear(v.BeatAnswered(OK))
+        history.wait(30)
+    assert len(history.of(e.Exit)) == 1

@@ -1,0 +1,99 @@
+"""The working tree: unpacked, or cloned at its commit."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from prime_agent.phase import Called, CallOff, PhaseError, Shell
+from prime_agent.processes import LocalProcesses
+from prime_agent.tree import clone, unpack
+from prime_train.adapters.bucket import open_bucket
+from prime_train.core.causes import Cause
+from prime_train.core.spec import TreeSpec
+from tests.agent.attempts import packed
+
+GIT = ["git", "-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "init.defaultBranch=main"]
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    work = tmp_path / "work"
+    work.mkdir()
+    return Shell(LocalProcesses(f"tree-{tmp_path.name}-{os.getpid()}"), work, os.environ, tmp_path / "log", CallOff())
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> tuple[Path, list[str]]:
+    """A repository with two commits and a branch, and the commits' ids."""
+    folder = tmp_path / "repo"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    commits = []
+    for text in ("first", "second"):
+        (folder / "file").write_text(text)
+        git(folder, "add", ".")
+        git(folder, "commit", "-q", "-m", text)
+        commits.append(git(folder, "rev-parse", "HEAD"))
+    git(folder, "branch", "old", commits[0])
+    return folder, commits
+
+
+def git(folder: Path, *arguments: str) -> str:
+    return subprocess.run([*GIT, *arguments], cwd=folder, check=True, capture_output=True, text=True, timeout=60).stdout.strip()
+
+
+def test_a_tree_is_unpacked_and_what_was_there_before_is_gone(shell: Shell, tmp_path: Path) -> None:
+    bucket = open_bucket((tmp_path / "bucket").as_uri())
+    bucket.put("tree", packed({"a/b.txt": b"hello"}))
+    (shell.cwd / "half").write_text("of an earlier agent's")
+    unpack(bucket, "tree", shell.cwd, shell)
+    assert [path.relative_to(shell.cwd).as_posix() for path in shell.cwd.rglob("*.txt")] == ["a/b.txt"]
+    assert not (shell.cwd / "half").exists()
+    assert not (tmp_path / "tree.tar.gz").exists()
+
+
+def test_a_tree_that_reaches_out_of_its_folder_is_refused(shell: Shell, tmp_path: Path) -> None:
+    bucket = open_bucket((tmp_path / "bucket").as_uri())
+    bucket.put("tree", packed({"../outside": b"x"}))
+    with pytest.raises(PhaseError) as refused:
+        unpack(bucket, "tree", shell.cwd, shell)
+    assert refused.value.cause is Cause.SETUP_FAILED
+    assert not (tmp_path / "outside").exists()
+
+
+def test_an_absolute_name_in_a_tree_stays_in_its_folder(shell: Shell, tmp_path: Path) -> None:
+    bucket = open_bucket((tmp_path / "bucket").as_uri())
+    bucket.put("tree", packed({f"{tmp_path}/outside": b"x"}))
+    unpack(bucket, "tree", shell.cwd, shell)
+    assert not (tmp_path / "outside").exists()
+
+
+def test_a_tree_that_is_cut_off_or_absent_is_said(shell: Shell, tmp_path: Path) -> None:
+    bucket = open_bucket((tmp_path / "bucket").as_uri())
+    bucket.put("cut", packed({"a": os.urandom(10_000)})[:5000])
+    with pytest.raises(PhaseError, match="can not be unpacked"):
+        unpack(bucket, "cut", shell.cwd, shell)
+    with pytest.raises(PhaseError, match="absent is not in the bucket"):
+        unpack(bucket, "absent", shell.cwd, shell)
+
+
+def test_a_repository_is_checked_out_at_the_launchs_commit_whatever_has_come_since(repo: tuple[Path, list[str]], shell: Shell) -> None:
+    clone(TreeSpec(repo=str(repo[0]), ref="main"), repo[1][0], shell.cwd, shell)
+    assert (shell.cwd / "file").read_text() == "first"
+
+
+@pytest.mark.parametrize(("ref", "text"), [("old", "first"), (None, "second"), ("short", "first")])
+def test_without_a_commit_the_ref_or_the_default_branch_counts(
+    ref: str | None, text: str, repo: tuple[Path, list[str]], shell: Shell
+) -> None:
+    wanted = repo[1][0][:10] if ref == "short" else ref
+    clone(TreeSpec(repo=repo[0].as_uri(), ref=wanted), "", shell.cwd, shell)
+    assert (shell.cwd / "file").read_text() == text
+
+
+def test_a_clone_that_is_called_off_ends(tmp_path: Path, shell: Shell) -> None:
+    shell.called_off.now()
+    with pytest.raises(Called):
+        clone(TreeSpec(repo=str(tmp_path / "absent")), "", shell.cwd, shell)

@@ -1,0 +1,81 @@
+"""Takeover: seconds from taking the machine away to the fence, and to the first new step; what we add beside what others need."""
+
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from prime_train.core.run import RunState
+from prime_train.core.wire import Phase
+from tests.e2e.plane import CONFIG, Plane, await_true, plane, write_config
+
+LONG = CONFIG.replace("--steps 80", "--steps 4000").replace("steps: 80", "steps: 4000")
+
+
+def main(quick: bool = False) -> None:
+    rounds = [one_round() for _ in range(2 if quick else 5)]
+    table = Table("from the kill to", *(f"round {i + 1}" for i in range(len(rounds))), "median")
+    for name in rounds[0]:
+        values = [r[name] for r in rounds]
+        table.add_row(name, *(f"{v:.1f} s" for v in values), f"{statistics.median(values):.1f} s")
+    Console().print(table)
+    Console().print("beat 1 s; a machine counts as gone when a beat is missing and the provider says so; the store knows whole seconds")
+
+
+def one_round() -> dict[str, float]:
+    """One run on one machine; the machine is taken away in mid-training."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        config = write_config(folder, LONG)
+        with plane(folder) as here:
+            run_id = here.launch(config)
+            await_true("a checkpoint is committed", lambda: _committed(here, run_id))
+            pod_id = here.run(run_id).attempts[0].pod_id
+            assert pod_id is not None
+            here.pods.preempt(pod_id)
+            killed = time.monotonic()
+            moments = _moments(here, run_id)
+            here.cli("stop", run_id, "--now")
+            here.await_end(run_id)
+    after = {what: at - killed for what, at in moments.items()}
+    others = (after["agent's first beat"] - after["new machine"]) + (after["first new step"] - after["agent's first beat"])
+    ours = after["first new step"] - others
+    return {**after, "of which boot, set-up, restore, first step": others, "what we add (detect, fence, rent)": ours}
+
+
+def _committed(here: Plane, run_id: str) -> bool:
+    held = here.store.load(run_id)
+    return held is not None and held.lease.committed_step > 0
+
+
+def _moments(here: Plane, run_id: str) -> dict[str, float]:
+    """When each thing was first seen, by polling the store every few milliseconds."""
+    store = here.store
+    moments: dict[str, float] = {}
+
+    def look() -> bool:
+        held = store.load(run_id)
+        assert held is not None
+        run, lease, now = held.run, held.lease, time.monotonic()
+        if run.epoch > 1 or run.state is RunState.QUEUED:
+            moments.setdefault("fenced", now)
+        if run.epoch > 1 and run.state is RunState.BOOTING:
+            moments.setdefault("new machine", now)
+        if lease.epoch > 1 and lease.beat is not None:
+            moments.setdefault("new machine", now)
+            moments.setdefault("agent's first beat", now)
+            if lease.beat.phase is Phase.TRAIN:
+                moments.setdefault("restored", now)
+            if lease.beat.step > 0:
+                moments.setdefault("first new step", now)
+        return "first new step" in moments
+
+    await_true("the first new step", look)
+    return moments
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""The command as a user calls it: a process of its own with a home of its own."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+PROGRAM = str(Path(sys.executable).parent / "prime-train")
+CALL_S_MAX = 120
+
+CONFIG = """\
+name: small
+trainer:
+  command: python -m prime_train.demo.train --steps 20 --save-every 10 --out out --progress progress.jsonl --batch-size 8
+  steps: 20
+  tree: {folder: TREE}
+  progress: {file: progress.jsonl}
+checkpoints: {folder: out/checkpoints, marker: COMPLETE}
+hardware: {open_files_min: 256, disk_gib: 1}
+health: {beat_s: 1, overdue_s: 10, silence_s: 20, settle_s: 5}
+budget: {usd: 5, hours: 2}
+"""
+
+
+@dataclass(frozen=True)
+class Shell:
+    """`here` is the working directory; the home is beside it."""
+
+    here: Path
+
+    @property
+    def home(self) -> Path:
+        return self.here / "home"
+
+    @property
+    def env(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("PRIME_TRAIN_")}
+        path = os.pathsep.join((str(Path(sys.executable).parent), kept.get("PATH", os.defpath)))
+        return kept | {"PRIME_TRAIN_HOME": str(self.home), "PATH": path, "COLUMNS": "200"}
+
+    def run(self, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [PROGRAM, *args], cwd=self.here, env=self.env | env, capture_output=True, text=True, timeout=CALL_S_MAX, check=False
+        )
+
+    @property
+    def said(self) -> str:
+        """What the started process has printed so far."""
+        return (self.here / "said.log").read_text()
+
+    @contextmanager
+    def started(self, *args: str, until: str, **env: str) -> Iterator[subprocess.Popen[bytes]]:
+        """A process that goes on; it is there once it has said `until`."""
+        with (self.here / "said.log").open("wb") as log:
+            process = subprocess.Popen(
+                [PROGRAM, *args], cwd=self.here, env=self.env | env, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+            )
+        try:
+            end_s, pause = time.monotonic() + CALL_S_MAX, threading.Event()
+            while until not in self.said:
+                assert process.poll() is None, f"{args} left with {process.returncode}: {self.said}"
+                assert time.monotonic() < end_s, f"{args} never said {until!r}: {self.said}"
+                pause.wait(0.05)
+            yield process
+        finally:
+            process.terminate()
+            process.wait(30)
+
+    def ok(self, *args: str) -> str:
+        """The output of a call that must succeed."""
+        done = self.run(*args)
+        assert done.returncode == 0, f"{args}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.here / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def config(self, text: str = CONFIG) -> str:
+        """A good config with a small working tree; its path."""
+        self.write("tree/train.py", "print('hello')\n")
+        return str(self.write("small.yaml", text.replace("TREE", str(self.here / "tree"))))

@@ -1,0 +1,251 @@
+"""`prime-train run` and what can be asked of a run afterwards, on a home without a control plane and with one."""
+
+import json
+import signal
+import subprocess
+import tarfile
+from contextlib import AbstractContextManager
+
+import pytest
+
+from tests.cli.shell import CONFIG, Shell
+
+
+def launched(shell: Shell) -> str:
+    return shell.ok("run", shell.config()).split(" ", 1)[0]
+
+
+def one(shell: Shell, run_id: str) -> dict[str, object]:
+    found: dict[str, object] = json.loads(shell.ok("status", run_id, "--json"))
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------- without a control plane
+
+
+def test_a_run_is_queued_with_its_working_tree_and_says_what_is_missing(shell: Shell) -> None:
+    said = shell.ok("run", shell.config())
+    run_id = said.split(" ", 1)[0]
+    assert run_id.startswith("small-")
+    assert "prime-train serve" in said
+    assert one(shell, run_id)["state"] == "queued"
+    with tarfile.open(shell.home / "bucket" / "runs" / run_id / "tree.tar.gz") as tar:
+        assert tar.getnames() == ["train.py"]
+
+
+def test_a_dry_run_says_what_would_be_rented_and_leaves_nothing(shell: Shell) -> None:
+    config = shell.config(CONFIG.replace("disk_gib: 1", "disk_gib: 1, usd_per_hour_max: 0.7"))
+    said = shell.ok("run", config, "--dry-run")
+    assert "launch on local local-spot (spot)" in said
+    assert "$0.60 an hour" in said
+    assert "$5.00, 2 hours: enough for 2 h" in said
+    assert "left out    local local-on-demand (on-demand): costs $1.90/h, over hardware.usd_per_hour_max 0.70" in said
+    assert "1 files" in said
+    assert json.loads(shell.ok("status", "--json")) == []
+    assert not (shell.home / "bucket").exists() or not list((shell.home / "bucket").rglob("tree.tar.gz"))
+
+
+def test_a_config_with_mistakes_is_not_launched(shell: Shell) -> None:
+    shell.write("bad.yaml", "name: x\n")
+    done = shell.run("run", "bad.yaml")
+    assert done.returncode == 1
+    assert "trainer is missing" in done.stdout
+    assert json.loads(shell.ok("status", "--json")) == []
+
+
+def test_a_config_with_a_secret_in_it_is_not_launched(shell: Shell) -> None:
+    done = shell.run("run", shell.config(CONFIG + f"environment: {{HF_TOKEN: hf_{'x' * 30}}}\n"))
+    assert done.returncode == 1
+    assert "PT020" in done.stdout
+
+
+def test_a_tree_that_is_not_there_is_a_finding(shell: Shell) -> None:
+    shell.write("small.yaml", CONFIG.replace("TREE", str(shell.here / "none")))
+    done = shell.run("run", "small.yaml")
+    assert done.returncode == 1
+    assert "PT030" in done.stdout
+
+
+def test_a_run_can_be_given_another_name(shell: Shell) -> None:
+    assert shell.ok("run", shell.config(), "--name", "other").startswith("other-")
+    done = shell.run("run", shell.config(), "--name", "Not A Name")
+    assert done.returncode == 2
+    assert "is no name" in done.stderr
+
+
+def test_secrets_that_are_not_set_here_are_named(shell: Shell) -> None:
+    said = shell.ok("run", shell.config(CONFIG + "secrets: [NOBODY_HAS_SET_THIS]\n"), "--dry-run")
+    assert "note PT021" in said
+    assert "NOBODY_HAS_SET_THIS" in said
+    assert f"small.yaml:{CONFIG.count(chr(10)) + 1}:11: note PT021" in said
+
+
+def test_a_machine_whose_open_file_limit_is_too_low_is_told_of_before_the_launch(shell: Shell) -> None:
+    done = shell.run("run", shell.config(CONFIG.replace("open_files_min: 256", f"open_files_min: {2**40}")), "--dry-run")
+    assert done.returncode == 0
+    assert "ulimit -Hn" in done.stderr
+    assert "open_files_min" in done.stderr
+    assert "ulimit" not in shell.run("run", shell.config(), "--dry-run").stderr
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 200])
+def test_id_state_step_and_dollars_are_whole_on_every_terminal(shell: Shell, columns: int) -> None:
+    run_id = launched(shell)
+    said = shell.run("status", COLUMNS=str(columns)).stdout
+    for word in (run_id, "queued", "0/20", "$0.00 of $5.00"):
+        assert word in said
+    assert max(map(len, said.splitlines())) <= columns
+
+
+def test_the_commit_is_kept_and_marked_where_files_differ_from_it(shell: Shell) -> None:
+    config = shell.config()
+    tree = shell.here / "tree"
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):
+        subprocess.run([*git, *command], cwd=tree, check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], cwd=tree, check=True, capture_output=True, text=True).stdout.strip()
+    assert one(shell, shell.ok("run", config).split(" ")[0])["commit"] == head
+    shell.write("tree/new.py", "")
+    assert one(shell, shell.ok("run", config).split(" ")[0])["commit"] == f"{head}-dirty"
+
+
+def test_a_repository_is_taken_at_the_commit_its_branch_has_now(shell: Shell) -> None:
+    shell.config()
+    tree = shell.here / "tree"
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false", "-c", "init.defaultBranch=main"]
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):
+        subprocess.run([*git, *command], cwd=tree, check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], cwd=tree, check=True, capture_output=True, text=True).stdout.strip()
+    config = shell.write("repo.yaml", CONFIG.replace("{folder: TREE}", f"{{repo: '{tree}', ref: main}}"))
+    assert one(shell, shell.ok("run", str(config)).split(" ")[0])["commit"] == head
+    gone = shell.write("gone.yaml", CONFIG.replace("{folder: TREE}", f"{{repo: '{tree}', ref: nope}}"))
+    done = shell.run("run", str(gone))
+    assert done.returncode == 4
+    assert "no branch or tag 'nope'" in done.stderr
+
+
+def test_a_run_is_found_by_the_start_of_its_name_and_near_names_are_told(shell: Shell) -> None:
+    run_id = launched(shell)
+    assert one(shell, "small")["run"] == run_id
+    for verb in ("status", "logs", "checkpoints", "stop", "resume"):
+        done = shell.run(verb, "smoll-" + run_id[-5:])
+        assert done.returncode == 2, verb
+        assert f"did you mean {run_id}?" in done.stderr
+    launched(shell)
+    done = shell.run("status", "small")
+    assert done.returncode == 2
+    assert "2 runs start with small" in done.stderr
+
+
+def test_the_table_has_a_row_a_run(shell: Shell) -> None:
+    ids = {launched(shell), launched(shell)}
+    said = shell.ok("status")
+    assert all(run_id in said for run_id in ids)
+    assert "durable step" in said
+    assert "$0.00 of $5.00" in said
+
+
+def test_stop_is_a_wish_that_is_kept(shell: Shell) -> None:
+    run_id = launched(shell)
+    assert "no control plane serves it" in shell.ok("stop", run_id)
+    assert one(shell, run_id)["want"] == "stop"
+    shell.ok("stop", run_id, "--now")
+    assert one(shell, run_id)["want"] == "cancel"
+    assert "the user asks to cancel" in shell.ok("logs", run_id)
+
+
+def test_a_run_that_is_not_over_can_not_be_resumed(shell: Shell) -> None:
+    done = shell.run("resume", launched(shell))
+    assert done.returncode == 2
+    assert "is queued: resume is not possible" in done.stderr
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "inf", "nan"])
+def test_a_budget_that_is_none_is_refused(shell: Shell, value: str) -> None:
+    assert shell.run("resume", launched(shell), f"--usd={value}").returncode == 2
+
+
+def test_a_run_without_checkpoints_or_log_says_so(shell: Shell) -> None:
+    run_id = launched(shell)
+    assert "has no checkpoint" in shell.ok("checkpoints", run_id)
+    assert json.loads(shell.ok("checkpoints", run_id, "--json")) == []
+    assert "--- no log" in shell.ok("logs", run_id)
+
+
+def test_a_watcher_without_a_webhook_is_refused_with_a_remedy(shell: Shell) -> None:
+    done = shell.run("watch", "--once")
+    assert done.returncode == 2
+    assert "prime-train serve" in done.stderr
+
+
+# ---------------------------------------------------------------------------------------------------------- with a control plane
+
+
+def serving(shell: Shell) -> "AbstractContextManager[subprocess.Popen[bytes]]":
+    return shell.started("serve", "--port", "0", "--interval", "0.5", until="serving ")
+
+
+def test_serve_is_known_to_others_and_leaves_on_a_signal(shell: Shell) -> None:
+    with serving(shell) as process:
+        said = json.loads((shell.home / "serve.json").read_text())
+        assert said["pid"] == process.pid
+        port = said["url"].rsplit(":", 1)[1]
+        for options in ((), ("--port", port), ("--port", "0")):
+            again = shell.run("serve", *options)
+            assert again.returncode == 4
+            assert f"is served already, at {said['url']} by process {process.pid}" in again.stderr
+            assert "prime-train watch" in again.stderr
+        assert json.loads((shell.home / "serve.json").read_text()) == said
+        elsewhere = shell.run("serve", "--port", port, PRIME_TRAIN_HOME=str(shell.here / "other"))
+        assert elsewhere.returncode == 4
+        assert f"port {port} of 127.0.0.1 is in use" in elsewhere.stderr
+        assert "looked at 0 runs" in shell.ok("watch", "--once")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+
+
+def test_serve_names_the_secrets_that_waiting_runs_will_not_get(shell: Shell) -> None:
+    shell.ok("run", shell.config(CONFIG + "secrets: [NOBODY_HAS_SET_THIS]\n"))
+    with shell.started("serve", "--port", "0", "--no-watch", until="can not start"):
+        assert "names secrets that are not set here: NOBODY_HAS_SET_THIS" in shell.said
+
+
+def test_a_queued_run_that_is_stopped_ends_under_the_control_plane_and_can_go_on(shell: Shell) -> None:
+    run_id = launched(shell)
+    shell.ok("stop", run_id)
+    with serving(shell):
+        shell.ok("logs", run_id, "-f")  # until it is over
+        assert one(shell, run_id)["state"] == "stopped"
+        done = shell.run("stop", run_id)
+        assert done.returncode == 2
+        assert "is stopped: stop is not possible; possible: resume" in done.stderr
+    assert "queued again" in shell.ok("resume", run_id, "--usd", "9")
+    assert one(shell, run_id)["budget_usd"] == 9
+
+
+def test_a_followed_run_trains_to_its_end_and_its_checkpoints_are_whole(shell: Shell) -> None:
+    done = shell.run("run", shell.config(), "--follow")
+    assert done.returncode == 0, done.stdout + done.stderr
+    run_id = done.stdout.split(" ", 1)[0]
+    assert "this process is it until the run is over" in done.stdout
+    assert f"{run_id} succeeded: finished at step 20" in done.stdout
+    seen = one(shell, run_id)
+    assert (seen["state"], seen["step"], seen["durable_step"], seen["restarts"]) == ("succeeded", 20, 20, [])
+    rows = json.loads(shell.ok("checkpoints", run_id, "--json"))
+    assert all(row["complete"] and row["committed"] for row in rows)
+    assert [row["step"] for row in rows if row["latest"]] == [20]
+    assert rows[0]["files"] == 4
+    assert "yes" in shell.ok("checkpoints", run_id)
+    assert "useful" in shell.ok("status", run_id)
+    assert f"--- runs/{run_id}/evidence/e1/trainer.log" in shell.ok("logs", run_id)
+    assert not [path for path in (shell.home / "pods").iterdir() if path.name.startswith("local-")]
+
+
+def test_a_followed_run_that_fails_leaves_with_1_and_its_log_is_kept(shell: Shell) -> None:
+    text = CONFIG.replace("--steps 20", "--steps 20 --fail-at-step 5 --fail-how import")
+    done = shell.run("run", shell.config(text), "--follow")
+    assert done.returncode == 1
+    run_id = done.stdout.split(" ", 1)[0]
+    said = shell.ok("logs", run_id, "--lines", "5")
+    assert "No module named 'flash_attn'" in said
+    assert f"--- runs/{run_id}/evidence/e1/trainer.log" in said

@@ -1,0 +1,239 @@
+"""What every provider of machines promises. A row of PROVIDERS is a provider without any pods, and how many agents it started on one."""
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from prime_train.adapters.pods_local import LocalPods
+from prime_train.adapters.pods_memory import MemoryPods
+from prime_train.core.offers import Offer, rank
+from prime_train.core.spec import HardwareSpec, Spot
+from prime_train.core.verdict import Pod, PodStatus
+from prime_train.core.wire import Ticket
+from prime_train.ports import NoCapacity, PermanentError, Pods, TemporaryError
+
+HARDWARE = HardwareSpec(disk_gib=1)
+NAME = "pt-tiny-1-e1"
+TICKET = Ticket(run="tiny-1", epoch=1, url="http://127.0.0.1:1", key="0123abcd")
+
+# Leaves a line on its pod's disk, and stays.
+AGENT = "import sys, signal; open(sys.argv[-1] + '/started', 'a').write('x'); signal.pause()"
+
+
+@dataclass(frozen=True)
+class Provider:
+    """Makes the port with so many pods of each offer, and so many seconds of booting; tells what was started on a pod."""
+
+    make: Callable[[Mapping[str, int], int], Pods]
+    agents: Callable[[Pods, Pod], int]
+
+
+def local(folder: Path) -> Provider:
+    def make(stock: Mapping[str, int], boot_s: int) -> Pods:
+        return LocalPods(folder / "pods", agent_command=[sys.executable, "-c", AGENT], stock=stock, boot_s=boot_s)
+
+    def agents(pods: Pods, pod: Pod) -> int:
+        assert isinstance(pods, LocalPods)
+        disk = pods.disk(pod.pod_id)
+        assert disk is not None
+        await_true("the agent says that it is there", lambda: (disk / "started").exists() and (disk / "started").stat().st_size)
+        return len((disk / "started").read_text())
+
+    return Provider(make, agents)
+
+
+def memory(folder: Path) -> Provider:
+    def make(stock: Mapping[str, int], boot_s: int) -> Pods:
+        return MemoryPods(stock=dict(stock), boot_s=boot_s)
+
+    def agents(pods: Pods, pod: Pod) -> int:
+        assert isinstance(pods, MemoryPods)
+        return len(pods.tickets(pod.pod_id))
+
+    return Provider(make, agents)
+
+
+PROVIDERS: dict[str, Callable[[Path], Provider]] = {"memory": memory, "local": local}
+
+
+def await_true(what: str, question: Callable[[], object], *, limit_s: float = 30) -> None:
+    end_s = time.monotonic() + limit_s
+    pause = threading.Event()
+    while not question():
+        assert time.monotonic() < end_s, f"after {limit_s} s still not: {what}"
+        pause.wait(0.01)
+
+
+@pytest.fixture(params=PROVIDERS, name="provider")
+def _provider(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Provider]:
+    provider = PROVIDERS[request.param](tmp_path)
+    yield provider
+    left = provider.make({}, 0)
+    for pod in left.list():
+        left.terminate(pod.pod_id)
+
+
+@pytest.fixture(name="pods")
+def _pods(provider: Provider) -> Pods:
+    return provider.make({}, 0)
+
+
+def first(pods: Pods) -> Offer:
+    return pods.offers(HARDWARE)[0]
+
+
+def rent(pods: Pods, name: str = NAME) -> Pod:
+    return pods.create(name, first(pods), HARDWARE)
+
+
+def test_a_new_pod_is_found_and_listed_under_the_name_it_was_given(pods: Pods) -> None:
+    pod = rent(pods)
+    assert (pod.name, pod.status) == (NAME, PodStatus.ACTIVE)
+    assert pod.usd_per_hour == first(pods).usd_per_hour
+    assert pod.created_s > 1_700_000_000
+    assert pods.get(pod.pod_id) == pod
+    assert list(pods.list()) == [pod]
+
+
+def test_two_pods_of_one_name_are_two_pods(pods: Pods) -> None:
+    one, two = rent(pods), rent(pods)
+    assert one.pod_id != two.pod_id
+    assert {pod.pod_id for pod in pods.list()} == {one.pod_id, two.pod_id}
+    assert {pod.name for pod in pods.list()} == {NAME}
+
+
+def test_a_terminated_pod_is_gone_for_good_and_the_others_stay(pods: Pods) -> None:
+    one, two = rent(pods), rent(pods, "pt-other-e3")
+    for _ in range(3):
+        pods.terminate(one.pod_id)
+        assert pods.get(one.pod_id) is None
+        assert list(pods.list()) == [two]
+    assert rent(pods).pod_id not in (one.pod_id, two.pod_id)
+
+
+@pytest.mark.parametrize("pod_id", ["", "nothing", "local-0000000000000000", "local-", "..", "../pods", "/", "a\0b", "x" * 5000])
+def test_an_id_nobody_gave_is_unknown_and_ending_it_is_no_error(pods: Pods, pod_id: str) -> None:
+    kept = rent(pods)
+    pods.terminate(pod_id)
+    assert pods.get(pod_id) is None
+    assert list(pods.list()) == [kept]
+
+
+def test_nothing_is_listed_before_anything_was_rented(pods: Pods) -> None:
+    assert list(pods.list()) == []
+
+
+def test_the_ladder_of_offers_starts_with_the_cheapest_spot_machine(pods: Pods) -> None:
+    offers = pods.offers(HARDWARE)
+    assert len({offer.offer_id for offer in offers}) == len(offers)
+    best = rank(offers, HARDWARE).best
+    assert best[0].spot
+    assert best[0].usd_per_hour == min(offer.usd_per_hour for offer in offers if offer.spot)
+    on_demand = rank(offers, HardwareSpec(disk_gib=1, spot=Spot.NEVER)).best
+    assert on_demand
+    assert not any(offer.spot for offer in on_demand)
+
+
+def test_an_offer_nobody_made_is_refused_and_nothing_is_created(pods: Pods) -> None:
+    with pytest.raises(PermanentError, match="no-such-offer"):
+        pods.create(NAME, replace(first(pods), offer_id="no-such-offer"), HARDWARE)
+    assert list(pods.list()) == []
+
+
+def test_the_price_is_the_providers_and_not_the_one_asked_with(pods: Pods) -> None:
+    offer = first(pods)
+    assert pods.create(NAME, replace(offer, usd_per_hour=0.01), HARDWARE).usd_per_hour == offer.usd_per_hour
+
+
+def test_without_capacity_nothing_is_created_and_a_terminated_pod_makes_room(provider: Provider) -> None:
+    offer = first(provider.make({}, 0))
+    pods = provider.make({offer.offer_id: 1}, 0)
+    only = pods.create(NAME, offer, HARDWARE)
+    assert offer.offer_id not in [o.offer_id for o in pods.offers(HARDWARE)]
+    with pytest.raises(NoCapacity, match=offer.offer_id):
+        pods.create(NAME, offer, HARDWARE)
+    assert list(pods.list()) == [only]
+    other = pods.create(NAME, first(pods), HARDWARE)
+    pods.terminate(only.pod_id)
+    assert first(pods).offer_id == offer.offer_id
+    again = pods.create(NAME, offer, HARDWARE)
+    assert {pod.pod_id for pod in pods.list()} == {other.pod_id, again.pod_id}
+
+
+def test_the_last_machines_are_not_given_out_twice(provider: Provider) -> None:
+    offer = first(provider.make({}, 0))
+    pods = provider.make({offer.offer_id: 3}, 0)
+    gate = threading.Barrier(8)
+
+    def ask(_: int) -> bool:
+        gate.wait(30)
+        try:
+            pods.create(NAME, offer, HARDWARE)
+        except NoCapacity:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(ask, range(8))) == 3
+    assert len(pods.list()) == 3
+
+
+def test_putting_the_agent_twice_starts_one(provider: Provider, pods: Pods) -> None:
+    one, two = rent(pods), rent(pods)
+    for _ in range(3):
+        pods.put_agent(one, TICKET)
+    assert provider.agents(pods, one) == 1
+    pods.put_agent(two, TICKET)
+    assert provider.agents(pods, two) == 1
+
+
+def test_eight_watchers_that_put_the_agent_at_once_start_one(provider: Provider, pods: Pods) -> None:
+    pod = rent(pods)
+    gate = threading.Barrier(8)
+
+    def put(_: int) -> None:
+        gate.wait(30)
+        pods.put_agent(pod, TICKET)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(put, range(8)))
+    assert provider.agents(pods, pod) == 1
+
+
+def test_no_agent_is_put_on_a_pod_that_is_gone(pods: Pods) -> None:
+    pod = rent(pods)
+    pods.terminate(pod.pod_id)
+    with pytest.raises(TemporaryError, match="gone"):
+        pods.put_agent(pod, TICKET)
+    assert list(pods.list()) == []
+
+
+def test_a_pod_that_boots_is_pending_and_takes_no_agent_yet(provider: Provider) -> None:
+    pods = provider.make({}, 3600)
+    pod = rent(pods)
+    assert pod.status is PodStatus.PENDING
+    assert pods.get(pod.pod_id) == pod
+    with pytest.raises(TemporaryError, match="booting"):
+        pods.put_agent(pod, TICKET)
+    pods.terminate(pod.pod_id)
+    assert pods.get(pod.pod_id) is None
+
+
+def test_a_pod_that_has_booted_is_active(provider: Provider) -> None:
+    pods = provider.make({}, 1)
+    pod = rent(pods)
+
+    def status() -> PodStatus:
+        seen = pods.get(pod.pod_id)
+        assert seen is not None
+        return seen.status
+
+    await_true("the pod is active", lambda: status() is PodStatus.ACTIVE)
+    pods.put_agent(pod, TICKET)
+    assert provider.agents(pods, pod) == 1

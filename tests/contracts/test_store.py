@@ -1,0 +1,657 @@
+"""What every store must do. A new adapter is one more row in STORES."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from prime_train.adapters.store_memory import MemoryStore
+from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.core.breaker import Watch
+from prime_train.core.causes import Cause
+from prime_train.core.manifest import ResumePoint
+from prime_train.core.run import Change, DrainReason, Lease, Notice, Run, RunState, Severity, Stray, Totals, Want
+from prime_train.core.wire import JobExit, Order, Phase, Verdict
+from prime_train.ports import Answer, Held, Store, Vital
+from tests.builders import RUN_ID, T0_S, alert, attempt, beat, commit, happening, lease, offer, run, spec
+
+THREADS = 16
+TURNS = 50
+TRIES_MAX = 100_000
+
+Opened = Callable[[Path], AbstractContextManager[Store]]
+
+
+@contextmanager
+def memory(_folder: Path) -> Iterator[Store]:
+    yield MemoryStore()
+
+
+@contextmanager
+def sqlite(folder: Path) -> Iterator[Store]:
+    store = SqliteStore(folder / "store.sqlite")
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+STORES: dict[str, Opened] = {"memory": memory, "sqlite": sqlite}
+
+
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    with STORES[request.param](tmp_path) as opened:
+        yield opened
+
+
+def loaded(store: Store, run_id: str = RUN_ID) -> Held:
+    held = store.load(run_id)
+    assert held is not None
+    return held
+
+
+def change(held: Held, **changes: Any) -> Change:
+    """The next version of the run as it was read, with these fields changed."""
+    return Change(replace(held.run, version=held.run.version + 1, **changes))
+
+
+def leased(held: Held, **changes: Any) -> Change:
+    """The next version of run and lease as they were read, with these fields of the lease changed."""
+    after = replace(held.lease, version=held.lease.version + 1, **changes)
+    return replace(change(held), lease=after, lease_version=held.lease.version)
+
+
+def put(store: Store, of: Run | None = None, **lease_changes: Any) -> Held:
+    """A run in the store with the lease that fits it, before its first beat."""
+    of = of if of is not None else run(RunState.TRAINING)
+    assert store.create(replace(of, version=1))
+    fresh = lease(of, **({"seq": 0, "beat": None, "beat_s": None} | lease_changes))
+    assert store.save(Change(replace(of, version=2), fresh, lease_version=0))
+    return loaded(store, of.run_id)
+
+
+# ------------------------------------------------------------------------------------------------------------ create and load
+
+
+def test_a_new_run_is_loaded_as_it_was_created_with_a_closed_lease(store: Store) -> None:
+    new = run()
+    assert store.create(new)
+    assert store.load(new.run_id) == Held(new, Lease(run_id=new.run_id))
+
+
+def test_a_run_that_exists_is_not_created_again(store: Store) -> None:
+    store.create(run())
+    assert not store.create(run(RunState.TRAINING, commit="another"))
+    assert loaded(store).run == run()
+
+
+def test_an_unknown_run_has_nothing(store: Store) -> None:
+    store.create(run(run_id="other"))
+    assert store.load(RUN_ID) is None
+    assert store.history(RUN_ID) == []
+
+
+def test_runs_are_listed_newest_first(store: Store) -> None:
+    for run_id, created_s in (("b", 20), ("old", 10), ("new", 30), ("a", 20)):
+        store.create(run(run_id=run_id, created_s=created_s))
+    assert [listed.run_id for listed in store.list_runs()] == ["new", "a", "b", "old"]
+    assert store.list_runs()[0] == run(run_id="new", created_s=30)
+
+
+def full_run() -> Run:
+    """A run in which every field says something."""
+    full_spec = spec(
+        trainer={
+            "tree": {"repo": "https://example.org/a/b", "ref": "main"},
+            "progress": {"kind": "regex", "pattern": r"step=(?P<step>\d+)"},
+        },
+        budget={"hours": 2.5},
+        hardware={"gpus": ["H100_80GB", "A100_80GB"], "count": 8, "usd_per_hour_max": 20.0},
+        setup=["pip install -e ."],
+        verification=[{"path": "data/**/*.json", "exactly": 2, "size_min": "1 MB"}],
+        smoke={"command": "python train.py --steps 1", "steps": 1},
+        health={"log_rules": [{"pattern": "NaN", "cause": "not_finite"}]},
+        wandb={"project": "tiny", "entity": "us"},
+        environment={"MODE": "ünïcode \N{SNOWMAN} \x00 \u2028"},
+        secrets=["HF_TOKEN"],
+    )
+    lost = attempt(
+        1,
+        RunState.QUEUED,
+        offer=offer(gpu="H100_80GB", gpu_count=8, region="eu"),
+        durable_step=8,
+        resumed_step=3,
+        best_step_before=5,
+        evidence_asked_s=T0_S + 400,
+    )
+    return Run(
+        run_id=RUN_ID,
+        spec=full_spec,
+        created_s=T0_S,
+        state=RunState.DRAINING,
+        version=3,
+        epoch=2,
+        commit="0123abc",
+        attempts=(lost, attempt(2, RunState.DRAINING)),
+        folded=Totals(1, 2, 3, 4, 5, 6, 7, 8, 0.1 + 0.2, 1e-9),
+        resume=ResumePoint(step=8, epoch=1, key="runs/tiny-1/manifests/000000000008-e1.json"),
+        resume_chosen=False,
+        want=Want.STOP,
+        drain=DrainReason.USER,
+        drain_s=T0_S + 10_500,
+        next_check_s=T0_S + 10_600,
+        not_before_s=T0_S + 700,
+        backoffs=2,
+        excluded=("offer-1", "offer-2"),
+        preempted_s=(T0_S + 5, T0_S + 6),
+        strikes=(Cause.STALLED, Cause.SILENT),
+        best_step=12,
+        durable_step=8,
+        step_slow_s=1.25,
+        notices=(Notice("budget", T0_S + 9),),
+        strays=(Stray("pod-9", "pt-tiny-1-e1", T0_S + 8, T0_S + 7, times=3, created_s=T0_S + 1, usd_per_hour=1.5),),
+        why="the user asked",
+        cause=Cause.PREEMPTED,
+        ended_s=T0_S + 11_000,
+    )
+
+
+def full_lease() -> Lease:
+    last = beat(
+        7,
+        epoch=2,
+        phase=Phase.EXITED,
+        step_age_s=3,
+        step_slow_s=0.3,
+        saving=True,
+        preempting=True,
+        sick=Cause.GPU_OOM,
+        sick_detail="CUDA out of memory",
+        evidence=True,
+        uploaded_step=8,
+        gpu_util_pct=99.5,
+        gpu_mem_mib=70_000.0,
+        disk_free_gib=12.5,
+        loss=-1e-300,
+        reward=0.0,
+        note="ünïcode",
+        news=True,
+        exit=JobExit(cause=Cause.KILLED, detail="killed", code=-9, log_tail="last\nwords\n"),
+    )
+    order = {"order": Order.DRAIN, "order_reason": "user", "committed_step": 8, "committed_key": "runs/tiny-1/manifests/x.json"}
+    return Lease(run_id=RUN_ID, epoch=2, open=True, version=5, seq=7, beat_s=T0_S + 10_400, beat=last, **order)  # type: ignore[arg-type]
+
+
+def test_a_run_with_everything_filled_in_is_loaded_as_it_was_saved(store: Store) -> None:
+    full = Held(full_run(), full_lease())
+    plain = Held(run(run_id="plain", created_s=0), Lease(run_id="plain"))
+    for whole, bare in ((full.run, plain.run), (full.lease, plain.lease)):
+        same = [field.name for field in fields(whole) if getattr(whole, field.name) == getattr(bare, field.name)]
+        assert not same, f"fill these in, so that they are tested: {same}"
+    store.create(replace(full.run, version=2))
+    assert store.save(Change(full.run, full.lease, lease_version=0))
+    assert store.load(RUN_ID) == full
+    assert store.list_runs() == [full.run]
+
+
+def test_a_number_without_end_does_not_make_a_run_unreadable(store: Store) -> None:
+    endless = run(RunState.TRAINING, step_slow_s=float("inf"), folded=Totals(usd=float("inf")))
+    store.create(endless)
+    assert loaded(store).run == endless
+
+
+# ---------------------------------------------------------------------------------------------------------------------- save
+
+
+def test_a_saved_run_is_loaded_and_its_lease_stays(store: Store) -> None:
+    before = put(store)
+    assert store.save(change(before, state=RunState.DRAINING, best_step=20))
+    assert store.load(RUN_ID) == Held(replace(before.run, version=3, state=RunState.DRAINING, best_step=20), before.lease)
+
+
+def test_of_two_saves_from_the_same_version_one_is_lost_as_a_whole(store: Store) -> None:
+    before = put(store)
+    first = leased(before, order=Order.DRAIN)
+    second = replace(leased(before, open=False), happenings=(happening(),), alerts=(alert(),))
+    assert store.save(first)
+    assert not store.save(second)
+    assert store.load(RUN_ID) == Held(first.run, first.lease or before.lease)
+    assert (store.history(RUN_ID), store.outbox(9)) == ([], [])
+
+
+def test_a_run_that_was_never_created_is_not_saved(store: Store) -> None:
+    assert not store.save(Change(run(version=2), happenings=(happening(),), alerts=(alert(),)))
+    assert store.load(RUN_ID) is None
+    assert (store.history(RUN_ID), store.outbox(9)) == ([], [])
+
+
+def test_a_beat_in_between_makes_a_fence_lose_and_nothing_of_it_is_written(store: Store) -> None:
+    seen = put(store)
+    store.beat(beat(1), T0_S + 70)
+    fence = replace(leased(seen, open=False), happenings=(happening(),), alerts=(alert(),))
+    assert not store.save(fence)
+    assert loaded(store).run == seen.run
+    assert loaded(store).lease.open
+    assert (store.history(RUN_ID), store.outbox(9)) == ([], [])
+
+
+def test_a_commit_in_between_makes_a_fence_lose(store: Store) -> None:
+    seen = put(store)
+    store.commit(commit(5), T0_S + 70)
+    assert not store.save(leased(seen, open=False))
+
+
+def test_a_beat_in_between_does_not_disturb_a_save_without_a_lease(store: Store) -> None:
+    seen = put(store)
+    store.beat(beat(1), T0_S + 70)
+    assert store.save(change(seen, best_step=11))
+    assert (loaded(store).run.best_step, loaded(store).lease.seq) == (11, 1)
+
+
+# -------------------------------------------------------------------------------------------------------------- wake and due
+
+
+def test_a_woken_run_is_due_now_and_a_save_under_way_is_lost(store: Store) -> None:
+    seen = put(store, run(RunState.TRAINING, next_check_s=T0_S + 900))
+    store.wake(RUN_ID, T0_S + 100)
+    assert store.due(T0_S + 100, 9) == [RUN_ID]
+    assert not store.save(change(seen))
+    assert loaded(store).run == replace(seen.run, version=seen.run.version + 1, next_check_s=T0_S + 100)
+
+
+@pytest.mark.parametrize("next_check_s", [0, 50])
+def test_waking_a_run_that_is_overdue_does_not_put_it_back(store: Store, next_check_s: int) -> None:
+    store.create(run(next_check_s=next_check_s))
+    store.wake(RUN_ID, 100)
+    assert loaded(store).run == run(next_check_s=next_check_s, version=2)
+
+
+def test_a_run_with_nothing_left_to_do_can_be_woken(store: Store) -> None:
+    store.create(run(RunState.STOPPED))
+    store.wake(RUN_ID, 100)
+    assert loaded(store).run.next_check_s == 100
+
+
+def test_what_was_woken_is_saved_from_the_version_that_woke_it(store: Store) -> None:
+    store.create(run(next_check_s=500))
+    store.wake(RUN_ID, 100)
+    assert store.save(change(loaded(store), next_check_s=700))
+    assert store.due(699, 9) == []
+    assert loaded(store).run.next_check_s == 700
+
+
+def test_waking_an_unknown_run_does_nothing(store: Store) -> None:
+    store.wake(RUN_ID, 100)
+    assert store.load(RUN_ID) is None
+    assert store.due(100, 9) == []
+
+
+def test_due_runs_come_most_overdue_first_and_not_more_than_asked_for(store: Store) -> None:
+    for run_id, next_check_s in (("soon", 31), ("b", 20), ("never", None), ("now", 30), ("first", 0), ("a", 20)):
+        store.create(run(run_id=run_id, next_check_s=next_check_s))
+    assert store.due(30, 9) == ["first", "a", "b", "now"]
+    assert store.due(30, 2) == ["first", "a"]
+    assert store.due(31, 9)[-1] == "soon"
+
+
+# ----------------------------------------------------------------------------------------------------------------------- beats
+
+
+def test_a_beat_is_kept_with_the_time_it_arrived(store: Store) -> None:
+    before = put(store)
+    assert store.beat(beat(3, step=12), T0_S + 70) == Answer(Verdict.OK)
+    expected = replace(before.lease, version=before.lease.version + 1, seq=3, beat_s=T0_S + 70, beat=beat(3, step=12))
+    assert store.load(RUN_ID) == Held(before.run, expected)
+
+
+def test_a_beat_said_twice_changes_nothing_the_second_time(store: Store) -> None:
+    put(store)
+    store.beat(beat(3), T0_S + 70)
+    once = loaded(store)
+    assert store.beat(beat(3), T0_S + 90).verdict is Verdict.REPEATED
+    assert store.beat(beat(2, step=99), T0_S + 90).verdict is Verdict.REPEATED
+    assert loaded(store) == once
+
+
+def test_a_beat_that_arrives_after_the_last_one_does_not_undo_it(store: Store) -> None:
+    put(store)
+    last = beat(9, phase=Phase.EXITED, exit=JobExit(cause=Cause.FINISHED, code=0), news=True)
+    store.beat(last, T0_S + 70)
+    assert store.beat(beat(8, news=True), T0_S + 71).verdict is Verdict.REPEATED
+    assert loaded(store).lease.beat == last
+
+
+@pytest.mark.parametrize("epoch", [1, 3])
+def test_a_beat_of_another_attempt_is_fenced(store: Store, epoch: int) -> None:
+    before = put(store, run(RunState.TRAINING, epoch=2))
+    assert store.beat(beat(3, epoch=epoch, news=True), T0_S + 70) == Answer(Verdict.FENCED)
+    assert loaded(store) == before
+
+
+def test_a_beat_is_fenced_once_the_lease_is_closed(store: Store) -> None:
+    store.save(leased(put(store), open=False))
+    fenced = loaded(store)
+    assert store.beat(beat(1, news=True), T0_S + 70) == Answer(Verdict.FENCED)
+    assert loaded(store) == fenced
+
+
+def test_a_beat_of_an_unknown_run_is_fenced(store: Store) -> None:
+    put(store)
+    assert store.beat(beat(1, run="unknown", news=True), T0_S + 70) == Answer(Verdict.FENCED)
+    assert store.load("unknown") is None
+
+
+def test_the_first_beat_of_the_next_attempt_is_accepted(store: Store) -> None:
+    put(store)
+    store.beat(beat(9), T0_S + 70)
+    store.save(leased(loaded(store), epoch=2, seq=0, beat=None, beat_s=None))
+    assert store.beat(beat(1, epoch=2), T0_S + 80).verdict is Verdict.OK
+    assert store.beat(beat(10), T0_S + 80).verdict is Verdict.FENCED
+
+
+def test_an_order_comes_with_every_answer_until_it_is_taken_back(store: Store) -> None:
+    put(store)
+    store.commit(commit(5), T0_S + 60)
+    store.save(leased(loaded(store), order=Order.EVIDENCE, order_reason="stalled"))
+    assert store.beat(beat(1), T0_S + 70) == Answer(Verdict.OK, Order.EVIDENCE, "stalled", committed_step=5)
+    assert store.beat(beat(1), T0_S + 71) == Answer(Verdict.REPEATED, Order.EVIDENCE, "stalled", committed_step=5)
+    store.save(leased(loaded(store), order=Order.NONE, order_reason=""))
+    assert store.beat(beat(2), T0_S + 72) == Answer(Verdict.OK, committed_step=5)
+
+
+def test_only_an_accepted_beat_with_news_wakes_the_run(store: Store) -> None:
+    before = put(store, run(RunState.TRAINING, next_check_s=T0_S + 900))
+    store.beat(beat(1), T0_S + 70)
+    assert loaded(store).run == before.run
+    store.beat(beat(2, news=True), T0_S + 75)
+    woken = loaded(store).run
+    assert woken == replace(before.run, version=before.run.version + 1, next_check_s=T0_S + 75)
+    store.beat(beat(2, news=True), T0_S + 60)
+    assert loaded(store).run == woken
+
+
+def test_many_beats_at_once_are_answered_one_by_one_in_order(store: Store) -> None:
+    put(store, run(RunState.TRAINING, next_check_s=T0_S + 900))
+    put(store, run(RunState.TRAINING, epoch=2, run_id="second"), order=Order.DRAIN, order_reason="user")
+    said = [beat(2), beat(1), beat(2), beat(3, news=True), beat(1, run="second", epoch=2), beat(2, run="second"), beat(1, run="none")]
+    answers = store.beats(said, T0_S + 70)
+    names = [answer.verdict.value for answer in answers]
+    assert names == ["ok", "repeated", "repeated", "ok", "ok", "fenced", "fenced"]
+    assert answers[4] == Answer(Verdict.OK, Order.DRAIN, "user")
+    assert loaded(store).lease.seq == 3
+    assert store.due(T0_S + 70, 9) == [RUN_ID]
+    assert store.beats([], T0_S + 70) == []
+
+
+# --------------------------------------------------------------------------------------------------------------------- commits
+
+
+def test_a_higher_step_is_committed(store: Store) -> None:
+    before = put(store)
+    assert store.commit(commit(5), T0_S + 70) == Answer(Verdict.OK, committed_step=5)
+    assert store.commit(commit(9), T0_S + 70) == Answer(Verdict.OK, committed_step=9)
+    expected = replace(before.lease, version=before.lease.version + 2, committed_step=9, committed_key=commit(9).key)
+    assert store.load(RUN_ID) == Held(before.run, expected)
+
+
+@pytest.mark.parametrize("step", [0, 4, 5])
+def test_a_step_that_is_not_higher_was_committed_before(store: Store, step: int) -> None:
+    put(store)
+    store.commit(commit(5), T0_S + 70)
+    once = loaded(store)
+    assert store.commit(commit(step), T0_S + 71) == Answer(Verdict.REPEATED, committed_step=5)
+    assert loaded(store) == once
+
+
+def test_a_commit_of_another_attempt_or_a_closed_lease_or_an_unknown_run_is_fenced(store: Store) -> None:
+    put(store, run(RunState.TRAINING, epoch=2))
+    assert store.commit(commit(5, epoch=1), T0_S + 70) == Answer(Verdict.FENCED)
+    assert store.commit(commit(5, epoch=3), T0_S + 70) == Answer(Verdict.FENCED)
+    assert store.commit(commit(5, run="unknown"), T0_S + 70) == Answer(Verdict.FENCED)
+    store.save(leased(loaded(store), open=False))
+    assert store.commit(commit(5, epoch=2), T0_S + 70) == Answer(Verdict.FENCED)
+    assert loaded(store).lease.committed_step == 0
+
+
+# ---------------------------------------------------------------------------------------------------------------------- vitals
+
+
+def test_the_life_signs_of_open_leases_are_told_with_the_limit_of_their_spec(store: Store) -> None:
+    put(store)
+    put(store, run(RunState.BOOTING, run_id="boots", spec=spec(health={"overdue_s": 45})))
+    put(store, run(RunState.STOPPED, run_id="over"))
+    store.create(run(run_id="waits"))
+    store.beat(beat(1), T0_S + 70)
+    assert store.vitals() == [Vital("boots", 1, None, 45), Vital(RUN_ID, 1, T0_S + 70, 90)]
+
+
+def test_a_limit_that_changes_in_the_spec_changes_in_the_life_signs(store: Store) -> None:
+    before = put(store)
+    store.save(change(before, spec=spec(health={"overdue_s": 120})))
+    assert [vital.overdue_s for vital in store.vitals()] == [120]
+
+
+# --------------------------------------------------------------------------------------------- history, outbox, watchers' memory
+
+
+def test_history_is_told_in_the_order_it_was_written(store: Store) -> None:
+    put(store)
+    put(store, run(RunState.TRAINING, run_id="other"))
+    lines = [
+        happening("later", at_s=9),
+        happening("earlier", at_s=3, step=7, data={"cause": "stalled", "ü": "\N{SNOWMAN}"}),
+        happening("same"),
+    ]
+    store.save(replace(change(loaded(store)), happenings=tuple(lines[:2])))
+    store.save(replace(change(loaded(store, "other")), happenings=(happening(run_id="other"),)))
+    store.save(replace(change(loaded(store)), happenings=(lines[2], lines[2])))
+    assert store.history(RUN_ID) == [*lines, lines[2]]
+
+
+def test_alerts_wait_oldest_first_until_they_are_marked_as_sent(store: Store) -> None:
+    put(store)
+    alerts = [alert("c"), alert("a", severity=Severity.ERROR, epoch=4), alert("b")]
+    store.save(replace(change(loaded(store)), alerts=tuple(alerts[:2])))
+    store.save(replace(change(loaded(store)), alerts=(alerts[2],)))
+    assert store.outbox(9) == alerts
+    assert store.outbox(2) == alerts[:2]
+    store.mark_sent("a")
+    assert store.outbox(9) == [alerts[0], alerts[2]]
+
+
+def test_an_alert_with_a_known_key_is_not_told_again(store: Store) -> None:
+    put(store)
+    store.save(replace(change(loaded(store)), alerts=(alert("a"), alert("a", title="again"))))
+    store.save(replace(change(loaded(store)), alerts=(alert("a", title="again"),)))
+    assert store.outbox(9) == [alert("a")]
+    store.mark_sent("a")
+    store.mark_sent("a")
+    store.mark_sent("never heard of")
+    store.save(replace(change(loaded(store)), alerts=(alert("a"),)))
+    assert store.outbox(9) == []
+
+
+def test_the_watchers_memory_is_kept_by_the_first_who_writes_it(store: Store) -> None:
+    assert store.watch() == Watch()
+    first = Watch(version=1, swept_s=1, heard_since_s=2, deaf_since_s=3, open_since_s=4)
+    assert store.save_watch(first, version=0)
+    assert not store.save_watch(Watch(version=1, swept_s=9), version=0)
+    assert store.watch() == first
+    assert store.save_watch(Watch(version=2), version=1)
+    assert store.watch() == Watch(version=2)
+
+
+# --------------------------------------------------------------------------------------------------------------------- together
+
+
+def count(store: Store, turns: int) -> None:
+    """Adds to a number in the run, and again where the save was lost."""
+    for _ in range(turns):
+        for _ in range(TRIES_MAX):
+            held = loaded(store)
+            if store.save(replace(change(held, backoffs=held.run.backoffs + 1), happenings=(happening(),))):
+                break
+        else:
+            raise AssertionError("never won")
+
+
+def test_threads_that_count_together_lose_no_update(store: Store) -> None:
+    store.create(run())
+    failed: list[BaseException] = []
+
+    def turn() -> None:
+        try:
+            count(store, TURNS)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=turn) for _ in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    assert loaded(store).run.backoffs == THREADS * TURNS
+    assert len(store.history(RUN_ID)) == THREADS * TURNS
+
+
+def test_threads_that_beat_together_are_each_answered_for_their_own_run(store: Store) -> None:
+    runs = [f"r{number}" for number in range(8)]
+    for run_id in runs:
+        put(store, run(RunState.TRAINING, run_id=run_id))
+    verdicts: dict[str, list[Verdict]] = {run_id: [] for run_id in runs}
+
+    def turn(run_id: str) -> None:
+        for seq in range(1, TURNS + 1):
+            verdicts[run_id] += [answer.verdict for answer in store.beats([beat(seq, run=run_id), beat(seq, run=run_id)], T0_S + seq)]
+
+    threads = [threading.Thread(target=turn, args=(run_id,)) for run_id in runs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(heard == [Verdict.OK, Verdict.REPEATED] * TURNS for heard in verdicts.values())
+    assert [loaded(store, run_id).lease.seq for run_id in runs] == [TURNS] * 8
+
+
+# ------------------------------------------------------------------------------------------------------- against the memory store
+
+RUN_IDS = ("a", "b", "c")
+SECONDS = st.integers(0, 6)
+NAMES = st.sampled_from(RUN_IDS)
+
+
+class AgainstMemory(RuleBasedStateMachine):
+    """Any calls in any order: a store answers what the memory store answers, and then knows the same."""
+
+    open_store: Callable[[], AbstractContextManager[Store]]
+
+    @initialize()
+    def opened(self) -> None:
+        self.model = MemoryStore()
+        self.opening = type(self).open_store()
+        self.store = self.opening.__enter__()
+
+    def teardown(self) -> None:
+        if hasattr(self, "opening"):
+            self.opening.__exit__(None, None, None)
+
+    @rule(run_id=NAMES, created_s=SECONDS, next_check_s=st.none() | SECONDS)
+    def create(self, run_id: str, created_s: int, next_check_s: int | None) -> None:
+        new = run(run_id=run_id, created_s=created_s, next_check_s=next_check_s)
+        assert self.store.create(new) == self.model.create(new)
+
+    @rule(
+        run_id=NAMES,
+        ahead=st.sampled_from([1, 1, 1, 0, 2]),
+        state=st.sampled_from(RunState),
+        next_check_s=st.none() | SECONDS,
+        overdue_s=st.sampled_from([60, 90]),
+        lines=st.lists(st.text(max_size=3), max_size=2),
+        keys=st.lists(st.sampled_from("xyz"), max_size=2),
+        fence=st.none() | st.tuples(st.integers(0, 3), st.booleans(), st.sampled_from(Order), st.sampled_from([0, 0, 0, -1, 1])),
+    )
+    def save(
+        self,
+        run_id: str,
+        ahead: int,
+        state: RunState,
+        next_check_s: int | None,
+        overdue_s: int,
+        lines: list[str],
+        keys: list[str],
+        fence: tuple[int, bool, Order, int] | None,
+    ) -> None:
+        held = self.model.load(run_id) or Held(run(run_id=run_id), Lease(run_id))
+        after = replace(held.run, version=held.run.version + ahead, state=state, next_check_s=next_check_s)
+        after = replace(after, spec=spec(health={"overdue_s": overdue_s}))
+        new = Change(
+            after,
+            happenings=tuple(happening(line, run_id=run_id) for line in lines),
+            alerts=tuple(alert(key, run_id=run_id, text=str(after.version)) for key in keys),
+        )
+        if fence is not None:
+            epoch, is_open, order, off = fence
+            fresh = Lease(run_id, epoch, is_open, held.lease.version + 1, order=order, order_reason=order.value)
+            new = replace(new, lease=fresh, lease_version=held.lease.version + off)
+        assert self.store.save(new) == self.model.save(new)
+
+    @rule(run_id=NAMES, now_s=SECONDS)
+    def wake(self, run_id: str, now_s: int) -> None:
+        self.store.wake(run_id, now_s)
+        self.model.wake(run_id, now_s)
+
+    @rule(
+        said=st.lists(
+            st.builds(beat, st.integers(1, 6), run=NAMES, epoch=st.integers(1, 3), step=st.integers(0, 9), news=st.booleans()), max_size=4
+        ),
+        now_s=SECONDS,
+    )
+    def beats(self, said: list[Any], now_s: int) -> None:
+        assert self.store.beats(said, now_s) == self.model.beats(said, now_s)
+
+    @rule(wanted=st.builds(commit, st.integers(0, 6), run=NAMES, epoch=st.integers(1, 3)), now_s=SECONDS)
+    def commit(self, wanted: Any, now_s: int) -> None:
+        assert self.store.commit(wanted, now_s) == self.model.commit(wanted, now_s)
+
+    @rule(key=st.sampled_from("xyz"))
+    def mark_sent(self, key: str) -> None:
+        self.store.mark_sent(key)
+        self.model.mark_sent(key)
+
+    @rule(ahead=st.sampled_from([0, 0, 1]), swept_s=st.none() | SECONDS)
+    def save_watch(self, ahead: int, swept_s: int | None) -> None:
+        read = self.model.watch()
+        new = replace(read, version=read.version + 1, swept_s=swept_s)
+        version = read.version + ahead
+        assert self.store.save_watch(new, version=version) == self.model.save_watch(new, version=version)
+
+    @invariant()
+    def both_know_the_same(self) -> None:
+        for run_id in RUN_IDS:
+            assert self.store.load(run_id) == self.model.load(run_id)
+            assert self.store.history(run_id) == self.model.history(run_id)
+        assert self.store.list_runs() == self.model.list_runs()
+        assert self.store.due(3, 2) == self.model.due(3, 2)
+        assert self.store.vitals() == self.model.vitals()
+        assert self.store.outbox(2) == self.model.outbox(2)
+        assert self.store.watch() == self.model.watch()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in STORES if kind != "memory"])
+def test_whatever_is_called_a_store_answers_as_the_memory_store_does(kind: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    class Machine(AgainstMemory):
+        @staticmethod
+        def open_store() -> AbstractContextManager[Store]:
+            return STORES[kind](tmp_path_factory.mktemp("model"))
+
+    few = settings(max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck))
+    run_state_machine_as_test(Machine, settings=few)

@@ -1,0 +1,125 @@
+"""What the tests of the core share: moments, evidence, and values for properties that are small but odd."""
+
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from prime_train.core.causes import Cause
+from prime_train.core.offers import Offer
+from prime_train.core.run import ATTENDED, Attempt, DrainReason, Lease, Run, RunState
+from prime_train.core.verdict import (
+    Evidence,
+    Finished,
+    Gone,
+    Healthy,
+    Pod,
+    PodsSeen,
+    PodStatus,
+    PodsUnknown,
+    Sick,
+    Silent,
+    Stalled,
+    Unknown,
+    Verdict,
+)
+from prime_train.core.wire import Phase
+from tests import builders as b
+
+NOW_S = b.T0_S + 700
+"""A moment in the first attempt, well after its first step."""
+TRAINS = Healthy(Phase.TRAIN, step=10)
+NOT_YET = Healthy(phase=None, step=0)
+DOWN = PodsUnknown("HTTP 503")
+OUT_OF_REACH = Unknown("HTTP 503")
+BLIND = Unknown("3 of 4 runs fell silent", breaker=True)
+
+PROPERTY = settings(deadline=None, max_examples=200, derandomize=True)
+"""The same examples on every machine; a stress run raises `max_examples` here."""
+
+
+def a_run(state: RunState = RunState.TRAINING, **changes: Any) -> Run:
+    """As `builders.run`, with a spec that can be changed by section (`health={...}`), and a reason to drain where it drains."""
+    sections = {name: changes.pop(name) for name in ("health", "budget", "trainer", "hardware") if name in changes}
+    if sections:
+        changes["spec"] = b.spec(**sections)
+    if state is RunState.DRAINING:
+        changes = {"drain": DrainReason.USER, "drain_s": NOW_S - 10} | changes
+    return b.run(state, **changes)
+
+
+def newest(run: Run) -> Attempt:
+    """The run's attempt; there is one."""
+    assert run.attempt is not None
+    return run.attempt
+
+
+def seen(*pods: Pod, gone: tuple[str, ...] = ()) -> PodsSeen:
+    """The provider answered with these pods, and calls those ids gone."""
+    return PodsSeen(pods, frozenset(gone))
+
+
+def as_expected(run: Run) -> PodsSeen:
+    """The provider lists the current attempt's machine, up, and nothing else."""
+    attended = run.state in ATTENDED and newest(run).pod_id is not None
+    return seen(b.pod(run)) if attended else seen()
+
+
+def evidence(run: Run, **changes: Any) -> Evidence:
+    """All is well: the provider answers, and the lease is the one that fits the run. Keywords of the lease change it."""
+    facts: dict[str, Any] = {name: changes.pop(name) for name in ("pods", "tracker", "blind", "seen_since_s") if name in changes}
+    lease: Lease = changes.pop("lease", None) or b.lease(run, **changes)
+    pods = facts.pop("pods", None) or as_expected(run)
+    return Evidence(lease, pods, **facts)
+
+
+CAUSES = st.sampled_from(list(Cause))
+STATES = st.sampled_from(list(RunState))
+SECONDS = st.integers(min_value=0, max_value=5000)
+OFFERS = st.builds(
+    Offer,
+    provider=st.sampled_from(["local", "prime"]),
+    offer_id=st.sampled_from("abcdef"),
+    usd_per_hour=st.sampled_from([0.0, 0.5, 1.0, 2.5, 40.0]),
+    spot=st.booleans(),
+    gpu=st.sampled_from(["", "H100", "A100"]),
+    gpu_count=st.sampled_from([0, 1, 8]),
+    disk_gib=st.sampled_from([5, 100]),
+)
+VERDICTS: st.SearchStrategy[Verdict] = st.one_of(
+    st.builds(
+        Healthy,
+        phase=st.one_of(st.none(), st.sampled_from(list(Phase))),
+        step=st.sampled_from([0, 10, 20]),
+        cut_off=st.booleans(),
+        preempting=st.booleans(),
+    ),
+    st.builds(Gone, why=st.just("404")),
+    st.builds(Silent, silent_s=st.integers(91, 2000), past_limit=st.booleans()),
+    st.builds(
+        Stalled,
+        cause=st.sampled_from([Cause.STALLED, Cause.START_TIMEOUT, Cause.BOOT_TIMEOUT]),
+        waited_s=st.just(400),
+        limit_s=st.just(300),
+        evidence=st.booleans(),
+    ),
+    st.builds(Sick, cause=CAUSES, detail=st.sampled_from(["", "exit 1"]), exited=st.booleans()),
+    st.builds(Finished, step=st.just(20)),
+    st.builds(Unknown, why=st.just("HTTP 503"), breaker=st.booleans()),
+)
+PODS = st.builds(
+    Pod,
+    pod_id=st.sampled_from(["pod-0", "pod-1", "pod-2", "pod-3", "pod-x"]),
+    name=st.sampled_from([f"pt-{b.RUN_ID}-e{epoch}" for epoch in (1, 2, 3)]),
+    status=st.sampled_from(list(PodStatus)),
+    created_s=st.sampled_from([0, b.T0_S, NOW_S]),
+    usd_per_hour=st.sampled_from([0.0, 0.36]),
+)
+PODS_VIEWS = st.one_of(
+    st.just(DOWN),
+    st.builds(
+        PodsSeen,
+        pods=st.lists(PODS, max_size=3, unique_by=lambda pod: pod.pod_id).map(tuple),
+        gone=st.frozensets(st.sampled_from(["pod-0", "pod-1", "pod-2", "pod-3", "pod-x"]), max_size=3),
+    ),
+)

@@ -1,0 +1,139 @@
+"""When silence proves nothing: the rows of the outage measurements, and the way back."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prime_train.core.breaker import HOLD_S, Hearing, Watch, listen
+from tests.core.given import PROPERTY
+
+RUNS = [f"run-{n:02d}" for n in range(20)]
+
+
+def hear(watch: Watch, now_s: int, *, silent: int = 0, active: int = 20, canary: bool = True) -> tuple[Watch, Hearing]:
+    """`silent` of `active` runs have not beaten for some time, the first one longest."""
+    silences = {run: 400 - n for n, run in enumerate(RUNS[:silent])}
+    return listen(watch, canary=canary, silent_s=silences, active=RUNS[:active], now_s=now_s)
+
+
+def outage(seconds: int, *, canary: bool, every_s: int = 60) -> list[Hearing]:
+    """What each sweep may conclude while all of 20 runs can not be heard for so long."""
+    watch, _ = hear(Watch(), 1000)
+    heard = []
+    for now_s in range(1000 + every_s, 1000 + seconds + 1, every_s):
+        watch, hearing = hear(watch, now_s, silent=20, canary=canary)
+        heard.append(hearing)
+    return heard
+
+
+def fell_through(heard: list[Hearing]) -> int:
+    """Runs that could be replaced, if each is let through once."""
+    return sum(1 for hearing in heard if hearing.blind is None or hearing.through is not None)
+
+
+@pytest.mark.parametrize("minutes", [1, 2, 5, 10])
+def test_an_outage_shorter_than_the_hold_lets_no_run_through(minutes: int) -> None:
+    assert fell_through(outage(minutes * 60, canary=True)) == 0
+
+
+def test_an_outage_longer_than_the_hold_lets_one_run_a_sweep_through() -> None:
+    heard = outage(1200, canary=True)
+    assert fell_through(heard) == 5
+    assert all(hearing.blind is not None for hearing in heard)
+
+
+@pytest.mark.parametrize("minutes", [1, 20, 600])
+def test_a_failing_canary_holds_without_limit(minutes: int) -> None:
+    heard = outage(minutes * 60, canary=False)
+    assert fell_through(heard) == 0
+    assert "canary" in (heard[-1].blind or "")
+
+
+def test_the_canarys_silence_is_told_with_its_length() -> None:
+    watch, _ = hear(Watch(), 1000, canary=False)
+    _, hearing = hear(watch, 1300, canary=False)
+    assert hearing.blind == "the webhook has not answered its canary for 300 s"
+
+
+@pytest.mark.parametrize(("silent", "active", "blind"), [(9, 20, False), (10, 20, True), (2, 3, True), (1, 3, False), (3, 3, True)])
+def test_the_breaker_opens_on_the_share_of_runs_that_are_silent(silent: int, active: int, blind: bool) -> None:
+    _, hearing = hear(Watch(), 1000, silent=silent, active=active)
+    assert (hearing.blind is not None) == blind
+
+
+@pytest.mark.parametrize("active", [1, 2])
+def test_one_or_two_runs_that_fall_silent_are_no_crowd(active: int) -> None:
+    _, hearing = hear(Watch(), 1000, silent=active, active=active)
+    assert hearing.blind is None
+
+
+def test_no_runs_at_all_leave_the_breaker_closed() -> None:
+    _, hearing = hear(Watch(), 1000, active=0)
+    assert hearing.blind is None
+
+
+@pytest.mark.parametrize(("held_s", "through"), [(HOLD_S - 1, None), (HOLD_S, RUNS[0]), (HOLD_S + 1, RUNS[0])])
+def test_the_hold_is_bounded_in_time_and_then_the_longest_silent_run_comes_first(held_s: int, through: str | None) -> None:
+    watch, _ = hear(Watch(), 1000, silent=10)
+    _, hearing = hear(watch, 1000 + held_s, silent=10)
+    assert hearing.through == through
+    assert hearing.blind_for(RUNS[0]) == (None if through else hearing.blind)
+    assert hearing.blind_for(RUNS[1]) is not None
+
+
+def test_when_beats_are_heard_again_the_breaker_closes_and_the_next_hold_is_whole() -> None:
+    watch, _ = hear(Watch(), 1000, silent=10)
+    watch, hearing = hear(watch, 1600)
+    assert hearing.blind is None
+    watch, _ = hear(watch, 1700, silent=10)
+    _, hearing = hear(watch, 1700 + HOLD_S - 1, silent=10)
+    assert hearing.through is None
+
+
+def test_time_in_which_the_canary_failed_does_not_count_as_silence() -> None:
+    watch, _ = hear(Watch(), 1000)
+    watch, _ = hear(watch, 1060, canary=False)
+    watch, hearing = hear(watch, 2000, silent=1)
+    assert hearing.heard_since_s == 2000
+    _, hearing = hear(watch, 2060)
+    assert hearing.heard_since_s == 2000
+
+
+def test_while_the_canary_sings_the_time_since_which_beats_can_be_heard_stands_still() -> None:
+    watch, first = hear(Watch(), 1000)
+    _, second = hear(watch, 5000, silent=20)
+    assert first.heard_since_s == second.heard_since_s == 1000
+
+
+def test_a_run_that_stays_silent_for_good_reason_does_not_keep_the_others_from_being_let_through() -> None:
+    """Such as one whose machine is cut off from us while its tracker advances: it is silent longest, and is rightly left alone."""
+    watch, through = hear(Watch(), 1000, silent=3, active=3)[0], set()
+    for now_s in range(1000 + HOLD_S, 1000 + HOLD_S + 3600, 60):
+        watch, hearing = hear(watch, now_s, silent=3, active=3)
+        through.add(hearing.through)
+    assert through >= set(RUNS[:3])
+
+
+SWEEPS = st.lists(st.tuples(st.integers(1, 1000), st.booleans(), st.integers(0, 6), st.integers(0, 6)), max_size=20)
+
+
+@PROPERTY
+@given(sweeps=SWEEPS)
+def test_whatever_happened_a_run_is_let_through_only_while_the_canary_sings_and_after_the_hold(
+    sweeps: list[tuple[int, bool, int, int]],
+) -> None:
+    watch, now_s, opened_s = Watch(), 1000, None
+    for after_s, canary, silent, others in sweeps:
+        now_s += after_s
+        active = silent + others
+        watch, hearing = hear(watch, now_s, silent=silent, active=active, canary=canary)
+        crowd = active >= 3 and 2 * silent >= active
+        if canary:
+            opened_s = (opened_s if opened_s is not None else now_s) if crowd else None
+        assert (hearing.blind is not None) == (crowd or not canary)
+        if hearing.through is not None:
+            assert canary
+            assert opened_s is not None
+            assert now_s - opened_s >= HOLD_S
+        assert hearing.heard_since_s <= now_s
+        assert watch.swept_s == now_s

@@ -1,0 +1,113 @@
+"""Every name of a run can be read back, and nobody else's name is taken for one of ours."""
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from prime_train.core import keys
+from tests.core.given import PROPERTY
+
+RUN_IDS = st.from_regex(keys.RUN_ID_PATTERN, fullmatch=True)
+EPOCHS = st.integers(min_value=1, max_value=10**9 - 1)
+STEPS = st.integers(min_value=0, max_value=10**12 - 1)
+DIGEST = "sha256-" + "0a" * 32
+
+
+@PROPERTY
+@given(run_id=RUN_IDS, epoch=EPOCHS)
+def test_a_pod_name_is_read_back_as_its_run_and_epoch(run_id: str, epoch: int) -> None:
+    assert keys.parse_pod_name(keys.pod_name(run_id, epoch)) == (run_id, epoch)
+
+
+@PROPERTY
+@given(run_id=RUN_IDS, step=STEPS, epoch=EPOCHS)
+def test_a_manifest_key_is_read_back_as_its_step_and_epoch(run_id: str, step: int, epoch: int) -> None:
+    assert keys.parse_manifest_key(run_id, keys.manifest_key(run_id, step, epoch)) == (step, epoch)
+
+
+@PROPERTY
+@given(a=RUN_IDS, b=RUN_IDS, step=STEPS, epoch=EPOCHS)
+def test_a_manifest_of_another_run_is_never_read_as_ours(a: str, b: str, step: int, epoch: int) -> None:
+    assume(a != b)
+    assert keys.parse_manifest_key(a, keys.manifest_key(b, step, epoch)) is None
+
+
+@PROPERTY
+@given(first=STEPS, second=STEPS)
+def test_manifest_keys_sort_by_step(first: int, second: int) -> None:
+    one, other = keys.manifest_key("r", first, 1), keys.manifest_key("r", second, 1)
+    assert (one < other) == (first < second)
+
+
+@PROPERTY
+@given(a=RUN_IDS, b=RUN_IDS)
+def test_nothing_of_one_run_lies_under_another_runs_prefix(a: str, b: str) -> None:
+    assume(a != b)
+    named = [
+        keys.spec_key(b),
+        keys.tree_key(b),
+        keys.blob_key(b, DIGEST),
+        keys.manifest_key(b, 1, 1),
+        keys.latest_key(b),
+        keys.evidence_key(b, 1, "log"),
+    ]
+    assert not [key for key in named if key.startswith(keys.run_prefix(a))]
+    assert all(key.startswith(keys.run_prefix(b)) for key in named)
+
+
+@pytest.mark.parametrize("text", ["a", "0", "a-b", "tiny-1-e2", "a" * 48])
+def test_lower_case_letters_digits_and_inner_hyphens_name_a_run(text: str) -> None:
+    assert keys.is_run_id(text)
+
+
+@pytest.mark.parametrize("text", ["", "-a", "a-", "A", "a_b", "a" * 49, "a b", "a\n", "\na", "../a", "a/b", "ä", "a\0", "\u0661"])
+def test_anything_else_does_not_name_a_run(text: str) -> None:
+    assert not keys.is_run_id(text)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "pt-", "pt-e1", "pt-a", "pt-a-e", "pt-a-e-1", "pt-a-e1 ", "xpt-a-e1", "pt-A-e1", "pt-a-e1\n", "postgres"]
+)
+def test_a_machine_named_otherwise_is_not_ours(name: str) -> None:
+    assert keys.parse_pod_name(name) is None
+
+
+def test_a_run_whose_id_ends_like_an_epoch_keeps_its_name() -> None:
+    assert keys.parse_pod_name(keys.pod_name("sweep-e3", 4)) == ("sweep-e3", 4)
+
+
+@pytest.mark.parametrize("name", ["pt-a-e0", "pt-a-e01", "pt-a-e\u0661"])
+def test_a_machine_is_ours_only_under_the_very_name_we_would_give_it(name: str) -> None:
+    assert keys.parse_pod_name(name) is None
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "runs/a/manifests/1-e1.json",
+        "runs/a/manifests/000000000001-e1.json.part",
+        "runs/a/manifests/x/000000000001-e1.json",
+        "runs/a/manifests/000000000001.json",
+        "runs/a/latest.json",
+        "000000000001-e1.json",
+    ],
+)
+def test_an_object_that_is_no_manifest_is_not_read_as_one(key: str) -> None:
+    assert keys.parse_manifest_key("a", key) is None
+
+
+@pytest.mark.parametrize(
+    "digest", ["", "sha256-", "sha256-" + "0" * 31, "0" * 64, "sha256-" + "G" * 64, "../../x", DIGEST + "\n", DIGEST + "/.."]
+)
+def test_a_blob_is_only_named_by_a_digest(digest: str) -> None:
+    with pytest.raises(ValueError, match="digest"):
+        keys.blob_key("a", digest)
+
+
+def test_keys_of_the_bucket_are_those_of_the_design() -> None:
+    assert keys.manifest_key("tiny-1", 120, 3) == "runs/tiny-1/manifests/000000000120-e3.json"
+    assert keys.blob_key("tiny-1", DIGEST) == f"runs/tiny-1/blobs/{DIGEST}"
+    assert keys.spec_key("tiny-1") == "runs/tiny-1/spec.json"
+    assert keys.latest_key("tiny-1") == "runs/tiny-1/latest.json"
+    assert keys.evidence_key("tiny-1", 3, "log.txt") == "runs/tiny-1/evidence/e3/log.txt"
+    assert keys.pod_name("tiny-1", 3) == "pt-tiny-1-e3"

@@ -1,0 +1,177 @@
+"""Where paid time and money went: the parts always sum to what was paid."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prime_train.core import ledger
+from prime_train.core.run import ATTEMPTS_KEPT_MAX, Attempt, Run, RunState, Stray, Totals
+from tests import builders as b
+from tests.core.given import NOW_S, PROPERTY, a_run
+
+T0_S = b.T0_S
+MARK = st.one_of(st.none(), st.integers(T0_S - 50, T0_S + 1000))
+STEP = st.integers(0, 40)
+ATTEMPTS = st.builds(
+    Attempt,
+    epoch=st.just(1),
+    offer=st.builds(b.offer, usd_per_hour=st.sampled_from([0.0, 0.36, 36.0])),
+    launched_s=st.integers(T0_S, T0_S + 100),
+    pod_id=st.sampled_from([None, "pod-1"]),
+    first_beat_s=MARK,
+    first_step_s=MARK,
+    last_sign_s=MARK,
+    fenced_s=MARK,
+    ended_s=MARK,
+    resumed_step=STEP,
+    best_step_before=STEP,
+    last_step=STEP,
+)
+PARTS = ("provision_s", "restore_s", "useful_s", "recomputed_s", "detection_s", "teardown_s")
+
+
+def parts(totals: Totals) -> dict[str, int]:
+    return {name: getattr(totals, name) for name in PARTS}
+
+
+def lived(**changes: Any) -> Attempt:
+    """Launched at 0, first beat at 20, first step at 60, last sign at 600, fenced at 620, gone at 640."""
+    marks: dict[str, Any] = {name: None if at_s is None else T0_S + at_s for name, at_s in changes.items() if name.endswith("_s")}
+    rest: dict[str, Any] = {name: value for name, value in changes.items() if not name.endswith("_s")}
+    return replace(b.attempt(1, RunState.QUEUED), **marks, **rest)
+
+
+def spent(attempt: Attempt, after_s: int = 5000) -> Totals:
+    return ledger.attempt_totals(attempt, T0_S + after_s)
+
+
+def test_an_attempts_seconds_are_split_into_what_they_were_paid_for() -> None:
+    totals = spent(lived())
+    assert parts(totals) == {
+        "provision_s": 20,
+        "restore_s": 40,
+        "useful_s": 540,
+        "recomputed_s": 0,
+        "detection_s": 20,
+        "teardown_s": 20,
+    }
+    assert totals.paid_s == 640
+    assert totals.usd == pytest.approx(0.064)
+    assert totals.usd_wasted == pytest.approx(0.010)
+
+
+def test_steps_an_earlier_attempt_had_reached_are_recomputed_and_not_useful() -> None:
+    totals = spent(lived(resumed_step=10, best_step_before=40, last_step=100))
+    assert (totals.recomputed_s, totals.useful_s) == (180, 360)
+
+
+def test_an_attempt_that_died_before_it_caught_up_was_all_recomputation() -> None:
+    totals = spent(lived(resumed_step=10, best_step_before=500, last_step=100))
+    assert (totals.recomputed_s, totals.useful_s) == (540, 0)
+
+
+def test_a_first_attempt_recomputes_nothing() -> None:
+    assert spent(lived(resumed_step=0, best_step_before=0, last_step=100)).recomputed_s == 0
+
+
+def test_a_machine_that_is_not_proven_gone_is_paid_for_until_now() -> None:
+    totals = spent(lived(ended_s=None), after_s=1000)
+    assert (totals.paid_s, totals.teardown_s) == (1000, 380)
+
+
+def test_a_machine_whose_agent_never_beat_was_all_provision_until_the_fence() -> None:
+    totals = spent(lived(first_beat_s=None, first_step_s=None, last_sign_s=None))
+    assert parts(totals) == dict.fromkeys(PARTS, 0) | {"provision_s": 620, "teardown_s": 20}
+
+
+def test_a_machine_that_beat_but_made_no_step_was_provision_and_restore() -> None:
+    totals = spent(lived(first_step_s=None))
+    assert (totals.provision_s, totals.restore_s, totals.useful_s, totals.detection_s) == (20, 580, 0, 20)
+
+
+def test_an_attempt_under_way_is_training_up_to_now() -> None:
+    totals = spent(replace(b.attempt(1), last_step=100), after_s=100)
+    assert parts(totals) == dict.fromkeys(PARTS, 0) | {"provision_s": 20, "restore_s": 40, "useful_s": 40}
+
+
+def test_a_launch_that_never_made_a_machine_cost_nothing() -> None:
+    assert spent(lived(ended_s=0)).paid_s == 0
+    assert spent(lived(ended_s=0)).usd == 0
+
+
+@PROPERTY
+@given(attempt=ATTEMPTS, after_s=st.integers(-100, 2000))
+def test_the_parts_always_sum_to_the_paid_seconds_and_none_is_negative(attempt: Attempt, after_s: int) -> None:
+    totals = spent(attempt, after_s)
+    assert sum(parts(totals).values()) == totals.paid_s
+    assert min(parts(totals).values()) >= 0
+    assert 0 <= totals.usd_wasted <= totals.usd + 1e-9
+
+
+@PROPERTY
+@given(attempt=ATTEMPTS, earlier_s=st.integers(0, 1000), later_s=st.integers(0, 1000))
+def test_what_is_paid_never_falls_as_time_goes_on(attempt: Attempt, earlier_s: int, later_s: int) -> None:
+    assert spent(attempt, earlier_s).usd <= spent(attempt, earlier_s + later_s).usd
+
+
+def with_attempts(count: int, *, open_epochs: tuple[int, ...] = ()) -> Run:
+    run = b.run(RunState.TRAINING, epoch=count)
+    return replace(run, attempts=tuple(replace(a, ended_s=None) if a.epoch in open_epochs else a for a in run.attempts))
+
+
+@pytest.mark.parametrize("count", [1, ATTEMPTS_KEPT_MAX, ATTEMPTS_KEPT_MAX + 1, ATTEMPTS_KEPT_MAX + 30])
+def test_folding_old_attempts_keeps_the_totals_equal(count: int) -> None:
+    run = with_attempts(count)
+    before, after = ledger.totals(run, NOW_S + 10**6), ledger.totals(ledger.fold(run), NOW_S + 10**6)
+    assert after == replace(before, usd=after.usd, usd_wasted=after.usd_wasted)
+    assert after.usd == pytest.approx(before.usd)
+    assert after.usd_wasted == pytest.approx(before.usd_wasted)
+    assert len(ledger.fold(run).attempts) == min(count, ATTEMPTS_KEPT_MAX)
+
+
+def test_an_attempt_whose_machine_is_not_proven_gone_is_never_folded() -> None:
+    run = ledger.fold(with_attempts(ATTEMPTS_KEPT_MAX + 3, open_epochs=(2,)))
+    assert [a.epoch for a in run.attempts][:3] == [2, 4, 5]
+    late = replace(run, attempts=tuple(replace(a, ended_s=a.launched_s + 640) for a in run.attempts))
+    assert [a.epoch for a in ledger.fold(late).attempts][:2] == [4, 5]
+
+
+def test_folding_twice_is_folding_once() -> None:
+    once = ledger.fold(with_attempts(ATTEMPTS_KEPT_MAX + 3))
+    assert ledger.fold(once) == once
+
+
+def test_the_whole_runs_ledger_counts_dead_attempts() -> None:
+    run = b.run(RunState.TRAINING, epoch=3)
+    totals = ledger.totals(run, newest_launch_s(run) + 100)
+    assert (totals.attempts, totals.paid_s) == (3, 640 + 640 + 100)
+
+
+def newest_launch_s(run: Run) -> int:
+    return run.attempts[-1].launched_s
+
+
+@PROPERTY
+@given(attempts=st.lists(ATTEMPTS, max_size=3), after_s=st.integers(-100, 2000), before=st.integers(0, 100))
+def test_what_decisions_are_made_of_are_the_figures_of_the_whole_ledger(attempts: list[Attempt], after_s: int, before: int) -> None:
+    run = a_run(attempts=tuple(attempts), folded=Totals(paid_s=before, usd=before / 7))
+    whole, short = ledger.totals(run, T0_S + after_s), ledger.spent(run, T0_S + after_s)
+    assert short.paid_s == whole.paid_s
+    assert short.usd == pytest.approx(whole.usd)
+    assert ledger.paid_hours(run, T0_S + after_s) == whole.paid_s / 3600
+
+
+def test_every_machine_that_is_not_proven_gone_burns_money_now() -> None:
+    run = with_attempts(3, open_epochs=(1, 3))
+    assert ledger.burn_usd_per_s(run) == pytest.approx(0.72 / 3600)
+    assert ledger.burn_usd_per_s(b.run(RunState.STOPPED)) == 0
+
+
+def test_a_second_machine_of_the_same_name_is_paid_for_from_its_first_second() -> None:
+    stray = Stray("pod-x", f"pt-{b.RUN_ID}-e1", asked_s=NOW_S, first_asked_s=NOW_S, created_s=T0_S, usd_per_hour=0.36)
+    run = a_run(strays=(stray,))
+    assert ledger.totals(run, NOW_S).paid_s == 700 + 700
+    assert ledger.burn_usd_per_s(run) == pytest.approx(0.72 / 3600)

@@ -1,0 +1,255 @@
+"""What makes a checkpoint, where the next attempt resumes, and what retention may take."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from prime_train.core.keys import blob_key, manifest_key
+from prime_train.core.manifest import (
+    Manifest,
+    ManifestFile,
+    ResumePoint,
+    choose_resume,
+    expired,
+    missing_blobs,
+    newest_complete,
+    unreferenced,
+)
+from tests.core.given import PROPERTY
+
+RUN = "tiny-1"
+DIGESTS = [f"sha256-{n:064x}" for n in range(4)]
+FILES = st.lists(
+    st.builds(ManifestFile, path=st.sampled_from(["a", "b", "c/d"]), size=st.just(5), digest=st.sampled_from(DIGESTS)),
+    max_size=3,
+    unique_by=lambda file: file.path,
+).map(tuple)
+MANIFESTS = st.lists(
+    st.builds(
+        Manifest,
+        run=st.just(RUN),
+        epoch=st.integers(1, 3),
+        step=st.integers(0, 6),
+        created_s=st.just(0),
+        folder=st.just("step"),
+        files=FILES,
+    ),
+    max_size=8,
+    unique_by=lambda m: (m.step, m.epoch),
+)
+SIZES = st.dictionaries(st.sampled_from([blob_key(RUN, digest) for digest in DIGESTS]), st.sampled_from([4, 5]))
+POINTS = st.one_of(
+    st.none(),
+    st.builds(
+        lambda step, epoch: ResumePoint(step=step, epoch=epoch, key=manifest_key(RUN, step, epoch)), st.integers(0, 6), st.integers(1, 3)
+    ),
+)
+
+
+def a_file(path: str = "weights", digest: int = 0, size: int = 5) -> ManifestFile:
+    return ManifestFile(path=path, size=size, digest=DIGESTS[digest])
+
+
+def manifest(step: int, epoch: int = 1, files: tuple[ManifestFile, ...] = (), **changes: Any) -> Manifest:
+    fields: dict[str, Any] = {"run": RUN, "epoch": epoch, "step": step, "created_s": 0, "folder": f"step_{step}", "files": files}
+    return Manifest(**(fields | changes))
+
+
+def stored(*files: ManifestFile) -> dict[str, int]:
+    return {blob_key(RUN, file.digest): file.size for file in files}
+
+
+def chosen(manifests: list[Manifest], *, epoch: int = 1, previous: ResumePoint | None = None) -> tuple[int, int] | None:
+    point = choose_resume(manifests, {}, epoch=epoch, previous=previous)
+    return (point.step, point.epoch) if point else None
+
+
+def point(step: int, epoch: int) -> ResumePoint:
+    return ResumePoint(step=step, epoch=epoch, key=manifest_key(RUN, step, epoch))
+
+
+# ------------------------------------------------------------------------------------------------------------------- complete
+
+
+def test_a_checkpoint_is_complete_when_every_blob_is_there_with_its_size() -> None:
+    whole = manifest(1, files=(a_file("a", 0), a_file("b", 1)))
+    assert missing_blobs(whole, stored(a_file(digest=0), a_file(digest=1))) == ()
+
+
+@pytest.mark.parametrize("sizes", [{}, {blob_key(RUN, DIGESTS[0]): 4}, {blob_key("other", DIGESTS[0]): 5}, {blob_key(RUN, DIGESTS[1]): 5}])
+def test_a_checkpoint_with_a_blob_absent_or_cut_short_is_not_complete(sizes: Mapping[str, int]) -> None:
+    assert missing_blobs(manifest(1, files=(a_file(),)), sizes) == (blob_key(RUN, DIGESTS[0]),)
+
+
+@PROPERTY
+@given(manifests=MANIFESTS, sizes=SIZES)
+def test_the_newest_complete_checkpoint_is_complete_and_none_that_is_newer_is(manifests: list[Manifest], sizes: dict[str, int]) -> None:
+    def is_complete(m: Manifest) -> bool:
+        return all(sizes.get(blob_key(RUN, file.digest)) == file.size for file in m.files)
+
+    newest = newest_complete(manifests, sizes)
+    complete = sorted((m.step, m.epoch) for m in manifests if is_complete(m))
+    assert (newest and (newest.step, newest.epoch)) == (complete[-1] if complete else None)
+
+
+def test_a_manifest_that_gives_one_content_two_sizes_is_never_complete() -> None:
+    twofold = manifest(1, files=(a_file("a", size=4), a_file("b", size=5)))
+    assert missing_blobs(twofold, stored(a_file(size=5)))
+
+
+# --------------------------------------------------------------------------------------------------------------------- resume
+
+
+def test_the_next_attempt_resumes_from_the_newest_complete_checkpoint_of_the_last() -> None:
+    assert chosen([manifest(10), manifest(20), manifest(15)]) == (20, 1)
+
+
+def test_a_checkpoint_cut_off_at_any_blob_is_never_resumed_from() -> None:
+    cut = manifest(20, files=(a_file("a", 0), a_file("b", 1)))
+    picked = choose_resume([manifest(10), cut], stored(a_file(digest=0)), epoch=1, previous=None)
+    assert picked == point(10, 1)
+
+
+def test_whatever_an_attempt_before_the_last_writes_later_is_never_looked_at() -> None:
+    assert chosen([manifest(90, epoch=1), manifest(20, epoch=2)], epoch=2, previous=point(10, 1)) == (20, 2)
+
+
+def test_an_attempt_that_saved_nothing_hands_on_what_it_had_itself_resumed_from() -> None:
+    assert chosen([manifest(30, epoch=1)], epoch=2, previous=point(10, 1)) == (10, 1)
+
+
+def test_a_run_without_any_checkpoint_starts_from_the_beginning() -> None:
+    assert chosen([]) is None
+
+
+def test_a_checkpoint_at_step_0_can_be_resumed_from() -> None:
+    assert chosen([manifest(0)]) == (0, 1)
+
+
+def test_of_the_same_step_the_last_attempts_own_checkpoint_is_taken() -> None:
+    assert chosen([manifest(10, epoch=2)], epoch=2, previous=point(10, 1)) == (10, 2)
+
+
+@PROPERTY
+@given(manifests=MANIFESTS, sizes=SIZES, epoch=st.integers(1, 3), previous=POINTS)
+def test_the_resume_point_never_goes_back_and_ignores_other_attempts(
+    manifests: list[Manifest], sizes: dict[str, int], epoch: int, previous: ResumePoint | None
+) -> None:
+    picked = choose_resume(manifests, sizes, epoch=epoch, previous=previous)
+    if previous is not None:
+        assert picked is not None
+        assert picked.step >= previous.step
+    if picked is not None and picked != previous:
+        assert picked.epoch == epoch
+        assert [m for m in manifests if m.key == picked.key and not missing_blobs(m, sizes)]
+
+
+# ------------------------------------------------------------------------------------------------------------------ retention
+
+
+def test_the_newest_k_stay_and_the_oldest_goes_first() -> None:
+    steps = [manifest(step) for step in (30, 10, 40, 20)]
+    assert [m.step for m in expired(steps, keep=2, committed_step=40)] == [10, 20]
+
+
+def test_what_is_newer_than_the_last_commit_is_neither_taken_nor_counted() -> None:
+    steps = [manifest(step) for step in (10, 20, 30, 40)]
+    assert [m.step for m in expired(steps, keep=1, committed_step=20)] == [10]
+
+
+def test_a_checkpoint_a_run_refers_to_stays() -> None:
+    steps = [manifest(step) for step in (10, 20, 30)]
+    assert [m.step for m in expired(steps, keep=1, committed_step=30, pinned=[steps[0].key])] == [20]
+
+
+def test_a_machine_whose_commits_were_all_refused_deletes_nothing() -> None:
+    assert expired([manifest(10), manifest(20)], keep=1, committed_step=0) == ()
+
+
+@pytest.mark.parametrize("keep", [0, -1])
+def test_retention_never_goes_below_one_checkpoint(keep: int) -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        expired([manifest(10)], keep=keep, committed_step=10)
+
+
+@PROPERTY
+@given(manifests=MANIFESTS, keep=st.integers(1, 4), committed=st.integers(0, 6), pinned=st.sets(st.integers(0, 7)))
+def test_retention_leaves_enough_and_takes_nothing_pinned_uncommitted_or_newest(
+    manifests: list[Manifest], keep: int, committed: int, pinned: set[int]
+) -> None:
+    pins = {m.key for n, m in enumerate(manifests) if n in pinned}
+    gone = expired(manifests, keep=keep, committed_step=committed, pinned=pins)
+    left = [m for m in manifests if m not in gone and m.step <= committed]
+    before = [m for m in manifests if m.step <= committed]
+    assert not {m.key for m in gone} & pins
+    assert all(m.step < committed for m in gone)
+    assert len(left) >= min(keep, len(before))
+    assert max((m.step for m in left), default=None) == max((m.step for m in before), default=None)
+    assert [(m.step, m.epoch) for m in gone] == sorted((m.step, m.epoch) for m in gone)
+
+
+@PROPERTY
+@given(manifests=MANIFESTS, keep=st.integers(1, 4), committed=st.integers(0, 6))
+def test_pruning_twice_takes_no_more_than_pruning_once(manifests: list[Manifest], keep: int, committed: int) -> None:
+    gone = expired(manifests, keep=keep, committed_step=committed)
+    left = [m for m in manifests if m not in gone]
+    assert expired(left, keep=keep, committed_step=committed) == ()
+
+
+@PROPERTY
+@given(manifests=MANIFESTS, ages=st.dictionaries(st.sampled_from([blob_key(RUN, d) for d in DIGESTS]), st.integers(0, 200)))
+def test_a_blob_that_a_manifest_lists_is_never_unreferenced(manifests: list[Manifest], ages: dict[str, int]) -> None:
+    free = unreferenced(ages, manifests, now_s=10_000, grace_s=100)
+    assert not set(free) & {blob_key(RUN, file.digest) for m in manifests for file in m.files}
+
+
+@pytest.mark.parametrize(("age_s", "goes"), [(99, False), (100, True), (101, True)])
+def test_a_blob_nobody_lists_goes_once_it_is_older_than_any_upload_under_way(age_s: int, goes: bool) -> None:
+    key = blob_key(RUN, DIGESTS[0])
+    assert unreferenced({key: 1000 - age_s}, [], now_s=1000, grace_s=100) == ((key,) if goes else ())
+
+
+# --------------------------------------------------------------------------------------------------------------------- values
+
+
+@pytest.mark.parametrize("path", ["", "/etc/passwd", "../x", "a/../b", "a/..", "a\0b", "a\\b", "..", "/"])
+def test_a_path_that_leaves_the_checkpoint_is_refused(path: str) -> None:
+    with pytest.raises(ValidationError, match="not a relative path"):
+        a_file(path)
+    with pytest.raises(ValidationError, match="not a relative path"):
+        manifest(1, folder=path)
+
+
+@pytest.mark.parametrize("paths", [("a/b", "a//b"), ("a/b", "a/./b"), ("a", "a/"), (".",), ("./",), ("a", "a/b")])
+def test_no_two_files_of_a_manifest_lie_in_the_same_place(paths: tuple[str, ...]) -> None:
+    with pytest.raises(ValidationError):
+        manifest(1, files=tuple(a_file(path) for path in paths))
+
+
+def test_a_file_listed_twice_is_refused() -> None:
+    with pytest.raises(ValidationError, match="listed twice"):
+        manifest(1, files=(a_file("a", 0), a_file("a", 1)))
+
+
+@pytest.mark.parametrize("digest", ["", "md5", "sha256-xyz", "sha256-" + "0" * 64 + "\n", "../" + "0" * 64])
+def test_a_digest_that_is_none_is_refused(digest: str) -> None:
+    with pytest.raises(ValidationError):
+        ManifestFile(path="a", size=1, digest=digest)
+
+
+@PROPERTY
+@given(manifests=MANIFESTS)
+def test_a_manifest_is_read_back_as_it_was_written(manifests: list[Manifest]) -> None:
+    assert [Manifest.model_validate_json(m.model_dump_json()) for m in manifests] == manifests
+
+
+@PROPERTY
+@given(cut=st.integers(0, 10_000))
+def test_a_manifest_cut_off_at_any_byte_is_no_manifest(cut: int) -> None:
+    data = manifest(1, files=(a_file("a", 0), a_file("b", 1))).model_dump_json().encode()
+    with pytest.raises(ValidationError):
+        Manifest.model_validate_json(data[: cut % len(data)])

@@ -1,0 +1,73 @@
+"""The table of legal moves, held against the one written out here from the design."""
+
+from dataclasses import replace
+
+import pytest
+
+from prime_train.core.run import ATTENDED, TERMINAL, TRANSITIONS, Event, IllegalMove, Notice, RunState, move, with_attempt
+from tests import builders as b
+from tests.core.given import NOW_S, a_run, newest
+
+ENDS = {"fail": "failed", "stop": "stopped", "cancel": "cancelled"}
+LEGAL: dict[str, dict[str, str]] = {
+    "queued": {"launch": "launching"} | ENDS,
+    "launching": {"pod_created": "booting", "lost": "queued"} | ENDS,
+    "booting": {"first_beat": "starting", "lost": "queued"} | ENDS,
+    "starting": {"first_step": "training", "drain": "draining", "succeed": "succeeded", "lost": "queued"} | ENDS,
+    "training": {"drain": "draining", "succeed": "succeeded", "lost": "queued"} | ENDS,
+    "draining": {"succeed": "succeeded", "lost": "queued"} | ENDS,
+    "succeeded": {},
+    "failed": {"resume": "queued"},
+    "cancelled": {"resume": "queued"},
+    "stopped": {"resume": "queued"},
+}
+PAIRS = [(state, event) for state in RunState for event in Event]
+
+
+@pytest.mark.parametrize(("state", "event"), [pair for pair in PAIRS if pair[1].value in LEGAL[pair[0].value]])
+def test_every_move_of_the_table_leads_where_the_design_says(state: RunState, event: Event) -> None:
+    before = a_run(state)
+    after = move(before, event)
+    assert after.state.value == LEGAL[state.value][event.value]
+    assert replace(after, state=state) == before
+
+
+@pytest.mark.parametrize(("state", "event"), [pair for pair in PAIRS if pair[1].value not in LEGAL[pair[0].value]])
+def test_any_other_move_is_an_error_that_names_run_state_and_event(state: RunState, event: Event) -> None:
+    with pytest.raises(IllegalMove) as refused:
+        move(a_run(state), event)
+    for word in (b.RUN_ID, state.value, event.value, *LEGAL[state.value]):
+        assert word in str(refused.value)
+    assert (refused.value.run_id, refused.value.state, refused.value.event) == (b.RUN_ID, state, event)
+
+
+def test_every_state_can_be_reached_from_queued() -> None:
+    reached = {RunState.QUEUED}
+    for _ in RunState:
+        reached |= {after for (before, _), after in TRANSITIONS.items() if before in reached}
+    assert reached == set(RunState)
+
+
+def test_a_state_either_is_over_or_has_an_attempt_or_waits_for_one() -> None:
+    assert not TERMINAL & ATTENDED
+    assert set(RunState) - TERMINAL - ATTENDED == {RunState.QUEUED}
+
+
+@pytest.mark.parametrize("state", list(RunState))
+def test_only_the_user_wakes_a_run_that_is_over(state: RunState) -> None:
+    assert a_run(state).is_over == (state in TERMINAL)
+    if state in TERMINAL:
+        assert {event for before, event in TRANSITIONS if before is state} <= {Event.RESUME}
+
+
+def test_only_the_attempt_of_that_epoch_is_replaced() -> None:
+    run = a_run(epoch=3)
+    changed = with_attempt(run, b.attempt(2, RunState.QUEUED, detail="new"))
+    assert [a.detail == "new" for a in changed.attempts] == [False, True, False]
+    assert newest(changed) == newest(run)
+
+
+def test_a_run_knows_when_people_were_told() -> None:
+    run = a_run(notices=(Notice("silent", NOW_S),))
+    assert run.noted_s("silent") == NOW_S
+    assert run.noted_s("blind") is None

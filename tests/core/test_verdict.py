@@ -1,0 +1,327 @@
+"""What the evidence says, row by row of the table of verdicts, at the very second each limit is reached.
+
+The defaults: a beat each 30 s, overdue after 90 s, silence limit 300 s, first beat in 1200 s, first step in 3600 s, step deadline 300 s.
+"""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prime_train.core.causes import Cause
+from prime_train.core.manifest import ResumePoint
+from prime_train.core.run import Attempt, RunState
+from prime_train.core.verdict import (
+    Finished,
+    Gone,
+    Healthy,
+    PodsSeen,
+    PodStatus,
+    PodsView,
+    Sick,
+    Silent,
+    Stalled,
+    TrackerSeen,
+    Unknown,
+    Verdict,
+    judge,
+    step_limit_s,
+)
+from prime_train.core.wire import JobExit, Phase
+from tests import builders as b
+from tests.core.given import DOWN, NOW_S, PODS_VIEWS, PROPERTY, a_run, evidence, seen
+
+GONE = seen(gone=("pod-1",))
+
+
+def after(silent_s: int, **changes: Any) -> Verdict:
+    """The verdict on a training run whose last beat is so many seconds old; that beat's `step_age_s` is 0 unless it is given."""
+    of = changes.pop("run", None) or a_run()
+    said = {name: changes.pop(name) for name in tuple(changes) if name in type(b.beat()).model_fields}
+    return judge(of, evidence(of, beat=b.beat(7, **said), beat_s=NOW_S - silent_s, **changes), NOW_S)
+
+
+def waiting(waited_s: int, **changes: Any) -> Verdict:
+    """The verdict on a run whose machine was asked for so many seconds ago and that has not beaten yet."""
+    of = a_run(RunState.BOOTING)
+    return judge(of, evidence(of, **changes), b.T0_S + waited_s)
+
+
+# ----------------------------------------------------------------------------------------------------------------------- gone
+
+
+def test_a_machine_the_provider_calls_gone_is_gone_once_its_last_beat_is_older_than_one_interval() -> None:
+    assert isinstance(after(31, pods=GONE), Gone)
+
+
+@pytest.mark.parametrize("age_s", [0, 29, 30])
+def test_a_machine_that_beat_within_one_interval_is_there_whatever_the_provider_says(age_s: int) -> None:
+    assert after(age_s, pods=GONE) == Healthy(Phase.TRAIN, 10)
+
+
+@pytest.mark.parametrize("silent_s", [31, 91, 301, 5000])
+def test_an_empty_list_from_the_provider_is_not_gone(silent_s: int) -> None:
+    assert not isinstance(after(silent_s, pods=seen()), Gone)
+
+
+def test_a_status_we_do_not_know_is_not_gone() -> None:
+    assert not isinstance(after(91, pods=seen(b.pod(status=PodStatus.ODD))), Gone)
+
+
+def test_another_attempts_machine_being_gone_says_nothing_of_this_one() -> None:
+    of = a_run(RunState.TRAINING, epoch=2)
+    at_s = b.T0_S + b.ATTEMPT_S + 700
+    assert not isinstance(judge(of, evidence(of, pods=seen(gone=("pod-1",)), beat_s=at_s - 60), at_s), Gone)
+
+
+def test_a_machine_that_was_gone_before_its_first_beat_is_gone() -> None:
+    assert isinstance(waiting(10, pods=GONE), Gone)
+
+
+def test_a_machine_that_is_gone_is_gone_also_while_the_watcher_is_blind() -> None:
+    assert isinstance(after(400, pods=GONE, blind="3 of 4 runs fell silent"), Gone)
+    assert isinstance(waiting(10, pods=GONE, blind="3 of 4 runs fell silent"), Gone)
+
+
+# ------------------------------------------------------------------------------------------------------------ the agent's word
+
+
+@pytest.mark.parametrize("cause", [c for c in Cause if c is not Cause.FINISHED])
+@pytest.mark.parametrize("age_s", [0, 5000])
+def test_an_exit_the_agent_reported_is_believed_first(cause: Cause, age_s: int) -> None:
+    ended = JobExit(cause=cause, detail="exit 1")
+    for pods in (seen(), GONE, DOWN):
+        assert after(age_s, exit=ended, pods=pods, blind="blind") == Sick(cause, "exit 1", exited=True)
+
+
+@pytest.mark.parametrize(("step", "verdict"), [(99, Cause.STOPPED_EARLY), (100, None), (101, None)])
+def test_success_is_judged_by_the_step_where_the_last_one_is_known(step: int, verdict: Cause | None) -> None:
+    said = after(0, run=a_run(trainer={"steps": 100}), step=step, exit=JobExit(cause=Cause.FINISHED))
+    assert said == Finished(step) if verdict is None else isinstance(said, Sick) and said.cause is verdict
+
+
+def test_exit_code_0_is_success_where_the_last_step_is_not_known() -> None:
+    assert after(0, step=3, exit=JobExit(cause=Cause.FINISHED)) == Finished(3)
+
+
+def test_a_run_that_resumed_at_its_last_step_has_nothing_left_to_do() -> None:
+    of = a_run(trainer={"steps": 100}, resume=ResumePoint(step=100, epoch=1, key="k"))
+    assert after(0, run=of, step=0, exit=JobExit(cause=Cause.FINISHED)) == Finished(100)
+
+
+def test_an_agent_that_calls_its_run_sick_is_believed() -> None:
+    assert after(0, sick=Cause.ZERO_REWARD, sick_detail="10 steps") == Sick(Cause.ZERO_REWARD, "10 steps", exited=False)
+
+
+def test_a_notice_that_the_machine_will_be_taken_away_is_passed_on() -> None:
+    assert after(0, preempting=True) == Healthy(Phase.TRAIN, 10, preempting=True)
+
+
+def test_a_beat_of_an_earlier_attempt_says_nothing_of_this_one() -> None:
+    of = a_run(RunState.BOOTING, epoch=2)
+    old = b.lease(of, epoch=1, beat=b.beat(9, epoch=1), beat_s=NOW_S)
+    assert judge(of, evidence(of, lease=old), newest_launch_s(of.attempts) + 5) == Healthy(None, 0)
+
+
+def newest_launch_s(attempts: tuple[Attempt, ...]) -> int:
+    return attempts[-1].launched_s
+
+
+# --------------------------------------------------------------------------------------------------------------------- silence
+
+
+@pytest.mark.parametrize("age_s", [-60, 0, 31, 89, 90])
+def test_a_beat_that_is_not_older_than_overdue_is_fresh(age_s: int) -> None:
+    assert after(age_s) == Healthy(Phase.TRAIN, 10)
+
+
+@pytest.mark.parametrize(("silent_s", "past_limit"), [(91, False), (300, False), (301, True), (5000, True)])
+def test_beats_overdue_with_nothing_else_moving_is_silent(silent_s: int, past_limit: bool) -> None:
+    assert after(silent_s) == Silent(silent_s, past_limit)
+
+
+def test_beats_overdue_while_the_tracker_advances_is_healthy_but_cut_off() -> None:
+    assert after(400, tracker=TrackerSeen(55, NOW_S - 5)) == Healthy(Phase.TRAIN, 55, cut_off=True)
+
+
+@pytest.mark.parametrize(("heard_s", "verdict"), [(300, Healthy), (301, Silent)])
+def test_a_tracker_that_has_heard_nothing_for_the_silence_limit_is_no_sign_of_life(heard_s: int, verdict: type[Verdict]) -> None:
+    assert isinstance(after(400, tracker=TrackerSeen(55, NOW_S - heard_s)), verdict)
+
+
+def test_a_tracker_that_fell_silent_together_with_the_beats_is_no_sign_of_life() -> None:
+    assert after(120, tracker=TrackerSeen(10, NOW_S - 120)) == Silent(120, past_limit=False)
+
+
+@pytest.mark.parametrize(("heard_s", "verdict"), [(10, Healthy), (1201, Stalled), (None, Stalled)])
+def test_a_machine_that_was_never_heard_but_is_seen_by_the_tracker_is_cut_off_and_not_late(
+    heard_s: int | None, verdict: type[Verdict]
+) -> None:
+    found = waiting(1201, tracker=TrackerSeen(7, b.T0_S + 1201 - heard_s) if heard_s is not None else None)
+    assert isinstance(found, verdict)
+    assert not isinstance(found, Healthy) or found.cut_off
+
+
+def test_a_tracker_that_lags_does_not_take_the_step_back() -> None:
+    assert after(100, step=60, tracker=TrackerSeen(55, NOW_S)) == Healthy(Phase.TRAIN, 60, cut_off=True)
+
+
+def test_until_step_times_are_known_a_step_may_take_as_long_as_the_first_one() -> None:
+    slow = {"step": 3, "step_slow_s": None}
+    assert isinstance(after(10, **slow, step_age_s=3590), Healthy)
+    assert isinstance(after(10, **slow, step_age_s=3591), Stalled)
+    assert isinstance(after(10, step=9, step_slow_s=400.0, step_age_s=1990), Healthy)
+
+
+def test_time_in_which_nobody_could_be_heard_does_not_count_as_silence() -> None:
+    assert after(1000, seen_since_s=NOW_S - 91) == Silent(91, past_limit=False)
+    assert after(1000, seen_since_s=NOW_S - 301) == Silent(301, past_limit=True)
+
+
+def test_until_a_run_had_time_to_be_heard_again_its_silence_proves_nothing() -> None:
+    assert isinstance(after(1000, seen_since_s=NOW_S - 90), Unknown)
+
+
+# --------------------------------------------------------------------------------------------------------------------- unknown
+
+
+@pytest.mark.parametrize("silent_s", [91, 301, 5000])
+def test_silence_while_the_provider_can_not_be_asked_is_unknown(silent_s: int) -> None:
+    assert after(silent_s, pods=DOWN) == Unknown("HTTP 503")
+    assert after(silent_s, pods=DOWN, tracker=TrackerSeen(55, NOW_S)) == Unknown("HTTP 503")
+
+
+@pytest.mark.parametrize("silent_s", [91, 301, 5000])
+def test_silence_while_most_runs_are_silent_is_unknown(silent_s: int) -> None:
+    assert after(silent_s, blind="3 of 4") == Unknown("3 of 4", breaker=True)
+
+
+def test_fresh_beats_are_healthy_also_while_the_provider_can_not_be_asked() -> None:
+    assert after(0, pods=DOWN, blind="3 of 4") == Healthy(Phase.TRAIN, 10)
+
+
+def test_a_stall_while_the_provider_can_not_be_asked_is_unknown() -> None:
+    assert isinstance(after(0, step_age_s=5000, pods=DOWN), Unknown)
+
+
+def test_a_late_boot_is_unknown_while_the_provider_can_not_be_asked_or_nobody_can_be_heard() -> None:
+    assert waiting(5000, pods=DOWN) == Unknown("HTTP 503")
+    assert waiting(5000, blind="deaf") == Unknown("deaf", breaker=True)
+
+
+# ------------------------------------------------------------------------------------------------------------------- deadlines
+
+
+@pytest.mark.parametrize("waited_s", [0, 1199, 1200])
+def test_a_machine_that_has_not_beaten_yet_still_has_time_to(waited_s: int) -> None:
+    assert waiting(waited_s) == Healthy(None, 0)
+
+
+def test_a_machine_that_has_not_beaten_in_time_is_late() -> None:
+    assert waiting(1201) == Stalled(Cause.BOOT_TIMEOUT, 1201, 1200)
+
+
+def test_time_in_which_a_first_beat_could_not_arrive_does_not_count() -> None:
+    assert waiting(2000, seen_since_s=b.T0_S + 801) == Healthy(None, 0)
+
+
+@pytest.mark.parametrize(("waited_s", "late"), [(3600, False), (3601, True)])
+def test_the_first_step_has_a_deadline_of_its_own_from_the_first_beat(waited_s: int, late: bool) -> None:
+    of = a_run(RunState.STARTING)
+    now_s = (of.attempts[-1].first_beat_s or 0) + waited_s
+    verdict = judge(of, evidence(of, beat=b.beat(7, step=0, phase=Phase.SETUP), beat_s=now_s), now_s)
+    assert verdict == (Stalled(Cause.START_TIMEOUT, 3601, 3600) if late else Healthy(Phase.SETUP, 0))
+
+
+@pytest.mark.parametrize(("age_s", "late"), [(300, False), (301, True)])
+def test_beats_fine_but_no_step_within_its_deadline_is_stalled(age_s: int, late: bool) -> None:
+    assert after(0, step_age_s=age_s) == (Stalled(Cause.STALLED, 301, 300) if late else Healthy(Phase.TRAIN, 10))
+
+
+def test_the_time_since_the_last_beat_counts_towards_the_step_deadline() -> None:
+    assert after(60, step_age_s=241) == Stalled(Cause.STALLED, 301, 300)
+
+
+@pytest.mark.parametrize(("age_s", "late"), [(1000, False), (1001, True)])
+def test_the_step_deadline_is_five_times_the_slow_end_of_the_runs_own_steps(age_s: int, late: bool) -> None:
+    assert isinstance(after(0, step_age_s=age_s, step_slow_s=200.0), Stalled) == late
+
+
+def test_what_earlier_attempts_learned_of_slow_steps_still_counts() -> None:
+    assert after(0, run=a_run(step_slow_s=200.0), step_age_s=1000) == Healthy(Phase.TRAIN, 10)
+
+
+@pytest.mark.parametrize("said", [{"saving": True}, {"phase": Phase.FLUSH}])
+@pytest.mark.parametrize(("age_s", "late"), [(2100, False), (2101, True)])
+def test_while_a_checkpoint_is_being_made_the_step_deadline_has_an_allowance(said: dict[str, Any], age_s: int, late: bool) -> None:
+    assert isinstance(after(0, step_age_s=age_s, **said), Stalled) == late
+
+
+@PROPERTY
+@given(slow_s=st.one_of(st.none(), st.floats(0, 1e7)), factor=st.floats(1.5, 100), stall_s=st.integers(1, 10_000), saving=st.booleans())
+def test_the_step_deadline_is_never_below_its_floor(slow_s: float | None, factor: float, stall_s: int, saving: bool) -> None:
+    health = b.spec(health={"stall_factor": factor, "stall_s": stall_s}).health
+    limit_s = step_limit_s(health, slow_s, saving=saving)
+    assert limit_s >= stall_s + (health.saving_s if saving else 0)
+    assert limit_s >= factor * (slow_s or 0.0) - 1
+
+
+@pytest.mark.parametrize(("asked_s", "counts"), [(None, False), (NOW_S, False), (NOW_S - 1, True)])
+def test_evidence_counts_when_the_agent_says_that_it_is_there_after_it_was_asked_for(asked_s: int | None, counts: bool) -> None:
+    of = a_run(attempts=(b.attempt(evidence_asked_s=asked_s),))
+    assert after(0, run=of, step_age_s=301, evidence=True) == Stalled(Cause.STALLED, 301, 300, evidence=counts)
+
+
+# ---------------------------------------------------------------------------------------------------------------------- always
+
+
+ATTENDED = st.sampled_from([RunState.LAUNCHING, RunState.BOOTING, RunState.STARTING, RunState.TRAINING, RunState.DRAINING])
+BEATS = st.one_of(
+    st.none(),
+    st.builds(
+        b.beat,
+        seq=st.just(7),
+        phase=st.sampled_from(list(Phase)),
+        step=st.sampled_from([0, 10]),
+        step_age_s=st.integers(0, 4000),
+        saving=st.booleans(),
+        sick=st.sampled_from([None, Cause.GPU_IDLE]),
+        exit=st.sampled_from([None, JobExit(cause=Cause.FINISHED), JobExit(cause=Cause.GPU_OOM)]),
+    ),
+)
+TRACKERS = st.one_of(st.none(), st.builds(TrackerSeen, step=st.just(20), heard_s=st.integers(NOW_S - 500, NOW_S + 500)))
+
+
+@PROPERTY
+@given(
+    state=ATTENDED,
+    beat=BEATS,
+    age_s=st.integers(-400, 6000),
+    pods=PODS_VIEWS,
+    tracker=TRACKERS,
+    blind=st.sampled_from([None, "deaf"]),
+    since_s=st.integers(0, NOW_S + 100),
+)
+def test_any_evidence_gives_a_verdict_and_no_destructive_one_without_proof(
+    state: RunState, beat: Any, age_s: int, pods: PodsView, tracker: TrackerSeen | None, blind: str | None, since_s: int
+) -> None:
+    of = a_run(state)
+    facts = evidence(of, beat=beat, beat_s=NOW_S - age_s if beat else None, pods=pods, tracker=tracker, blind=blind, seen_since_s=since_s)
+    verdict = judge(of, facts, NOW_S)
+    if isinstance(verdict, Gone):
+        assert isinstance(pods, PodsSeen)
+        assert of.attempts[-1].pod_id in pods.gone
+    if isinstance(verdict, Silent | Stalled):
+        assert isinstance(pods, PodsSeen)
+    if isinstance(verdict, Silent):
+        assert blind is None
+        assert 90 < verdict.silent_s <= age_s
+    if isinstance(verdict, Sick | Finished):
+        assert beat is not None
+
+
+def test_a_run_without_an_attempt_can_not_be_judged() -> None:
+    of = a_run(RunState.QUEUED)
+    with pytest.raises(ValueError, match="no attempt"):
+        judge(of, evidence(of), NOW_S)

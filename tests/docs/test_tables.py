@@ -1,0 +1,26 @@
+"""The tables in the documentation are the code's."""
+
+from pathlib import Path
+
+from prime_train.core.tables import policy_markdown, transitions_markdown
+
+PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
+TABLES = {"transitions": transitions_markdown, "policy": policy_markdown}
+
+
+def filled(text: str) -> str:
+    """The page with its tables read from the code."""
+    for name, table in TABLES.items():
+        head, _, rest = text.partition(f"<!-- {name} -->\n")
+        _, end, tail = rest.partition(f"<!-- /{name} -->")
+        text = f"{head}<!-- {name} -->\n{table()}\n{end}{tail}"
+    return text
+
+
+def test_the_tables_of_the_architecture_page_are_those_of_the_code() -> None:
+    text = PAGE.read_text()
+    assert text == filled(text), "run: .venv/bin/python tests/docs/test_tables.py"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(filled(PAGE.read_text()))

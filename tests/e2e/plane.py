@@ -1,0 +1,208 @@
+"""A control plane of real processes, kept running as an init system would keep it, and one training run on it."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from prime_train.adapters.pods_local import LocalPods
+from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.core.run import Happening, Run
+from tests.e2e.points import Point
+
+BIN = Path(sys.executable).parent
+CRASH = Path(__file__).parent / "crash"
+RUN_S_MAX = 120
+STEPS = 80
+MATRIX_ROW = "kill matrix"
+"""Name of the property under which a test hands its figures to the summary."""
+
+CONFIG = """\
+name: kill
+trainer:
+  command: >-
+    python -m prime_train.demo.train --steps 80 --save-every 25 --step-seconds 0.02 --out out
+    --progress progress.jsonl --batch-size 16
+  steps: 80
+  resume: --resume-step {step}
+  stop_s: 5
+  tree: {folder: TREE}
+  progress: {file: progress.jsonl}
+hardware: {open_files_min: 1024, disk_gib: 1}
+setup:
+  - echo setup-was-here
+verification:
+  - {path: data.json, exactly: 1, size_min: 100}
+smoke:
+  command: python -m prime_train.demo.train --steps 1 --out smoke --batch-size 16
+  timeout_s: 60
+checkpoints: {folder: out/checkpoints, marker: COMPLETE, keep: 1, every_steps: 25}
+health: {beat_s: 1, overdue_s: 3, silence_s: 5, first_beat_s: 10, first_step_s: 60, stall_s: 20, settle_s: 3, drain_s: 20}
+budget: {usd: 5, restarts_without_progress: 6}
+"""
+
+
+def await_true(what: str, question: Callable[[], object], *, limit_s: float = RUN_S_MAX) -> None:
+    """Returns when `question` is answered truthfully; fails with `what` after `limit_s`."""
+    end_s = time.monotonic() + limit_s
+    pause = threading.Event()
+    while not question():
+        if time.monotonic() > end_s:
+            raise AssertionError(f"after {limit_s:.0f} s still not: {what}")
+        pause.wait(0.05)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass
+class Kept:
+    """A process that is started again whenever it dies."""
+
+    name: str
+    command: Sequence[str]
+    env: dict[str, str]
+    log: Path
+    pid_file: Path
+    stopping: threading.Event = field(default_factory=threading.Event)
+    starts: int = 0
+    process: subprocess.Popen[bytes] | None = None
+    thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        self.thread = threading.Thread(target=self._keep, name=f"keep-{self.name}")
+        self.thread.start()
+
+    def _keep(self) -> None:
+        while not self.stopping.is_set():
+            with self.log.open("ab") as log:
+                self.process = subprocess.Popen(self.command, env=self.env, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+            self.pid_file.write_text(str(self.process.pid))
+            self.starts += 1
+            self.process.wait()
+
+    def stop(self) -> None:
+        self.stopping.set()
+        if self.process is not None:
+            self.process.terminate()
+        if self.thread is not None:
+            self.thread.join(30)
+
+
+@dataclass
+class Plane:
+    """The home of one control plane, and what runs on it."""
+
+    home: Path
+    env: dict[str, str]
+    kept: list[Kept]
+
+    @property
+    def store(self) -> SqliteStore:
+        return SqliteStore(self.home / "control.sqlite")
+
+    @property
+    def pods(self) -> LocalPods:
+        return LocalPods(self.home / "pods")
+
+    def cli(self, *args: str) -> subprocess.CompletedProcess[str]:
+        env = {k: v for k, v in self.env.items() if k not in ("PT_CRASH", "PYTHONPATH")}
+        return subprocess.run([str(BIN / "prime-train"), *args], env=env, capture_output=True, text=True, timeout=120, check=False)
+
+    def launch(self, config: Path) -> str:
+        done = self.cli("run", str(config))
+        assert done.returncode == 0, f"prime-train run: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return self.store.list_runs()[0].run_id
+
+    def run(self, run_id: str) -> Run:
+        held = self.store.load(run_id)
+        assert held is not None
+        return held.run
+
+    def history(self, run_id: str) -> list[Happening]:
+        return self.store.history(run_id)
+
+    def await_end(self, run_id: str, *, limit_s: float = RUN_S_MAX) -> Run:
+        """Until the run is over, every attempt settled and every pod gone."""
+        await_true(f"{run_id} is over", lambda: self.run(run_id).is_over, limit_s=limit_s)
+        await_true("every pod is gone", lambda: not self.processes() and not self.pods.list())
+        await_true("the ledger is settled", lambda: all(a.ended_s is not None for a in self.run(run_id).attempts))
+        return self.run(run_id)
+
+    def processes(self) -> list[int]:
+        """Processes of this plane's pods that still live."""
+        marks = [path.name for path in (self.home / "pods").glob("local-*")] if (self.home / "pods").exists() else []
+        return [p.pid for p in psutil.process_iter() if _mark(p).startswith("local-") and (_mark(p) in marks or str(self.home) in _home(p))]
+
+    def evidence(self) -> str:
+        """What a person would want to see when it went wrong."""
+        parts = [f"== {path}\n{path.read_text(errors='replace')[-3000:]}" for path in sorted(self.home.parent.glob("*.log"))]
+        parts += [f"== {path}\n{path.read_text(errors='replace')[-1500:]}" for path in sorted((self.home / "pods").rglob("*.log"))]
+        for run in self.store.list_runs():
+            parts += [f"{run.run_id} {run.state} {run.why}"] + [
+                f"  {h.at_s} e{h.epoch} {h.kind}: {h.text}" for h in self.history(run.run_id)
+            ]
+        return "\n".join(parts)
+
+
+def _mark(process: psutil.Process) -> str:
+    return _environ(process).get("PRIME_TRAIN_POD", "")
+
+
+def _home(process: psutil.Process) -> str:
+    return _environ(process).get("PRIME_TRAIN_HOME", "")
+
+
+def _environ(process: psutil.Process) -> dict[str, str]:
+    try:
+        return {} if process.status() == psutil.STATUS_ZOMBIE else process.environ()
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return {}
+
+
+@contextmanager
+def plane(folder: Path, points: Sequence[Point] = (), *, watcher: bool = False) -> Iterator[Plane]:
+    """`prime-train serve` (with `watcher`: only its webhook, and `prime-train watch` beside it), kept running until the end."""
+    home, fired = folder / "home", folder / "fired"
+    fired.mkdir(parents=True)
+    env = {**os.environ, "PRIME_TRAIN_HOME": str(home), "PYTHONPATH": str(CRASH), "PYTHONDONTWRITEBYTECODE": "1"}
+    env["PT_CRASH"] = json.dumps([point.row(fired, home / "pods") for point in points])
+    serve = [str(BIN / "prime-train"), "serve", "--port", str(free_port()), *(["--no-watch"] if watcher else [])]
+    kept = [Kept("plane", serve, env, folder / "serve.log", fired / "plane.pid")]
+    if watcher:
+        watch = [str(BIN / "prime-train"), "watch", "--interval", "1"]
+        kept.append(Kept("watcher", watch, env, folder / "watch.log", fired / "watcher.pid"))
+    here = Plane(home, env, kept)
+    kept[0].start()
+    try:
+        await_true("serve is up", (home / "serve.json").exists, limit_s=30)
+        for other in kept[1:]:
+            other.start()
+        yield here
+    finally:
+        for process in reversed(kept):
+            process.stop()
+        for pod in here.pods.list():
+            here.pods.terminate(pod.pod_id)
+
+
+def write_config(folder: Path, text: str = CONFIG) -> Path:
+    """The config and the working tree it trains in."""
+    tree = folder / "tree"
+    tree.mkdir(parents=True, exist_ok=True)
+    (tree / "data.json").write_text(json.dumps({"rows": ["a row of data"] * 20}))
+    config = folder / "kill.yaml"
+    config.write_text(text.replace("TREE", str(tree)))
+    return config

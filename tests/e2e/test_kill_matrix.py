@@ -1,0 +1,117 @@
+"""Something is taken away at every point that matters; the run ends as if nothing had happened."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from prime_agent.restore import restore
+from prime_train.adapters.bucket import open_bucket
+from prime_train.core.keys import blob_prefix, parse_manifest_key
+from prime_train.core.ledger import totals
+from prime_train.core.manifest import ResumePoint, missing_blobs
+from prime_train.core.run import RunState
+from prime_train.demo.train import load_checkpoint, load_corpus
+from prime_train.reconcile import read_manifests
+from tests.e2e.plane import MATRIX_ROW, STEPS, Plane, plane, write_config
+from tests.e2e.points import LOSE_FIRST, POINTS, Point
+
+
+@pytest.fixture(scope="session")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The weights' hash after an uninterrupted run of the same command, without any of our machinery."""
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    command = [
+        sys.executable,
+        "-m",
+        "prime_train.demo.train",
+        "--steps",
+        str(STEPS),
+        "--save-every",
+        "25",
+        "--out",
+        str(folder),
+        "--batch-size",
+        "16",
+    ]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    return str(json.loads((folder / "final.json").read_text())["sha256"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", POINTS, ids=lambda p: p.name)
+def test_the_run_ends_as_if_nothing_had_happened(
+    point: Point, reference: str, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    points = [LOSE_FIRST, point] if point.needs else [point]
+    config = write_config(tmp_path)
+    with plane(tmp_path, points, watcher=point.role == "watcher" or point.victim == "watcher") as here:
+        run_id = here.launch(config)
+        try:
+            run = here.await_end(run_id)
+            assert (tmp_path / "fired" / point.name).exists(), "the point was never reached: nothing was taken away"
+            assert run.state is RunState.SUCCEEDED, run.why
+            assert final_hash(here, run_id) == reference
+            no_durable_step_was_lost(here, run_id)
+            only_one_epoch_committed_at_a_time(here, run_id)
+            assert sum(a.ended_s is None for a in run.attempts) == 0
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{here.evidence()}") from error
+        record_property(MATRIX_ROW, figures(point, here, run_id))
+
+
+def final_hash(here: Plane, run_id: str) -> str:
+    """The hash the trainer itself printed for the weights of its last checkpoint, as restored from the bucket's newest manifest."""
+    bucket = open_bucket((here.home / "bucket").as_uri())
+    sizes = {stat.key: stat.size for stat in bucket.list(blob_prefix(run_id))}
+    newest = max(read_manifests(bucket, run_id), key=lambda m: (m.step, m.epoch))
+    assert newest.step == STEPS
+    assert not missing_blobs(newest, sizes)
+    return weights_hash(here, run_id, newest.key)
+
+
+def weights_hash(here: Plane, run_id: str, key: str) -> str:
+    """Restores a checkpoint from the bucket and lets the trainer's own code load it."""
+    place = parse_manifest_key(run_id, key)
+    assert place is not None
+    into = here.home.parent / "restored"
+    restore(open_bucket((here.home / "bucket").as_uri()), run_id, ResumePoint(step=place[0], epoch=place[1], key=key), into)
+    return load_checkpoint(into, place[0], len(load_corpus()[2])).digest()
+
+
+def no_durable_step_was_lost(here: Plane, run_id: str) -> None:
+    """What an attempt restores is never older than what an earlier one had been told was committed."""
+    run = here.run(run_id)
+    for earlier, later in zip(run.attempts, run.attempts[1:], strict=False):
+        assert later.resumed_step >= earlier.durable_step, (
+            f"attempt {later.epoch} resumed from {later.resumed_step}, durable was {earlier.durable_step}"
+        )
+
+
+def only_one_epoch_committed_at_a_time(here: Plane, run_id: str) -> None:
+    """No attempt has a checkpoint committed after its fence, and steps never go back."""
+    lines = here.history(run_id)
+    resumed = [line.step for line in lines if line.kind == "resume_chosen"]
+    assert resumed == sorted(resumed)
+    epochs = [line.epoch for line in lines]
+    assert epochs == sorted(epochs)
+
+
+def figures(point: Point, here: Plane, run_id: str) -> str:
+    """A row of the table that the end of the test run prints (see conftest.py)."""
+    run = here.run(run_id)
+    spent = totals(run, run.ended_s or 0)
+    causes = [a.cause.value for a in run.attempts if a.cause is not None]
+    row = {
+        "point": point.name,
+        "attempts": len(run.attempts),
+        "ended by": ", ".join(causes),
+        "control plane started": "+".join(str(kept.starts) for kept in here.kept),
+        "paid s": spent.paid_s,
+        "recomputed s": spent.recomputed_s,
+        "detection s": spent.detection_s,
+    }
+    return json.dumps(row)

@@ -1,0 +1,283 @@
+"""A small outside for tests of reconcile: the memory store and pods that ship, a bucket in a dict, and ways for each to fail.
+
+w = Outside()                  a world with one queued run; nothing has failed yet
+w.settle()                     reconcile until it rests, at w.now_s
+w.fail["create"] = Lost()      the call is made, its answer is lost
+w.after(60)                    time passes
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from prime_train.adapters.pods_memory import DEFAULT_OFFERS, MemoryPods
+from prime_train.adapters.store_memory import MemoryStore
+from prime_train.core.breaker import Watch
+from prime_train.core.causes import Cause
+from prime_train.core.manifest import Manifest, ManifestFile
+from prime_train.core.offers import Offer
+from prime_train.core.run import Alert, Change, Lease, Run, RunState
+from prime_train.core.spec import HardwareSpec
+from prime_train.core.verdict import Pod, TrackerSeen
+from prime_train.core.wire import JobExit, Ticket
+from prime_train.ports import Answer, Content, OutsideError, Stat, TemporaryError
+from prime_train.reconcile import Step, Swept, World, reconcile, settle, sweep
+from tests import builders as b
+
+MASTER = b"master"
+
+
+class Crash(Exception):
+    """The watcher dies here; no adapter raises this."""
+
+
+class Lost(Exception):
+    """The call does what it should, and its answer never comes."""
+
+
+@dataclass
+class Faults:
+    """What goes wrong, by the name of the call; it does so until it is taken away. Every call is written down."""
+
+    fail: dict[str, Exception] = field(default_factory=dict)
+    calls: list[str] = field(default_factory=list)
+    looking_on: Callable[[str], None] | None = None
+
+    def before(self, call: str, detail: str = "") -> None:
+        self.calls.append(f"{call} {detail}".strip())
+        if self.looking_on is not None:
+            self.looking_on(call)
+        error = self.fail.get(call)
+        if error is not None and not isinstance(error, Lost):
+            raise error
+
+    def after(self, call: str) -> None:
+        if isinstance(self.fail.get(call), Lost):
+            raise TemporaryError(f"{call}: no answer within 30 s")
+
+
+class Provider:
+    """MemoryPods behind a bad line. Its list can leave pods out and show pods that are gone."""
+
+    def __init__(self, pods: MemoryPods, faults: Faults) -> None:
+        self.real, self.faults = pods, faults
+        self.hidden: set[str] = set()
+        self.ghosts: list[Pod] = []
+
+    def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
+        self.faults.before("offers")
+        return self.real.offers(hardware)
+
+    def create(self, name: str, offer: Offer, hardware: HardwareSpec) -> Pod:
+        self.faults.before("create", name)
+        pod = self.real.create(name, offer, hardware)
+        self.faults.after("create")
+        return pod
+
+    def list(self) -> Sequence[Pod]:
+        self.faults.before("list")
+        return [*(pod for pod in self.real.list() if pod.pod_id not in self.hidden), *self.ghosts]
+
+    def get(self, pod_id: str) -> Pod | None:
+        self.faults.before("get", pod_id)
+        return self.real.get(pod_id)
+
+    def put_agent(self, pod: Pod, ticket: Ticket) -> None:
+        self.faults.before("put_agent", pod.pod_id)
+        self.real.put_agent(pod, ticket)
+
+    def terminate(self, pod_id: str) -> None:
+        self.faults.before("terminate", pod_id)
+        self.real.terminate(pod_id)
+        self.faults.after("terminate")
+
+
+class DictBucket:
+    """Objects in a dict; it can be away."""
+
+    def __init__(self, faults: Faults) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.faults = faults
+
+    def put(self, key: str, data: bytes) -> None:
+        self.faults.before("bucket")
+        self.objects[key] = data
+
+    def put_if(self, key: str, data: bytes, *, tag: str | None) -> bool:
+        raise NotImplementedError("reconcile never does this")
+
+    def put_file(self, key: str, path: object) -> None:
+        raise NotImplementedError("reconcile never does this")
+
+    def get(self, key: str) -> Content | None:
+        self.faults.before("bucket")
+        data = self.objects.get(key)
+        return Content(data, str(hash(data))) if data is not None else None
+
+    def get_file(self, key: str, path: object) -> bool:
+        raise NotImplementedError("reconcile never does this")
+
+    def stat(self, key: str) -> Stat | None:
+        raise NotImplementedError("reconcile never does this")
+
+    def list(self, prefix: str) -> Iterator[Stat]:
+        self.faults.before("bucket")
+        return iter([Stat(key, len(data), b.T0_S) for key, data in sorted(self.objects.items()) if key.startswith(prefix)])
+
+    def delete(self, key: str) -> None:
+        raise NotImplementedError("reconcile never does this")
+
+
+class RacedStore(MemoryStore):
+    """Another watcher is a moment faster: what it does happens just before a save of ours."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.saved: list[Change] = []
+        self.overtaken_by: list[str] = []
+
+    def save(self, change: Change) -> bool:
+        for run_id in self.overtaken_by:
+            self.wake(run_id, b.T0_S)
+        self.overtaken_by.clear()
+        done = super().save(change)
+        if done:
+            self.saved.append(change)
+        return done
+
+
+@dataclass
+class Told:
+    """A notifier that keeps what it sent, or fails."""
+
+    alerts: list[Alert] = field(default_factory=list)
+    error: OutsideError | Crash | None = None
+
+    def send(self, alert: Alert, run: Run | None) -> None:
+        if self.error is not None:
+            raise self.error
+        self.alerts.append(alert)
+
+    def kinds(self) -> list[str]:
+        return [alert.kind for alert in self.alerts]
+
+
+@dataclass
+class Singing:
+    sings_now: bool = True
+
+    def sings(self, now_s: int) -> bool:
+        return self.sings_now
+
+
+@dataclass
+class Tracking:
+    seen: TrackerSeen | None = None
+
+    def look(self, run: Run) -> TrackerSeen | None:
+        return self.seen
+
+
+class Outside:
+    """A world with one queued run, and what happens to it."""
+
+    def __init__(self, spec: Mapping[str, object] | None = None, *, boot_s: int = 0, stock: dict[str, int] | None = None) -> None:
+        self.now_s = b.T0_S
+        self.faults = Faults()
+        self.fail, self.calls = self.faults.fail, self.faults.calls
+        self.store = RacedStore()
+        self.pods = Provider(MemoryPods(offers=DEFAULT_OFFERS, boot_s=boot_s, stock=stock, clock=lambda: self.now_s), self.faults)
+        self.bucket = DictBucket(self.faults)
+        self.told, self.canary, self.tracker = Told(), Singing(), Tracking()
+        self.heard: list[str] = []
+        self.world = World(
+            self.store,
+            self.bucket,
+            self.pods,
+            master=MASTER,
+            webhook_url="http://127.0.0.1:1",
+            notifiers=(self.told,),
+            tracker=self.tracker,
+            canary=self.canary,
+            watched=lambda run_id, what, text: self.heard.append(what),
+        )
+        self.seqs: dict[str, int] = {}
+        self.add(b.RUN_ID, spec)
+
+    def add(self, run_id: str, spec: Mapping[str, object] | None = None, *, commit: str = "") -> None:
+        assert self.store.create(Run(run_id, b.spec(**(spec or {})), created_s=self.now_s, commit=commit))
+
+    # ------------------------------------------------------------------------------------------------------------- acts
+
+    def reconcile(self, run_id: str = b.RUN_ID) -> Step:
+        return reconcile(self.world, run_id, self.now_s)
+
+    def settle(self, run_id: str = b.RUN_ID) -> int:
+        return settle(self.world, run_id, self.now_s)
+
+    def sweep(self) -> Swept:
+        return sweep(self.world, self.now_s)
+
+    def after(self, seconds: int) -> "Outside":
+        self.now_s += seconds
+        return self
+
+    def sweeps(self, seconds: int, *, every_s: int = 15) -> None:
+        """Sweeps from now on, for so long."""
+        for _ in range(seconds // every_s):
+            self.after(every_s).sweep()
+
+    def beat(self, run_id: str = b.RUN_ID, **said: Any) -> Answer:
+        """The agent of the newest attempt beats."""
+        self.seqs[run_id] = self.seqs.get(run_id, 0) + 1
+        fields: dict[str, Any] = {"run": run_id, "epoch": self.run(run_id).epoch, "step": 0} | said
+        return self.store.beat(b.beat(self.seqs[run_id], **fields), self.now_s)
+
+    def exit(self, cause: Cause, run_id: str = b.RUN_ID, **said: Any) -> Answer:
+        return self.beat(run_id, exit=JobExit(cause=cause), news=True, **said)
+
+    def trains(self, run_id: str = b.RUN_ID, step: int = 10) -> "Outside":
+        """Carries a queued run to where it trains."""
+        self.settle(run_id)
+        self.after(5).beat(run_id)
+        self.settle(run_id)
+        self.after(5).beat(run_id, step=step)
+        self.settle(run_id)
+        assert self.run(run_id).state is RunState.TRAINING
+        return self
+
+    def save_checkpoint(self, step: int, epoch: int = 1, *, whole: bool = True) -> Manifest:
+        digest = f"sha256-{step:064x}"
+        manifest = Manifest(
+            run=b.RUN_ID,
+            epoch=epoch,
+            step=step,
+            created_s=self.now_s,
+            folder=f"step_{step}",
+            files=(ManifestFile(path="weights", size=4, digest=digest),),
+        )
+        self.bucket.objects[f"runs/{b.RUN_ID}/blobs/{digest}"] = b"good" if whole else b"cut"
+        self.bucket.objects[manifest.key] = manifest.model_dump_json().encode()
+        return manifest
+
+    # ------------------------------------------------------------------------------------------------------------ looks
+
+    def run(self, run_id: str = b.RUN_ID) -> Run:
+        held = self.store.load(run_id)
+        assert held is not None
+        return held.run
+
+    def lease(self, run_id: str = b.RUN_ID) -> Lease:
+        held = self.store.load(run_id)
+        assert held is not None
+        return held.lease
+
+    def living(self) -> list[str]:
+        """The names of all machines that are really there, and paid for."""
+        return sorted(pod.name for pod in self.pods.real.list())
+
+    def done(self, call: str) -> list[str]:
+        return [entry for entry in self.calls if entry.split()[0] == call]
+
+    def last_watch(self) -> Watch:
+        return self.store.watch()

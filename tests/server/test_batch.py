@@ -1,0 +1,151 @@
+import asyncio
+import threading
+from collections.abc import Sequence
+
+from prime_train.adapters.store_memory import MemoryStore
+from prime_train.core.wire import Beat, Reply
+from prime_train.ports import Answer, TemporaryError
+from prime_train.server import batch
+from prime_train.server.batch import GroupCommit
+from prime_train.server.body import BodyReader, Message
+from prime_train.webhook import BeatCall, Response
+from tests import builders as b
+from tests.webhook.asking import NOW_S, desk, stored
+
+WAIT_S = 20
+
+
+class Held(MemoryStore):
+    """A store whose transactions wait at a gate; it remembers how many beats each had."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open = threading.Event()
+        self.began = threading.Event()
+        self.groups: list[int] = []
+        self.poison: int | None = None
+        self.down = False
+
+    def beats(self, beats: Sequence[Beat], now_s: int) -> list[Answer]:
+        self.groups.append(len(beats))
+        self.began.set()
+        assert self.open.wait(WAIT_S)
+        if self.down:
+            raise TemporaryError("the disk is full")
+        if any(beat.seq == self.poison for beat in beats):
+            raise RuntimeError("a bug that this beat brings to light")
+        return super().beats(beats, now_s)
+
+
+def submitted(store: Held, seqs: Sequence[int]) -> list[Response]:
+    """The answers to beats of which the first is in its transaction before the others come."""
+
+    async def all_of_them() -> list[Response]:
+        group = GroupCommit(desk(store), lambda: NOW_S)
+        try:
+            first = asyncio.create_task(group.submit(BeatCall(b.beat(seqs[0]))))
+            await asyncio.to_thread(store.began.wait, WAIT_S)
+            others = [asyncio.create_task(group.submit(BeatCall(b.beat(seq)))) for seq in seqs[1:]]
+            await asyncio.sleep(0)
+            store.open.set()
+            return await asyncio.gather(first, *others)
+        finally:
+            group.close()
+
+    return asyncio.run(all_of_them())
+
+
+def verdicts(responses: Sequence[Response]) -> list[str]:
+    return [Reply.model_validate_json(response.body).verdict.value for response in responses]
+
+
+def test_beats_that_come_during_a_transaction_share_the_next_one() -> None:
+    store = Held()
+    stored(store, b.held(seq=7))
+
+    said = submitted(store, [8, 9, 10, 11, 11])
+
+    assert verdicts(said) == ["ok", "ok", "ok", "ok", "repeated"]
+    assert store.groups == [1, 4]
+
+
+def test_a_group_is_never_larger_than_its_limit() -> None:
+    store = Held()
+    stored(store, b.held(seq=7))
+
+    said = submitted(store, range(8, 8 + 2 * batch.BATCH_MAX))
+
+    assert verdicts(said) == ["ok"] * (2 * batch.BATCH_MAX)
+    assert store.groups == [1, batch.BATCH_MAX, batch.BATCH_MAX - 1]
+
+
+def test_who_finds_too_many_waiting_is_told_to_come_again() -> None:
+    store = Held()
+    stored(store, b.held(seq=7))
+
+    said = submitted(store, range(8, 8 + batch.WAITING_MAX + 3))
+
+    assert [response.status for response in said[-3:]] == [200, 503, 503]
+    assert ("retry-after", "2") in said[-1].headers
+    held = store.load(b.RUN_ID)
+    assert held is not None
+    assert held.lease.seq == 8 + batch.WAITING_MAX
+
+
+def test_beats_that_can_not_be_stored_are_not_acknowledged() -> None:
+    store = Held()
+    stored(store, b.held(seq=7))
+    store.down = True
+
+    said = submitted(store, [8, 9, 10])
+
+    assert [response.status for response in said] == [503] * 3
+    held = store.load(b.RUN_ID)
+    assert held is not None
+    assert held.lease.seq == 7
+
+
+def test_a_bug_that_one_beat_meets_takes_no_other_answer_with_it() -> None:
+    store = Held()
+    stored(store, b.held(seq=7))
+    store.poison = 10
+
+    said = submitted(store, [8, 9, 10, 11])
+
+    assert [response.status for response in said] == [200, 200, 500, 200]
+    assert b"see its log" in said[2].body
+
+
+def test_a_body_that_does_not_come_is_given_up() -> None:
+    async def never() -> Message:
+        await asyncio.Event().wait()
+        return {}
+
+    async def soon() -> Message:
+        return {"type": "http.request", "body": b"here", "more_body": False}
+
+    async def both() -> tuple[object, object]:
+        reader = BodyReader(limit_s=0.05)
+        late = asyncio.create_task(reader.read({"headers": []}, never))
+        (outcome,) = await asyncio.gather(late, return_exceptions=True)
+        return outcome, await reader.read({"headers": []}, soon)
+
+    outcome, body = asyncio.run(both())
+
+    assert isinstance(outcome, TimeoutError)
+    assert body == b"here"
+
+
+def test_a_reader_that_is_cancelled_from_outside_stays_cancelled() -> None:
+    async def never() -> Message:
+        await asyncio.Event().wait()
+        return {}
+
+    async def cancelled() -> object:
+        task = asyncio.create_task(BodyReader().read({"headers": []}, never))
+        await asyncio.sleep(0)
+        task.cancel()
+        (outcome,) = await asyncio.gather(task, return_exceptions=True)
+        return outcome
+
+    assert isinstance(asyncio.run(cancelled()), asyncio.CancelledError)

@@ -1,0 +1,209 @@
+"""The webhook over real connections: by the bare path and through FastAPI, the answers are those of the plain function."""
+
+import json
+import socket
+import threading
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import uvicorn
+
+from prime_train.adapters.store_memory import MemoryStore
+from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.core.run import RunState
+from prime_train.core.wire import BODY_BYTES_MAX, Reply, Verdict
+from prime_train.ports import Store
+from prime_train.server import HotPath, Server, create_app
+from prime_train.server.body import BODY_DISCARDED_BYTES_MAX
+from prime_train.server.gate import Gate
+from prime_train.server.serve import uvicorn_config
+from prime_train.webhook import handle
+from tests import builders as b
+from tests.server.calling import TIMEOUT_S, await_true, call
+from tests.webhook.asking import CASES, NOW_S, Case, ask, beat, desk, stored
+
+
+@contextmanager
+def serving(store: Store, door: str) -> Iterator[str]:
+    """The URL of a server with that door alone, its clock standing still."""
+    gate = Gate(desk(store), clock=lambda: NOW_S)
+    app = create_app(gate)
+    server = uvicorn.Server(uvicorn_config(HotPath(app, gate) if door == "bare" else app))
+    listener = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        await_true(lambda: server.started)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(TIMEOUT_S)
+        listener.close()
+        gate.close()
+
+
+@pytest.fixture(params=["bare", "fastapi"], scope="module")
+def door(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture(scope="module")
+def url(door: str, store: MemoryStore) -> Iterator[str]:
+    with serving(store, door) as here:
+        yield here
+
+
+@pytest.fixture
+def fresh(store: MemoryStore) -> MemoryStore:
+    """The module's store as if it were new."""
+    store.__init__()  # type: ignore[misc] # one server serves all cases; each finds the same run
+    stored(store)
+    return store
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_each_door_answers_as_the_plain_function_does(case: Case, url: str, fresh: MemoryStore) -> None:
+    alone = MemoryStore()
+    before = stored(alone)
+    expected = handle(desk(alone), case.request)
+
+    status, body = call(url, case.request)
+
+    assert (status, body) == (expected.status, expected.body)
+    assert (fresh.load(b.RUN_ID) == alone.load(b.RUN_ID)) is True
+    assert (fresh.load(b.RUN_ID) != before) is case.changes
+
+
+def exchange(url: str, *pieces: bytes) -> bytes:
+    """What comes back on a raw connection until it is closed; pieces are sent as long as anybody listens."""
+    parts = urlsplit(url)
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=TIMEOUT_S) as connection:
+        for piece in pieces:
+            try:
+                connection.sendall(piece)
+            except (BrokenPipeError, ConnectionResetError):
+                break
+        received = b""
+        while piece := _receive(connection):
+            received += piece
+    return received
+
+
+def _receive(connection: socket.socket) -> bytes:
+    try:
+        return connection.recv(65536)
+    except ConnectionResetError:
+        return b""
+
+
+def test_a_body_over_the_limit_that_does_not_say_its_length_is_refused(url: str, fresh: MemoryStore) -> None:
+    before = fresh.load(b.RUN_ID)
+    path = f"/v1/runs/{b.RUN_ID}/2/beat"
+    head = f"POST {path} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n".encode()
+    chunk = b"2000\r\n" + b" " * 0x2000 + b"\r\n"
+
+    answer = exchange(url, head, *[chunk] * (BODY_BYTES_MAX // 0x2000 + 2), b"0\r\n\r\n")
+
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert fresh.load(b.RUN_ID) == before
+
+
+def test_a_body_without_end_is_cut_off(url: str, fresh: MemoryStore) -> None:
+    path = f"/v1/runs/{b.RUN_ID}/2/beat"
+    head = f"POST {path} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n".encode()
+    chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
+    sent = 4 * BODY_DISCARDED_BYTES_MAX // 0x10000
+
+    answer = exchange(url, head, *[chunk] * sent)
+
+    assert answer[:13] in (b"HTTP/1.1 413 ", b"")  # the answer may be lost to whoever goes on sending
+
+
+def test_a_body_that_says_it_is_huge_is_refused_before_it_is_sent(url: str, fresh: MemoryStore) -> None:
+    head = f"POST /v1/runs/{b.RUN_ID}/2/beat HTTP/1.1\r\nhost: x\r\ncontent-length: 99999999999\r\n\r\n".encode()
+
+    answer = exchange(url, head + b" ")
+
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert b"connection: close" in answer
+
+
+def test_an_odd_length_is_refused(url: str, fresh: MemoryStore) -> None:
+    answer = exchange(url, b"POST /v1/canary HTTP/1.1\r\nhost: x\r\ncontent-length: -5\r\n\r\n")
+
+    assert answer.startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_client_that_leaves_in_mid_body_changes_nothing(url: str, fresh: MemoryStore) -> None:
+    before = fresh.load(b.RUN_ID)
+    parts = urlsplit(url)
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=TIMEOUT_S) as connection:
+        connection.sendall(f"POST /v1/runs/{b.RUN_ID}/2/beat HTTP/1.1\r\nhost: x\r\ncontent-length: 50\r\n\r\n{{".encode())
+
+    assert call(url, ask("beat", beat(7)))[0] == 200  # the server is well
+    assert fresh.load(b.RUN_ID) == before
+
+
+def test_a_query_is_not_part_of_what_is_signed(url: str, fresh: MemoryStore) -> None:
+    request = ask("beat", beat(8))
+
+    assert call(url, request._replace(path=request.path + "?x=1"))[0] == 200
+
+
+def test_the_documentation_shows_what_is_said_on_the_wire(url: str) -> None:
+    with urllib.request.urlopen(f"{url}/openapi.json", timeout=TIMEOUT_S) as response:
+        schema = json.load(response)
+
+    assert set(schema["paths"]) == {
+        "/v1/runs/{run}/{epoch}/beat",
+        "/v1/runs/{run}/{epoch}/commit",
+        "/v1/runs/{run}/{epoch}/exit",
+        "/v1/runs/{run}/{epoch}/bootstrap",
+        "/v1/canary",
+        "/healthz",
+    }
+    named = set(json.dumps(schema).split('"#/components/schemas/')[1:])
+    assert {name.split('"')[0] for name in named} <= set(schema["components"]["schemas"])
+
+
+@pytest.mark.parametrize("door", ["bare", "fastapi"])
+def test_beats_that_come_at_once_are_all_stored_before_they_are_answered(door: str, tmp_path: Path) -> None:
+    runs, beats = [f"run-{number}" for number in range(20)], range(8, 13)
+    store = SqliteStore(tmp_path / "control.sqlite")
+    for run_id in runs:
+        stored(store, b.held(b.run(RunState.TRAINING, run_id=run_id), seq=7))
+
+    def agent(run_id: str) -> list[int]:
+        """Each beat is in the file when its answer comes: another connection of another store sees it."""
+        seen = []
+        for seq in beats:
+            status, body = call(here, ask("beat", b.beat(seq, run=run_id), run=run_id, epoch=1))
+            assert (status, Reply.model_validate_json(body).verdict) == (200, Verdict.OK)
+            other = SqliteStore(tmp_path / "control.sqlite")
+            held = other.load(run_id)
+            other.close()
+            seen.append(held.lease.seq if held else 0)
+        return seen
+
+    with serving(store, door) as here, ThreadPoolExecutor(len(runs)) as agents:
+        seen = list(agents.map(agent, runs))
+
+    assert seen == [list(beats)] * len(runs)
+    store.close()
+
+
+def test_a_server_tells_time_by_its_own_clock() -> None:
+    with Server(desk(MemoryStore()), clock=lambda: NOW_S) as server:
+        status, body = call(server.url, ask("bootstrap"))
+
+    assert (status, json.loads(body)["now_s"]) == (409, NOW_S)

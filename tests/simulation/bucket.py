@@ -1,0 +1,111 @@
+"""The bucket in virtual time. The control plane's calls may fail; what agents upload may stay half done."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from prime_train.core.keys import blob_key, blob_prefix, manifest_prefix
+from prime_train.core.manifest import Manifest, ManifestFile
+from prime_train.ports import Content, Stat, TemporaryError
+from tests.simulation.faults import Faults, Luck, within
+from tests.simulation.loop import Loop
+
+
+class VirtualBucket:
+    """The `Bucket` port for the control plane, and the agents' side without it. `called(name)` is told of each call of the port."""
+
+    def __init__(self, loop: Loop, luck: Luck, faults: Faults) -> None:
+        self._loop, self._luck, self._faults = loop, luck, faults
+        self._objects: dict[str, dict[str, tuple[bytes, int]]] = {}
+        self.called: Callable[[str], None] = _nothing
+
+    # -------------------------------------------------------------------------------------------------------------- the port
+
+    def put(self, key: str, data: bytes) -> None:
+        self._call("bucket.put")
+        self.write(key, data)
+
+    def put_if(self, key: str, data: bytes, *, tag: str | None) -> bool:
+        raise NotImplementedError("the control plane writes no pointers")
+
+    def put_file(self, key: str, path: Path) -> None:
+        raise NotImplementedError("the control plane uploads no files")
+
+    def get(self, key: str) -> Content | None:
+        self._call("bucket.get")
+        found = self._folder(key).get(key)
+        return Content(found[0], str(found[1])) if found is not None else None
+
+    def get_file(self, key: str, path: Path) -> bool:
+        raise NotImplementedError("the control plane downloads no files")
+
+    def stat(self, key: str) -> Stat | None:
+        raise NotImplementedError("the control plane lists instead")
+
+    def list(self, prefix: str) -> Iterator[Stat]:
+        self._call("bucket.list")
+        return iter(self.stats(prefix))
+
+    def delete(self, key: str) -> None:
+        raise NotImplementedError("the control plane deletes nothing")
+
+    # ------------------------------------------------------------------------------------------------------------ the agents
+
+    def fails(self) -> bool:
+        """Whether an agent's upload fails now."""
+        return within(self._faults.bucket_down, self._loop.now_s) or self._luck.hit(self._faults.bucket_error)
+
+    def put_quietly(self, key: str, data: bytes) -> None:
+        """An upload that says that it worked, and at times did not: an agent has to look."""
+        if not self._luck.hit(self._faults.bucket_error / 2):
+            self.write(key, data)
+
+    def write(self, key: str, data: bytes) -> None:
+        self._folder(key)[key] = (data, int(self._loop.now_s))
+
+    def remove(self, key: str) -> None:
+        self._folder(key).pop(key, None)
+
+    def stats(self, prefix: str) -> Sequence[Stat]:
+        folder = self._folder(prefix)
+        return [Stat(key, len(data), written_s) for key, (data, written_s) in sorted(folder.items()) if key.startswith(prefix)]
+
+    def is_complete(self, key: str) -> bool:
+        """Whether a manifest with that key is there and every blob it lists."""
+        found = self._folder(key).get(key)
+        if found is None:
+            return False
+        manifest = Manifest.model_validate_json(found[0])
+        return all(self._has(blob_key(manifest.run, file.digest), file.size) for file in manifest.files)
+
+    def blobs_written_s(self, run_id: str) -> dict[str, int]:
+        return {stat.key: stat.written_s for stat in self.stats(blob_prefix(run_id))}
+
+    def manifests(self, run_id: str) -> Sequence[Manifest]:
+        folder = self._folder(manifest_prefix(run_id))
+        prefix = manifest_prefix(run_id)
+        return [Manifest.model_validate_json(data) for key, (data, _) in sorted(folder.items()) if key.startswith(prefix)]
+
+    def _has(self, key: str, size: int) -> bool:
+        found = self._folder(key).get(key)
+        return found is not None and len(found[0]) == size
+
+    def _folder(self, key: str) -> dict[str, tuple[bytes, int]]:
+        run_id = key.split("/", 2)[1]
+        return self._objects.setdefault(run_id, {})
+
+    def _call(self, what: str) -> None:
+        self.called(what)
+        if self.fails():
+            raise TemporaryError(f"{what}: the bucket does not answer")
+
+
+def checkpoint(run_id: str, epoch: int, step: int, now_s: float) -> tuple[Manifest, dict[str, bytes]]:
+    """A manifest and its blobs: one that never changes (a frozen base model) and one of this step."""
+    blobs = {f"sha256-{0:032x}": b"base", f"sha256-{step:016x}{epoch:016x}": b"step"}
+    files = tuple(ManifestFile(path=f"part{n}", size=4, digest=digest) for n, digest in enumerate(blobs))
+    manifest = Manifest(run=run_id, epoch=epoch, step=step, created_s=int(now_s), folder=f"step_{step}", files=files)
+    return manifest, {blob_key(run_id, digest): data for digest, data in blobs.items()}
+
+
+def _nothing(what: str) -> None:
+    return None

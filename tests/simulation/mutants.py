@@ -1,0 +1,258 @@
+"""Mistakes planted in the core, the store and reconcile, to show that the tests bite.
+
+    python -m tests.simulation.mutants [--seeds 300] [--only WORD]
+
+copies the source, plants one mistake after the other, and prints which unit test and which seed noticed it first.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "prime_train"
+UNIT_TESTS = ("tests/core", "tests/reconcile", "tests/contracts/test_store.py", "tests/simulation/test_found.py")
+RUN_S_MAX = 900
+DECIDE, CHANGE, VERDICT = "core/decide.py", "core/change.py", "core/verdict.py"
+RECONCILE, STORE, LEDGER = "reconcile.py", "adapters/store_memory.py", "core/ledger.py"
+
+
+@dataclass(frozen=True)
+class Edit:
+    file: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Mutant:
+    name: str
+    edits: tuple[Edit, ...]
+
+    def stale(self) -> list[str]:
+        """Texts that it replaces and that are not in the source exactly once."""
+        return [edit.old for edit in self.edits if (PACKAGE / edit.file).read_text().count(edit.old) != 1]
+
+
+def _mutant(name: str, *edits: tuple[str, str, str]) -> Mutant:
+    return Mutant(name, tuple(Edit(*edit) for edit in edits))
+
+
+MUTANTS = (
+    _mutant("the fence leaves the lease open", (CHANGE, "replace(lease, open=False, order=", "replace(lease, order=")),
+    _mutant(
+        "commits are taken from any epoch",
+        (STORE, "or not lease.open or lease.epoch != commit.epoch:", "or not lease.open:"),
+    ),
+    _mutant(
+        "beats are taken from any epoch",
+        (STORE, "or not lease.open or lease.epoch != beat.epoch:", "or not lease.open:"),
+    ),
+    _mutant("beats are taken in any order", (STORE, "if beat.seq <= lease.seq:", "if beat.seq == lease.seq:")),
+    _mutant("pods of other epochs are left alone", (DECIDE, "    if due:\n        return Terminate(due)\n", "")),
+    _mutant(
+        "the pod is created before the intent is saved",
+        (
+            RECONCILE,
+            "    if not world.store.save(intent):\n        return False\n    _create(world, intent, ranking.best[0], now_s)\n",
+            "    _create(world, intent, ranking.best[0], now_s)\n    if not world.store.save(intent):\n        return False\n",
+        ),
+    ),
+    _mutant(
+        "what is resumed is chosen among all epochs",
+        (RECONCILE, "read_manifests(world.bucket, run.run_id, epoch=run.epoch)", "read_manifests(world.bucket, run.run_id)"),
+        ("core/manifest.py", "(m for m in manifests if m.epoch == epoch)", "iter(manifests)"),
+    ),
+    _mutant("what is resumed is not chosen anew after a fence", (CHANGE, "        resume_chosen=False,\n", "")),
+    _mutant("half a checkpoint counts", ("core/manifest.py", "(m for m in manifests if not missing_blobs(m, sizes))", "iter(manifests)")),
+    _mutant(
+        "there is no breaker",
+        (RECONCILE, "blind=sight.hearing.blind_for(run.run_id)", "blind=None"),
+        (RECONCILE, "seen_since_s=sight.hearing.heard_since_s", "seen_since_s=0"),
+    ),
+    _mutant("the canary is never asked", (RECONCILE, "world.canary.sings(now_s) if world.canary is not None else True", "True")),
+    _mutant(
+        "a single step concludes from silence without listening",
+        (RECONCILE, "return replace(look(world), hearing=_listen(world, now_s))", "return look(world)"),
+    ),
+    _mutant(
+        "a pod that is not listed is gone",
+        (
+            RECONCILE,
+            "    mine = _mine(held.run)\n",
+            "    mine = _mine(held.run)\n    gone |= {mine} if mine and mine not in known else set()\n",
+        ),
+    ),
+    _mutant(
+        "a provider that does not answer has no pods",
+        (RECONCILE, "        return PodsUnknown(sight.listed)\n", "        return PodsSeen((), frozenset({_mine(held.run) or ''}))\n"),
+    ),
+    _mutant(
+        "a pod is asked back only once",
+        (DECIDE, "if asked.get(p.pod_id, -STRAY_ASK_AGAIN_S) + STRAY_ASK_AGAIN_S <= now_s)", "if p.pod_id not in asked)"),
+    ),
+    _mutant("attempts without progress are not counted", (CHANGE, "strikes = (*strikes, decision.cause)", "strikes = strikes")),
+    _mutant(
+        "the budget is not looked at",
+        (DECIDE, "    if spent.usd >= budget.usd:\n", "    if spent.usd >= 1000 * budget.usd:\n"),
+        (DECIDE, "if spent.usd >= budget.usd - drain_reserve_usd(run):", "if spent.usd >= 1000 * budget.usd:"),
+    ),
+    _mutant(
+        "only the newest attempt is paid for",
+        (LEDGER, "    for attempt in run.attempts:\n        each_s", "    for attempt in run.attempts[-1:]:\n        each_s"),
+    ),
+    _mutant(
+        "a wake does not raise the version",
+        (STORE, "replace(run, version=run.version + 1, next_check_s=at_s)", "replace(run, next_check_s=at_s)"),
+    ),
+    _mutant("saves ignore the version", (STORE, "if stored is None or stored.version != run.version - 1:", "if stored is None:")),
+    _mutant("a silent machine is replaced without a word", (DECIDE, 'noted_s = run.noted_s("silent")', "noted_s = 0")),
+    _mutant(
+        "a machine is silent as soon as it is overdue",
+        (VERDICT, "past_limit=silent_s > run.spec.health.silence_s", "past_limit=True"),
+        (DECIDE, "max(now_s + health.silence_s - verdict.silent_s + 1, noted_s + health.overdue_s)", "noted_s"),
+    ),
+    _mutant(
+        "a stalled machine is replaced without evidence",
+        (DECIDE, "        return AskEvidence(verdict.cause, detail)", "        return Recover(verdict.cause, detail)"),
+    ),
+    _mutant("evidence given once counts for every stall", (CHANGE, "replace(run.attempt, evidence_asked_s=None)", "run.attempt")),
+    _mutant(
+        "an alert is marked before it is sent",
+        (RECONCILE, "        waits = [", "        world.store.mark_sent(alert.key)\n        waits = ["),
+    ),
+    _mutant(
+        "a dead pod that a lagging list shows is asked back for ever",
+        (RECONCILE, "    asked += [pod.pod_id for pod in d.stray_pods(run, PodsSeen(tuple(known.values())))]\n", ""),
+    ),
+    _mutant("all steps of a sweep bear its first second", (RECONCILE, "now_s if clock is None else clock(), sight)", "now_s, sight)")),
+    _mutant(
+        "nobody looks at a pod while the run backs off",
+        (DECIDE, "if _unsettled(run) else run.not_before_s", "if False else run.not_before_s"),
+    ),
+    _mutant(
+        "money is not looked at while a machine is silent",
+        (CHANGE, "return decision.until_s if money_s is None else min(decision.until_s, money_s)", "return decision.until_s"),
+        (DECIDE, 'Wait(min(now_s + check_s(run), max(now_s + 1, act_s)), "silent")', 'Wait(max(now_s + 1, act_s), "silent")'),
+    ),
+    _mutant(
+        "an attempt that ended before it was seen can not succeed",
+        (DECIDE, "            if run.state is RunState.BOOTING:  #", "            if False:  #"),
+    ),
+    _mutant(
+        "a drained run does not end",
+        (
+            DECIDE,
+            "        case Sick(exited=True) | Gone():\n            return _drained(run, verdict)\n",
+            "        case Sick(exited=True) | Gone():\n            ended = False\n",
+        ),
+    ),
+    _mutant(
+        "a tracker that can not be asked takes back what it said",
+        (VERDICT, "max(attempt.last_sign_s or 0, evidence.tracker.heard_s", "max(0, evidence.tracker.heard_s"),
+    ),
+    _mutant("what was told is taken back at once", (DECIDE, "and notice.at_s <= before_s)", "and notice.at_s <= now_s)")),
+    _mutant(
+        "the breaker lets the longest silent run through, always",
+        ("core/breaker.py", "longest_first[watch.let_through % len(longest_first)]", "longest_first[0]"),
+    ),
+    _mutant(
+        "an old pod that can not be asked about blinds the watcher",
+        (RECONCILE, "            if pod_id == mine:\n", "            if pod_id:\n"),
+    ),
+)
+
+
+BITTEN = frozenset(
+    {
+        "the fence leaves the lease open",
+        "commits are taken from any epoch",
+        "beats are taken in any order",
+        "pods of other epochs are left alone",
+        "the pod is created before the intent is saved",
+        "what is resumed is chosen among all epochs",
+        "what is resumed is not chosen anew after a fence",
+        "half a checkpoint counts",
+        "the canary is never asked",
+        "a pod that is not listed is gone",
+        "a provider that does not answer has no pods",
+        "a pod is asked back only once",
+        "attempts without progress are not counted",
+        "the budget is not looked at",
+        "a silent machine is replaced without a word",
+        "a dead pod that a lagging list shows is asked back for ever",
+    }
+)
+"""Those that the simulation is held against in every test run."""
+
+
+class Stale(Exception):
+    """The text a mutant replaces is not in the source any more."""
+
+
+@contextmanager
+def planted(mutant: Mutant) -> Iterator[dict[str, str]]:
+    """An environment in which `import prime_train` finds the source with that mistake."""
+    with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
+        source = Path(folder) / "src"
+        if stale := mutant.stale():
+            raise Stale(f"{mutant.name}: {stale[0]!r} must be in the source exactly once")
+        shutil.copytree(PACKAGE, source / "prime_train", ignore=shutil.ignore_patterns("__pycache__"))
+        for edit in mutant.edits:
+            path = source / "prime_train" / edit.file
+            path.write_text(path.read_text().replace(edit.old, edit.new))
+        yield {**os.environ, "PYTHONPATH": os.pathsep.join((str(source), str(ROOT))), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def simulate(environment: dict[str, str], seeds: tuple[int, int]) -> str:
+    """What the simulation says of the first seed that breaks a promise, or nothing."""
+    command = [sys.executable, "-m", "tests.simulation", "--seeds", f"{seeds[0]}:{seeds[1]}", "--failures-max", "1"]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=RUN_S_MAX, check=False)
+    found = re.search(r"^seed \d+: .*$", done.stdout, re.MULTILINE)
+    if done.returncode == 0:
+        return ""
+    return found.group(0) if found else f"the simulation itself failed: {done.stderr.strip()[-300:]}"
+
+
+def failing(environment: dict[str, str], *, first: bool, without: list[str]) -> list[str]:
+    """The unit tests that fail."""
+    command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-rfE", "--tb=no", "-p", "no:cacheprovider", *UNIT_TESTS]
+    command += ["-x"] if first else []
+    command += [part for test in without for part in ("--deselect", test)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=RUN_S_MAX, check=False)
+    return re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+
+
+def main() -> int:
+    """Exit code 1 when a mutant lives."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.simulation.mutants", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--seeds", type=int, default=300)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--no-units", action="store_true")
+    options = parser.parse_args()
+    known = [] if options.no_units else failing(dict(os.environ), first=False, without=[])
+    alive = 0
+    for mutant in MUTANTS:
+        if options.only not in mutant.name:
+            continue
+        with planted(mutant) as environment:
+            unit = "" if options.no_units else next(iter(failing(environment, first=True, without=known)), "")
+            seed = simulate(environment, (0, options.seeds))
+        alive += not (unit or seed)
+        print(f"{mutant.name}\n    unit test:  {unit or 'none'}\n    simulation: {seed[:200] or 'none'}", flush=True)
+    print(f"{alive} mutants live")
+    return 1 if alive else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

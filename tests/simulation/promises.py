@@ -1,0 +1,535 @@
+"""The promises, held against the truth after every event.
+
+The keeper knows what no control plane can: which machine really runs, whether a trainer really advances, what was really committed. It
+never asks the core whether the core was right; it looks at what was written and done.
+
+1  Only the attempt that holds the lease is heard and can commit; commits rise; what is resumed is chosen once, after the fence, is whole,
+   and is never below a committed step.
+2  A pod of an old epoch, or of an ended run, is gone within `OLD_POD_GONE_S` of being known; a machine that is gone is seen to be within
+   `GONE_SEEN_S`.
+3  bill <= budget + burn x (one sweep, `OVER_BUDGET_S`, and the time in which nothing could be asked back).
+4  A healthy run is never destroyed while it is heard, or while it could not be heard because nobody could; a current pod is never taken
+   back.
+5  Nothing is destroyed when the provider or the canary did not answer, nor without having told people, nor a stall without evidence.
+6  Every run ends, within `FINISH_S` of the last fault's start, and in the state that its true cause asks for.
+7  Every stop is told once, everything told arrives, and nothing is told or done over and over.
+8  An attempt asks for one pod, after the intent is saved.
+9  Every move is in the table; epochs and versions rise one by one; attempts without progress end at the limit; the ledger is the bill,
+   but for the time of the create call before it, `SETTLED_S` after it, and `STEP_S_MAX`.
+
+Bounds are in *able* seconds: those in which a watcher was up, the provider could be asked and no call of the last sweep had failed.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from prime_train.core import ledger
+from prime_train.core.causes import POLICY, Cause, Retry
+from prime_train.core.manifest import ResumePoint
+from prime_train.core.run import ATTENDED, TERMINAL, TRANSITIONS, Alert, Attempt, Change, DrainReason, Event, Run, RunState, Want
+from prime_train.core.wire import Beat, Commit, Verdict
+from prime_train.ports import Answer, Held
+from tests.simulation.agent import VirtualAgent
+from tests.simulation.bucket import VirtualBucket
+from tests.simulation.faults import Faults, within
+from tests.simulation.loop import START_S, Loop
+from tests.simulation.provider import END_S_MAX, Machine, VirtualPods
+
+SWEEP_S = 70
+"""Longest time from one sweep of a watcher to its next."""
+SKEW_S = 3
+DISTURBED_S = SWEEP_S + 30
+"""After a failed call it takes this long until the same is tried again."""
+OLD_POD_GONE_S = SWEEP_S + END_S_MAX + 10
+"""A pod of an old epoch, or of an ended run, is gone so many able seconds after it could be known as one."""
+OVER_BUDGET_S = SWEEP_S + 2 * SKEW_S + 10
+"""No pod that could be known of is left unasked so many able seconds after the bill passed the budget: one sweep."""
+SETTLED_S = SWEEP_S + 20
+"""The ledger stops counting a past pod so many able seconds after the provider says that it is gone."""
+GONE_SEEN_S = 150
+"""A machine that is gone is fenced off within so many able seconds."""
+FINISH_S = 9000
+"""Every run is over, and every pod gone, so long after the last fault could start."""
+STEP_S_MAX = 90
+"""What a step writes bears the second at which the step began; its calls may take so long."""
+ASKS_AT_ONCE_MAX = 6
+ASK_AGAIN_S_MIN = 20
+ALERT_GAP_S = 25
+ALERTS_AN_EPOCH_MAX = 40
+BUDGET_SHARE_MIN = 0.94
+
+LIVENESS = (Cause.SILENT, Cause.STALLED, Cause.START_TIMEOUT, Cause.BOOT_TIMEOUT, Cause.LAUNCH_LOST)
+LOSSES = (Cause.PREEMPTED, Cause.MACHINE_LOST, Cause.BOOT_LOST)
+TOLD_OF = {Cause.SILENT: "silent", Cause.BOOT_TIMEOUT: "boot_late"}
+
+
+class Broken(BaseException):
+    """A promise does not hold. No `Exception`, so that nothing on the way takes it for a failure of one run."""
+
+    def __init__(self, number: int, promise: str, run_id: str, found: str) -> None:
+        super().__init__(f"promise {number}, {promise}: {found}")
+        self.number, self.run_id = number, run_id
+
+
+@dataclass
+class Sweeping:
+    """What one watcher's sweep has seen so far."""
+
+    listed: bool = False
+    """Whether the provider's list could be had, as the decision at hand sees it."""
+    first_listed: bool | None = None
+    run_id: str = ""
+    sang: bool = False
+    unasked: set[str] = field(default_factory=set)
+    """Machines whose state could not be asked."""
+    tracked_s: dict[str, int] = field(default_factory=dict)
+    """When the tracker last heard of a run, as it was told to this sweep."""
+
+    def lists(self, *, answered: bool) -> None:
+        self.listed = answered
+        if self.run_id == "":
+            self.first_listed = answered
+
+    def loads(self, run_id: str) -> None:
+        """The next run is looked at with what the sweep's one list said."""
+        if run_id != self.run_id and self.first_listed is not None:
+            self.listed = self.first_listed
+        self.run_id = run_id
+
+
+@dataclass
+class Truth:
+    """What is true of one run."""
+
+    run: Run
+    steps: int
+    acked: int = 0
+    acked_epoch: int = 0
+    acked_at_fence: int = 0
+    heard_s: float = 0.0
+    heard_of: tuple[int, int] = (0, 0)
+    """Epoch and number of the last beat that was accepted."""
+    strikes: int = 0
+    asked: set[Want] = field(default_factory=set)
+    ailments: dict[int, set[Cause | None]] = field(default_factory=lambda: defaultdict(set))
+    agents: dict[int, VirtualAgent] = field(default_factory=dict)
+    keys: set[str] = field(default_factory=set)
+    """Of all alerts."""
+    told_s: dict[tuple[int, str, str], float] = field(default_factory=dict)
+    """When people were last told of that kind in that epoch and state."""
+    alerts_of: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    machines: list[Machine] = field(default_factory=list)
+    over_s: dict[str, float] = field(default_factory=dict)
+    """Able seconds a pod was left unasked after the bill had passed the budget."""
+    crosses_s: float | None = None
+
+    @property
+    def holds(self) -> int | None:
+        """The epoch that may beat and commit."""
+        return self.run.epoch if self.run.state in ATTENDED else None
+
+
+class Keeper:
+    """`each` is called after every event, the rest by whatever happens."""
+
+    def __init__(self, loop: Loop, faults: Faults, pods: VirtualPods, bucket: VirtualBucket) -> None:
+        self._loop, self._faults, self._pods, self._bucket = loop, faults, pods, bucket
+        self.runs: dict[str, Truth] = {}
+        self.sent: set[str] = set()
+        self.fences = 0
+        self._names: set[str] = set()
+        self._checked_s = loop.now_s
+        self._disturbed_s = 0.0
+        self._able_s = 0.0
+        self._stale = True
+        self._wrong: dict[str, float] = {}
+        self._lost: dict[str, float] = {}
+        self._unsettled: dict[tuple[str, int], float] = {}
+
+    # --------------------------------------------------------------------------------------------------------- each event
+
+    def each(self) -> None:
+        now_s = self._loop.now_s
+        passed_s = self._able_since(now_s)
+        if self._stale:
+            self._look(now_s)
+        self._late(self._wrong, OLD_POD_GONE_S, 2, "an old pod goes", "is still there")
+        self._late(self._lost, GONE_SEEN_S, 2, "a machine that is gone is seen to be gone", "is not fenced off")
+        for (run_id, epoch), since_s in self._unsettled.items():
+            if self._able_s - since_s > SETTLED_S:
+                self._broken(9, "the ledger ends with the pod", run_id, f"attempt {epoch} is still counted")
+        for run_id, truth in self.runs.items():
+            if truth.crosses_s is not None and now_s >= truth.crosses_s and passed_s:
+                self._over_budget(run_id, truth, passed_s)
+
+    def disturbed(self, seconds: float = 0.0) -> None:
+        """A call failed, or a watcher died: what it was about to do is done in the next sweep."""
+        self._disturbed_s = max(self._disturbed_s, self._loop.now_s + seconds + DISTURBED_S)
+
+    def changed(self, machine: Machine) -> None:
+        truth = self.runs[machine.run_id]
+        if machine not in truth.machines:
+            truth.machines.append(machine)
+        self._stale = True
+
+    def _able_since(self, now_s: float) -> float:
+        """Able seconds since the last event."""
+        before_s, self._checked_s = self._checked_s, now_s
+        faults = self._faults
+        if within(faults.provider_down, now_s) or all(within(windows, now_s) for windows in faults.watchers_down):
+            self.disturbed()
+        start_s = max(before_s, self._disturbed_s)
+        passed_s = max(0.0, now_s - start_s)
+        self._able_s += passed_s
+        return passed_s
+
+    def _late(self, since: dict[str, float], bound_s: float, number: int, promise: str, found: str) -> None:
+        for pod_id, since_s in since.items():
+            if self._able_s - since_s > bound_s:
+                machine = self._pods.by_id[pod_id]
+                self._broken(number, promise, machine.run_id, f"{pod_id} ({machine.name}) {found} after {bound_s} able seconds")
+
+    def _over_budget(self, run_id: str, truth: Truth, passed_s: float) -> None:
+        for machine in truth.machines:
+            if machine.gone_s is None and machine.asked_s is None and self._known(machine):
+                over_s = truth.over_s[machine.pod_id] = truth.over_s.get(machine.pod_id, 0.0) + passed_s
+                if over_s > OVER_BUDGET_S:
+                    usd = self.bill_usd(truth)
+                    self._broken(3, "spend stays within the budget", run_id, f"${usd:.2f} of ${truth.run.spec.budget.usd:.2f} are billed")
+
+    def _look(self, now_s: float) -> None:
+        """What is due for an end or a look, anew from the truth; what was due before keeps its time."""
+        self._stale = False
+        wrong, lost, unsettled = {}, {}, {}
+        for machine in self._pods.living:
+            if not self._is_current(machine) and self._known(machine):
+                wrong[machine.pod_id] = self._wrong.get(machine.pod_id, self._able_s)
+        for run_id, truth in self.runs.items():
+            truth.crosses_s = self._crosses_s(truth, now_s)
+            for attempt in truth.run.attempts:
+                gone = attempt.pod_id is not None and attempt.ended_s is None and self._pods.by_id[attempt.pod_id].gone_s is not None
+                if gone and attempt.epoch != truth.holds:
+                    key = (run_id, attempt.epoch)
+                    unsettled[key] = self._unsettled.get(key, self._able_s)
+                elif gone and attempt.pod_id is not None and self._is_dead(self._pods.by_id[attempt.pod_id], truth):
+                    lost[attempt.pod_id] = self._lost.get(attempt.pod_id, self._able_s)
+        self._wrong, self._lost, self._unsettled = wrong, lost, unsettled
+
+    def _is_dead(self, machine: Machine, truth: Truth) -> bool:
+        tracked = truth.run.spec.wandb is not None
+        return machine.gone_s is not None and machine.dies_s == machine.gone_s and not tracked
+
+    def _is_current(self, machine: Machine) -> bool:
+        truth = self.runs[machine.run_id]
+        attempt = truth.run.attempt
+        return truth.holds == machine.epoch and attempt is not None and attempt.pod_id in (None, machine.pod_id)
+
+    def _known(self, machine: Machine) -> bool:
+        return machine.told or machine.listed_s <= self._loop.now_s
+
+    # --------------------------------------------------------------------------------------------------------------- money
+
+    def bill_usd(self, truth: Truth) -> float:
+        """What the provider bills for the pods somebody could know of."""
+        return sum(self._paid_s(m) * m.offer.usd_per_hour / 3600 for m in truth.machines if m.told or (m.gone_s is None and self._known(m)))
+
+    def _paid_s(self, machine: Machine) -> float:
+        return (self._loop.now_s if machine.gone_s is None else machine.gone_s) - machine.created_s
+
+    def _crosses_s(self, truth: Truth, now_s: float) -> float | None:
+        burn = sum(m.offer.usd_per_hour for m in truth.machines if m.gone_s is None and self._known(m)) / 3600
+        left = truth.run.spec.budget.usd - self.bill_usd(truth)
+        if left <= 0:
+            return now_s
+        truth.over_s.clear()
+        return now_s + left / burn if burn else None
+
+    # ------------------------------------------------------------------------------------------------------------ the wire
+
+    def heard(self, beat: Beat) -> None:
+        truth = self.runs[beat.run]
+        if truth.holds != beat.epoch:
+            self._broken(1, "only the current attempt is heard", beat.run, f"a beat of epoch {beat.epoch} was accepted")
+        if truth.heard_of[0] == beat.epoch and beat.seq <= truth.heard_of[1]:
+            self._broken(1, "beats rise", beat.run, f"beat {beat.seq} was accepted after beat {truth.heard_of[1]}")
+        truth.heard_s, truth.heard_of = self._loop.now_s, (beat.epoch, beat.seq)
+
+    def committed(self, commit: Commit, answer: Answer) -> None:
+        truth = self.runs[commit.run]
+        if answer.verdict is Verdict.FENCED:
+            return
+        if truth.holds != commit.epoch:
+            self._broken(1, "at most one epoch can commit", commit.run, f"epoch {commit.epoch} committed step {commit.step}")
+        if answer.verdict is Verdict.OK:
+            if commit.step <= truth.acked:
+                self._broken(1, "commits rise", commit.run, f"step {commit.step} was committed after step {truth.acked}")
+            truth.acked, truth.acked_epoch = commit.step, commit.epoch
+
+    def restored(self, run_id: str, epoch: int, resume: ResumePoint | None) -> None:
+        truth = self.runs[run_id]
+        step = resume.step if resume else 0
+        if truth.holds == epoch and step < truth.acked and truth.acked_epoch < epoch:
+            self._broken(1, "no durable step is lost", run_id, f"attempt {epoch} restores step {step}, step {truth.acked} was committed")
+        if resume is not None and truth.holds == epoch and not self._bucket.is_complete(resume.key):
+            self._broken(1, "what is restored is whole", run_id, f"attempt {epoch} restores {resume.key}")
+
+    # ----------------------------------------------------------------------------------------------------------- the pods
+
+    def created(self, name: str) -> None:
+        run_id, epoch = name.removeprefix("pt-").rsplit("-e", 1)
+        truth = self.runs[run_id]
+        if name in self._names:
+            self._broken(8, "one pod an attempt", run_id, f"{name} is asked for twice")
+        if truth.run.epoch < int(epoch):
+            self._broken(8, "intent before action", run_id, f"{name} is asked for before it is saved")
+        self._names.add(name)
+
+    def terminating(self, machine: Machine) -> None:
+        if self._is_current(machine):
+            self._broken(4, "a current pod is never taken back", machine.run_id, f"{machine.pod_id} ({machine.name}) is asked back")
+        machine.first_ask_s = machine.first_ask_s or self._loop.now_s
+        machine.asks += 1
+        if machine.asks > ASKS_AT_ONCE_MAX + (self._loop.now_s - machine.first_ask_s) / ASK_AGAIN_S_MIN:
+            self._broken(
+                7, "nothing is done over and over", machine.run_id, f"{machine.pod_id} is asked back for the {machine.asks}th time"
+            )
+
+    # ------------------------------------------------------------------------------------------------------------- the store
+
+    def saved(self, old: Held, change: Change, sweeping: Sweeping | None) -> None:
+        """A change was written over `old`."""
+        new = change.run
+        truth = self.runs[new.run_id]
+        truth.run = new
+        self._stale = True
+        newest = new.attempt
+        if newest is not None and newest.pod_id is not None:
+            self._pods.by_id[newest.pod_id].told = True
+        if new.version != old.run.version + 1:
+            self._broken(9, "one version a change", new.run_id, f"{old.run.version} became {new.version}")
+        if new.state is not old.run.state:
+            self._moved(truth, old, change, sweeping)
+        if new.epoch != old.run.epoch:
+            self._launched(truth, old.run)
+        if new.resume != old.run.resume:
+            self._chosen(old.run, new)
+        self._told(truth, old.run, change)
+
+    def _moved(self, truth: Truth, old: Held, change: Change, sweeping: Sweeping | None) -> None:
+        new = change.run
+        if not any(TRANSITIONS.get((old.run.state, event)) is new.state for event in Event):
+            self._broken(9, "every move is in the table", new.run_id, f"{old.run.state.value} became {new.state.value}")
+        if old.run.state in ATTENDED and new.state not in ATTENDED:
+            self._fenced(truth, old, new, sweeping)
+        if new.state is RunState.DRAINING:
+            self._drained(truth, new)
+        if new.state in TERMINAL:
+            self._ended(truth, old, new)
+        if old.run.state in TERMINAL:
+            truth.strikes = 0
+            truth.asked.clear()
+
+    def _launched(self, truth: Truth, old: Run) -> None:
+        new = truth.run
+        if new.epoch != old.epoch + 1 or old.state is not RunState.QUEUED or new.state is not RunState.LAUNCHING:
+            self._broken(9, "epochs rise one by one", new.run_id, f"{old.epoch} ({old.state.value}) became {new.epoch} ({new.state.value})")
+        step = new.resume.step if new.resume else 0
+        if step < truth.acked:
+            self._broken(1, "no durable step is lost", new.run_id, f"epoch {new.epoch} resumes from {step}, {truth.acked} was committed")
+        if truth.strikes >= new.spec.budget.restarts_without_progress:
+            self._broken(9, "restarts without progress end", new.run_id, f"{truth.strikes} attempts in a row made no checkpoint")
+        truth.heard_s = 0.0
+
+    def _chosen(self, old: Run, new: Run) -> None:
+        point = new.resume
+        if point is None or (old.resume is not None and point.step < old.resume.step):
+            self._broken(1, "the resume point never goes back", new.run_id, f"{old.resume} became {point}")
+        if old.state is not RunState.QUEUED or old.resume_chosen or point.epoch != new.epoch:
+            self._broken(
+                1, "what is resumed is chosen once, after the fence", new.run_id, f"{point} in epoch {new.epoch}, {old.state.value}"
+            )
+        if not self._bucket.is_complete(point.key):
+            self._broken(1, "what is resumed is whole", new.run_id, f"{point.key} is not")
+        truth = self.runs[new.run_id]
+        if point.step > max(truth.acked_at_fence, old.durable_step):
+            truth.strikes = 0
+
+    def _told(self, truth: Truth, old: Run, change: Change) -> None:
+        new, now_s = change.run, self._loop.now_s
+        if old.state in TERMINAL and new.state not in TERMINAL:
+            truth.told_s.clear()  # a person let it go on, and is told again how that ends
+        ends = [alert for alert in change.alerts if alert.kind in TERMINAL]
+        wanted = 1 if new.state in TERMINAL and old.state not in TERMINAL else 0
+        if len(ends) != wanted or any(alert.kind != new.state for alert in ends):
+            self._broken(7, "every stop is told once", new.run_id, f"{len(ends)} alerts for {old.state.value} to {new.state.value}")
+        for alert in change.alerts:
+            kind = (alert.epoch, alert.kind, new.state.value)
+            if alert.key in truth.keys or now_s - truth.told_s.get(kind, 0.0) < ALERT_GAP_S:
+                self._broken(7, "nobody is told twice", new.run_id, f"{alert.key} follows another within {ALERT_GAP_S} s")
+            truth.keys.add(alert.key)
+            truth.told_s[kind] = now_s
+            truth.alerts_of[alert.epoch] += 1
+            if truth.alerts_of[alert.epoch] > ALERTS_AN_EPOCH_MAX:
+                self._broken(7, "no storm of alerts", new.run_id, f"{ALERTS_AN_EPOCH_MAX} in epoch {alert.epoch}, the last is {alert.key}")
+
+    def delivered(self, alert: Alert) -> None:
+        self.sent.add(alert.key)
+
+    # ------------------------------------------------------------------------------------------------------- fences and ends
+
+    def _fenced(self, truth: Truth, old: Held, new: Run, sweeping: Sweeping | None) -> None:
+        self.fences += 1
+        attempt = new.attempts[-1]
+        if sweeping is None:
+            self._broken(5, "only a watcher fences", new.run_id, f"attempt {attempt.epoch} was fenced by nobody")
+        reported = old.lease.beat is not None and (old.lease.beat.exit is not None or old.lease.beat.sick is not None)
+        ordered = old.run.state is RunState.DRAINING
+        if attempt.cause in LIVENESS or (attempt.cause in LOSSES and not reported and not ordered):
+            self._doubted(truth, old, attempt, sweeping)
+        elif reported and attempt.cause is not None and not ordered:
+            self._reported(truth, attempt)
+        self._count(truth, attempt)
+
+    def _doubted(self, truth: Truth, held: Held, attempt: Attempt, sweeping: Sweeping) -> None:
+        """Somebody concluded from what was not heard or not seen: was it sound?"""
+        old, run_id, cause = held.run, held.run.run_id, attempt.cause
+        assert cause is not None
+        if not sweeping.listed or attempt.pod_id in sweeping.unasked:
+            self._broken(5, "nothing is destroyed on Unknown", run_id, f"{cause.value}, though the provider did not answer")
+        if cause in (Cause.SILENT, Cause.BOOT_TIMEOUT) and not sweeping.sang:
+            self._broken(5, "nothing is destroyed on Unknown", run_id, f"{cause.value}, though the canary was not heard")
+        kind = TOLD_OF.get(cause)
+        if kind is not None and old.noted_s(kind) is None:
+            self._broken(5, "people are told before a silent machine is replaced", run_id, f"{cause.value} without a word")
+        if cause in (Cause.STALLED, Cause.START_TIMEOUT) and not self._is_looked_into(held, attempt):
+            self._broken(5, "evidence first, then a stalled machine is replaced", run_id, f"{cause.value} without having asked")
+        machine = self._pods.by_id.get(attempt.pod_id or "")
+        if machine is None:
+            return
+        if cause in LOSSES and machine.gone_s is None:
+            self._broken(4, "a healthy run is never destroyed", run_id, f"{cause.value}, but {machine.pod_id} is there")
+        agent = truth.agents.get(attempt.epoch)
+        if machine.gone_s is None and agent is not None and agent.advancing and not self._sound(truth, old, attempt, sweeping):
+            self._broken(
+                4, "a healthy run is never destroyed", run_id, f"{cause.value}, but {machine.pod_id} is at step {agent.step_now()}"
+            )
+
+    def _is_looked_into(self, held: Held, attempt: Attempt) -> bool:
+        """Whether evidence was asked for since the step last rose, as far as it was heard, and there was time to give it."""
+        beat, asked_s = held.lease.beat, attempt.evidence_asked_s
+        if beat is None or held.lease.beat_s is None or asked_s is None:
+            return False
+        rose_s = held.lease.beat_s - beat.step_age_s if attempt.cause is Cause.STALLED else 0
+        return asked_s >= rose_s and held.lease.beat_s > asked_s - SWEEP_S and self._loop.now_s > asked_s - SKEW_S
+
+    def _sound(self, truth: Truth, old: Run, attempt: Attempt, sweeping: Sweeping) -> bool:
+        """Whether a healthy agent had been unheard for long enough, in time in which it could have been heard."""
+        health, now_s, cause, launched_s = old.spec.health, self._loop.now_s, attempt.cause, attempt.launched_s
+        saved_s = old.attempt.last_sign_s if old.attempt is not None else None
+        tracked_s = max(sweeping.tracked_s.get(old.run_id, 0), saved_s or 0)
+        if now_s - tracked_s < health.silence_s - 2 * SKEW_S:
+            return False
+        if cause is Cause.SILENT:
+            return self._unheard_s(truth.heard_s) >= health.silence_s - 2 * SKEW_S
+        if cause is Cause.BOOT_TIMEOUT:
+            return truth.heard_s == 0 and self._unheard_s(launched_s) >= health.first_beat_s - 2 * SKEW_S
+        return False
+
+    def _unheard_s(self, since_s: float) -> float:
+        """The longest time since then in which the webhook was up without a break."""
+        marks, now_s = [max(since_s, START_S)], self._loop.now_s
+        longest_s = 0.0
+        for window in sorted(self._faults.webhook_down, key=lambda w: w.start_s):
+            if window.end_s > marks[-1] and window.start_s < now_s:
+                longest_s = max(longest_s, window.start_s - marks[-1])
+                marks.append(window.end_s)
+        return max(longest_s, now_s - marks[-1])
+
+    def _reported(self, truth: Truth, attempt: Attempt) -> None:
+        known = {*truth.ailments[attempt.epoch], Cause.FINISHED, Cause.DRAINED, Cause.PREEMPTED, Cause.DEADLINE, Cause.BUDGET_SPENT}
+        if attempt.cause not in known:
+            self._broken(6, "the cause is the true one", truth.run.run_id, f"{attempt.cause}, but it was one of {known}")
+
+    def _count(self, truth: Truth, attempt: Attempt) -> None:
+        gained = truth.acked > truth.acked_at_fence
+        truth.acked_at_fence = truth.acked
+        if gained:
+            truth.strikes = 0
+        elif attempt.cause is not None and POLICY[attempt.cause].retry is Retry.COUNTED:
+            truth.strikes += 1
+
+    def _drained(self, truth: Truth, new: Run) -> None:
+        agent = truth.agents.get(new.epoch)
+        if new.drain is DrainReason.PREEMPTION and (agent is None or not agent.warned):
+            self._broken(4, "a healthy run is never destroyed", new.run_id, "drained for a preemption nobody announced")
+        if new.drain is DrainReason.BUDGET and not self._is_spent(new):
+            self._broken(4, "a healthy run is never destroyed", new.run_id, "drained for a budget that is not spent")
+        if new.drain is DrainReason.USER and Want.STOP not in truth.asked:
+            self._broken(4, "a healthy run is never destroyed", new.run_id, "drained, but nobody asked")
+
+    def _is_spent(self, run: Run) -> bool:
+        spent = ledger.totals(run, int(self._loop.now_s) + SKEW_S)
+        hours = run.spec.budget.hours
+        return spent.usd >= run.spec.budget.usd * BUDGET_SHARE_MIN or (hours is not None and spent.paid_s >= hours * 3600 - 2 * SKEW_S)
+
+    def _ended(self, truth: Truth, old: Held, new: Run) -> None:
+        why = f"{new.state.value} by {new.cause.value if new.cause else 'nobody'}: {new.why}"
+        if not self._is_due(truth, old.run, new):
+            self._broken(6, "every run ends as it should", new.run_id, why)
+
+    def _is_due(self, truth: Truth, old: Run, new: Run) -> bool:
+        ailments = {cause for causes in truth.ailments.values() for cause in causes}
+        match new.state:
+            case RunState.SUCCEEDED:
+                whole = max(truth.acked, new.resume.step if new.resume else 0) == truth.steps
+                return whole or (new.spec.trainer.steps is None and Cause.STOPPED_EARLY in truth.ailments[new.epoch])
+            case RunState.CANCELLED:
+                return Want.CANCEL in truth.asked
+            case RunState.FAILED:
+                return new.cause in ailments and new.cause is not None and POLICY[new.cause].retry is Retry.NEVER
+            case _:
+                struck = truth.strikes >= new.spec.budget.restarts_without_progress and old.state is RunState.QUEUED
+                spent = new.cause in (Cause.BUDGET_SPENT, None) and self._is_spent(new)
+                # The agent's own limit was told to it when launches that came to nothing were still counted.
+                spent = spent or (new.cause is Cause.DEADLINE and new.spec.budget.hours is not None)
+                return struck or spent or Want.STOP in truth.asked or (new.cause in ailments and new.cause is not None)
+
+    # ------------------------------------------------------------------------------------------------------------- the end
+
+    def is_done(self) -> bool:
+        """Nothing is left to do for anybody."""
+        over = all(truth.run.state in TERMINAL and truth.run.next_check_s is None for truth in self.runs.values())
+        return over and not self._pods.living and all(truth.keys <= self.sent for truth in self.runs.values())
+
+    def at_the_end(self) -> None:
+        """What can only be said when all is over, or should be."""
+        for run_id, truth in self.runs.items():
+            run = truth.run
+            if run.state not in TERMINAL:
+                self._broken(6, "every run ends", run_id, f"{FINISH_S} s after the last fault it is {run.state.value}")
+            unsent = sorted(truth.keys - self.sent)
+            if unsent:
+                self._broken(7, "what is told arrives", run_id, f"{unsent} did not")
+            if run.next_check_s is not None or any(a.ended_s is None for a in run.attempts):
+                self._broken(9, "the ledger closes", run_id, "an attempt is not settled")
+            self._same_bill(truth)
+
+    def _same_bill(self, truth: Truth) -> None:
+        """The ledger and the provider agree, but for the seconds between intent and create, and between gone and seen."""
+        run = truth.run
+        by_name = {machine.name: machine for machine in truth.machines if machine.told}
+        for attempt in run.attempts:
+            machine = by_name.pop(f"pt-{run.run_id}-e{attempt.epoch}", None)
+            if machine is None or (attempt.pod_id is None and machine.asked_s is None):
+                continue  # taken away before anybody could write it down
+            assert machine.gone_s is not None
+            short = attempt.ended_s is None or attempt.ended_s < machine.gone_s - STEP_S_MAX
+            early = attempt.launched_s > machine.created_s + 2 * SKEW_S
+            if attempt.pod_id != machine.pod_id or short or early:
+                self._broken(9, "the ledger is the bill", run.run_id, f"{attempt} for {machine}")
+        if by_name and not run.folded.attempts:
+            self._broken(9, "the ledger is the bill", run.run_id, f"{sorted(by_name)} are in no ledger")
+
+    def _broken(self, number: int, promise: str, run_id: str, found: str) -> NoReturn:
+        raise Broken(number, promise, run_id, found)

@@ -1,0 +1,263 @@
+"""The provider in virtual time: it lags, errs, loses answers, takes machines away, and bills.
+
+`machines` is the truth; the port's methods are what a control plane gets to see of it. A machine may run on after the provider has
+called it terminated (a zombie): it is billed no longer, but it still beats and uploads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from prime_train.core.keys import parse_pod_name
+from prime_train.core.offers import Offer
+from prime_train.core.spec import HardwareSpec
+from prime_train.core.verdict import Pod, PodStatus
+from prime_train.core.wire import Ticket
+from prime_train.ports import NoCapacity, PermanentError, TemporaryError
+from tests.simulation.faults import Faults, Luck, within
+from tests.simulation.loop import Loop
+
+OFFERS = (
+    Offer("sim", "spot-a", 1.00, spot=True, disk_gib=100, region="a"),
+    Offer("sim", "spot-b", 1.20, spot=True, disk_gib=100, region="b"),
+    Offer("sim", "spot-c", 1.60, spot=True, disk_gib=100, region="c"),
+    Offer("sim", "firm-a", 3.00, spot=False, disk_gib=100, region="a"),
+    Offer("sim", "firm-b", 3.20, spot=False, disk_gib=100, region="b"),
+)
+USD_PER_HOUR_MAX = 3.20
+END_S_MAX = 40
+"""The provider ends a machine within so many seconds once it has taken the request in."""
+BOOT_S = (10, 200)
+CREATE_SLOW_S = (20, 300)
+NOTICE_S = (20, 130)
+ZOMBIE_S = (60, 7200)
+CUT_S = (30, 1500)
+
+
+class Tenant(Protocol):
+    """What runs on a machine."""
+
+    def notice(self) -> None: ...
+
+
+@dataclass
+class Machine:
+    pod_id: str
+    name: str
+    run_id: str
+    epoch: int
+    offer: Offer
+    created_s: float
+    listed_s: float
+    """From here on the list shows it."""
+    active_s: float
+    puttable_s: float
+    gone_s: float | None = None
+    """The provider's own end: billed until here."""
+    dead_listed_s: float = 0.0
+    """Until here the list still calls it active although it is gone."""
+    forgotten_s: float = 0.0
+    """From here on its id is unknown (404)."""
+    dies_s: float | None = None
+    """When what runs on it ends; later than `gone_s` for a zombie."""
+    frozen_s: float | None = None
+    cut_until_s: float = 0.0
+    asked_s: float | None = None
+    """The first terminate request that was taken in and will be carried out."""
+    asks: int = 0
+    """Terminate calls, whether or not they were taken in."""
+    first_ask_s: float = 0.0
+    told: bool = False
+    """It has been listed while it was there, or the ledger knows it."""
+    rebel: bool = False
+    tenant: Tenant | None = None
+
+    def runs(self, now_s: float) -> bool:
+        """The machine itself is up, whatever the provider says."""
+        return (self.dies_s is None or now_s < self.dies_s) and (self.frozen_s is None or now_s < self.frozen_s)
+
+
+class VirtualPods:
+    """The `Pods` port. `called(name)` is told before and after each effect; `disturbed` that a call failed."""
+
+    def __init__(self, loop: Loop, luck: Luck, faults: Faults) -> None:
+        self._loop, self._luck, self._faults = loop, luck, faults
+        self.machines: list[Machine] = []
+        self.living: list[Machine] = []
+        self.by_id: dict[str, Machine] = {}
+        self.called: Callable[[str], None] = _nothing
+        self.waits: Callable[[float], None] = _ignore
+        self.disturbed: Callable[[float], None] = _ignore
+        self.changed: Callable[[Machine], None] = _ignore
+        self.created: Callable[[str], None] = _nothing
+        self.terminating: Callable[[Machine], None] = _ignore
+        self.started: Callable[[Machine, Ticket], None] = _ignore
+
+    # -------------------------------------------------------------------------------------------------------------- the port
+
+    def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
+        self._call("offers")
+        return () if self._full() and self._luck.rng.random() < 0.5 else OFFERS
+
+    def create(self, name: str, offer: Offer, hardware: HardwareSpec) -> Pod:
+        self._call("create")
+        self.created(name)
+        faults, luck = self._faults, self._luck
+        if self._full():
+            raise NoCapacity(f"no {offer.offer_id} is left")
+        if luck.hit(faults.create_refused):
+            raise PermanentError(f"{offer.offer_id} was refused")
+        if luck.hit(faults.create_failed):
+            raise self._trouble("create", "failed before it did anything")
+        if luck.hit(faults.create_slow):
+            self.waits(luck.rng.uniform(*CREATE_SLOW_S))
+        machine = self._make(name, offer)
+        if luck.hit(faults.create_lost):
+            raise self._trouble("create", "the answer was lost")
+        self.called("created")
+        return self._seen(machine, PodStatus.PENDING)
+
+    def list(self) -> Sequence[Pod]:
+        self._call("list")
+        now_s = self._loop.now_s
+        seen: tuple[Pod, ...] = ()
+        if self._luck.hit(self._faults.empty_list):
+            self.disturbed(0)
+        else:
+            seen = tuple(pod for machine in self.machines if (pod := self._listed(machine, now_s)) is not None)
+        self.called("listed")
+        return seen
+
+    def get(self, pod_id: str) -> Pod | None:
+        self._call("get")
+        machine, now_s = self.by_id.get(pod_id), self._loop.now_s
+        if machine is None or (machine.gone_s is not None and now_s >= machine.forgotten_s):
+            return None
+        return self._seen(machine, self._status(machine))
+
+    def put_agent(self, pod: Pod, ticket: Ticket) -> None:
+        self._call("put_agent")
+        machine, now_s = self.by_id[pod.pod_id], self._loop.now_s
+        if machine.gone_s is not None or now_s < machine.puttable_s or not machine.runs(now_s):
+            raise TemporaryError("the machine can not be reached")
+        if machine.tenant is None:
+            self.started(machine, ticket)
+        self.called("put")
+
+    def terminate(self, pod_id: str) -> None:
+        self._call("terminate")
+        machine = self.by_id[pod_id]
+        self.terminating(machine)
+        if machine.gone_s is None and machine.asked_s is None:
+            if self._luck.hit(self._faults.terminate_ignored):
+                self.disturbed(0)
+            else:
+                machine.asked_s = self._loop.now_s
+                self._loop.after(self._luck.rng.uniform(0, END_S_MAX), lambda: self.end(machine))
+                self.changed(machine)
+        self.called("terminated")
+
+    # -------------------------------------------------------------------------------------------------------------- the truth
+
+    def down(self, now_s: float) -> bool:
+        return within(self._faults.provider_down, now_s)
+
+    def end(self, machine: Machine) -> None:
+        """The provider ends the machine; what runs on it may go on for a while."""
+        if machine.gone_s is not None:
+            return
+        now_s, faults, luck = self._loop.now_s, self._faults, self._luck
+        machine.gone_s = now_s
+        lag_s = luck.rng.uniform(0, faults.list_dead_s_max) if luck.hit(0.5) else 0.0
+        machine.dead_listed_s = now_s + lag_s
+        machine.forgotten_s = machine.dead_listed_s + luck.rng.uniform(0, 300)
+        machine.dies_s = now_s
+        if luck.hit(faults.zombie):
+            machine.dies_s = now_s + luck.rng.uniform(*ZOMBIE_S)
+            machine.rebel = luck.hit(faults.rebel)
+        self.living.remove(machine)
+        self.changed(machine)
+
+    def _make(self, name: str, offer: Offer) -> Machine:
+        named = parse_pod_name(name)
+        assert named is not None
+        now_s, faults, luck = self._loop.now_s, self._faults, self._luck
+        boot_s = luck.rng.uniform(*BOOT_S)
+        lag_s = luck.rng.uniform(0, faults.list_new_s_max) if luck.hit(0.7) else 0.0
+        machine = Machine(
+            f"m{len(self.machines) + 1}", name, *named, offer, now_s, now_s + lag_s, now_s + boot_s, now_s + boot_s, told=False
+        )
+        if luck.hit(faults.boot_never):
+            forever_s = now_s + 10**6
+            machine.puttable_s = forever_s
+            machine.active_s = forever_s if luck.rng.random() < 0.5 else machine.active_s
+        elif luck.hit(faults.put_fails):
+            machine.puttable_s += luck.rng.uniform(60, 900)
+        self.machines.append(machine)
+        self.living.append(machine)
+        self.by_id[machine.pod_id] = machine
+        self._doom(machine)
+        self._loop.at(machine.listed_s, lambda: self.changed(machine))
+        self.changed(machine)
+        return machine
+
+    def _doom(self, machine: Machine) -> None:
+        """What fate holds for the machine itself."""
+        faults, luck = self._faults, self._luck
+        if machine.offer.spot and (taken_s := luck.falls_s(faults.preempt_each_s)) is not None:
+            self._loop.at(taken_s, lambda: self._take_away(machine))
+        machine.frozen_s = luck.falls_s(faults.hang_each_s)
+        cut_s = luck.falls_s(faults.cut_each_s)
+        if cut_s is not None:
+            until_s = cut_s + luck.rng.uniform(*CUT_S)
+            self._loop.at(cut_s, lambda: setattr(machine, "cut_until_s", until_s))
+
+    def _take_away(self, machine: Machine) -> None:
+        if machine.gone_s is not None:
+            return
+        if machine.tenant is not None and self._luck.rng.random() < self._faults.notice:
+            machine.tenant.notice()
+            self._loop.after(self._luck.rng.uniform(*NOTICE_S), lambda: self.end(machine))
+        else:
+            self.end(machine)
+
+    def _listed(self, machine: Machine, now_s: float) -> Pod | None:
+        if now_s < machine.listed_s:
+            return None
+        if machine.gone_s is not None and now_s >= machine.forgotten_s:
+            return None
+        machine.told = machine.told or machine.gone_s is None
+        stale = machine.gone_s is not None and now_s < machine.dead_listed_s
+        return self._seen(machine, PodStatus.ACTIVE if stale else self._status(machine))
+
+    def _status(self, machine: Machine) -> PodStatus:
+        if machine.gone_s is not None:
+            return PodStatus.GONE
+        return PodStatus.ACTIVE if self._loop.now_s >= machine.active_s else PodStatus.PENDING
+
+    def _seen(self, machine: Machine, status: PodStatus) -> Pod:
+        if status is not PodStatus.GONE and self._luck.hit(self._faults.odd):
+            status = PodStatus.ODD
+        return Pod(machine.pod_id, machine.name, status, int(machine.created_s), machine.offer.usd_per_hour)
+
+    def _full(self) -> bool:
+        return within(self._faults.no_capacity, self._loop.now_s)
+
+    def _call(self, what: str) -> None:
+        self.called(what)
+        if self.down(self._loop.now_s) or self._luck.hit(self._faults.provider_error):
+            raise self._trouble(what, "the provider does not answer")
+
+    def _trouble(self, what: str, why: str) -> TemporaryError:
+        self.disturbed(0)
+        return TemporaryError(f"{what}: {why}")
+
+
+def _nothing(what: str) -> None:
+    return None
+
+
+def _ignore(*what: object) -> None:
+    return None

@@ -1,0 +1,100 @@
+"""Plays seeds and tells which broke a promise.
+
+python -m tests.simulation --seed N [--verbose]
+python -m tests.simulation --seeds A:B [--jobs 2]
+"""
+
+import argparse
+import multiprocessing
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from tests.simulation.loop import START_S
+from tests.simulation.promises import Broken
+from tests.simulation.world import Simulation
+
+HISTORY_MAX = 60
+CHUNK = 50
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a seed went. `failure` is empty when every promise held."""
+
+    seed: int
+    virtual_s: float
+    events: int
+    fences: int
+    attempts: int
+    failure: str = ""
+
+
+def play(seed: int, *, verbose: bool = False) -> Outcome:
+    """One seed from its beginning to its end."""
+    simulation = Simulation(seed, print if verbose else None)
+    failure = ""
+    try:
+        simulation.play()
+    except Broken as broken:
+        failure = report(simulation, broken)
+    loop, keeper = simulation.loop, simulation.keeper
+    attempts = sum(truth.run.epoch for truth in keeper.runs.values())
+    return Outcome(seed, loop.now_s - START_S, loop.events, keeper.fences, attempts, failure)
+
+
+def report(simulation: Simulation, broken: Broken) -> str:
+    """The seed, the promise, the virtual time, the run's history and how to see it again."""
+    at_s = simulation.loop.now_s - START_S
+    history = simulation.store.history(broken.run_id)[-HISTORY_MAX:] if broken.run_id else []
+    lines = [f"  {line.at_s - START_S:7d}  e{line.epoch:<2d} {line.kind}: {line.text}" for line in history]
+    head = f"seed {simulation.seed}: {broken.run_id} at second {at_s:.0f}: {broken}"
+    return "\n".join([head, *lines, f"replay: .venv/bin/python -m tests.simulation --seed {simulation.seed} --verbose"])
+
+
+def play_all(seeds: Iterable[int], jobs: int = 1) -> Iterator[Outcome]:
+    """Every seed, in no certain order when there are several jobs."""
+    if jobs <= 1:
+        yield from (play(seed) for seed in seeds)
+        return
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        yield from pool.imap_unordered(play, seeds, chunksize=CHUNK)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Exit code 0 when every promise held."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--seeds", default="0:1000", help="A:B, B not included")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--failures-max", type=int, default=5)
+    parser.add_argument("--verbose", action="store_true")
+    options = parser.parse_args(arguments)
+    if options.seed is not None:
+        outcome = play(options.seed, verbose=options.verbose)
+        print(outcome.failure or f"seed {outcome.seed}: all promises held over {outcome.virtual_s / 3600:.1f} h, {outcome.events} events")
+        return 1 if outcome.failure else 0
+    first, last = (int(part) for part in options.seeds.split(":"))
+    return _play_range(range(first, last), options.jobs, options.failures_max)
+
+
+def _play_range(seeds: range, jobs: int, failures_max: int) -> int:
+    started_s = time.monotonic()
+    failed, played, virtual_s, events, attempts = 0, 0, 0.0, 0, 0
+    for outcome in play_all(seeds, jobs):
+        played, virtual_s, events = played + 1, virtual_s + outcome.virtual_s, events + outcome.events
+        attempts += outcome.attempts
+        if outcome.failure:
+            failed += 1
+            print(outcome.failure, flush=True)
+            if failed >= failures_max:
+                break
+    took_s = time.monotonic() - started_s
+    print(f"{played} seeds, {failed} failed, {attempts} attempts, {virtual_s / 3600:.0f} virtual hours, {events} events in {took_s:.1f} s")
+    print(f"{played / took_s:.1f} seeds/s, {events / took_s:.0f} events/s")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""What the simulation found in the core, each in the few lines that show it."""
+
+from dataclasses import replace
+
+from prime_train.core import decide as d
+from prime_train.core.causes import Cause
+from prime_train.core.run import Notice, RunState
+from prime_train.core.verdict import Healthy, PodStatus, TrackerSeen, judge
+from prime_train.core.wire import Phase
+from prime_train.ports import TemporaryError
+from prime_train.reconcile import settle
+from tests import builders as b
+from tests.core.given import NOW_S, TRAINS, a_run, as_expected, evidence, newest
+from tests.reconcile.ports import Outside
+
+DOWN = TemporaryError("HTTP 503")
+
+
+def test_a_single_step_does_not_take_silence_for_death_while_the_webhook_is_away() -> None:
+    w = Outside().trains()
+    w.canary.sings_now = False
+    for _ in range(40):
+        w.after(30).settle()
+    assert w.run().epoch == 1
+    assert "silent" not in w.told.kinds()
+
+
+def test_a_run_that_backs_off_still_learns_that_its_lost_machine_is_gone_and_paid_for_no_longer() -> None:
+    run = a_run(RunState.QUEUED, attempts=(replace(b.attempt(1, RunState.QUEUED), ended_s=None),), epoch=1, not_before_s=NOW_S + 600)
+    wait = d.decide(run, None, as_expected(run), NOW_S)
+    assert isinstance(wait, d.Wait)
+    assert wait.until_s == NOW_S + d.check_s(run)
+
+
+def test_an_old_machine_that_can_not_be_asked_about_does_not_keep_the_run_from_going_on() -> None:
+    w = Outside().trains()
+    w.fail["terminate"] = w.fail["get"] = DOWN
+    w.exit(Cause.PREEMPTED)
+    w.sweeps(120)
+    assert w.run().epoch == 2
+
+
+def test_steps_of_one_look_that_takes_minutes_bear_the_second_at_which_each_began() -> None:
+    w = Outside()
+    moments = iter(range(w.now_s, w.now_s + 3000, 100))
+    settle(w.world, b.RUN_ID, w.now_s, clock=lambda: next(moments))
+    booting = newest(w.run())
+    assert booting.agent_put_s == booting.launched_s + 100
+
+
+def test_what_is_overdue_for_one_watcher_only_is_not_taken_back_and_told_anew() -> None:
+    run = a_run(notices=(Notice("blind", NOW_S - 5),))
+    assert not isinstance(d.decide(run, TRAINS, as_expected(run), NOW_S), d.AllClear)
+    assert isinstance(d.decide(run, TRAINS, as_expected(run), NOW_S + 25), d.AllClear)
+
+
+def test_a_tracker_that_can_not_be_asked_for_a_while_takes_nothing_back() -> None:
+    w = Outside({"wandb": {"project": "p"}}).trains()
+    for _ in range(60):
+        w.tracker.seen = TrackerSeen(99, w.now_s)
+        w.after(30).sweep()
+    w.tracker.seen = None
+    w.sweeps(180)
+    assert w.run().epoch == 1
+    w.sweeps(600)
+    assert w.run().epoch == 2
+
+
+def test_a_step_that_only_the_tracker_heard_of_is_no_first_step() -> None:
+    run = a_run(RunState.STARTING, notices=(Notice("cut_off", NOW_S - 60),))
+    assert isinstance(d.decide(run, Healthy(Phase.SETUP, 40, cut_off=True), as_expected(run), NOW_S), d.Wait)
+
+
+def test_a_machine_that_boots_is_given_its_agent_also_while_nobody_can_be_heard() -> None:
+    run = a_run(RunState.BOOTING)
+    verdict = judge(run, evidence(run, blind="the webhook is away"), NOW_S)
+    assert verdict == Healthy(None, 0)
+    assert isinstance(d.decide(run, verdict, as_expected(run), NOW_S), d.PutAgent)
+
+
+def test_a_machine_that_was_made_and_taken_away_before_it_was_written_down_is_in_the_ledger() -> None:
+    run = a_run(RunState.LAUNCHING)
+    lost = replace(b.pod(run), status=PodStatus.GONE)
+    decision = d.decide(run, Healthy(None, 0), replace(as_expected(run), pods=(lost,), gone=frozenset({lost.pod_id})), NOW_S)
+    assert decision == d.Adopt(lost.pod_id)

@@ -1,0 +1,26 @@
+"""Breaks the core on purpose and sees the simulation notice.
+
+The whole table, unit tests included: `python -m tests.simulation.mutants`.
+"""
+
+import pytest
+
+from tests.simulation.mutants import BITTEN, MUTANTS, Mutant, planted, simulate
+
+SEEDS = (0, 200)
+"""The first of them that notices ends the run; for most mistakes that is one of the first five."""
+
+
+def test_every_mistake_can_still_be_planted() -> None:
+    assert {mutant.name: mutant.stale() for mutant in MUTANTS if mutant.stale()} == {}
+
+
+def test_those_that_are_tried_each_time_are_in_the_table() -> None:
+    assert {mutant.name for mutant in MUTANTS} >= BITTEN
+
+
+@pytest.mark.parametrize("mutant", [m for m in MUTANTS if m.name in BITTEN], ids=lambda mutant: mutant.name)
+def test_a_planted_mistake_breaks_a_promise(mutant: Mutant) -> None:
+    with planted(mutant) as environment:
+        said = simulate(environment, SEEDS)
+    assert ": promise " in said, f"all promises held, although {mutant.name}"

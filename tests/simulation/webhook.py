@@ -1,0 +1,111 @@
+"""The webhook behind a bad network: requests and replies are lost, late, repeated, out of order, and at times nobody is heard.
+
+A beat is what `store.beat` makes of it at the second it arrives. What the agent gets back is the answer or None: no answer, and then
+nothing is known of whether it arrived.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from prime_train.core.wire import Beat, Commit, Verdict
+from prime_train.ports import Answer, Held, Store
+from tests.simulation.faults import Faults, Luck, within
+from tests.simulation.loop import START_S, Loop
+
+TIMEOUT_S = 10
+Said = TypeVar("Said")
+
+
+class VirtualWebhook:
+    """`news` is told when a beat asks for a look at once; `heard`, `committed` are told what the store accepted."""
+
+    def __init__(self, loop: Loop, luck: Luck, faults: Faults, store: Store, *, skew_s: int) -> None:
+        self._loop, self._luck, self._faults, self._store, self._skew_s = loop, luck, faults, store, skew_s
+        self.news: Callable[[str], None] = _ignore
+        self.heard: Callable[[Beat], None] = _ignore
+        self.committed: Callable[[Commit, Answer], None] = _ignore
+
+    def up(self) -> bool:
+        return not within(self._faults.webhook_down, self._loop.now_s)
+
+    def up_since_s(self) -> float:
+        """When it last came back."""
+        ends = [w.end_s for w in self._faults.webhook_down if w.end_s <= self._loop.now_s]
+        return max(ends, default=START_S) if self.up() else self._loop.now_s
+
+    def sings(self, now_s: int) -> bool:
+        """The canary."""
+        return self.up() and not self._luck.hit(self._faults.canary_lost)
+
+    # ------------------------------------------------------------------------------------------------------------- requests
+
+    def beat(self, beat: Beat, reply: Callable[[Answer | None], None], *, cut: bool) -> None:
+        self._send(lambda: self._beat(beat), reply, cut=cut)
+
+    def commit(self, commit: Commit, reply: Callable[[Answer | None], None], *, cut: bool) -> None:
+        self._send(lambda: self._commit(commit), reply, cut=cut)
+
+    def bootstrap(self, run_id: str, reply: Callable[[Held | None], None], *, cut: bool) -> None:
+        self._send(lambda: self._store.load(run_id), reply, cut=cut)
+
+    def _beat(self, beat: Beat) -> Answer:
+        answer = self._store.beat(beat, self._now_s())
+        if answer.verdict is Verdict.OK:
+            self.heard(beat)
+            if beat.news:
+                self.news(beat.run)
+        return answer
+
+    def _commit(self, commit: Commit) -> Answer:
+        answer = self._store.commit(commit, self._now_s())
+        self.committed(commit, answer)
+        return answer
+
+    def _now_s(self) -> int:
+        return int(self._loop.now_s) + self._skew_s
+
+    # ------------------------------------------------------------------------------------------------------------- the network
+
+    def _send(self, act: Callable[[], Said | None], reply: Callable[[Said | None], None], *, cut: bool) -> None:
+        faults, luck = self._faults, self._luck
+        if cut or not self.up() or luck.hit(faults.lost):
+            self._silence(reply)
+            return
+        if luck.hit(faults.late):
+            self._late(act, reply)
+            return
+        if luck.hit(faults.server_error):
+            if luck.rng.random() < 0.5:
+                act()
+            self._silence(reply)
+            return
+        said = act()
+        if luck.hit(faults.repeated):
+            self._again(act, faults.late_s_max)
+        if luck.hit(faults.lost):
+            self._silence(reply)
+        else:
+            reply(said)
+
+    def _late(self, act: Callable[[], Said | None], reply: Callable[[Said | None], None]) -> None:
+        """It arrives, perhaps after others that were sent later, and perhaps when nobody waits for the answer any more."""
+        delay_s = self._luck.rng.uniform(0, self._faults.late_s_max)
+        if delay_s < TIMEOUT_S:
+            self._loop.after(delay_s, lambda: reply(act() if self.up() else None))
+            return
+        self._again(act, delay_s)
+        self._silence(reply)
+
+    def _again(self, act: Callable[[], object], delay_s: float) -> None:
+        def arrive() -> None:
+            if self.up():
+                act()
+
+        self._loop.after(delay_s, arrive)
+
+    def _silence(self, reply: Callable[[Said | None], None]) -> None:
+        self._loop.after(TIMEOUT_S, lambda: reply(None))
+
+
+def _ignore(*what: object) -> None:
+    return None

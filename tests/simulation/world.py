@@ -1,0 +1,353 @@
+"""One seed: the real store, core and reconcile between virtual watchers, machines, agents, network and users."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from prime_train import reconcile
+from prime_train.adapters.store_memory import MemoryStore
+from prime_train.core import change as c
+from prime_train.core.causes import Cause
+from prime_train.core.run import TERMINAL, Alert, Change, IllegalMove, Run, RunState, Want
+from prime_train.core.spec import RunSpec
+from prime_train.core.verdict import TrackerSeen
+from prime_train.core.wire import Ticket
+from prime_train.ports import Held, TemporaryError
+from tests.simulation.agent import Ties, VirtualAgent, Work
+from tests.simulation.bucket import VirtualBucket
+from tests.simulation.faults import Faults, Luck, draw, edges, within
+from tests.simulation.loop import START_S, Endless, Loop
+from tests.simulation.promises import FINISH_S, SKEW_S, SWEEP_S, Broken, Keeper, Sweeping, Truth
+from tests.simulation.provider import Machine, VirtualPods
+from tests.simulation.webhook import VirtualWebhook
+
+RUNS_MAX, WATCHERS_MAX = 5, 3
+EFFECTS_MAX = 40
+USER_TRIES_MAX = 5
+
+
+class Crashed(BaseException):
+    """The watcher's process is gone: no `Exception`, so that nothing in it lives on."""
+
+
+@dataclass
+class Watcher:
+    """A process with a clock of its own, and a memory that it loses when it crashes."""
+
+    number: int
+    skew_s: int
+    world: reconcile.World
+
+
+@dataclass
+class Acting:
+    """The sweep that is on the stack: what it has seen, and the effect at which it dies."""
+
+    watcher: Watcher
+    seen: Sweeping
+    dies_at: int
+    effects: int = 0
+
+
+class WatchedStore(MemoryStore):
+    """The real memory store; each call of a watcher is an effect, each change is shown to the keeper of promises."""
+
+    def __init__(self, effect: Callable[[str], None], loaded: Callable[[str], None], saved: Callable[[Held, Change], None]) -> None:
+        super().__init__()
+        self._effect, self._loaded, self._saved = effect, loaded, saved
+
+    def load(self, run_id: str) -> Held | None:
+        held = super().load(run_id)
+        self._loaded(run_id)
+        self._effect("load")
+        return held
+
+    def save(self, change: Change) -> bool:
+        self._effect("save")
+        old = super().load(change.run.run_id)
+        if not super().save(change):
+            return False
+        assert old is not None
+        self._saved(old, change)
+        self._effect("saved")
+        return True
+
+    def mark_sent(self, key: str) -> None:
+        self._effect("mark_sent")
+        super().mark_sent(key)
+
+
+class Simulation:
+    """Everything of one seed. `note` is told what happens, for `--verbose`."""
+
+    def __init__(self, seed: int, note: Callable[[str], None] | None = None) -> None:
+        rng = random.Random(seed)
+        self.seed, self._note = seed, note
+        self.loop = Loop()
+        skews_s = [rng.randint(-SKEW_S, SKEW_S) for _ in range(rng.randint(1, WATCHERS_MAX))]
+        self.faults: Faults = draw(rng, len(skews_s))
+        self.luck = Luck(rng, self.loop, self.faults.quiet_s)
+        self.pods = VirtualPods(self.loop, self.luck, self.faults)
+        self.bucket = VirtualBucket(self.loop, self.luck, self.faults)
+        self.store = WatchedStore(self._effect, self._loaded, self._saved)
+        self.webhook = VirtualWebhook(self.loop, self.luck, self.faults, self.store, skew_s=rng.randint(-SKEW_S, SKEW_S))
+        self.keeper = Keeper(self.loop, self.faults, self.pods, self.bucket)
+        self._acting: Acting | None = None
+        self._news_due = False
+        self._works: dict[str, Work] = {}
+        self._ties = Ties(self.loop, self.luck, self.faults, self.webhook, self.bucket, restored=self.keeper.restored, ailing=self._ailing)
+        self._watchers = [Watcher(number, skew_s, self._new_world()) for number, skew_s in enumerate(skews_s)]
+        self._connect()
+        self._plan()
+
+    def _new_world(self) -> reconcile.World:
+        return reconcile.World(
+            store=self.store,
+            bucket=self.bucket,
+            pods=self.pods,
+            master=b"master",
+            webhook_url="http://webhook",
+            notifiers=(self,),
+            tracker=self,
+            canary=self,
+            watched=self._watched,
+        )
+
+    def play(self) -> None:
+        """Runs the seed to its end. Raises Broken."""
+        last_s = self.faults.quiet_s + FINISH_S
+        try:
+            self.loop.run(lambda: self.loop.now_s >= last_s or (self.loop.now_s >= self._all_there_s and self.keeper.is_done()))
+        except Endless as error:
+            raise Broken(6, "the simulation ends", "", str(error)) from error
+        self.keeper.at_the_end()
+
+    # ---------------------------------------------------------------------------------------------------------------- set-up
+
+    def _connect(self) -> None:
+        pods, keeper = self.pods, self.keeper
+        self.loop.each = keeper.each
+        pods.called, pods.waits, pods.disturbed, pods.changed = self._called, self._wait, self._disturbed, keeper.changed
+        pods.created, pods.terminating, pods.started = keeper.created, keeper.terminating, self._start_agent
+        self.bucket.called = self._effect
+        self.webhook.news, self.webhook.heard, self.webhook.committed = self._news, keeper.heard, keeper.committed
+
+    def _plan(self) -> None:
+        rng, loop = self.luck.rng, self.loop
+        for edge_s in edges(self.faults):
+            loop.at(edge_s, lambda: None)
+        self._all_there_s = float(START_S)
+        for number in range(rng.randint(1, RUNS_MAX)):
+            run, work = _draw_run(rng, f"run-{number}")
+            at_s = START_S + rng.uniform(0, 1200) * (number > 0)
+            self._all_there_s = max(self._all_there_s, at_s)
+            self._works[run.run_id] = work
+            self.keeper.runs[run.run_id] = Truth(run, work.steps)
+            loop.at(at_s, lambda run=run: self._create(run))  # type: ignore[misc]
+        loop.after(rng.uniform(60, 600), self._person_looks)
+        for watcher in self._watchers:
+            loop.after(rng.uniform(0, SWEEP_S), lambda watcher=watcher: self._tick(watcher))  # type: ignore[misc]
+
+    def _create(self, run: Run) -> None:
+        self.store.create(run)
+        if self.luck.hit(self.faults.user):
+            self.loop.after(self.luck.rng.uniform(60, 4000), lambda: self._interfere(run.run_id))
+
+    # ------------------------------------------------------------------------------------------------------------- watchers
+
+    def _tick(self, watcher: Watcher) -> None:
+        self.loop.after(self.luck.rng.uniform(SWEEP_S - 15, SWEEP_S - 2), lambda: self._tick(watcher))
+        if not within(self.faults.watchers_down[watcher.number], self.loop.now_s):
+            self._act(watcher, lambda clock: reconcile.sweep(watcher.world, clock(), clock=clock))
+
+    def _news(self, run_id: str) -> None:
+        """The webhook asks a watcher to look at once; a crowd of news is one look."""
+        if self._news_due or self.luck.rng.random() < 0.3:
+            return
+        self._news_due = True
+        whole = self.luck.rng.random() < 0.7
+        self.loop.after(0.2, lambda: self._look_at_once(None if whole else run_id))
+
+    def _look_at_once(self, run_id: str | None) -> None:
+        self._news_due = False
+        watcher = self.luck.rng.choice(self._watchers)
+        if within(self.faults.watchers_down[watcher.number], self.loop.now_s):
+            return
+        if run_id is None:
+            self._act(watcher, lambda clock: reconcile.sweep(watcher.world, clock(), clock=clock))
+        else:
+            self._act(watcher, lambda clock: reconcile.settle(watcher.world, run_id, clock(), clock=clock))
+
+    def _person_looks(self) -> None:
+        """Somebody runs one step for one run by hand, outside of any sweep."""
+        if not self.luck.quiet:
+            self.loop.after(self.luck.rng.uniform(100, 900), self._person_looks)
+        run_id = self.luck.rng.choice(list(self._works))
+        watcher = self.luck.rng.choice(self._watchers)
+        self._act(watcher, lambda clock: reconcile.reconcile(watcher.world, run_id, clock()))
+
+    def _act(self, watcher: Watcher, act: Callable[[Callable[[], int]], object]) -> None:
+        before = self._acting
+        dies_at = self.luck.rng.randint(1, EFFECTS_MAX) if self.luck.hit(self.faults.crash) else 0
+        self._acting = Acting(watcher, Sweeping(), dies_at)
+        try:
+            act(lambda: int(self.loop.now_s) + watcher.skew_s)
+        except Crashed:
+            self._say(f"watcher {watcher.number} crashes")
+            watcher.world = self._new_world()
+            self.keeper.disturbed()
+        except ExceptionGroup as group:
+            raise Broken(9, "a look at a run never fails", "", "; ".join(f"{e!r} {e.__notes__}" for e in group.exceptions)) from group
+        except Exception as error:
+            raise Broken(9, "a look at a run never fails", "", repr(error)) from error
+        finally:
+            self._acting = before
+
+    def _effect(self, what: str) -> None:
+        """A port is called: the watcher may die here, and others may act before it goes on."""
+        acting = self._acting
+        if acting is None:
+            return
+        acting.effects += 1
+        if acting.effects == acting.dies_at:
+            raise Crashed(what)
+        if self.luck.hit(self.faults.pause) or (self.luck.quiet and self.luck.rng.random() < 0.002):
+            self._wait(self.luck.rng.choice((0.3, 2.0, 8.0, 20.0) if not self.luck.quiet else (0.3, 1.0)))
+
+    def _wait(self, seconds: float) -> None:
+        acting, self._acting = self._acting, None
+        if not self.luck.quiet:
+            self.keeper.disturbed(seconds)
+        try:
+            self.loop.spend(seconds)
+        finally:
+            self._acting = acting
+
+    def _called(self, what: str) -> None:
+        """A call to the provider."""
+        acting = self._acting
+        if acting is not None and what == "list":
+            acting.seen.lists(answered=False)
+        self._effect(what)
+        if acting is not None and what == "listed":
+            acting.seen.lists(answered=True)
+
+    def _loaded(self, run_id: str) -> None:
+        if self._acting is not None:
+            self._acting.seen.loads(run_id)
+
+    def _disturbed(self, seconds: float) -> None:
+        self.keeper.disturbed(seconds)
+
+    def _saved(self, old: Held, change: Change) -> None:
+        if self._note is not None:
+            for line in change.happenings:
+                self._say(f"{line.run_id} e{line.epoch} v{change.run.version} {line.kind}: {line.text}")
+        self.keeper.saved(old, change, self._acting.seen if self._acting is not None else None)
+
+    # ------------------------------------------------------------------------------------------------- ports of the watchers
+
+    def send(self, alert: Alert, run: Run | None) -> None:
+        """The notifier."""
+        self._effect("send")
+        if self.luck.hit(self.faults.notifier_error):
+            raise TemporaryError("nobody answers")
+        self.keeper.delivered(alert)
+
+    def sings(self, now_s: int) -> bool:
+        """The canary."""
+        sang = self.webhook.sings(now_s)
+        if self._acting is not None:
+            self._acting.seen.sang = sang
+        self._effect("canary")
+        return sang
+
+    def look(self, run: Run) -> TrackerSeen | None:
+        """The tracker: it hears of steps from every trainer that runs, also from one that was replaced."""
+        self._effect("tracker")
+        agents = self.keeper.runs[run.run_id].agents.values()
+        heard = [(at_s, agent.step_now()) for agent in agents if (at_s := agent.heard_by_tracker_s) is not None]
+        if not heard or self.luck.hit(self.faults.tracker_lost):
+            return None
+        at_s, step = max(heard)
+        if self._acting is not None:
+            self._acting.seen.tracked_s[run.run_id] = int(at_s)
+        return TrackerSeen(step, int(at_s))
+
+    def _watched(self, run_id: str, what: str, text: str) -> None:
+        if self._note is not None and text:
+            self._say(f"{run_id} {what} {text}")
+
+    # --------------------------------------------------------------------------------------------------- agents and users
+
+    def _start_agent(self, machine: Machine, ticket: Ticket) -> None:
+        agent = VirtualAgent(self._ties, machine, self._works[machine.run_id])
+        machine.tenant = agent
+        self.keeper.runs[machine.run_id].agents[machine.epoch] = agent
+
+    def _ailing(self, run_id: str, epoch: int, cause: Cause | None, kind: str) -> None:
+        self._say(f"{run_id} e{epoch} falls ill: {kind} {cause.value if cause else ''}")
+        self.keeper.runs[run_id].ailments[epoch].add(cause)
+
+    def _interfere(self, run_id: str) -> None:
+        """A person stops or cancels the run, and may let it go on later."""
+        want = self.luck.rng.choice((Want.STOP, Want.STOP, Want.CANCEL))
+        held = self.store.load(run_id)
+        if held is None or held.run.state in TERMINAL:
+            self._let_go_on(run_id)
+            return
+        self.keeper.runs[run_id].asked.add(want)
+        self._write(run_id, lambda run: c.wished(run, want, int(self.loop.now_s)))
+        if self.luck.rng.random() < 0.7:
+            self.loop.after(self.luck.rng.uniform(30, 1500), lambda: self._let_go_on(run_id))
+
+    def _let_go_on(self, run_id: str) -> None:
+        held = self.store.load(run_id)
+        if held is not None and held.run.state in (RunState.STOPPED, RunState.CANCELLED, RunState.FAILED):
+            self._write(run_id, lambda run: c.resumed(run, int(self.loop.now_s), usd=200.0, hours=None))
+
+    def _write(self, run_id: str, change: Callable[[Run], Change]) -> None:
+        for _ in range(USER_TRIES_MAX):
+            held = self.store.load(run_id)
+            assert held is not None
+            try:
+                if self.store.save(change(held.run)):
+                    return
+            except IllegalMove:
+                return
+
+    def _say(self, text: str) -> None:
+        if self._note is not None:
+            self._note(f"{self.loop.now_s - START_S:9.1f}  {text}")
+
+
+def _draw_run(rng: random.Random, run_id: str) -> tuple[Run, Work]:
+    work = Work(
+        steps=rng.randint(60, 150),
+        step_s=rng.uniform(4, 15),
+        every=rng.randint(8, 25),
+        setup_s=rng.uniform(10, 200),
+        upload_s=rng.uniform(3, 90),
+        keep=rng.randint(1, 3),
+    )
+    budget: dict[str, object] = {"usd": 200.0, "restarts_without_progress": rng.randint(2, 5)}
+    if rng.random() < 0.25:
+        budget["usd"] = rng.uniform(0.15, 1.2)
+    if rng.random() < 0.1:
+        budget["hours"] = rng.uniform(0.2, 2)
+    health = {
+        "silence_s": rng.choice((180, 300, 300, 600)),
+        "first_beat_s": rng.choice((600, 1200)),
+        "first_step_s": rng.choice((900, 1800)),
+        "settle_s": rng.choice((60, 120)),
+        "drain_s": rng.choice((120, 600)),
+    }
+    sections: dict[str, object] = {
+        "name": "sim",
+        "trainer": {"command": "train", "steps": work.steps if rng.random() < 0.8 else None},
+        "budget": budget,
+        "hardware": {"spot": rng.choice(("prefer", "prefer", "only", "never"))},
+        "health": health,
+        "wandb": {"project": "sim"} if rng.random() < 0.3 else None,
+    }
+    return Run(run_id, RunSpec.model_validate(sections), created_s=START_S), work

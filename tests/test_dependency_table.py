@@ -1,0 +1,262 @@
+"""Who may import whom, as a table; every module is held against it.
+
+The table is a whitelist: what a row does not name, its part may not import.
+A part is a sub-package or a single module of prime_train; each adapter is a
+part of its own, and so are prime_agent and prime_lambdas as wholes. A part may
+always import itself, and the standard library but for the modules that a pure
+part is denied.
+"""
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = {"prime_train": "src", "prime_agent": "agent", "prime_lambdas": "lambdas"}
+
+
+@dataclass(frozen=True)
+class Row:
+    ours: tuple[str, ...] = ()
+    third_party: tuple[str, ...] = ()
+    # Pure: the same answer for the same arguments, so no clock, chance, disk, network or process.
+    pure: bool = False
+    # May import by a name computed at run time, which no table can check.
+    computed: bool = False
+
+
+CORE = "prime_train.core"
+PORTS = "prime_train.ports"
+TRAINERS = "prime_train.trainers"
+WEBHOOK = "prime_train.webhook"
+RECONCILE = "prime_train.reconcile"
+HTTP = "prime_train.adapters.http"
+
+
+def adapter(*sdks: str) -> Row:
+    """The row of an adapter: all alike but for the SDKs of what it adapts."""
+    return Row((CORE, PORTS, HTTP), sdks)
+
+
+TABLE = {
+    "prime_train": Row(),
+    "prime_train.core": Row((), ("pydantic",), pure=True),
+    "prime_train.rules": Row((CORE, TRAINERS), pure=True),
+    "prime_train.trainers": Row((CORE,), pure=True),
+    "prime_train.ports": Row((CORE,)),
+    "prime_train.reconcile": Row((CORE, PORTS)),
+    "prime_train.webhook": Row((CORE, PORTS), ("pydantic", "pydantic_core")),
+    "prime_train.adapters": Row(),
+    "prime_train.adapters.bucket": adapter(),
+    "prime_train.adapters.canary_http": adapter("requests", "urllib3"),
+    "prime_train.adapters.config_yaml": adapter("yaml", "pydantic"),
+    "prime_train.adapters.http": adapter("requests", "urllib3"),
+    "prime_train.adapters.local_pod": adapter(),
+    "prime_train.adapters.notify_log": adapter("rich"),
+    "prime_train.adapters.notify_webhook": adapter("requests", "urllib3"),
+    "prime_train.adapters.pods_local": adapter("psutil"),
+    "prime_train.adapters.pods_memory": adapter(),
+    "prime_train.adapters.store_memory": adapter(),
+    "prime_train.adapters.store_sqlite": adapter("pydantic"),
+    "prime_train.adapters.tree_pack": adapter(),
+    "prime_train.server": Row((CORE, PORTS, WEBHOOK, RECONCILE), ("fastapi", "pydantic", "starlette", "uvicorn")),
+    "prime_train.demo": Row((), ("numpy",)),
+    "prime_train.picture": Row((CORE,)),
+    "prime_train.cli": Row(("prime_train.*",), ("typer", "rich", "click", "uvicorn", "yaml", "psutil"), computed=True),
+    "prime_agent": Row(
+        (CORE, TRAINERS, PORTS, "prime_train.adapters.bucket*", HTTP),
+        ("psutil", "requests", "pynvml", "pydantic"),
+    ),
+    "prime_lambdas": Row(("prime_train.*",), ("mangum", "boto3", "fastapi")),
+}
+
+DENIED_TO_PURE = {"os", "sys", "subprocess", "threading", "asyncio", "socket", "http", "urllib"}
+DENIED_TO_PURE |= {"tempfile", "shutil", "sqlite3", "logging", "random", "time"}
+CLOCK_READINGS = {"now", "utcnow", "today"}
+
+
+def part_of(name: str) -> str:
+    """The part that a dotted name of ours belongs to; it may end in a module, a class or a function."""
+    steps = name.split(".")
+    if steps[0] != "prime_train":
+        return steps[0]
+    return ".".join(steps[: 3 if steps[1:2] == ["adapters"] else 2])
+
+
+def base_of(node: ast.ImportFrom, module: str, is_package: bool) -> str:
+    """The absolute name of what follows `from`."""
+    if node.level == 0:
+        return node.module or ""
+    steps = module.split(".") if is_package else module.split(".")[:-1]
+    up = node.level - 1
+    if up >= len(steps):
+        return "." * node.level + (node.module or "")
+    steps = steps[: len(steps) - up]
+    return ".".join([*steps, node.module] if node.module else steps)
+
+
+def imports(tree: ast.AST, module: str, is_package: bool) -> Iterator[tuple[int, str | None]]:
+    """Line and absolute name of every import, at whatever depth; no name for a computed one."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = base_of(node, module, is_package)
+            # The imported name counts: `from prime_train.adapters import x` imports the adapter x.
+            yield from ((node.lineno, f"{base}.{alias.name}") for alias in node.names)
+        elif isinstance(node, ast.Call):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if called in {"import_module", "__import__"}:
+                first = node.args[0] if node.args else None
+                constant = first.value if isinstance(first, ast.Constant) else None
+                yield node.lineno, constant if isinstance(constant, str) else None
+
+
+def clock_readings(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """`datetime.now` and its like, under whatever name datetime was imported; called or only handed on."""
+    bound = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            bound |= {alias.asname or alias.name for alias in node.names if alias.name == "datetime"}
+        elif isinstance(node, ast.ImportFrom) and node.module == "datetime":
+            bound |= {alias.asname or alias.name for alias in node.names}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in CLOCK_READINGS:
+            root: ast.expr = node.value
+            while isinstance(root, ast.Attribute):
+                root = root.value
+            if isinstance(root, ast.Name) and root.id in bound:
+                yield node.lineno, ast.unparse(node)
+
+
+def objection(part: str, row: Row, name: str | None) -> str | None:
+    """Why this part may not import that name, or None where it may."""
+    if name is None:
+        return None if row.computed else "imports by a computed name, which the table cannot check"
+    top = name.split(".")[0]
+    if top in SOURCES:
+        target = part_of(name)
+        if target == part or name == "prime_train.__version__":
+            return None
+        if any(fnmatchcase(target, allowed) for allowed in row.ours):
+            return None
+        return f"imports {name}: its row does not name {target}"
+    if top in sys.stdlib_module_names:
+        return f"imports {name}: a pure part may not" if row.pure and top in DENIED_TO_PURE else None
+    return None if top in row.third_party else f"imports {name}: its row does not name {top or 'that'}"
+
+
+def violations(module: str, source: str, *, is_package: bool = False) -> list[str]:
+    part = part_of(module)
+    row = TABLE.get(part)
+    if row is None:
+        return [f"{module}: no row for {part}; add a row to the table in tests/test_dependency_table.py"]
+    tree = ast.parse(source)
+    found = []
+    for line, name in imports(tree, module, is_package):
+        reason = objection(part, row, name)
+        if reason:
+            found.append(f"{module}:{line}: {part} {reason}")
+    if row.pure:
+        found += [f"{module}:{line}: {part} reads the clock: {text}" for line, text in clock_readings(tree)]
+    return sorted(found)
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    for package, folder in SOURCES.items():
+        base = ROOT / folder
+        for path in sorted((base / package).rglob("*.py")):
+            steps = path.relative_to(base).with_suffix("").parts
+            yield ".".join(steps[:-1] if steps[-1] == "__init__" else steps), path
+
+
+def test_every_module_keeps_to_the_table() -> None:
+    # One test for all modules: their number must not change what is collected.
+    seen = set()
+    found = []
+    for module, path in modules():
+        seen.add(module)
+        found += violations(module, path.read_text(encoding="utf-8"), is_package=path.name == "__init__.py")
+    assert set(SOURCES) <= seen
+    assert not found, "\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("prime_train.core.spec", "import os"),
+        ("prime_train.core.spec", "import os.path as p"),
+        ("prime_train.core.spec", "from urllib.parse import quote"),
+        ("prime_train.core.spec", "import requests"),
+        ("prime_train.core.spec", "def f():\n    from prime_train.reconcile import loop"),
+        ("prime_train.core.spec", "from ..reconcile import loop"),
+        ("prime_train.core.spec", "from .. import reconcile"),
+        ("prime_train.core.spec", "from ...elsewhere import x"),
+        ("prime_train.core.spec", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import prime_train.ports"),
+        ("prime_train.core.spec", "import importlib\nimportlib.import_module('prime_train.ports')"),
+        ("prime_train.core.spec", "import importlib\nimportlib.import_module('prime_' + 'train.ports')"),
+        ("prime_train.core.spec", "import prime_train"),
+        ("prime_train.core.spec", "from prime_train import *"),
+        ("prime_train.core.spec", "from datetime import datetime\nx = datetime.now()"),
+        ("prime_train.core.spec", "import datetime as d\nx = d.datetime.utcnow"),
+        ("prime_train.rules.price", "from datetime import date as day\nx = day.today()"),
+        ("prime_train.rules.price", "from prime_train.ports import Store"),
+        ("prime_train.trainers.table", "from prime_train.rules import price"),
+        ("prime_train.ports", "import prime_train.adapters.store_sqlite"),
+        ("prime_train.reconcile.loop", "from prime_train.adapters import store_sqlite"),
+        ("prime_train.adapters.store_sqlite", "from prime_train.adapters import store_memory"),
+        ("prime_train.adapters.store_sqlite", "from . import store_memory"),
+        ("prime_train.adapters.store_sqlite", "from .store_memory import Memory"),
+        ("prime_train.adapters.store_sqlite", "import psutil"),
+        ("prime_train.adapters.pods_local", "from prime_train.reconcile import loop"),
+        ("prime_train.server.app", "from prime_train.adapters.http import Client"),
+        ("prime_train.demo.train", "from prime_train.core import spec"),
+        ("prime_train.cli.main", "import prime_agent.main"),
+        ("prime_agent.main", "from prime_train.adapters.store_sqlite import Store"),
+        ("prime_agent.main", "from prime_train.cli import main"),
+        ("prime_lambdas.tick", "from prime_agent import main"),
+        ("prime_train", "from prime_train import core"),
+    ],
+)
+def test_the_table_bites(module: str, source: str) -> None:
+    assert len(violations(module, source)) == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("prime_train.core.spec", "from __future__ import annotations\nimport json, pydantic\nfrom . import keys"),
+        ("prime_train.core.spec", "from datetime import datetime\nx = datetime.fromisoformat('2026-01-01')"),
+        ("prime_train.core.spec", "def f(clock):\n    return clock.now()"),
+        ("prime_train.rules.price", "from prime_train.core.spec import Spec\nfrom ..trainers import table"),
+        ("prime_train.adapters.notify_webhook", "import os, requests\nfrom prime_train.adapters import http"),
+        ("prime_train.adapters.notify_webhook", "from .http import Client\nfrom ..ports import Notifier"),
+        ("prime_train.server.app", "import fastapi\nfrom prime_train import __version__"),
+        (
+            "prime_train.cli.main",
+            "import importlib, typer\nfrom prime_train import adapters\nimportlib.import_module(f())",
+        ),
+        ("prime_agent.main", "import pynvml\nfrom prime_train.adapters.bucket_folder import Folder"),
+        ("prime_lambdas.tick", "import boto3\nfrom prime_train.reconcile import loop"),
+    ],
+)
+def test_the_table_lets_pass_what_it_names(module: str, source: str) -> None:
+    assert violations(module, source) == []
+
+
+@pytest.mark.parametrize("module", ["prime_train.adapters.pods_elsewhere", "prime_train.novelty.thing"])
+def test_a_part_without_a_row_is_told_to_get_one(module: str) -> None:
+    (message,) = violations(module, "")
+    assert part_of(module) in message
+    assert "add a row to the table" in message
+
+
+def test_a_relative_import_in_a_package_starts_at_the_package() -> None:
+    source = "from .spec import Spec\nfrom ..ports import Store"
+    (message,) = violations("prime_train.core", source, is_package=True)
+    assert "prime_train.ports" in message

@@ -1,0 +1,116 @@
+"""The house rules that no other test would notice: what is committed, pinned and shipped."""
+
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import prime_train
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PINNED = [ROOT / "requirements" / "dev.txt", ROOT / "requirements" / "runtime.txt"]
+
+# Extras that are too heavy to be installed for development.
+NOT_PINNED = {"wandb"}
+
+MADE = re.compile(r"(^|/)(\.venv|build|dist|__pycache__|\.\w+_cache|\.hypothesis|\.benchmarks)/")
+
+# Joined here, so that this file does not contain what it looks for.
+FORBIDDEN = [
+    ".".join(("pypi", "org")),
+    ".".join(("pythonhosted", "org")),
+    ".".join(("anaconda", "org")),
+    ".".join(("npmjs", "org")),
+    "/".join(("", "work", "main")),
+    "/".join(("", "work", ".library")),
+    "/".join(("", "opt", "wheels")),
+    "/".join(("..", "shared")),
+]
+
+
+def committed_files() -> list[Path]:
+    """What is in the repository or would be with the next commit."""
+    if not (ROOT / ".git").exists():
+        # An unpacked archive: what git ignores is told by its folder's name.
+        return [path for path in ROOT.rglob("*") if path.is_file() and not MADE.search(str(path.relative_to(ROOT)))]
+    # The checkout may belong to another user, as in a container.
+    git = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listing = subprocess.run(git, cwd=ROOT, capture_output=True, check=True)
+    paths = (ROOT / name for name in listing.stdout.decode().split("\0") if name)
+    return [path for path in paths if path.is_file()]
+
+
+def pins(path: Path) -> dict[str, str]:
+    """Each requirement's whole line, continuation lines joined, under its name and marker."""
+    joined = path.read_text(encoding="utf-8").replace("\\\n", " ")
+    return {line.split("--hash")[0].strip(): line for line in joined.splitlines() if line.strip()}
+
+
+def names(path: Path) -> set[str]:
+    return {pin.split("==")[0] for pin in pins(path)}
+
+
+def wanted(requirements: list[str]) -> set[str]:
+    found = (re.match(r"[A-Za-z0-9._-]+", requirement) for requirement in requirements)
+    return {re.sub(r"[._-]+", "-", match[0]).lower() for match in found if match}
+
+
+def test_no_file_names_a_registry_or_a_path_of_one_machine() -> None:
+    found = []
+    for path in committed_files():
+        content = path.read_bytes()
+        found += [f"{path.relative_to(ROOT)}: {text}" for text in FORBIDDEN if text.encode() in content]
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_every_requirement_is_pinned_with_hashes() -> None:
+    for path in PINNED:
+        lines = pins(path)
+        assert lines
+        for requirement, line in lines.items():
+            assert re.match(r"[a-z0-9-]+==[^ ]+( ; .+)?$", requirement), f"{path.name}: {requirement}"
+            assert re.search(r"--hash=sha256:[0-9a-f]{64}", line), f"{path.name}: {requirement}"
+
+
+def test_what_runs_is_what_was_tested() -> None:
+    dev, runtime = (pins(path) for path in PINNED)
+    assert set(runtime) <= set(dev)
+
+
+def test_what_the_project_asks_for_is_pinned() -> None:
+    extras = PROJECT["optional-dependencies"]
+    dev = wanted(PROJECT["dependencies"])
+    for extra, requirements in extras.items():
+        if extra not in NOT_PINNED:
+            dev |= wanted(requirements)
+    assert dev <= names(PINNED[0])
+    runtime = wanted(PROJECT["dependencies"] + extras["agent"] + extras["server"] + extras["demo"])
+    assert runtime <= names(PINNED[1])
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    assert PROJECT["version"] == prime_train.__version__
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.search(rf"^## \[?{re.escape(prime_train.__version__)}\b", changelog, re.MULTILINE)
+
+
+def test_the_wheel_holds_three_packages_and_the_demo_configuration(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        shipped = set(archive.namelist())
+    expected = {
+        "prime_train/__init__.py",
+        "prime_train/py.typed",
+        "prime_train/demo/demo.yaml",
+        "prime_agent/__init__.py",
+        "prime_agent/py.typed",
+        "prime_lambdas/__init__.py",
+    }
+    assert expected <= shipped
+    own = ("prime_train/", "prime_agent/", "prime_lambdas/", f"prime_train-{prime_train.__version__}.dist-info/")
+    assert not [name for name in shipped if not name.startswith(own)]

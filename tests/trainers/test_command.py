@@ -1,0 +1,86 @@
+"""How a trainer is called."""
+
+import shlex
+from typing import Any
+
+from prime_train.trainers import TRAINERS, trainer_for
+from tests.builders import spec
+
+
+def line(trainer: dict[str, Any], *, checkpoints: str = "/disk/tree/checkpoints", step: int | None = None) -> str:
+    made = spec(trainer=trainer)
+    folder = None if step is None else f"{checkpoints}/step_{step}"
+    return trainer_for(made).command(made, checkpoints=checkpoints, resume_step=step, resume_folder=folder)
+
+
+def test_every_kind_of_the_spec_has_its_trainer() -> None:
+    assert set(TRAINERS) == {"command", "torchrun"}
+    assert trainer_for(spec(trainer={"kind": "torchrun", "command": "t.py"})) is TRAINERS["torchrun"]
+
+
+def test_a_first_start_runs_the_command_as_it_is() -> None:
+    assert line({"command": "python train.py --out {checkpoints}"}) == "python train.py --out /disk/tree/checkpoints"
+
+
+def test_a_resume_appends_its_arguments() -> None:
+    assert line({"command": "python train.py"}, step=30) == "python train.py --resume-step 30"
+    asked = {"command": "python train.py", "resume": "--from {checkpoint} --at {step}"}
+    assert line(asked, step=30) == "python train.py --from /disk/tree/checkpoints/step_30 --at 30"
+
+
+def test_resume_arguments_stay_on_the_line_of_a_command_written_as_a_block() -> None:
+    assert line({"command": "python train.py \\\n  --fast\n"}, step=3).endswith("--fast --resume-step 3")
+
+
+def test_a_trainer_that_finds_its_own_checkpoints_gets_no_arguments() -> None:
+    assert line({"command": "python train.py", "resume": ""}, step=3) == "python train.py"
+
+
+def test_folders_with_odd_names_stay_one_word() -> None:
+    odd = "/disk/my runs/$(rm -rf)/it's"
+    asked = {"command": "run {checkpoints}", "resume": "--from {checkpoint}"}
+    assert shlex.split(line(asked, checkpoints=odd, step=1)) == ["run", odd, "--from", f"{odd}/step_1"]
+
+
+def test_doubled_braces_are_plain_ones() -> None:
+    assert line({"command": "run --set '{{\"a\": 1}}'"}) == "run --set '{\"a\": 1}'"
+
+
+def test_one_torchrun_worker_is_plain_python() -> None:
+    assert line({"kind": "torchrun", "command": "train.py --lr 1"}, step=5) == "python3 train.py --lr 1 --resume-step 5"
+
+
+def test_one_torchrun_worker_gets_the_variables_torchrun_would_set() -> None:
+    made = spec(trainer={"kind": "torchrun", "command": "train.py"})
+    first = trainer_for(made).environment(made, epoch=1, run_id="tiny-1")
+    assert (first["RANK"], first["LOCAL_RANK"], first["WORLD_SIZE"], first["MASTER_ADDR"]) == ("0", "0", "1", "127.0.0.1")
+    second = trainer_for(made).environment(made, epoch=1, run_id="tiny-2")
+    assert 1024 < int(first["MASTER_PORT"]) < 32768
+    assert first["MASTER_PORT"] != second["MASTER_PORT"]
+
+
+def test_more_workers_are_started_by_torchrun_which_never_restarts_them() -> None:
+    asked = {"kind": "torchrun", "command": "-m pkg.train", "workers": 4}
+    assert line(asked, step=5) == "torchrun --standalone --nproc-per-node 4 --max-restarts 0 -m pkg.train --resume-step 5"
+    made = spec(trainer=asked)
+    assert "RANK" not in trainer_for(made).environment(made, epoch=1, run_id="tiny-1")
+
+
+def test_the_trainer_knows_its_run_and_the_users_variables_win_over_defaults() -> None:
+    made = spec(environment={"PYTHONUNBUFFERED": "0", "LR": "1", "PRIME_TRAIN_RUN": "forged"})
+    found = trainer_for(made).environment(made, epoch=7, run_id="tiny-1")
+    assert found["PRIME_TRAIN_RUN"] == "tiny-1"
+    assert found["PRIME_TRAIN_EPOCH"] == "7"
+    assert found["PYTHONUNBUFFERED"] == "0"
+    assert found["LR"] == "1"
+
+
+def test_all_attempts_are_one_run_of_the_tracker() -> None:
+    made = spec(wandb={"project": "p", "entity": "e"})
+    found = trainer_for(made).environment(made, epoch=7, run_id="tiny-1")
+    assert {name: value for name, value in found.items() if name.startswith("WANDB")} == {
+        "WANDB_PROJECT": "p",
+        "WANDB_ENTITY": "e",
+        "WANDB_RUN_ID": "tiny-1",
+        "WANDB_RESUME": "allow",
+    }
