@@ -8,7 +8,7 @@ import zlib
 from dataclasses import dataclass, replace
 
 JITTER_SHARE = 0.1
-SEQ_LEAP = 1000
+SEQ_LEAP_MIN, SEQ_LEAP_MAX = 1000, 1_000_000
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,8 @@ def answered(link: Link, *, beat_s: int) -> Link:
 
 def refused(link: Link) -> Link:
     """The number was used before: an agent of this attempt was here earlier. Numbers go on far above it, at once."""
-    return replace(link, flying=False, said_news=False, news=True, failures=0, seq=link.seq * 2 + SEQ_LEAP)
+    leap = min(max(link.seq, SEQ_LEAP_MIN), SEQ_LEAP_MAX)
+    return replace(link, flying=False, said_news=False, news=True, failures=0, seq=link.seq + leap)
 
 
 def failed(link: Link) -> Link:

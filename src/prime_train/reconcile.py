@@ -118,7 +118,8 @@ def reconcile(world: World, run_id: str, now_s: int, sight: Sight | None = None)
     sight = sight if sight is not None else see(world, now_s)
     evidence = gather(world, held, sight, now_s)
     verdict: Verdict | None = judge(held.run, evidence, now_s) if held.run.state in ATTENDED else None
-    decision = d.decide(held.run, verdict, evidence.pods, now_s)
+    lacking = [name for name in held.run.spec.secrets if world.secrets is not None and name not in world.secrets]
+    decision = d.decide(held.run, verdict, evidence.pods, now_s, lacking=lacking)
     saved = carry_out(world, held, decision, now_s)
     if saved and not isinstance(decision, d.Wait):
         world.watched(run_id, type(decision).__name__, describe(decision))
@@ -136,6 +137,8 @@ def describe(decision: d.Decision) -> str:
             return ", ".join(p.pod_id for p in pods)
         case d.Note(title=title, text=text):
             return f"{title}: {text}"
+        case d.Hold(_, title, why):
+            return f"{title}: {why}"
         case d.Drain(reason, text):
             return f"{reason.value}: {text}"
         case _:
@@ -293,10 +296,6 @@ def parse_manifest(data: bytes) -> Manifest | None:
 def _launch(world: World, held: Held, *, on_demand: bool, now_s: int) -> bool:
     """Offer, intent, create, answer. A crash after the intent is settled by the pod's name, never by creating again."""
     run = held.run
-    lacking = [name for name in run.spec.secrets if world.secrets is not None and name not in world.secrets]
-    if lacking:
-        why = f"the control plane's environment lacks {', '.join(lacking)}; start it again with them, nothing is rented before"
-        return world.store.save(c.no_offer(run, why, now_s, kind="secrets", title="secrets are missing"))
     try:
         world.bucket.put(spec_key(run.run_id), _spec_json(run))
         ranking = rank(

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from prime_agent import effects as e
 from prime_agent import events as v
 from prime_agent.core import EXIT_S_MAX, STUCK_S_MAX, next_tick_s, step
+from prime_agent.link import Link, refused, sent
 from prime_agent.state import Job, initial
 from prime_train.core.causes import Cause
 from prime_train.core.wire import Order, Phase, Reply, Verdict
@@ -727,3 +728,13 @@ def test_whatever_happened_the_attempt_ends_once_the_trainer_has(job: Job, story
             history.hear(v.BeatAnswered(OK))
         history.wait(30)
     assert len(history.of(e.Exit)) == 1
+
+
+def test_an_agent_whose_numbers_were_all_used_before_comes_past_them_without_end_of_numbers() -> None:
+    link = Link(beat_s=5)
+    for _ in range(30):
+        link = refused(sent(link, 0.0, salt="a"))
+    assert link.seq > 10_000_000
+    for _ in range(1000):
+        link = refused(sent(link, 0.0, salt="a"))
+    assert link.seq < 2**53

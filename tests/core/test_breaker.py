@@ -99,6 +99,15 @@ def test_time_in_which_the_canary_failed_does_not_count_as_silence() -> None:
     assert hearing.heard_since_s == 2000
 
 
+@pytest.mark.parametrize(("failed_s", "heard_since_s"), [(5, 1000), (30, 1000), (31, 1091)])
+def test_a_canary_that_was_lost_once_does_not_make_what_was_heard_before_forgotten(failed_s: int, heard_since_s: int) -> None:
+    watch, _ = hear(Watch(), 1000)
+    watch, lost = hear(watch, 1060, canary=False)
+    assert lost.blind is not None
+    _, hearing = hear(watch, 1060 + failed_s)
+    assert hearing.heard_since_s == heard_since_s
+
+
 def test_while_the_canary_sings_the_time_since_which_beats_can_be_heard_stands_still() -> None:
     watch, first = hear(Watch(), 1000)
     _, second = hear(watch, 5000, silent=20)

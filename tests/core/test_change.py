@@ -51,6 +51,7 @@ EXAMPLES: list[tuple[d.Decision, RunState]] = [
     (d.Finish(S.SUCCEEDED, Cause.FINISHED, "finished"), S.TRAINING),
     (d.Terminate((POD,)), S.TRAINING),
     (d.Settle((1,), ()), S.STOPPED),
+    (d.Hold("secrets", "secrets are missing", "HF_TOKEN is not set"), S.QUEUED),
 ]
 FROM_OUTSIDE = (d.Launch, d.ChooseResume)
 
@@ -108,7 +109,7 @@ def test_every_change_but_a_wait_leaves_a_line_of_history_and_is_followed_up_soo
 def test_people_are_told_of_every_change_of_state_once(decision: d.Decision, state: RunState) -> None:
     told = [alert.kind for alert in changed(decision, a_run(state)).alerts]
     expected = {d.SeeStep: ["training"], d.Note: ["silent"], d.AskEvidence: ["stalled"], d.Drain: ["draining"]}
-    expected |= {d.Recover: ["lost"], d.Finish: ["succeeded"], d.Adopt: ["launched"]}
+    expected |= {d.Hold: ["secrets"], d.Recover: ["lost"], d.Finish: ["succeeded"], d.Adopt: ["launched"]}
     assert told == expected.get(type(decision), [])
 
 

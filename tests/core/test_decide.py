@@ -12,7 +12,7 @@ from prime_train.core import ledger
 from prime_train.core.causes import POLICY, Cause, Retry
 from prime_train.core.change import change
 from prime_train.core.run import ATTENDED, TERMINAL, Attempt, DrainReason, Notice, Run, RunState, Stray, Want
-from prime_train.core.verdict import Finished, Gone, Healthy, PodStatus, PodsView, Sick, Silent, Stalled, Unknown, Verdict
+from prime_train.core.verdict import Finished, Gone, Healthy, PodsSeen, PodStatus, PodsView, Sick, Silent, Stalled, Unknown, Verdict
 from prime_train.core.wire import Phase
 from tests import builders as b
 from tests.core.given import (
@@ -146,6 +146,14 @@ def test_an_ended_run_is_looked_at_until_all_its_machines_are_gone_and_then_neve
 
 def test_a_queued_run_is_launched() -> None:
     assert after(a_run(S.QUEUED), None) == d.Launch(on_demand=False)
+
+
+def test_nothing_is_rented_while_a_secret_of_the_run_is_missing() -> None:
+    run = a_run(S.QUEUED)
+    held = d.decide(run, None, PodsSeen(()), NOW_S, lacking=["HF_TOKEN"])
+    assert isinstance(held, d.Hold)
+    assert "HF_TOKEN" in held.why
+    assert isinstance(d.decide(replace(run, not_before_s=NOW_S + 9), None, PodsSeen(()), NOW_S, lacking=["HF_TOKEN"]), d.Wait)
 
 
 def test_what_the_next_attempt_restores_is_chosen_after_the_fence_and_before_the_launch() -> None:

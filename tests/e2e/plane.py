@@ -198,11 +198,11 @@ def plane(folder: Path, points: Sequence[Point] = (), *, watcher: bool = False) 
             here.pods.terminate(pod.pod_id)
 
 
-def write_config(folder: Path, text: str = CONFIG) -> Path:
+def write_config(folder: Path, text: str = CONFIG, *, step_s: float = 0.02) -> Path:
     """The config and the working tree it trains in."""
     tree = folder / "tree"
     tree.mkdir(parents=True, exist_ok=True)
     (tree / "data.json").write_text(json.dumps({"rows": ["a row of data"] * 20}))
     config = folder / "kill.yaml"
-    config.write_text(text.replace("TREE", str(tree)))
+    config.write_text(text.replace("TREE", str(tree)).replace("--step-seconds 0.02", f"--step-seconds {step_s}"))
     return config

@@ -25,6 +25,8 @@ class Point:
     victim: str
     nth: int = 1
     needs: str = ""
+    step_s: float = 0.02
+    """Of the trainer: long enough for several commits, where the point comes only after them."""
 
     def row(self, fired: Path, pods: Path) -> dict[str, object]:
         return {**asdict(self), "self": self.role, "role": ROLES[self.role], "dir": str(fired), "pods": str(pods)}
@@ -33,9 +35,11 @@ class Point:
 LOSE_FIRST = Point("lose-first", "trainer", "open", r"step_50/COMPLETE", "machine")
 
 
-def _both(name: str, role: str, event: str, pattern: str, *, nth: int = 1, needs: str = "", alone: str) -> list[Point]:
+def _both(
+    name: str, role: str, event: str, pattern: str, *, nth: int = 1, needs: str = "", step_s: float = 0.02, alone: str
+) -> list[Point]:
     """The same point with the process alone as victim, and with the whole machine."""
-    return [Point(f"{name}-{victim}", role, event, pattern, victim, nth, needs) for victim in (alone, "machine")]
+    return [Point(f"{name}-{victim}", role, event, pattern, victim, nth, needs, step_s) for victim in (alone, "machine")]
 
 
 AGENT_POINTS = [
@@ -51,8 +55,8 @@ AGENT_POINTS = [
     *_both("mid-upload-last-blob", "agent", "os.rename", r"/blobs/", nth=5, alone="agent"),
     *_both("before-manifest", "agent", "os.rename", r"/manifests/", alone="agent"),
     *_both("between-manifest-and-latest", "agent", "os.rename", r"latest\.json", alone="agent"),
-    *_both("second-manifest", "agent", "os.rename", r"/manifests/", nth=2, alone="agent"),
-    *_both("prune-manifest", "agent", "os.remove", r"/manifests/", alone="agent"),
+    *_both("second-manifest", "agent", "os.rename", r"/manifests/", nth=2, step_s=0.1, alone="agent"),
+    *_both("prune-manifest", "agent", "os.remove", r"/manifests/", step_s=0.1, alone="agent"),
     *_both("restore-download", "agent", "open", r"restore-\d+", needs="lose-first", alone="agent"),
     *_both("restore-rename", "agent", "os.rename", r"restore-\d+.*step_", needs="lose-first", alone="agent"),
 ]

@@ -47,7 +47,7 @@ def test_the_run_ends_as_if_nothing_had_happened(
     point: Point, reference: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     points = [LOSE_FIRST, point] if point.needs else [point]
-    config = write_config(tmp_path)
+    config = write_config(tmp_path, step_s=point.step_s)
     with plane(tmp_path, points, watcher=point.role == "watcher" or point.victim == "watcher") as here:
         run_id = here.launch(config)
         try:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 SILENT_SHARE_MAX = 0.5
 ACTIVE_MIN = 3
 HOLD_S = 900
+BRIEF_S = 30
+"""A canary may fail this long, such as once, without what was heard before being forgotten."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,10 @@ def listen(watch: Watch, *, canary: bool, silent_s: Mapping[str, int], active: C
     """
     if not canary:
         deaf_s = watch.deaf_since_s if watch.deaf_since_s is not None else now_s
-        deaf = replace(watch, swept_s=now_s, deaf_since_s=deaf_s, heard_since_s=None)
+        deaf = replace(watch, swept_s=now_s, deaf_since_s=deaf_s)
         return deaf, Hearing(f"the webhook has not answered its canary for {now_s - deaf_s} s", now_s)
-    heard_s = watch.heard_since_s if watch.heard_since_s is not None else now_s
+    brief = watch.deaf_since_s is None or now_s - watch.deaf_since_s <= BRIEF_S
+    heard_s = watch.heard_since_s if brief and watch.heard_since_s is not None else now_s
     most = len(active) >= ACTIVE_MIN and len(silent_s) >= SILENT_SHARE_MAX * len(active)
     open_s = (watch.open_since_s if watch.open_since_s is not None else now_s) if most else None
     after = replace(watch, swept_s=now_s, deaf_since_s=None, heard_since_s=heard_s, open_since_s=open_s)

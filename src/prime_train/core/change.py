@@ -61,6 +61,8 @@ def change(run: Run, lease: Lease, decision: d.Decision, now_s: int) -> Change:
             return _see_beat(run, lease, now_s)
         case d.SeeStep(step):
             return _see_step(run, lease, step, now_s)
+        case d.Hold(kind, title, why):
+            return no_offer(run, why, now_s, kind=kind, title=title)
         case d.Note():
             return _note(_with_sign(run, decision.sign_s), decision, now_s)
         case d.AllClear(kinds):

@@ -15,6 +15,8 @@ Theory of operation
 Money is checked in every state that costs money, before anything else about the attempt.
 """
 
+from collections.abc import Sequence
+
 from prime_train.core import ledger
 from prime_train.core.causes import POLICY, Cause, Retry
 from prime_train.core.decision import (
@@ -25,6 +27,7 @@ from prime_train.core.decision import (
     Decision,
     Drain,
     Finish,
+    Hold,
     Launch,
     Note,
     PutAgent,
@@ -62,6 +65,7 @@ __all__ = [
     "Decision",
     "Drain",
     "Finish",
+    "Hold",
     "Launch",
     "Note",
     "PutAgent",
@@ -89,8 +93,9 @@ DRAIN_SHARE_MAX = 0.05
 SILENCE_NOTICES = ("silent", "cut_off", "unknown", "blind", "boot_late")
 
 
-def decide(run: Run, verdict: Verdict | None, pods: PodsView, now_s: int) -> Decision:
-    """The next thing to do with `run`. `verdict` is None where no attempt holds the lease (queued and terminal states)."""
+def decide(run: Run, verdict: Verdict | None, pods: PodsView, now_s: int, *, lacking: Sequence[str] = ()) -> Decision:
+    """The next thing to do with `run`. `verdict` is None where no attempt holds the lease (queued and terminal states); `lacking` names
+    the secrets of the run that the control plane can not hand out."""
     housekeeping = _housekeeping(run, pods, now_s)
     if housekeeping is not None:
         return housekeeping
@@ -100,7 +105,7 @@ def decide(run: Run, verdict: Verdict | None, pods: PodsView, now_s: int) -> Dec
             "waiting for the provider to confirm that its pods are gone",
         )
     if run.state is RunState.QUEUED:
-        return _queued(run, pods, now_s)
+        return _queued(run, pods, now_s, lacking)
     attempt = run.attempt
     if attempt is None or verdict is None:
         raise ValueError(f"run {run.run_id} is {run.state.value}, so it has an attempt, and its verdict is needed")
@@ -222,7 +227,7 @@ def budget_moment_s(run: Run, now_s: int) -> int | None:
 # ------------------------------------------------------------------------------------------------------------------- queued
 
 
-def _queued(run: Run, pods: PodsView, now_s: int) -> Decision:
+def _queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str]) -> Decision:
     if run.want is not Want.RUN:
         state = RunState.CANCELLED if run.want is Want.CANCEL else RunState.STOPPED
         return Finish(state, None, "stopped by the user " + ("between two machines" if run.attempts else "before a machine was rented"))
@@ -248,6 +253,9 @@ def _queued(run: Run, pods: PodsView, now_s: int) -> Decision:
     if now_s < run.not_before_s:
         until_s = min(run.not_before_s, now_s + check_s(run)) if _unsettled(run) else run.not_before_s
         return Wait(until_s, "backing off before the next machine")
+    if lacking:
+        why = f"the control plane's environment lacks {', '.join(lacking)}; start it again with them, nothing is rented before"
+        return Hold("secrets", "secrets are missing", why)
     return Launch(on_demand=wants_on_demand(run, now_s))
 
 

@@ -50,6 +50,15 @@ class Launch:
 
 
 @dataclass(frozen=True)
+class Hold:
+    """Nothing may be rented now: wait, longer each time, and tell people once as long as it lasts."""
+
+    kind: str
+    title: str
+    why: str
+
+
+@dataclass(frozen=True)
 class Note:
     """Tell people, once as long as this state of things lasts."""
 
@@ -120,6 +129,7 @@ Decision = (
     | SeeStep
     | ChooseResume
     | Launch
+    | Hold
     | Note
     | AllClear
     | AskEvidence
