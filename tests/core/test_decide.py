@@ -299,6 +299,13 @@ def test_a_machine_that_is_gone_before_its_agent_was_there_is_recovered_from_wit
     assert POLICY[cause].backs_off
 
 
+@pytest.mark.parametrize(("spot", "cause"), [(True, Cause.PREEMPTED), (False, Cause.MACHINE_LOST)])
+def test_a_machine_whose_agent_beat_before_anybody_looked_was_not_lost_at_boot(spot: bool, cause: Cause) -> None:
+    run = a_run(S.BOOTING)
+    run = replace(run, attempts=(replace(newest(run), offer=b.offer(spot=spot)),))
+    assert recover_of(after(run, Gone("404", beaten=True), seen(gone=("pod-1",)))).cause is cause
+
+
 def test_the_first_step_is_seen() -> None:
     assert after(a_run(S.STARTING), Healthy(Phase.TRAIN, 1)) == d.SeeStep(1)
     assert wait_of(after(a_run(S.STARTING), Healthy(Phase.SETUP, 0))).until_s is None

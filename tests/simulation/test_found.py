@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from prime_train.core import decide as d
 from prime_train.core.causes import Cause
+from prime_train.core.change import no_offer
 from prime_train.core.run import Notice, RunState
 from prime_train.core.verdict import Healthy, PodStatus, TrackerSeen, judge
 from prime_train.core.wire import Phase
@@ -30,6 +31,12 @@ def test_a_run_that_backs_off_still_learns_that_its_lost_machine_is_gone_and_pai
     wait = d.decide(run, None, as_expected(run), NOW_S)
     assert isinstance(wait, d.Wait)
     assert wait.until_s == NOW_S + d.check_s(run)
+
+
+def test_a_run_for_which_nothing_can_be_rented_still_looks_after_its_lost_machine() -> None:
+    run = a_run(RunState.QUEUED, attempts=(replace(b.attempt(1, RunState.QUEUED), ended_s=None),), epoch=1, backoffs=6)
+    held = no_offer(run, "the bucket does not answer", NOW_S).run
+    assert (held.not_before_s, held.next_check_s) == (NOW_S + 600, NOW_S + d.check_s(run))
 
 
 def test_an_old_machine_that_can_not_be_asked_about_does_not_keep_the_run_from_going_on() -> None:

@@ -154,8 +154,9 @@ def refused(run: Run, lease: Lease, cause: Cause, detail: str, now_s: int) -> Ch
 
 def no_offer(run: Run, why: str, now_s: int, *, kind: str = "no_capacity", title: str = "no machine that fits") -> Change:
     """Nothing can be rented now: wait longer each time, and tell people once as long as it lasts."""
-    wait_s = d.backoff_s(run.backoffs + 1)
-    after = replace(run, backoffs=run.backoffs + 1, not_before_s=now_s + wait_s, next_check_s=now_s + wait_s)
+    not_before_s = now_s + d.backoff_s(run.backoffs + 1)
+    next_check_s = d.back_off_until_s(run, not_before_s, now_s)
+    after = replace(run, backoffs=run.backoffs + 1, not_before_s=not_before_s, next_check_s=next_check_s)
     if run.noted_s(kind) is not None:
         return _saved(after)
     noted = _note(run, d.Note(kind, Severity.WARNING, title, why), now_s)

@@ -251,8 +251,7 @@ def _queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str]) -> Dec
     if isinstance(pods, PodsUnknown):
         return _unknown(run, Unknown(pods.why), now_s)
     if now_s < run.not_before_s:
-        until_s = min(run.not_before_s, now_s + check_s(run)) if _unsettled(run) else run.not_before_s
-        return Wait(until_s, "backing off before the next machine")
+        return Wait(back_off_until_s(run, run.not_before_s, now_s), "backing off before the next machine")
     if lacking:
         why = f"the control plane's environment lacks {', '.join(lacking)}; start it again with them, nothing is rented before"
         return Hold("secrets", "secrets are missing", why)
@@ -283,6 +282,11 @@ def avoided_offers(run: Run, now_s: int) -> frozenset[str]:
     return frozenset(a.offer.offer_id for a in recent)
 
 
+def back_off_until_s(run: Run, not_before_s: int, now_s: int) -> int:
+    """When to look again while backing off: pods that are not known to be gone do not wait."""
+    return min(not_before_s, now_s + check_s(run)) if _unsettled(run) else not_before_s
+
+
 def backoff_s(failures: int) -> int:
     """Seconds to wait after this many infrastructure failures in a row: 15 s doubling up to 10 min."""
     return min(BACKOFF_S_MAX, BACKOFF_FIRST_S << min(10, max(0, failures - 1)))
@@ -305,8 +309,8 @@ def _by_state(run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView, now_
             return Finish(RunState.SUCCEEDED, Cause.FINISHED, f"finished at step {step}")
         case Sick():
             return _sick(verdict)
-        case Gone(why):
-            return Recover(_loss(attempt), why)
+        case Gone(why, beaten):
+            return Recover(_loss(attempt, beaten=beaten), why)
         case Silent():
             return _silent(run, verdict, now_s)
         case Stalled():
@@ -315,8 +319,8 @@ def _by_state(run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView, now_
             return _unknown(run, verdict, now_s)
 
 
-def _loss(attempt: Attempt) -> Cause:
-    if attempt.first_beat_s is None:
+def _loss(attempt: Attempt, *, beaten: bool) -> Cause:
+    if attempt.first_beat_s is None and not beaten:
         return Cause.BOOT_LOST
     return Cause.PREEMPTED if attempt.offer.spot else Cause.MACHINE_LOST
 

@@ -88,6 +88,8 @@ class Healthy:
 @dataclass(frozen=True)
 class Gone:
     why: str
+    beaten: bool = False
+    """Its agent had come up."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ def judge(run: Run, evidence: Evidence, now_s: int) -> Verdict:
         return _exited(run, beat)
     age_s = now_s - lease.beat_s
     if age_s > run.spec.health.beat_s and _is_gone(attempt, evidence.pods):
-        return Gone(f"the provider says it is gone, last beat {age_s} s ago")
+        return Gone(f"the provider says it is gone, last beat {age_s} s ago", beaten=True)
     if age_s <= run.spec.health.overdue_s:
         return _beating(run, attempt, beat, evidence, now_s)
     return _overdue(run, attempt, beat, evidence, now_s)
