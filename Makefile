@@ -53,8 +53,8 @@ UV := build/lock/bin/uv pip compile pyproject.toml --quiet --universal --python-
 lock: install ## write requirements/*.txt anew from pyproject.toml
 	$(BIN)/python -m venv --clear build/lock
 	build/lock/bin/pip install --quiet --disable-pip-version-check uv
-	$(UV) --extra agent --extra aws --extra server --extra demo --extra dev -o requirements/dev.txt
-	$(UV) --extra agent --extra server --extra demo -c requirements/dev.txt -o requirements/runtime.txt
+	$(UV) --extra agent --extra aws --extra server --extra s3 --extra dev -o requirements/dev.txt
+	$(UV) --extra agent --extra server --extra s3 -c requirements/dev.txt -o requirements/runtime.txt
 	rm -rf build/lock
 
 clean: ## remove .venv, caches and build products

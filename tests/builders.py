@@ -14,6 +14,7 @@ from typing import Any
 
 from prime_train.core.causes import Cause
 from prime_train.core.keys import manifest_key, pod_name
+from prime_train.core.manifest import Chunk, ManifestFile
 from prime_train.core.offers import Offer
 from prime_train.core.run import ATTENDED, TERMINAL, Alert, Attempt, Happening, Lease, Run, RunState, Severity
 from prime_train.core.spec import RunSpec
@@ -140,3 +141,13 @@ def alert(key: str = f"{RUN_ID}/e1/lost/v2", **changes: Any) -> Alert:
         key, RUN_ID, kind="lost", severity=Severity.WARNING, title="attempt 1: machine lost", text="it is gone", at_s=T0_S, epoch=1
     )
     return replace(made, **changes)
+
+
+def digest(number: int) -> str:
+    """A digest that no content has."""
+    return f"blake3-{number:064x}"
+
+
+def stored_file(path: str = "weights", number: int = 0, size: int = 5, **changes: Any) -> ManifestFile:
+    """A file of one chunk whose digest is `digest(number)`, stored as it is."""
+    return ManifestFile(path=path, size=size, chunks=(Chunk(digest=digest(number), size=size, stored=size),), **changes)

@@ -35,6 +35,7 @@ PORTS = "prime_train.ports"
 TRAINERS = "prime_train.trainers"
 WEBHOOK = "prime_train.webhook"
 RECONCILE = "prime_train.reconcile"
+CHECKPOINTS = "prime_train.checkpoints"
 HTTP = "prime_train.adapters.http"
 
 
@@ -49,10 +50,11 @@ TABLE = {
     "prime_train.rules": Row((CORE, TRAINERS), pure=True),
     "prime_train.trainers": Row((CORE,), pure=True),
     "prime_train.ports": Row((CORE,)),
+    "prime_train.checkpoints": Row((CORE, PORTS), ("blake3", "numpy", "zstandard")),
     "prime_train.reconcile": Row((CORE, PORTS)),
     "prime_train.webhook": Row((CORE, PORTS), ("pydantic", "pydantic_core")),
     "prime_train.adapters": Row(),
-    "prime_train.adapters.bucket": adapter(),
+    "prime_train.adapters.bucket": adapter("obstore", "boto3", "botocore"),
     "prime_train.adapters.canary_http": adapter("requests", "urllib3"),
     "prime_train.adapters.config_yaml": adapter("yaml", "pydantic"),
     "prime_train.adapters.http": adapter("requests", "urllib3"),
@@ -69,7 +71,7 @@ TABLE = {
     "prime_train.picture": Row((CORE,)),
     "prime_train.cli": Row(("prime_train.*",), ("typer", "rich", "click", "uvicorn", "yaml", "psutil"), computed=True),
     "prime_agent": Row(
-        (CORE, TRAINERS, PORTS, "prime_train.adapters.bucket*", HTTP),
+        (CORE, TRAINERS, PORTS, CHECKPOINTS, "prime_train.adapters.bucket*", HTTP),
         ("psutil", "requests", "pynvml", "pydantic"),
     ),
     "prime_lambdas": Row(("prime_train.*",), ("mangum", "boto3", "fastapi")),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from prime_agent import effects as e
 from prime_agent import events as v
-from prime_agent.checkpoints import Cancelled, LocalCheckpoint, Uploader, Vanished
+from prime_agent.checkpoints import Cancelled, LocalCheckpoint, Metrics, Uploader, Vanished
 from prime_agent.clock import Clock
 from prime_agent.control import ControlPlane
 from prime_agent.core import next_tick_s, step
@@ -85,6 +85,7 @@ class Agent:
             stage=self._place.stage,
             known=job.resume,
             clock=self._files_s,
+            monotonic_s=world.clock.monotonic_s,
         )
         self._workers = {name: Worker(name, inbox) for name in ("beats", "commits", "uploads", "keeper", "evidence")}
         self._beats, self._commits = world.control(), world.control()
@@ -107,6 +108,8 @@ class Agent:
                     return self._leave(effect.code)
                 self._carry_out(effect)
             now_s = self._world.clock.monotonic_s()
+            if isinstance(event, v.FellBack):
+                self._uploader.fell_back(event.point, event.digests)
             event = self._inbox.get(max(TICK_S_MIN, next_tick_s(self._state, now_s) - now_s)) or v.Tick()
 
     def give_up(self, why: str) -> int:
@@ -150,7 +153,7 @@ class Agent:
             case e.SendCommit(commit):
                 self._commit(commit)
             case e.Settle(step_):
-                self._workers["keeper"].do(lambda: self._settle(step_), lambda why: None)
+                self._workers["keeper"].do(lambda: self._settle(step_), lambda why: v.Settled())
             case e.MakeRoom():
                 committed = self._state.committed_step
                 self._workers["keeper"].do(lambda: self._make_room(committed), lambda why: None)
@@ -222,18 +225,20 @@ class Agent:
 
     def _uploaded(self, local: LocalCheckpoint) -> v.Event | None:
         try:
-            manifest = self._uploader.upload(local, cancelled=self._leaving.is_set)
+            said = self._state.steps
+            manifest = self._uploader.upload(local, cancelled=self._leaving.is_set, metrics=Metrics(said.loss, said.reward))
         except (Vanished, Cancelled) as error:
             return v.UploadFailed(local.step, str(error))
         self._manifests[manifest.step] = manifest
         return v.Uploaded(manifest.step, manifest.key)
 
-    def _settle(self, step_: int) -> None:
+    def _settle(self, step_: int) -> v.Event:
         manifest = self._manifests.pop(step_, None)
         for older in [other for other in self._manifests if other < step_]:
             del self._manifests[older]
         if manifest is not None and not self._leaving.is_set():
             self._uploader.committed(manifest, self._files_s())
+        return v.Settled()
 
     def _make_room(self, committed_step: int) -> None:
         spec = self._job.spec

@@ -1,25 +1,28 @@
 """From the trainer's folder to a manifest in the bucket.
 
-A checkpoint that is complete is set aside, looked at again, hashed, sent and checked, and its manifest is written last: a cut at any point
-leaves either no manifest or a true one. Whether the manifest counts is decided elsewhere, by a commit that carries the epoch; only after
-that do `latest.json` and the clean-up follow.
+A checkpoint that is complete is set aside, looked at again, hashed and sent, looked at once more, and its manifest is written last: a cut
+at any point leaves either no manifest or a true one. Whether the manifest counts is decided elsewhere, by a commit that carries the epoch;
+only after that do `latest.json` and the clean-up follow.
 """
 
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from prime_agent.blobs import Blobs, Source, in_parallel
-from prime_agent.digests import Cancelled, digest_of
+from prime_agent.blobs import Blobs
 from prime_agent.latest import move_latest
 from prime_agent.listing import files_in, written_s
 from prime_agent.retention import Retention
+from prime_agent.sending import Cancelled, Sender, Sent
 from prime_agent.stage import Vanished, clear, set_aside
+from prime_agent.uplink import Uplink
 from prime_agent.whole import flaw_of
+from prime_train.checkpoints.catalog import Reader, read_manifest
 from prime_train.core.manifest import Manifest, ManifestFile, ResumePoint
+from prime_train.core.retention import Policy
 from prime_train.core.spec import RunSpec
 from prime_train.ports import Bucket, PermanentError, TemporaryError
 from prime_train.trainers import FileSeen, trainer_for
@@ -34,6 +37,17 @@ SAVING_QUIET_S = 120
 """A folder that nothing was written to for so long is no save under way but the rest of one."""
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """What the trainer last said, None where it said nothing; it goes into the manifest, and decides which checkpoints are the best."""
+
+    loss: float | None = None
+    reward: float | None = None
+
+
+NO_METRICS = Metrics()
 
 
 @dataclass(frozen=True)
@@ -62,6 +76,7 @@ class Uploader:
         stage: Path,
         known: ResumePoint | None,
         clock: Callable[[], int],
+        monotonic_s: Callable[[], float],
     ) -> None:
         self._bucket = bucket
         self._spec = spec
@@ -74,7 +89,13 @@ class Uploader:
         self._known_read = known is None
         self._clock = clock
         self._blobs = Blobs(bucket, run_id, clock)
-        self._retention = Retention(bucket, self._blobs, run_id, keep=spec.checkpoints.keep, pinned=known, clock=clock)
+        self._reader = Reader(bucket, run_id)
+        limit = spec.checkpoints.upload_mb_per_s_max
+        uplink = Uplink(monotonic_s, bytes_per_s_max=limit * 1e6 if limit else None)
+        cores = max(1, (os.cpu_count() or 1) // 2)
+        self._sender = Sender(self._blobs, uplink, compress=spec.checkpoints.compress, monotonic_s=monotonic_s, cores=cores)
+        policy = Policy.of(spec.checkpoints)
+        self._retention = Retention(bucket, self._blobs, run_id, policy=policy, pinned=known, clock=clock)
         self._newest_step = known.step if known else -1
         self._committed_step = -1
         self._flaws: dict[str, str] = {}
@@ -111,7 +132,18 @@ class Uploader:
                 return True
         return False
 
-    def upload(self, local: LocalCheckpoint, *, cancelled: Callable[[], bool]) -> Manifest:
+    @property
+    def sent(self) -> Sent:
+        """How far the upload under way is, or what the last one moved."""
+        return self._sender.sent
+
+    def fell_back(self, point: ResumePoint, damaged: Iterable[str]) -> None:
+        """An older checkpoint was restored, because chunks with these digests are damaged in the bucket: they are sent anew."""
+        self._known, self._known_read = point, False
+        self._newest_step = point.step
+        self._blobs.distrust(damaged)
+
+    def upload(self, local: LocalCheckpoint, *, cancelled: Callable[[], bool], metrics: Metrics = NO_METRICS) -> Manifest:
         """Puts the checkpoint into the bucket, its manifest last, and returns it once it is there; asking again after a failure is fine.
 
         Raises Vanished (the trainer removed or changed it meanwhile), Cancelled, TemporaryError or PermanentError; then there is no
@@ -119,7 +151,7 @@ class Uploader:
         """
         stage = self._stage / f"upload-{self._epoch}-{local.step}"
         try:
-            manifest = self._upload(local, stage, cancelled)
+            manifest = self._upload(local, stage, cancelled, metrics)
         except FileNotFoundError as error:
             raise Vanished(f"{local.path.name} vanished while it was uploaded") from error
         except OSError as error:
@@ -136,38 +168,48 @@ class Uploader:
         move_latest(self._bucket, manifest, now_s)
         self._retention.prune(committed_step=self._committed_step, committed_s=now_s)
 
-    def _upload(self, local: LocalCheckpoint, stage: Path, cancelled: Callable[[], bool]) -> Manifest:
+    def _upload(self, local: LocalCheckpoint, stage: Path, cancelled: Callable[[], bool], metrics: Metrics) -> Manifest:
         self._trust_known()
         files = set_aside(local.path, stage, copy=self._spec.checkpoints.in_place)
         flaw = flaw_of(stage, files)
         if flaw or not self._trainer.is_complete(self._spec, files, self._clock()):
             raise Vanished(f"{local.path.name} is not complete any more{f': {flaw}' if flaw else ''}")
-        digests = in_parallel(lambda file: digest_of(stage / file.path, cancelled=cancelled), files)
-        manifest, data = self._manifest(local, files, digests)
-        with self._blobs.holding(digests):
-            self._send(stage, files, digests, cancelled)
+        _check_names(local.step, files)
+        self._blobs.see(self._reader.catalog())
+        try:
+            listed = self._sender.send(stage, files, cancelled=cancelled)
+            if files_in(stage) != files:
+                # A trainer that overwrites a file reaches our hard link of it too: the chunks may be of two files.
+                raise Vanished("the trainer wrote into the checkpoint while it was uploaded; set checkpoints.in_place")
+            manifest, data = self._manifest(local, listed, metrics)
+            self._must_be_there(manifest)
+            if cancelled():
+                raise Cancelled("the upload was called off")
             self._bucket.put(manifest.key, data)
+        finally:
+            self._blobs.release()
         return manifest
 
-    def _send(self, stage: Path, files: tuple[FileSeen, ...], digests: list[str], cancelled: Callable[[], bool]) -> None:
-        pairs = zip(files, digests, strict=True)
-        sources = {digest: Source(digest, file.size, file.mtime_s, stage / file.path) for file, digest in pairs}
-        self._blobs.send(sources.values(), cancelled=cancelled)
-        if files_in(stage) != files:
-            raise Vanished("the trainer wrote into the checkpoint while it was uploaded; set checkpoints.in_place")
-        if cancelled():
-            raise Cancelled("the upload was called off")
+    def _must_be_there(self, manifest: Manifest) -> None:
+        """Before a manifest says so: every blob is in the bucket's own list, with its size."""
+        missing = self._reader.catalog().missing(manifest)
+        if missing:
+            self._blobs.forget(missing)
+            raise TemporaryError(f"{missing[0]} and {len(missing) - 1} more are not in the bucket as they were sent")
 
-    def _manifest(self, local: LocalCheckpoint, files: tuple[FileSeen, ...], digests: list[str]) -> tuple[Manifest, bytes]:
+    def _manifest(self, local: LocalCheckpoint, files: tuple[ManifestFile, ...], metrics: Metrics) -> tuple[Manifest, bytes]:
         try:
-            listed = tuple(
-                ManifestFile(path=file.path, size=file.size, digest=digest, mtime_s=int(file.mtime_s))
-                for file, digest in zip(files, digests, strict=True)
-            )
             manifest = Manifest(
-                run=self._run_id, epoch=self._epoch, step=local.step, created_s=self._clock(), folder=local.path.name, files=listed
+                run=self._run_id,
+                epoch=self._epoch,
+                step=local.step,
+                created_s=self._clock(),
+                folder=local.path.name,
+                files=files,
+                loss=metrics.loss,
+                reward=metrics.reward,
             )
-            data = manifest.model_dump_json().encode()
+            data = manifest.model_dump_json(exclude_none=True).encode()
         except ValueError as error:
             raise PermanentError(f"step {local.step} can not be listed in a manifest: {str(error)[:300]}") from error
         if len(data) > MANIFEST_BYTES_MAX:
@@ -180,9 +222,9 @@ class Uploader:
         """What the attempt resumed from was verified byte by byte, so its blobs need not be sent again."""
         if self._known_read or self._known is None:
             return
-        content = self._bucket.get(self._known.key)
-        if content is not None:
-            self._blobs.trust(Manifest.model_validate_json(content.data))
+        manifest = read_manifest(self._bucket, self._known.key)
+        if manifest is not None:
+            self._blobs.trust(manifest)
         self._known_read = True
 
     def _newer(self) -> Iterator[tuple[int, Path]]:
@@ -217,3 +259,12 @@ class Uploader:
             self._flaws[path.name] = flaw
             _log.warning("checkpoint %s is not uploaded: %s", path.name, flaw)
         return flaw is None
+
+
+def _check_names(step: int, files: tuple[FileSeen, ...]) -> None:
+    """Before anything is sent. PermanentError: a name that no manifest can hold."""
+    try:
+        for file in files:
+            ManifestFile(path=file.path, size=0)
+    except ValueError as error:
+        raise PermanentError(f"step {step} can not be listed in a manifest: {str(error)[:300]}") from error

@@ -75,6 +75,8 @@ def _heard(state: AgentState, event: v.Event, now_s: float) -> Out:
             return _phase_done(state, phase, now_s)
         case v.PhaseFailed(phase, cause, detail, tail):
             return _phase_failed(state, phase, _job_exit(cause, detail, tail=tail), now_s)
+        case v.FellBack(point, damaged_step, _, why):
+            return _fell_back(state, point.step, damaged_step, why), ()
         case v.Noted(text):
             return replace(state, note=text), ()
         case v.StepsSeen(rows):
@@ -98,7 +100,9 @@ def _heard(state: AgentState, event: v.Event, now_s: float) -> Out:
         case v.UploadFailed(step_, why):
             return replace(state, transfers=transfers.upload_failed(state.transfers, step_, why, now_s)), ()
         case v.CommitAnswered(step_, reply):
-            return _commit_answered(state, step_, reply)
+            return _commit_answered(state, step_, reply, now_s)
+        case v.Settled():
+            return replace(state, transfers=transfers.settled(state.transfers)), ()
         case v.CommitFailed():
             return replace(state, transfers=transfers.commit_failed(state.transfers, now_s, beat_s=state.link.beat_s)), ()
         case v.EvidenceDone(kept, why):
@@ -140,6 +144,19 @@ def _phase_failed(state: AgentState, phase: Phase, ended: JobExit, now_s: float)
         return state, ()
     state = _end(replace(state, keeping_log=True), ended, now_s)
     return state, (e.KeepLog(phase),)
+
+
+def _fell_back(state: AgentState, step_: int, damaged_step: int, why: str) -> AgentState:
+    """An older checkpoint than the one that was asked for was restored; the trainer goes on from there."""
+    moved = replace(state.transfers, uploaded_step=step_)
+    job = replace(state.job, resume_step=step_)
+    note = f"resumes from step {step_}: {why}"
+    return replace(state, job=job, transfers=moved, committed_step=step_, damaged_step=damaged_step, note=note)
+
+
+def _committed(state: AgentState, reply: Reply) -> int:
+    """The newest committed step, as far as it can be restored."""
+    return reply.committed_step if reply.committed_step > state.damaged_step else 0
 
 
 def _steps_seen(state: AgentState, rows: tuple[Progress, ...], now_s: float) -> Out:
@@ -186,7 +203,7 @@ def _beat_answered(state: AgentState, reply: Reply, now_s: float) -> Out:
             pass
     if said:
         return replace(state, over=True), (e.Exit(e.Leave.SAID),)
-    committed = max(state.committed_step, reply.committed_step)
+    committed = max(state.committed_step, _committed(state, reply))
     moved = transfers.commit_now(state.transfers, now_s) if state.link.failures else state.transfers
     state = replace(state, link=link.answered(state.link, beat_s=reply.beat_s), committed_step=committed, transfers=moved)
     match reply.order:
@@ -199,11 +216,11 @@ def _beat_answered(state: AgentState, reply: Reply, now_s: float) -> Out:
             return replace(state, evidence_asked=True), () if asked else (e.GatherEvidence(),)
 
 
-def _commit_answered(state: AgentState, step_: int, reply: Reply) -> Out:
+def _commit_answered(state: AgentState, step_: int, reply: Reply, now_s: float) -> Out:
     if reply.verdict is Verdict.FENCED:
         return _fenced(state)
-    committed = max(state.committed_step, reply.committed_step, step_)
-    state = replace(state, transfers=transfers.committed(state.transfers, step_), committed_step=committed)
+    committed = max(state.committed_step, _committed(state, reply), step_)
+    state = replace(state, transfers=transfers.committed(state.transfers, step_, now_s), committed_step=committed)
     return state, (e.Settle(step_),)
 
 
@@ -329,7 +346,8 @@ def _is_flushed(state: AgentState, flush: Flush, now_s: float) -> bool:
     if now_s >= flush.until_s:
         return True
     looked = not moved.open or moved.seen > flush.scans
-    return looked and moved.is_idle and moved.uncommitted is None and not state.keeping_log
+    busy = moved.uncommitted is not None or transfers.is_settling(moved, now_s) or state.keeping_log
+    return looked and moved.is_idle and not busy
 
 
 def _speak(state: AgentState, now_s: float) -> Out:

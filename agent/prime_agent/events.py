@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from prime_train.core.causes import Cause
+from prime_train.core.manifest import ResumePoint
 from prime_train.core.wire import Phase, Reply
 from prime_train.trainers import Progress
 
@@ -28,6 +29,16 @@ class PhaseFailed:
     cause: Cause
     detail: str
     log_tail: str = ""
+
+
+@dataclass(frozen=True)
+class FellBack:
+    """Checkpoint `damaged_step` is damaged in the bucket (`why`; `digests` of what is wrong); `point` was restored instead."""
+
+    point: ResumePoint
+    damaged_step: int
+    digests: frozenset[str]
+    why: str
 
 
 @dataclass(frozen=True)
@@ -112,6 +123,11 @@ class CommitAnswered:
 
 
 @dataclass(frozen=True)
+class Settled:
+    """After a commit: the pointer was moved and the bucket cleaned up, or the try was given up."""
+
+
+@dataclass(frozen=True)
 class CommitFailed:
     step: int
     why: str
@@ -140,6 +156,7 @@ Event = (
     | Tick
     | PhaseDone
     | PhaseFailed
+    | FellBack
     | Noted
     | StepsSeen
     | RuleFired
@@ -151,6 +168,7 @@ Event = (
     | Uploaded
     | UploadFailed
     | CommitAnswered
+    | Settled
     | CommitFailed
     | EvidenceDone
     | LogKept

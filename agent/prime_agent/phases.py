@@ -7,17 +7,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from prime_agent.environment import redacted
-from prime_agent.events import Event, Noted, PhaseDone, PhaseFailed
+from prime_agent.events import Event, FellBack, Noted, PhaseDone, PhaseFailed
 from prime_agent.gpus import Gpus
 from prime_agent.inbox import Inbox
 from prime_agent.phase import Called, CallOff, PhaseError, Shell
 from prime_agent.preflight import preflight
 from prime_agent.processes import Processes
-from prime_agent.restore import RestoreFailed, restore
 from prime_agent.setup import set_up
 from prime_agent.smoke import smoke
 from prime_agent.tree import clone, unpack
 from prime_agent.verification import verify
+from prime_train.checkpoints.catalog import Reader
+from prime_train.checkpoints.restore import CheckpointDamaged, RestoreFailed, older, restore
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.spec import RunSpec
@@ -140,7 +141,7 @@ class Phases:
             return
         for attempt in range(1, RESTORE_TRIES_MAX + 1):
             try:
-                self.restored = self._restore_once(point)
+                self.restored = self._restore_or_older(point)
             except RestoreFailed as error:
                 raise PhaseError(Cause.RESTORE_FAILED, str(error)) from error
             except OutsideError as error:
@@ -149,6 +150,24 @@ class Phases:
                 self._call_off.wait(RESTORE_RETRY_S * attempt)
             else:
                 return
+
+    def _restore_or_older(self, point: ResumePoint) -> Path:
+        """What is asked for, or, where that is damaged, the newest older one that is whole."""
+        try:
+            return self._restore_once(point)
+        except CheckpointDamaged as first:
+            _log.error("%s", first)
+            damaged = set(first.digests)
+            for other in older(Reader(self._means.bucket, self._means.job.run).catalog(), point, epoch=self._means.job.epoch):
+                try:
+                    folder = self._restore_once(other)
+                except CheckpointDamaged as error:
+                    _log.error("%s", error)
+                    damaged |= error.digests
+                else:
+                    self._inbox.put(FellBack(other, point.step, frozenset(damaged), str(first)))
+                    return folder
+            raise
 
     def _restore_once(self, point: ResumePoint) -> Path:
         into = self._means.place.work / self._means.job.spec.checkpoints.folder

@@ -70,6 +70,8 @@ class AgentState:
     evidence: bool = False
     keeping_log: bool = False
     committed_step: int = 0
+    damaged_step: int = 0
+    """Up to it, what the control plane calls committed can not be restored: an older checkpoint was."""
     note: str = ""
     exit_until_s: float | None = None
     exit_flying: bool = False

@@ -11,6 +11,7 @@ SCAN_SHARE = 50
 
 ROOM_S = 30.0
 RETRY_FIRST_S, RETRY_MAX_S = 2.0, 60.0
+SETTLE_S_MAX = 15.0
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class Transfers:
     uncommitted: Manifested | None = None
     committing: bool = False
     next_commit_s: float = 0.0
+    settling_until_s: float | None = None
+    """After a commit the pointer is moved and the bucket cleaned up; the end waits so long for it, at most."""
     next_room_s: float = 0.0
     trouble: str = ""
 
@@ -87,10 +90,18 @@ def upload_failed(transfers: Transfers, step: int, why: str, now_s: float) -> Tr
     return replace(after, next_upload_s=now_s + wait_s, next_scan_s=min(transfers.next_scan_s, now_s + wait_s))
 
 
-def committed(transfers: Transfers, step: int) -> Transfers:
+def committed(transfers: Transfers, step: int, now_s: float) -> Transfers:
     pending = transfers.uncommitted
     done = pending is not None and pending.step <= step
-    return replace(transfers, committing=False, uncommitted=None if done else pending)
+    return replace(transfers, committing=False, uncommitted=None if done else pending, settling_until_s=now_s + SETTLE_S_MAX)
+
+
+def settled(transfers: Transfers) -> Transfers:
+    return replace(transfers, settling_until_s=None)
+
+
+def is_settling(transfers: Transfers, now_s: float) -> bool:
+    return transfers.settling_until_s is not None and now_s < transfers.settling_until_s
 
 
 def commit_failed(transfers: Transfers, now_s: float, *, beat_s: int) -> Transfers:
@@ -128,6 +139,7 @@ def due_s(transfers: Transfers) -> list[float]:
     if not transfers.open:
         return []
     moments = [transfers.next_room_s]
+    moments += [transfers.settling_until_s] if transfers.settling_until_s is not None else []
     moments += [] if transfers.scanning else [transfers.next_scan_s]
     moments += [transfers.next_upload_s] if transfers.found and transfers.uploading is None else []
     moments += [transfers.next_commit_s] if transfers.uncommitted is not None and not transfers.committing else []

@@ -130,10 +130,19 @@ class Content:
     tag: str
 
 
-class Bucket(Protocol):
-    """Objects by key. A reader sees an object whole or not at all. Keys are relative, with / between parts."""
+Data = bytes | bytearray | memoryview
 
-    def put(self, key: str, data: bytes) -> None: ...
+GET_BYTES_MAX = 16 * 2**20
+
+
+class Bucket(Protocol):
+    """Objects by key. A reader sees an object whole or not at all. Keys are relative, with / between parts.
+
+    Every method may be called by many threads at once; what they hold in memory is what they are given or give back.
+    """
+
+    def put(self, key: str, data: Data) -> None:
+        """Durable when it returns, and as it was given: the bucket has checked it on arrival. `data` is not kept."""
 
     def put_if(self, key: str, data: bytes, *, tag: str | None) -> bool:
         """Writes only if the object's tag is still `tag` (None: if there is no object). False: it is not."""
@@ -141,7 +150,10 @@ class Bucket(Protocol):
     def put_file(self, key: str, path: Path) -> None: ...
 
     def get(self, key: str) -> Content | None:
-        """The whole object; only for small ones (16 MiB at most, else PermanentError). None: there is none."""
+        """The whole object with its tag; only for small ones (`GET_BYTES_MAX`, else PermanentError). None: there is none."""
+
+    def read(self, key: str) -> Data | None:
+        """As `get`, for content that is checked by its hash: no tag, and no copy that can be spared."""
 
     def get_file(self, key: str, path: Path) -> bool:
         """Writes the object to `path`. False: there is none, and nothing was written."""

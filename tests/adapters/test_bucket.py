@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.bucket import TEMP_AGE_S_MAX, FolderBucket, open_bucket
+from prime_train.adapters.bucket import FolderBucket, open_bucket
+from prime_train.adapters.bucket.folder import TEMP_AGE_S_MAX
 from prime_train.ports import PermanentError, TemporaryError
 
 FILL = """
@@ -48,7 +49,7 @@ def test_a_file_url_opens_the_folder_it_names(tmp_path: Path) -> None:
     assert (folder / "a").read_bytes() + (folder / "b").read_bytes() == b"xx"
 
 
-@pytest.mark.parametrize("url", ["s3://bucket/runs", "gopher://x", "/srv/bucket", ""])
+@pytest.mark.parametrize("url", ["azure://bucket/runs", "gopher://x", "/srv/bucket", ""])
 def test_an_unknown_scheme_is_named_with_those_that_are_known(url: str) -> None:
     with pytest.raises(PermanentError, match=rf"'{url.partition('://')[0] if '://' in url else ''}' is not known; known: file"):
         open_bucket(url)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from prime_train.ports import Bucket, Content, Stat, TemporaryError
+from prime_train.ports import Bucket, Content, Data, Stat, TemporaryError
 
 
 class Cut(TemporaryError):
@@ -41,11 +41,12 @@ class Counted:
         if cut:
             raise Cut("cut before the answer")
 
-    def put(self, key: str, data: bytes) -> None:
+    def put(self, key: str, data: Data) -> None:
         cut = self._enter("put", key)
         self.inner.put(key, data)
-        self.bytes_put += len(data)
-        self.keys_put.append(key)
+        with self._lock:
+            self.bytes_put += len(data)
+            self.keys_put.append(key)
         self._leave(cut)
 
     def put_if(self, key: str, data: bytes, *, tag: str | None) -> bool:
@@ -65,6 +66,10 @@ class Counted:
     def get(self, key: str) -> Content | None:
         self._leave(self._enter("get", key))
         return self.inner.get(key)
+
+    def read(self, key: str) -> Data | None:
+        self._leave(self._enter("read", key))
+        return self.inner.read(key)
 
     def get_file(self, key: str, path: Path) -> bool:
         self._leave(self._enter("get_file", key))

@@ -42,6 +42,8 @@ class History:
         for effect in found:
             if self.answers and isinstance(effect, e.SendBeat | e.SendExit):
                 done += self.hear_quietly(v.BeatAnswered(OK))
+            if isinstance(effect, e.Settle):
+                done += self.hear_quietly(v.Settled())
         self.effects += done
         return done
 

@@ -5,20 +5,22 @@ import json
 import os
 import shutil
 import struct
+import time
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from prime_agent.checkpoints import Uploader
+from prime_train.checkpoints.chunks import fetch
 from prime_train.core.keys import blob_key, blob_prefix, manifest_prefix
-from prime_train.core.manifest import Manifest, ResumePoint, newest_complete
+from prime_train.core.manifest import Manifest, ManifestFile, ResumePoint, newest_complete
 from prime_train.core.spec import RunSpec
 from prime_train.ports import Bucket
 from tests.builders import RUN_ID, spec
 
 NOW_S = 2_000_000_000
-"""Long after whatever the tests write, by the agent's clock."""
+"""Long after whatever the tests write, by the agent's clock: so nothing in the bucket counts as written lately."""
 
 DCP = Path(__file__).parent.parent / "data" / "dcp" / "step_10"
 MARKED = {"marker": "COMPLETE", "files": ["weights.npz", "state.json"]}
@@ -84,6 +86,7 @@ def uploader(
         stage=disk / "stage",
         known=known,
         clock=lambda: now_s,
+        monotonic_s=time.monotonic,
     )
 
 
@@ -113,14 +116,15 @@ def newest(bucket: Bucket) -> Manifest | None:
     return newest_complete(manifests(bucket), blob_sizes(bucket))
 
 
-def download(bucket: Bucket, manifest: Manifest, to: Path) -> dict[str, bytes]:
+def download(bucket: Bucket, manifest: Manifest) -> dict[str, bytes]:
     """The content of every file of the manifest as it lies in the bucket."""
+    return {file.path: b"".join(bytes(fetch(bucket, manifest.run, chunk)) for chunk in file.chunks) for file in manifest.files}
 
-    def one(digest: str) -> bytes:
-        assert bucket.get_file(blob_key(manifest.run, digest), to)
-        return to.read_bytes()
 
-    return {file.path: one(file.digest) for file in manifest.files}
+def key_of(file: ManifestFile) -> str:
+    """The key of a file's only blob."""
+    (chunk,) = file.chunks
+    return blob_key(RUN_ID, chunk.digest, chunk.codec)
 
 
 def on_disk(folder: Path) -> dict[str, bytes]:

@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 import threading
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +15,15 @@ from hypothesis import strategies as st
 
 from prime_agent.blobs import Blobs
 from prime_agent.checkpoints import Cancelled, LocalCheckpoint, Vanished
-from prime_agent.digests import digest_of
 from prime_agent.latest import move_latest
 from prime_agent.retention import Retention
 from prime_agent.stage import set_aside
 from prime_train.adapters.bucket import FolderBucket
+from prime_train.checkpoints.hashing import digest_of
 from prime_train.core.keys import blob_key, latest_key
-from prime_train.core.manifest import Manifest, ManifestFile, ResumePoint
-from prime_train.ports import OutsideError, PermanentError, Stat, TemporaryError
+from prime_train.core.manifest import Manifest, ResumePoint
+from prime_train.core.retention import Policy
+from prime_train.ports import Data, OutsideError, PermanentError, Stat, TemporaryError
 from tests.agent.buckets import Counted, Cut
 from tests.agent.saving import (
     NOW_S,
@@ -28,6 +31,7 @@ from tests.agent.saving import (
     contents,
     cuts,
     download,
+    key_of,
     manifests,
     newest,
     on_disk,
@@ -38,7 +42,7 @@ from tests.agent.saving import (
     uploader,
     write,
 )
-from tests.builders import RUN_ID
+from tests.builders import RUN_ID, digest, stored_file
 
 
 def never() -> bool:
@@ -62,7 +66,7 @@ def test_a_complete_checkpoint_reaches_the_bucket_byte_by_byte(tmp_path: Path, b
     manifest = ship(uploader(bucket, tmp_path))
     assert (manifest.step, manifest.epoch, manifest.folder) == (10, 1, "step_10")
     assert newest(bucket) == manifest
-    assert download(bucket, manifest, tmp_path / "blob") == contents(10)
+    assert download(bucket, manifest) == contents(10)
     assert not list((tmp_path / "stage").iterdir())
 
 
@@ -175,7 +179,7 @@ def test_a_distributed_checkpoint_cut_off_anywhere_is_never_uploaded(tmp_path: P
             assert len(made.scan(NOW_S)) == missing_unnamed, (name, length)
         path.write_bytes(whole)
         os.utime(path, times)
-    assert download(bucket, ship(made), tmp_path / "blob") == on_disk(folder)
+    assert download(bucket, ship(made)) == on_disk(folder)
 
 
 # ---------------------------------------------------------------- cut off on the way
@@ -192,7 +196,7 @@ def attempt(disk: Path, bucket: FolderBucket, cut_at: int | None, *, late: bool)
     except Cut:
         left = newest(bucket)
         assert left is not None
-        assert download(bucket, left, disk / "blob") == contents(left.step), "complete, but wrong"
+        assert download(bucket, left) == contents(left.step), "complete, but wrong"
         counted.cut_at = None
         waiting = made.scan(NOW_S)
         made.committed(made.upload(waiting[0], cancelled=never) if waiting else left, NOW_S)
@@ -215,7 +219,7 @@ def test_an_upload_cut_at_any_operation_leaves_the_truth_and_can_be_repeated(tmp
         found = newest(bucket)
         assert found is not None
         assert found.step == 20
-        assert download(bucket, found, disk / "blob") == contents(20)
+        assert download(bucket, found) == contents(20)
         assert latest(bucket) == (2, 20)
         assert 10 in {manifest.step for manifest in manifests(bucket)}, "the resume point is gone"
         shutil.rmtree(disk)
@@ -223,13 +227,12 @@ def test_an_upload_cut_at_any_operation_leaves_the_truth_and_can_be_repeated(tmp
 
 def test_a_blob_that_arrived_short_is_noticed(tmp_path: Path, bucket: FolderBucket) -> None:
     class Lossy(Counted):
-        def stat(self, key: str) -> Stat | None:
-            found = super().stat(key)
-            return Stat(key, found.size - 1, found.written_s) if found else None
+        def list(self, prefix: str) -> Iterator[Stat]:
+            return (replace(stat, size=stat.size - 1) for stat in super().list(prefix))
 
     save(work(tmp_path), 10)
     made = uploader(Lossy(bucket), tmp_path)
-    with pytest.raises(TemporaryError, match="bytes in the bucket"):
+    with pytest.raises(TemporaryError, match="not in the bucket as they were sent"):
         made.upload(made.scan(NOW_S)[0], cancelled=never)
     assert manifests(bucket) == []
     assert len(made.scan(NOW_S)) == 1
@@ -239,7 +242,7 @@ def test_a_retry_does_not_send_again_what_arrived(tmp_path: Path, bucket: Folder
     save(work(tmp_path), 10)
 
     def fail(name: str, key: str) -> None:
-        if name == "put":
+        if name == "put" and "/manifests/" in key:
             raise Cut("at the manifest")
 
     counted = Counted(bucket, before=fail)
@@ -289,7 +292,7 @@ def test_a_checkpoint_set_aside_survives_the_trainers_clean_up(tmp_path: Path, b
     made = uploader(Counted(bucket, before=remove), tmp_path)
     manifest = made.upload(made.scan(NOW_S)[0], cancelled=never)
     assert not folder.exists()
-    assert download(bucket, manifest, tmp_path / "blob") == contents(10)
+    assert download(bucket, manifest) == contents(10)
 
 
 def test_one_removed_before_it_was_set_aside_has_vanished(tmp_path: Path, bucket: FolderBucket) -> None:
@@ -333,7 +336,7 @@ def test_a_copy_is_not_changed_by_a_save_in_place(tmp_path: Path, bucket: Folder
 
     made = uploader(Counted(bucket, before=overwrite), tmp_path, in_place=True)
     manifest = made.upload(made.scan(NOW_S)[0], cancelled=never)
-    assert download(bucket, manifest, tmp_path / "blob") == contents(10)
+    assert download(bucket, manifest) == contents(10)
     assert made.scan(NOW_S) == []
 
 
@@ -342,7 +345,7 @@ def test_a_save_in_place_that_was_not_declared_never_becomes_a_manifest(tmp_path
     os.utime(folder / "weights.npz", (1_000_000, 1_000_000))
 
     def overwrite(name: str, key: str) -> None:
-        if name == "put_file":
+        if name == "put" and "/blobs/" in key:
             (folder / "weights.npz").write_bytes(contents(10)["weights.npz"][::-1])
 
     made = uploader(Counted(bucket, before=overwrite), tmp_path)
@@ -350,8 +353,9 @@ def test_a_save_in_place_that_was_not_declared_never_becomes_a_manifest(tmp_path
         made.upload(made.scan(NOW_S)[0], cancelled=never)
     assert manifests(bucket) == []
     for key in blob_sizes(bucket):
-        assert bucket.get_file(key, tmp_path / "blob")
-        assert key.endswith(digest_of(tmp_path / "blob")), "what lies under a hash has another content"
+        content = bucket.get(key)
+        assert content is not None
+        assert key.endswith(digest_of(content.data)), "what lies under a hash has another content"
 
 
 def test_a_link_to_a_file_is_sent_as_a_file_and_one_to_a_folder_is_refused(
@@ -362,7 +366,7 @@ def test_a_link_to_a_file_is_sent_as_a_file_and_one_to_a_folder_is_refused(
     (folder / "base.bin").symlink_to(base / "base.bin")
     write(folder, {"COMPLETE": b"10\n"})
     manifest = ship(uploader(bucket, tmp_path))
-    assert download(bucket, manifest, tmp_path / "blob")["base.bin"] == b"weights of the base model"
+    assert download(bucket, manifest)["base.bin"] == b"weights of the base model"
     later = save(work(tmp_path), 20)
     (later / "cache").symlink_to(base)
     made = uploader(bucket, tmp_path, known=point_of(manifest))
@@ -391,8 +395,7 @@ def test_what_the_committed_checkpoint_holds_is_not_sent_again(tmp_path: Path, b
     save(work(tmp_path), 20)
     manifest = ship(made)
     base = next(file for file in manifest.files if file.path.startswith("base/"))
-    assert blob_key(RUN_ID, base.digest) in counted.keys_put
-    assert counted.keys_put.count(blob_key(RUN_ID, base.digest)) == 1
+    assert counted.keys_put.count(key_of(base)) == 1
     assert counted.bytes_put - before < base.size
 
 
@@ -404,12 +407,12 @@ def test_what_was_resumed_from_is_not_sent_again_and_what_others_left_is(tmp_pat
     save(work(tmp_path), 20)
     first.upload(first.scan(NOW_S)[0], cancelled=never)
     weights = next(file for file in manifests(bucket)[-1].files if file.path == "weights.npz")
-    FolderBucket(tmp_path / "bucket").put(blob_key(RUN_ID, weights.digest), b"?" * weights.size)
+    FolderBucket(tmp_path / "bucket").put(key_of(weights), b"?" * weights.size)
     counted = Counted(bucket)
     manifest = ship(uploader(counted, tmp_path, epoch=2, known=known))
     assert [key for key in counted.keys_put if "frozen" in key] == []
     assert len([key for key in counted.keys_put if "/blobs/" in key]) == len(manifest.files) - 1
-    assert download(bucket, manifest, tmp_path / "blob") == contents(20)
+    assert download(bucket, manifest) == contents(20)
 
 
 def test_a_known_blob_that_is_gone_is_sent_again(tmp_path: Path, bucket: FolderBucket) -> None:
@@ -417,9 +420,9 @@ def test_a_known_blob_that_is_gone_is_sent_again(tmp_path: Path, bucket: FolderB
     made = uploader(bucket, tmp_path)
     first = ship(made)
     base = next(file for file in first.files if file.path.startswith("base/"))
-    bucket.delete(blob_key(RUN_ID, base.digest))
+    bucket.delete(key_of(base))
     save(work(tmp_path), 20)
-    assert download(bucket, ship(made), tmp_path / "blob") == contents(20)
+    assert download(bucket, ship(made)) == contents(20)
 
 
 # ---------------------------------------------------------------- after the commit
@@ -472,19 +475,15 @@ def test_a_latest_that_nobody_can_read_is_replaced(bucket: FolderBucket) -> None
 
 
 def listing(step: int, epoch: int, blobs: tuple[int, ...] = ()) -> Manifest:
-    files = tuple(ManifestFile(path=f"f{number}", size=number + 1, digest=digest(number)) for number in blobs)
+    files = tuple(stored_file(f"f{number}", number, size=number + 1) for number in blobs)
     return Manifest(run=RUN_ID, epoch=epoch, step=step, created_s=1, folder=f"step_{step}", files=files)
-
-
-def digest(number: int) -> str:
-    return f"sha256-{number:064x}"
 
 
 def lay(bucket: FolderBucket, root: Path, made: Manifest, missing: int | None) -> None:
     bucket.put(made.key, made.model_dump_json().encode())
     for file in made.files:
-        if file.digest != (digest(missing) if missing is not None else None):
-            key = blob_key(RUN_ID, file.digest)
+        key = key_of(file)
+        if missing is None or key != blob_key(RUN_ID, digest(missing)):
             bucket.put(key, b"x" * file.size)
             os.utime(root / key, (1, 1))
 
@@ -521,13 +520,13 @@ def test_clean_up_leaves_a_complete_checkpoint_and_the_resume_point(
     assert pin.key in after
     assert newest(bucket) == best
     assert {manifest.key for manifest in before if manifest.step >= committed} <= after
-    intact = {file.digest for manifest in manifests(bucket) for file in manifest.files}
-    assert set(blob_sizes(bucket)) >= {blob_key(RUN_ID, d) for d in intact if missing is None or d != digest(missing)}
+    lost = {blob_key(RUN_ID, digest(missing))} if missing is not None else set()
+    assert set(blob_sizes(bucket)) >= {key for manifest in manifests(bucket) for key in manifest.blobs()} - lost
 
 
 def prune(bucket: FolderBucket, *, keep: int, committed_step: int, pinned: ResumePoint | None = None, took_s: int = 0) -> None:
     blobs = Blobs(bucket, RUN_ID, lambda: NOW_S)
-    retention = Retention(bucket, blobs, RUN_ID, keep=keep, pinned=pinned, clock=lambda: NOW_S + took_s)
+    retention = Retention(bucket, blobs, RUN_ID, policy=Policy(keep), pinned=pinned, clock=lambda: NOW_S + took_s)
     retention.prune(committed_step=committed_step, committed_s=NOW_S)
 
 
@@ -538,7 +537,7 @@ def test_old_checkpoints_go_and_their_blobs_after_them(tmp_path: Path, bucket: F
         save(work(tmp_path), step)
         ship(made)
     assert [manifest.step for manifest in manifests(bucket)] == [30, 40]
-    assert len(blob_sizes(bucket)) == len({file.digest for manifest in manifests(bucket) for file in manifest.files})
+    assert len(blob_sizes(bucket)) == len({key for manifest in manifests(bucket) for key in manifest.blobs()})
     first_blob = next(number for number, key in enumerate(counted.keys_deleted) if "/blobs/" in key)
     assert "/manifests/" in counted.keys_deleted[first_blob - 1]
     assert latest(bucket) == (1, 40)
@@ -586,19 +585,19 @@ def test_a_clean_up_spares_what_an_upload_under_way_relies_on(tmp_path: Path, bu
     cleaned = threading.Event()
 
     def clean(name: str, key: str) -> None:
-        if name == "put" and not cleaned.is_set():
+        if name == "put" and "/manifests/" in key and not cleaned.is_set():
             cleaned.set()
             made.committed(last, NOW_S + 10_000)
 
     held.before = clean
     manifest = made.upload(made.scan(NOW_S)[0], cancelled=never)
     assert cleaned.is_set()
-    assert download(bucket, manifest, tmp_path / "blob") == contents(10)
+    assert download(bucket, manifest) == contents(10)
 
 
 def test_errors_are_those_of_the_port(tmp_path: Path) -> None:
     class Down(Counted):
-        def put_file(self, key: str, path: Path) -> None:
+        def put(self, key: str, data: Data) -> None:
             raise TemporaryError("the bucket is away")
 
     save(work(tmp_path), 10)

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from prime_train.adapters.bucket import GET_BYTES_MAX, open_bucket
-from prime_train.ports import Bucket, PermanentError
+from prime_train.adapters.bucket import open_bucket
+from prime_train.ports import GET_BYTES_MAX, Bucket, PermanentError
 
 BUCKETS: dict[str, Callable[[Path], str]] = {
     "folder": lambda folder: (folder / "a bucket").as_uri(),

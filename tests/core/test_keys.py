@@ -10,7 +10,7 @@ from tests.core.given import PROPERTY
 RUN_IDS = st.from_regex(keys.RUN_ID_PATTERN, fullmatch=True)
 EPOCHS = st.integers(min_value=1, max_value=10**9 - 1)
 STEPS = st.integers(min_value=0, max_value=10**12 - 1)
-DIGEST = "sha256-" + "0a" * 32
+DIGEST = "blake3-" + "0a" * 32
 
 
 @PROPERTY
@@ -97,7 +97,7 @@ def test_an_object_that_is_no_manifest_is_not_read_as_one(key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "digest", ["", "sha256-", "sha256-" + "0" * 31, "0" * 64, "sha256-" + "G" * 64, "../../x", DIGEST + "\n", DIGEST + "/.."]
+    "digest", ["", "blake3-", "blake3-" + "0" * 63, "0" * 64, "blake3-" + "G" * 64, "../../x", DIGEST + "\n", DIGEST + "/.."]
 )
 def test_a_blob_is_only_named_by_a_digest(digest: str) -> None:
     with pytest.raises(ValueError, match="digest"):

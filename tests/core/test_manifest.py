@@ -10,21 +10,24 @@ from pydantic import ValidationError
 
 from prime_train.core.keys import blob_key, manifest_key
 from prime_train.core.manifest import (
+    CHUNK_BYTES,
+    Chunk,
     Manifest,
     ManifestFile,
     ResumePoint,
     choose_resume,
-    expired,
+    chunk_sizes,
     missing_blobs,
     newest_complete,
     unreferenced,
 )
+from tests.builders import digest, stored_file
 from tests.core.given import PROPERTY
 
 RUN = "tiny-1"
-DIGESTS = [f"sha256-{n:064x}" for n in range(4)]
+DIGESTS = [digest(n) for n in range(4)]
 FILES = st.lists(
-    st.builds(ManifestFile, path=st.sampled_from(["a", "b", "c/d"]), size=st.just(5), digest=st.sampled_from(DIGESTS)),
+    st.builds(stored_file, st.sampled_from(["a", "b", "c/d"]), st.integers(0, 3)),
     max_size=3,
     unique_by=lambda file: file.path,
 ).map(tuple)
@@ -51,7 +54,7 @@ POINTS = st.one_of(
 
 
 def a_file(path: str = "weights", digest: int = 0, size: int = 5) -> ManifestFile:
-    return ManifestFile(path=path, size=size, digest=DIGESTS[digest])
+    return stored_file(path, digest, size)
 
 
 def manifest(step: int, epoch: int = 1, files: tuple[ManifestFile, ...] = (), **changes: Any) -> Manifest:
@@ -60,7 +63,7 @@ def manifest(step: int, epoch: int = 1, files: tuple[ManifestFile, ...] = (), **
 
 
 def stored(*files: ManifestFile) -> dict[str, int]:
-    return {blob_key(RUN, file.digest): file.size for file in files}
+    return {blob_key(RUN, chunk.digest): chunk.stored for file in files for chunk in file.chunks}
 
 
 def chosen(manifests: list[Manifest], *, epoch: int = 1, previous: ResumePoint | None = None) -> tuple[int, int] | None:
@@ -89,7 +92,7 @@ def test_a_checkpoint_with_a_blob_absent_or_cut_short_is_not_complete(sizes: Map
 @given(manifests=MANIFESTS, sizes=SIZES)
 def test_the_newest_complete_checkpoint_is_complete_and_none_that_is_newer_is(manifests: list[Manifest], sizes: dict[str, int]) -> None:
     def is_complete(m: Manifest) -> bool:
-        return all(sizes.get(blob_key(RUN, file.digest)) == file.size for file in m.files)
+        return all(sizes.get(blob_key(RUN, file.chunks[0].digest)) == file.size for file in m.files)
 
     newest = newest_complete(manifests, sizes)
     complete = sorted((m.step, m.epoch) for m in manifests if is_complete(m))
@@ -97,8 +100,21 @@ def test_the_newest_complete_checkpoint_is_complete_and_none_that_is_newer_is(ma
 
 
 def test_a_manifest_that_gives_one_content_two_sizes_is_never_complete() -> None:
-    twofold = manifest(1, files=(a_file("a", size=4), a_file("b", size=5)))
-    assert missing_blobs(twofold, stored(a_file(size=5)))
+    with pytest.raises(ValidationError, match="two sizes"):
+        manifest(1, files=(a_file("a", size=4), a_file("b", size=5)))
+
+
+@pytest.mark.parametrize(
+    ("size", "chunks"),
+    [(0, ()), (1, (1,)), (CHUNK_BYTES, (CHUNK_BYTES,)), (CHUNK_BYTES + 1, (CHUNK_BYTES, 1)), (3 * CHUNK_BYTES, (CHUNK_BYTES,) * 3)],
+)
+def test_a_file_is_cut_into_whole_chunks_and_a_rest(size: int, chunks: tuple[int, ...]) -> None:
+    assert chunk_sizes(size) == chunks
+
+
+def test_a_file_whose_chunks_are_not_the_file_is_refused() -> None:
+    with pytest.raises(ValidationError, match="which its 1 chunks are not"):
+        ManifestFile(path="a", size=6, chunks=stored_file(size=5).chunks)
 
 
 # --------------------------------------------------------------------------------------------------------------------- resume
@@ -148,63 +164,14 @@ def test_the_resume_point_never_goes_back_and_ignores_other_attempts(
         assert [m for m in manifests if m.key == picked.key and not missing_blobs(m, sizes)]
 
 
-# ------------------------------------------------------------------------------------------------------------------ retention
-
-
-def test_the_newest_k_stay_and_the_oldest_goes_first() -> None:
-    steps = [manifest(step) for step in (30, 10, 40, 20)]
-    assert [m.step for m in expired(steps, keep=2, committed_step=40)] == [10, 20]
-
-
-def test_what_is_newer_than_the_last_commit_is_neither_taken_nor_counted() -> None:
-    steps = [manifest(step) for step in (10, 20, 30, 40)]
-    assert [m.step for m in expired(steps, keep=1, committed_step=20)] == [10]
-
-
-def test_a_checkpoint_a_run_refers_to_stays() -> None:
-    steps = [manifest(step) for step in (10, 20, 30)]
-    assert [m.step for m in expired(steps, keep=1, committed_step=30, pinned=[steps[0].key])] == [20]
-
-
-def test_a_machine_whose_commits_were_all_refused_deletes_nothing() -> None:
-    assert expired([manifest(10), manifest(20)], keep=1, committed_step=0) == ()
-
-
-@pytest.mark.parametrize("keep", [0, -1])
-def test_retention_never_goes_below_one_checkpoint(keep: int) -> None:
-    with pytest.raises(ValueError, match="at least one"):
-        expired([manifest(10)], keep=keep, committed_step=10)
-
-
-@PROPERTY
-@given(manifests=MANIFESTS, keep=st.integers(1, 4), committed=st.integers(0, 6), pinned=st.sets(st.integers(0, 7)))
-def test_retention_leaves_enough_and_takes_nothing_pinned_uncommitted_or_newest(
-    manifests: list[Manifest], keep: int, committed: int, pinned: set[int]
-) -> None:
-    pins = {m.key for n, m in enumerate(manifests) if n in pinned}
-    gone = expired(manifests, keep=keep, committed_step=committed, pinned=pins)
-    left = [m for m in manifests if m not in gone and m.step <= committed]
-    before = [m for m in manifests if m.step <= committed]
-    assert not {m.key for m in gone} & pins
-    assert all(m.step < committed for m in gone)
-    assert len(left) >= min(keep, len(before))
-    assert max((m.step for m in left), default=None) == max((m.step for m in before), default=None)
-    assert [(m.step, m.epoch) for m in gone] == sorted((m.step, m.epoch) for m in gone)
-
-
-@PROPERTY
-@given(manifests=MANIFESTS, keep=st.integers(1, 4), committed=st.integers(0, 6))
-def test_pruning_twice_takes_no_more_than_pruning_once(manifests: list[Manifest], keep: int, committed: int) -> None:
-    gone = expired(manifests, keep=keep, committed_step=committed)
-    left = [m for m in manifests if m not in gone]
-    assert expired(left, keep=keep, committed_step=committed) == ()
+# ---------------------------------------------------------------------------------------------------------------- unreferenced
 
 
 @PROPERTY
 @given(manifests=MANIFESTS, ages=st.dictionaries(st.sampled_from([blob_key(RUN, d) for d in DIGESTS]), st.integers(0, 200)))
 def test_a_blob_that_a_manifest_lists_is_never_unreferenced(manifests: list[Manifest], ages: dict[str, int]) -> None:
     free = unreferenced(ages, manifests, now_s=10_000, grace_s=100)
-    assert not set(free) & {blob_key(RUN, file.digest) for m in manifests for file in m.files}
+    assert not set(free) & {key for m in manifests for key in m.blobs()}
 
 
 @pytest.mark.parametrize(("age_s", "goes"), [(99, False), (100, True), (101, True)])
@@ -235,10 +202,10 @@ def test_a_file_listed_twice_is_refused() -> None:
         manifest(1, files=(a_file("a", 0), a_file("a", 1)))
 
 
-@pytest.mark.parametrize("digest", ["", "md5", "sha256-xyz", "sha256-" + "0" * 64 + "\n", "../" + "0" * 64])
+@pytest.mark.parametrize("digest", ["", "md5", "blake3-xyz", "blake3-" + "0" * 64 + "\n", "../" + "0" * 64])
 def test_a_digest_that_is_none_is_refused(digest: str) -> None:
     with pytest.raises(ValidationError):
-        ManifestFile(path="a", size=1, digest=digest)
+        Chunk(digest=digest, size=1, stored=1)
 
 
 @PROPERTY

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from prime_agent.restore import restore
 from prime_train.adapters.bucket import open_bucket
+from prime_train.checkpoints.restore import restore
 from prime_train.core.keys import blob_prefix, parse_manifest_key
 from prime_train.core.ledger import totals
 from prime_train.core.manifest import ResumePoint, missing_blobs

@@ -14,13 +14,13 @@ from prime_train.adapters.pods_memory import DEFAULT_OFFERS, MemoryPods
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.core.breaker import Watch
 from prime_train.core.causes import Cause
-from prime_train.core.manifest import Manifest, ManifestFile
+from prime_train.core.manifest import Manifest
 from prime_train.core.offers import Offer
 from prime_train.core.run import Alert, Change, Lease, Run, RunState
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod, TrackerSeen
 from prime_train.core.wire import JobExit, Ticket
-from prime_train.ports import Answer, Content, OutsideError, Stat, TemporaryError
+from prime_train.ports import Answer, Content, Data, OutsideError, Stat, TemporaryError
 from prime_train.reconcile import Step, Swept, World, reconcile, settle, sweep
 from tests import builders as b
 
@@ -99,9 +99,9 @@ class DictBucket:
         self.objects: dict[str, bytes] = {}
         self.faults = faults
 
-    def put(self, key: str, data: bytes) -> None:
+    def put(self, key: str, data: Data) -> None:
         self.faults.before("bucket")
-        self.objects[key] = data
+        self.objects[key] = bytes(data)
 
     def put_if(self, key: str, data: bytes, *, tag: str | None) -> bool:
         raise NotImplementedError("reconcile never does this")
@@ -113,6 +113,10 @@ class DictBucket:
         self.faults.before("bucket")
         data = self.objects.get(key)
         return Content(data, str(hash(data))) if data is not None else None
+
+    def read(self, key: str) -> Data | None:
+        content = self.get(key)
+        return content.data if content is not None else None
 
     def get_file(self, key: str, path: object) -> bool:
         raise NotImplementedError("reconcile never does this")
@@ -247,16 +251,15 @@ class Outside:
         return self
 
     def save_checkpoint(self, step: int, epoch: int = 1, *, whole: bool = True) -> Manifest:
-        digest = f"sha256-{step:064x}"
         manifest = Manifest(
             run=b.RUN_ID,
             epoch=epoch,
             step=step,
             created_s=self.now_s,
             folder=f"step_{step}",
-            files=(ManifestFile(path="weights", size=4, digest=digest),),
+            files=(b.stored_file("weights", step, size=4),),
         )
-        self.bucket.objects[f"runs/{b.RUN_ID}/blobs/{digest}"] = b"good" if whole else b"cut"
+        self.bucket.objects[f"runs/{b.RUN_ID}/blobs/{b.digest(step)}"] = b"good" if whole else b"cut"
         self.bucket.objects[manifest.key] = manifest.model_dump_json().encode()
         return manifest
 

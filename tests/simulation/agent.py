@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from prime_train.core import ledger
 from prime_train.core.causes import POLICY, Cause, Retry
-from prime_train.core.manifest import Manifest, ResumePoint, expired, unreferenced
+from prime_train.core.manifest import Manifest, ResumePoint, unreferenced
+from prime_train.core.retention import Kept, Policy, expired
 from prime_train.core.run import Run
 from prime_train.core.wire import Beat, Commit, JobExit, Order, Phase, Verdict
 from prime_train.ports import Answer, Held
@@ -328,9 +329,10 @@ class VirtualAgent:
 
     def _prune(self) -> None:
         bucket, pinned = self._t.bucket, [self._resume.key] if self._resume else []
-        gone = expired(bucket.manifests(self.run_id), keep=self.work.keep, committed_step=self._acked, pinned=pinned)
-        for manifest in gone:
-            bucket.remove(manifest.key)
+        there = [Kept(m.step, m.epoch, m.key, bucket.is_complete(m.key)) for m in bucket.manifests(self.run_id)]
+        gone = expired(there, Policy(self.work.keep), committed_step=self._acked, pinned=pinned)
+        for kept in gone:
+            bucket.remove(kept.key)
         if gone:
             blobs, now_s = bucket.blobs_written_s(self.run_id), int(self._t.loop.now_s)
             for key in unreferenced(blobs, bucket.manifests(self.run_id), now_s=now_s, grace_s=BLOB_GRACE_S):

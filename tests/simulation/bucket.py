@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from prime_train.core.keys import blob_key, blob_prefix, manifest_prefix
-from prime_train.core.manifest import Manifest, ManifestFile
-from prime_train.ports import Content, Stat, TemporaryError
+from prime_train.core.manifest import Manifest
+from prime_train.ports import Content, Data, Stat, TemporaryError
+from tests.builders import digest, stored_file
 from tests.simulation.faults import Faults, Luck, within
 from tests.simulation.loop import Loop
 
@@ -20,9 +21,9 @@ class VirtualBucket:
 
     # -------------------------------------------------------------------------------------------------------------- the port
 
-    def put(self, key: str, data: bytes) -> None:
+    def put(self, key: str, data: Data) -> None:
         self._call("bucket.put")
-        self.write(key, data)
+        self.write(key, bytes(data))
 
     def put_if(self, key: str, data: bytes, *, tag: str | None) -> bool:
         raise NotImplementedError("the control plane writes no pointers")
@@ -34,6 +35,10 @@ class VirtualBucket:
         self._call("bucket.get")
         found = self._folder(key).get(key)
         return Content(found[0], str(found[1])) if found is not None else None
+
+    def read(self, key: str) -> Data | None:
+        content = self.get(key)
+        return content.data if content is not None else None
 
     def get_file(self, key: str, path: Path) -> bool:
         raise NotImplementedError("the control plane downloads no files")
@@ -75,7 +80,7 @@ class VirtualBucket:
         if found is None:
             return False
         manifest = Manifest.model_validate_json(found[0])
-        return all(self._has(blob_key(manifest.run, file.digest), file.size) for file in manifest.files)
+        return all(self._has(key, size) for key, size in manifest.blobs().items())
 
     def blobs_written_s(self, run_id: str) -> dict[str, int]:
         return {stat.key: stat.written_s for stat in self.stats(blob_prefix(run_id))}
@@ -101,10 +106,10 @@ class VirtualBucket:
 
 def checkpoint(run_id: str, epoch: int, step: int, now_s: float) -> tuple[Manifest, dict[str, bytes]]:
     """A manifest and its blobs: one that never changes (a frozen base model) and one of this step."""
-    blobs = {f"sha256-{0:032x}": b"base", f"sha256-{step:016x}{epoch:016x}": b"step"}
-    files = tuple(ManifestFile(path=f"part{n}", size=4, digest=digest) for n, digest in enumerate(blobs))
+    numbers = {0: b"base", (step << 64) + epoch: b"step"}
+    files = tuple(stored_file(f"part{place}", number, size=4) for place, number in enumerate(numbers))
     manifest = Manifest(run=run_id, epoch=epoch, step=step, created_s=int(now_s), folder=f"step_{step}", files=files)
-    return manifest, {blob_key(run_id, digest): data for digest, data in blobs.items()}
+    return manifest, {blob_key(run_id, digest(number)): data for number, data in numbers.items()}
 
 
 def _nothing(what: str) -> None:

@@ -8,13 +8,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from prime_train.checkpoints.catalog import point_of
+from prime_train.checkpoints.restore import RestoreFailed, restore
 from prime_train.cli.demo_play import Story
 from prime_train.cli.demo_stage import REFERENCE_S_MAX, Stage
 from prime_train.cli.exits import Exit
 from prime_train.cli.home import wall_s
 from prime_train.cli.tables import attempts, ledger_table, lines
 from prime_train.cli.tails import kept_log
-from prime_train.core.keys import blob_key
 from prime_train.core.run import RunState
 from prime_train.picture import page_html, timeline_svg
 from prime_train.ports import Bucket, PermanentError
@@ -51,14 +52,10 @@ def final_weights(bucket: Bucket, run_id: str, step: int) -> str | None:
     if manifest is None:
         return None
     with tempfile.TemporaryDirectory(prefix="prime-train-") as folder:
-        for file in manifest.files:
-            path = Path(folder) / f"step_{step}" / file.path
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if not bucket.get_file(blob_key(run_id, file.digest), path):
-                return None
         try:
-            return load_checkpoint(Path(folder), step, len(load_corpus()[2])).digest()
-        except CheckpointError as error:
+            restore(bucket, run_id, point_of(manifest), Path(folder) / "checkpoints")
+            return load_checkpoint(Path(folder) / "checkpoints", step, len(load_corpus()[2])).digest()
+        except (CheckpointError, RestoreFailed) as error:
             raise PermanentError(f"the last checkpoint in the bucket can not be read: {error}") from error
 
 

@@ -6,7 +6,10 @@ RUN_ID_PATTERN = r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?"
 _RUN_ID = re.compile(RUN_ID_PATTERN)
 _POD = re.compile(rf"pt-({RUN_ID_PATTERN})-e([1-9][0-9]{{0,8}})")
 _MANIFEST = re.compile(r"([0-9]{12})-e([1-9][0-9]{0,8})\.json")
-_DIGEST = re.compile(r"[a-z0-9]{2,16}-[0-9a-f]{32,128}")
+DIGEST_PATTERN = r"blake3-[0-9a-f]{64}"
+CODEC_PATTERN = r"[a-z0-9]{1,12}"
+_DIGEST = re.compile(DIGEST_PATTERN)
+_CODEC = re.compile(f"({CODEC_PATTERN})?")
 
 
 def is_run_id(text: str) -> bool:
@@ -42,11 +45,13 @@ def blob_prefix(run_id: str) -> str:
     return f"runs/{run_id}/blobs/"
 
 
-def blob_key(run_id: str, digest: str) -> str:
-    """Where the content with this digest (`sha256-<hex>`) lies. Raises ValueError for anything that is no digest."""
+def blob_key(run_id: str, digest: str, codec: str = "") -> str:
+    """Where the content with this digest (`blake3-<hex>`) lies, encoded by `codec`. Raises ValueError for anything that is none."""
     if not _DIGEST.fullmatch(digest):
-        raise ValueError(f"not a digest such as sha256-<hex>: {digest[:80]!r}")
-    return f"runs/{run_id}/blobs/{digest}"
+        raise ValueError(f"not a digest such as blake3-<hex>: {digest[:80]!r}")
+    if not _CODEC.fullmatch(codec):
+        raise ValueError(f"not a codec such as zstd: {codec[:80]!r}")
+    return f"runs/{run_id}/blobs/{digest}{'.' if codec else ''}{codec}"
 
 
 def manifest_prefix(run_id: str) -> str:
@@ -67,6 +72,21 @@ def parse_manifest_key(run_id: str, key: str) -> tuple[int, int] | None:
 
 def latest_key(run_id: str) -> str:
     return f"runs/{run_id}/latest.json"
+
+
+def pin_prefix(run_id: str) -> str:
+    return f"runs/{run_id}/pins/"
+
+
+def pin_key(run_id: str, step: int, epoch: int) -> str:
+    """An empty object of this name keeps that checkpoint from every clean-up."""
+    return f"runs/{run_id}/pins/{step:012d}-e{epoch}.json"
+
+
+def parse_pin_key(run_id: str, key: str) -> tuple[int, int] | None:
+    """`(step, epoch)` of the checkpoint that is pinned by `key`, or None."""
+    prefix = pin_prefix(run_id)
+    return parse_manifest_key(run_id, manifest_prefix(run_id) + key[len(prefix) :]) if key.startswith(prefix) else None
 
 
 def evidence_key(run_id: str, epoch: int, name: str) -> str:

@@ -1,22 +1,33 @@
-"""A checkpoint as the bucket knows it: a manifest that lists every file with size and hash, written last.
+"""A checkpoint as the bucket knows it: a manifest that lists every file with size and hashes, written last.
 
-A checkpoint exists when its manifest does and every blob it lists is there with its size. `latest.json` is for people; nothing here
-reads it.
+A file is cut into chunks of `CHUNK_BYTES`, and each chunk is one object, a blob, named by the hash of its content. So a chunk that is
+there already need not be sent again, whichever file, step or dead upload it came from; and each can be sent, fetched, checked and
+repaired alone. A checkpoint exists when its manifest does and every blob it lists is there with its size. `latest.json` is for people;
+nothing here reads it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Annotated, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from prime_train.core.keys import RUN_ID_PATTERN, blob_key, manifest_key
+from prime_train.core.keys import CODEC_PATTERN, DIGEST_PATTERN, RUN_ID_PATTERN, blob_key, manifest_key
 
 FILES_MAX = 50_000
+CHUNK_BYTES = 16 * 2**20
+"""Large enough that a request costs little beside it, small enough that many can be in memory at once."""
+
 STEP_MAX = 10**12 - 1
 """Keys hold twelve digits."""
 
 BLOB_GRACE_S = 3600
+
+
+def chunk_sizes(size: int) -> tuple[int, ...]:
+    """Sizes in bytes of the chunks of a file of `size` bytes: all whole, but for the last."""
+    whole, rest = divmod(size, CHUNK_BYTES)
+    return (CHUNK_BYTES,) * whole + ((rest,) if rest else ())
 
 
 def _safe(path: object) -> object:
@@ -28,15 +39,32 @@ def _safe(path: object) -> object:
     return path
 
 
+class Chunk(BaseModel):
+    """A part of a file: `digest` (`blake3-<hex>`) and `size` of its content, and the bytes its blob takes, encoded by `codec`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    digest: str = Field(pattern=f"^{DIGEST_PATTERN}$")
+    size: int = Field(ge=1, le=CHUNK_BYTES)
+    stored: int = Field(ge=1, le=CHUNK_BYTES)
+    codec: str = Field(default="", pattern=f"^({CODEC_PATTERN})?$")
+
+
 class ManifestFile(BaseModel):
-    """One file: `path` inside the checkpoint's folder, `size` in bytes, `digest` as `sha256-<hex>`."""
+    """One file: `path` inside the checkpoint's folder, `size` in bytes, and its chunks in their order; an empty file has none."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     path: Annotated[str, BeforeValidator(_safe)]
     size: int = Field(ge=0)
-    digest: str = Field(pattern=r"^[a-z0-9]{2,16}-[0-9a-f]{32,128}$")
+    chunks: tuple[Chunk, ...] = ()
     mtime_s: int = 0
+
+    @model_validator(mode="after")
+    def _chunks_are_the_file(self) -> Self:
+        if tuple(chunk.size for chunk in self.chunks) != chunk_sizes(self.size):
+            raise ValueError(f"{self.path[:200]!r} has {self.size} bytes, which its {len(self.chunks)} chunks are not")
+        return self
 
 
 class Manifest(BaseModel):
@@ -51,6 +79,9 @@ class Manifest(BaseModel):
     created_s: int = Field(ge=0)
     folder: Annotated[str, BeforeValidator(_safe)]
     files: tuple[ManifestFile, ...] = Field(max_length=FILES_MAX)
+    loss: float | None = None
+    reward: float | None = None
+    """What the trainer last said at the time of the checkpoint."""
 
     @model_validator(mode="after")
     def _each_file_once(self) -> Self:
@@ -60,6 +91,9 @@ class Manifest(BaseModel):
         folders = {str(parent) for path in paths for parent in PurePosixPath(path).parents}
         if paths & folders:
             raise ValueError(f"{min(paths & folders)!r} is listed as a file and as a folder")
+        chunks = {(chunk.digest, chunk.codec, chunk.size, chunk.stored) for file in self.files for chunk in file.chunks}
+        if len({chunk[:2] for chunk in chunks}) != len(chunks):
+            raise ValueError("a content is listed with two sizes")
         return self
 
     @property
@@ -68,7 +102,12 @@ class Manifest(BaseModel):
 
     @property
     def size(self) -> int:
+        """Bytes of all files."""
         return sum(file.size for file in self.files)
+
+    def blobs(self) -> dict[str, int]:
+        """Keys of all its blobs, each once, and the bytes each takes in the bucket."""
+        return {blob_key(self.run, chunk.digest, chunk.codec): chunk.stored for file in self.files for chunk in file.chunks}
 
 
 class ResumePoint(BaseModel):
@@ -83,8 +122,7 @@ class ResumePoint(BaseModel):
 
 def missing_blobs(manifest: Manifest, sizes: Mapping[str, int]) -> tuple[str, ...]:
     """Keys of the blobs that are absent or of another size; `sizes` maps the bucket's blob keys to bytes."""
-    wanted = dict.fromkeys((blob_key(manifest.run, file.digest), file.size) for file in manifest.files)
-    return tuple(key for key, size in wanted if sizes.get(key) != size)
+    return tuple(key for key, size in manifest.blobs().items() if sizes.get(key) != size)
 
 
 def newest_complete(manifests: Iterable[Manifest], sizes: Mapping[str, int]) -> Manifest | None:
@@ -106,19 +144,7 @@ def choose_resume(
     return ResumePoint(step=newest.step, epoch=newest.epoch, key=newest.key)
 
 
-def expired(manifests: Sequence[Manifest], *, keep: int, committed_step: int, pinned: Iterable[str] = ()) -> tuple[Manifest, ...]:
-    """Manifests that retention lets go, oldest first: all but the newest `keep` up to the last committed step.
-
-    Only manifests below `committed_step` may go, so that a machine whose commit was refused never deletes; keys in `pinned` stay.
-    """
-    if keep < 1:
-        raise ValueError(f"keep is {keep}; at least one checkpoint is always kept")
-    pins = set(pinned)
-    ranked = sorted((m for m in manifests if m.step <= committed_step), key=lambda m: (m.step, m.epoch), reverse=True)
-    return tuple(m for m in reversed(ranked[keep:]) if m.key not in pins and m.step < committed_step)
-
-
 def unreferenced(blobs: Mapping[str, int], manifests: Iterable[Manifest], *, now_s: int, grace_s: int = BLOB_GRACE_S) -> tuple[str, ...]:
     """Blob keys no manifest lists; `blobs` maps key to the second it was written. Younger than `grace_s` may be an upload under way."""
-    used = {blob_key(m.run, file.digest) for m in manifests for file in m.files}
+    used = {key for manifest in manifests for key in manifest.blobs()}
     return tuple(sorted(key for key, written_s in blobs.items() if key not in used and written_s + grace_s <= now_s))

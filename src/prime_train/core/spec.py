@@ -192,6 +192,16 @@ class SmokeSpec(Part):
     timeout_s: Seconds = 600
 
 
+class Compress(StrEnum):
+    """How checkpoints are compressed; bytes2 and bytes4 order the bytes of 2- and 4-byte numbers by their place before zstd."""
+
+    AUTO = "auto"
+    OFF = "off"
+    ZSTD = "zstd"
+    BYTES2 = "bytes2"
+    BYTES4 = "bytes4"
+
+
 class CheckpointSpec(Part):
     """Where the trainer saves, and when a checkpoint counts."""
 
@@ -209,6 +219,16 @@ class CheckpointSpec(Part):
     """How often the trainer saves; used to price what a preemption loses."""
     keep: int = Field(default=3, ge=1, le=10_000)
     """Newest checkpoints kept in the bucket."""
+    keep_every_steps: int | None = Field(default=None, ge=1)
+    """Also kept: checkpoints whose step is a multiple of this."""
+    keep_best: int = Field(default=0, ge=0, le=1000)
+    """Also kept: so many with the best `best_by`."""
+    best_by: Literal["loss", "reward"] = "reward"
+    """reward: the highest is the best; loss: the lowest."""
+    compress: Compress = Compress.AUTO
+    """auto: what is measured to make a checkpoint durable soonest; off; or one codec for every file."""
+    upload_mb_per_s_max: float | None = Field(default=None, gt=0)
+    """Most megabytes (10^6 bytes) a second that uploads may take of the machine's network."""
     max_disk_gib: float | None = Field(default=None, gt=0)
     """Local checkpoints may take this much; the oldest committed ones go first."""
 

@@ -16,12 +16,10 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
-from prime_train.ports import Bucket, Content, PermanentError, Stat, TemporaryError
+from prime_train.adapters.bucket.names import check_key
+from prime_train.ports import GET_BYTES_MAX, Content, Data, PermanentError, Stat, TemporaryError
 
-GET_BYTES_MAX = 16 * 1024 * 1024
-KEY_BYTES_MAX = 1024
 LOCKS_MAX = 256
 LOCK_WAIT_S_MAX = 30.0
 LOCK_POLL_S = 0.002
@@ -34,32 +32,6 @@ _REFUSED = frozenset(
     {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST}
 )
 _NO_FAST_COPY = frozenset({errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EBADF, errno.ETXTBSY})
-
-
-def open_bucket(url: str) -> Bucket:
-    """The bucket at `url`, such as `file:///srv/bucket`. PermanentError for a scheme that is not known or a path that is not absolute."""
-    parts = urlsplit(url)
-    match parts.scheme:
-        case "file":
-            path = Path(unquote(parts.path))
-            if parts.netloc not in ("", "localhost") or not path.is_absolute():
-                raise PermanentError(f"the bucket {url!r} is no folder of this machine; write file:///absolute/path")
-            return FolderBucket(path)
-        case _:
-            raise PermanentError(f"a bucket of scheme {parts.scheme!r} is not known; known: file")
-
-
-def check_key(key: str) -> None:
-    """Raises PermanentError for what is no key: relative parts with / between them, no "." or "..", 1024 bytes at most."""
-    parts = key.split("/")
-    try:
-        size = len(key.encode())
-    except UnicodeEncodeError:
-        raise PermanentError(f"the key {key[:80]!r} is not Unicode text") from None
-    if "\0" in key or parts[0].startswith(_TEMP) or any(part in ("", ".", "..") for part in parts):
-        raise PermanentError(f"{key[:80]!r} is no key: parts with / between them, none empty, . or .., the first not starting with {_TEMP}")
-    if size > KEY_BYTES_MAX:
-        raise PermanentError(f"the key {key[:80]!r}... has {size} bytes, {KEY_BYTES_MAX} are allowed")
 
 
 class FolderBucket:
@@ -75,7 +47,7 @@ class FolderBucket:
         with _told(root):
             self._temp.mkdir(parents=True, exist_ok=True)
 
-    def put(self, key: str, data: bytes) -> None:
+    def put(self, key: str, data: Data) -> None:
         path = self._path(key)
         with _told(path), self._draft() as draft:
             _write_durably(draft, data)
@@ -110,6 +82,10 @@ class FolderBucket:
                 self._place(draft, target)
 
     def get(self, key: str) -> Content | None:
+        data = self.read(key)
+        return Content(data, hashlib.sha256(data).hexdigest()) if data is not None else None
+
+    def read(self, key: str) -> bytes | None:
         path = self._path(key)
         with _told(path):
             source = self._open(path)
@@ -119,8 +95,7 @@ class FolderBucket:
                 size = os.fstat(source).st_size
                 if size > GET_BYTES_MAX:
                     raise PermanentError(f"{path} has {size} bytes; read whole are {GET_BYTES_MAX} at most")
-                data = file.read(GET_BYTES_MAX + 1)
-        return Content(data, hashlib.sha256(data).hexdigest())
+                return file.read(GET_BYTES_MAX + 1)
 
     def get_file(self, key: str, path: Path) -> bool:
         """Makes the folder of `path` where it is missing. `path` is whole or untouched."""
@@ -296,7 +271,7 @@ def _try_lock(descriptor: int) -> bool:
     return True
 
 
-def _write_durably(path: Path, data: bytes) -> None:
+def _write_durably(path: Path, data: Data) -> None:
     with path.open("xb") as file:
         file.write(data)
         file.flush()

@@ -5,15 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from prime_agent.restore import RestoreFailed, restore
 from prime_train.adapters.bucket import FolderBucket
-from prime_train.core.keys import blob_key
-from prime_train.core.manifest import Manifest, ResumePoint
+from prime_train.checkpoints.restore import RestoreFailed, restore
+from prime_train.core.manifest import CHUNK_BYTES, Chunk, Manifest, ManifestFile, ResumePoint
 from prime_train.ports import TemporaryError
 from prime_train.trainers import trainer_for
 from tests.agent.buckets import Counted, Cut
-from tests.agent.saving import NOW_S, contents, on_disk, point_of, save, save_dcp, ship, uploader, write
-from tests.builders import RUN_ID, spec
+from tests.agent.saving import NOW_S, contents, key_of, on_disk, point_of, save, save_dcp, ship, uploader, write
+from tests.builders import RUN_ID, digest, spec
 
 
 @pytest.fixture
@@ -37,8 +36,7 @@ def entries(folder: Path) -> list[str]:
 
 
 def blob(root: Path, manifest: Manifest, path: str) -> Path:
-    digest = next(file.digest for file in manifest.files if file.path == path)
-    return root / "bucket" / blob_key(RUN_ID, digest)
+    return root / "bucket" / key_of(next(file for file in manifest.files if file.path == path))
 
 
 def test_a_checkpoint_comes_back_byte_by_byte_under_its_own_name(bucket: FolderBucket, saved: Manifest, into: Path, tmp_path: Path) -> None:
@@ -167,7 +165,9 @@ def test_a_manifest_that_is_missing_or_not_this_one_is_refused(bucket: FolderBuc
 
 
 def test_a_checkpoint_larger_than_the_disk_is_refused_before_a_byte_is_fetched(bucket: FolderBucket, saved: Manifest, into: Path) -> None:
-    huge = saved.model_copy(update={"files": (saved.files[0].model_copy(update={"size": 2**60}), *saved.files[1:])})
+    chunk = Chunk(digest=digest(1), size=CHUNK_BYTES, stored=1)
+    large = ManifestFile(path="large", size=CHUNK_BYTES * 40_000, chunks=(chunk,) * 40_000)
+    huge = saved.model_copy(update={"files": (large, *saved.files)})
     bucket.put(saved.key, huge.model_dump_json().encode())
     counted = Counted(bucket)
     with pytest.raises(RestoreFailed, match="no room"):

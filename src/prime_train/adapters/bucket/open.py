@@ -1,0 +1,36 @@
+"""From a URL to the bucket it names."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from prime_train.adapters.bucket.folder import FolderBucket
+from prime_train.adapters.bucket.places import PLACES, place_of
+from prime_train.ports import Bucket, PermanentError
+
+
+def open_bucket(url: str, environment: Mapping[str, str] | None = None) -> Bucket:
+    """The bucket at `url`: a folder (`file:///srv/bucket`) or a bucket that speaks S3 (see `places`).
+
+    Keys and settings are read from `environment` (this process's own, when it is None) and from AWS's own files, as AWS's tools read
+    them. PermanentError for a scheme that is not known, a path that is not absolute, and settings that are missing or make no sense.
+    Nothing is asked of the bucket yet.
+    """
+    scheme = urlsplit(url).scheme
+    if scheme == "file":
+        return FolderBucket(_folder(url))
+    if scheme in PLACES:
+        # Only here, for it takes a while, and a run on one machine never needs it.
+        from prime_train.adapters.bucket.s3 import S3Bucket
+
+        return S3Bucket(place_of(url, os.environ if environment is None else environment))
+    raise PermanentError(f"a bucket of scheme {scheme!r} is not known; known: file, {', '.join(sorted(PLACES))}")
+
+
+def _folder(url: str) -> Path:
+    parts = urlsplit(url)
+    path = Path(unquote(parts.path))
+    if parts.netloc not in ("", "localhost") or not path.is_absolute():
+        raise PermanentError(f"the bucket {url!r} is no folder of this machine; write file:///absolute/path")
+    return path

@@ -1,0 +1,136 @@
+"""Where a bucket is, and who may use it: its URL, and the settings other tools for S3 read.
+
+    s3://bucket/prefix                   Amazon S3, or any server that AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL names
+    s3://bucket?endpoint=https://host    MinIO and others
+    r2://bucket?account=ID               Cloudflare R2; the account may stand in R2_ACCOUNT_ID
+    b2://bucket?region=us-west-004       Backblaze B2; the region may stand in B2_REGION
+    gs://bucket                          Google Cloud Storage, with an HMAC key
+
+Keys of R2, B2 and GCS are looked for under their own names first, and then as AWS's. What a server can not do is part of its row.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+from prime_train.ports import PermanentError
+
+CHECKSUMS = ("crc64nvme", "sha256", "signed")
+"""How the server knows that it got what was sent. signed: by the SHA-256 that every signature can cover."""
+
+_OPTIONS = ("endpoint", "region", "account", "checksum", "conditional")
+
+
+@dataclass(frozen=True)
+class Place:
+    """One bucket. `endpoint` and `region` None: what AWS's settings say; `keys` None: likewise."""
+
+    url: str
+    bucket: str
+    prefix: str = ""
+    endpoint: str | None = None
+    region: str | None = None
+    keys: tuple[str, str] | None = field(default=None, repr=False)
+    checksum: str = "crc64nvme"
+    conditional: bool = True
+    """Whether the server honours If-Match and If-None-Match of a PUT."""
+    bulk_delete: bool = True
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a scheme stands for. `endpoint` is filled in from the options and variables named in `needs`."""
+
+    endpoint: str | None = None
+    region: str | None = None
+    needs: tuple[tuple[str, str], ...] = ()
+    keys: tuple[str, str] = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+    checksum: str = "crc64nvme"
+    conditional: bool = True
+    bulk_delete: bool = True
+
+
+PLACES: Mapping[str, Kind] = {
+    "s3": Kind(),
+    "r2": Kind(
+        "https://{account}.r2.cloudflarestorage.com", "auto", (("account", "R2_ACCOUNT_ID"),), ("R2_ACCESS_KEY_ID", "R2_SECRET_ACCESS_KEY")
+    ),
+    # Neither B2 nor GCS documents the checksum headers or conditional writes for their S3 interface; both check signed content.
+    "b2": Kind(
+        "https://s3.{region}.backblazeb2.com",
+        None,
+        (("region", "B2_REGION"),),
+        ("B2_APPLICATION_KEY_ID", "B2_APPLICATION_KEY"),
+        checksum="signed",
+        conditional=False,
+    ),
+    "gs": Kind(
+        "https://storage.googleapis.com",
+        "auto",
+        (),
+        ("GS_ACCESS_KEY_ID", "GS_SECRET_ACCESS_KEY"),
+        checksum="signed",
+        conditional=False,
+        bulk_delete=False,
+    ),
+}
+
+
+def place_of(url: str, environment: Mapping[str, str]) -> Place:
+    """Reads the URL. PermanentError says what is missing or not understood."""
+    parts = urlsplit(url)
+    kind = PLACES[parts.scheme]
+    options = _options(url, parts)
+    filled = {name: options.get(name) or environment.get(variable) or _lacks(url, name, variable) for name, variable in kind.needs}
+    aws = partial(_first, environment, kind)
+    endpoint = kind.endpoint.format(**filled) if kind.endpoint else None
+    return Place(
+        url=url,
+        bucket=_bucket(url, parts),
+        prefix=unquote(parts.path).strip("/"),
+        endpoint=options.get("endpoint") or endpoint or aws("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
+        region=options.get("region") or filled.get("region") or kind.region or aws("AWS_REGION", "AWS_DEFAULT_REGION"),
+        keys=_keys(kind, environment),
+        checksum=_choice(url, "checksum", options.get("checksum", kind.checksum), CHECKSUMS),
+        conditional=_choice(url, "conditional", options.get("conditional", "on" if kind.conditional else "off"), ("on", "off")) == "on",
+        bulk_delete=kind.bulk_delete,
+        environment=environment,
+    )
+
+
+def _options(url: str, parts: SplitResult) -> dict[str, str]:
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    unknown = sorted(set(options) - set(_OPTIONS))
+    if unknown or parts.fragment:
+        raise PermanentError(f"the bucket {url!r}: {unknown[0] if unknown else '#'} is not understood; known: {', '.join(_OPTIONS)}")
+    return options
+
+
+def _bucket(url: str, parts: SplitResult) -> str:
+    if not parts.netloc or "@" in parts.netloc or ":" in parts.netloc:
+        plain = parts.netloc.rpartition("@")[2]
+        raise PermanentError(f"the bucket {parts.scheme}://{plain} needs a plain name; keys go into the environment")
+    return parts.netloc
+
+
+def _choice(url: str, name: str, value: str, known: tuple[str, ...]) -> str:
+    if value not in known:
+        raise PermanentError(f"the bucket {url!r}: {name}={value} is not one of {', '.join(known)}")
+    return value
+
+
+def _first(environment: Mapping[str, str], kind: Kind, *names: str) -> str | None:
+    """The first of AWS's variables that is set; they are not meant for other places."""
+    return next((environment[name] for name in names if environment.get(name)), None) if kind is PLACES["s3"] else None
+
+
+def _keys(kind: Kind, environment: Mapping[str, str]) -> tuple[str, str] | None:
+    """The kind's own keys, if they are set; AWS's are left to AWS's library, which knows where else they may be."""
+    key, secret = (environment.get(name) for name in kind.keys)
+    return (key, secret) if key and secret and kind.keys[0] != "AWS_ACCESS_KEY_ID" else None
+
+
+def _lacks(url: str, name: str, variable: str) -> str:
+    raise PermanentError(f"the bucket {url!r} needs {name}: write ?{name}=... or set {variable}")

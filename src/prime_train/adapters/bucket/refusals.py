@@ -1,0 +1,66 @@
+"""What a server's refusal means: whether asking again may help, and what a person can do about it."""
+
+import re
+from dataclasses import dataclass
+
+from prime_train.ports import PermanentError, TemporaryError
+
+MESSAGE_CHARS_MAX = 200
+
+
+@dataclass(frozen=True)
+class Refusal:
+    advice: str
+    again: bool = False
+    """Whether it may work later."""
+
+
+REFUSALS = {
+    "NoSuchBucket": Refusal("there is no bucket of that name; create it, or correct the URL"),
+    "AccessDenied": Refusal("the key has no right to do this; it needs to get, put, list and delete objects"),
+    "AllAccessDisabled": Refusal("the bucket is closed"),
+    "InvalidAccessKeyId": Refusal("the key is not known there; look at AWS_ACCESS_KEY_ID, AWS_PROFILE and the endpoint"),
+    "SignatureDoesNotMatch": Refusal("the secret key is not the key's own; look at AWS_SECRET_ACCESS_KEY"),
+    "ExpiredToken": Refusal("the credentials have expired", again=True),
+    "InvalidToken": Refusal("the session token does not belong to the key"),
+    "PermanentRedirect": Refusal("the bucket is in another region; write ?region=... or set AWS_REGION"),
+    "AuthorizationHeaderMalformed": Refusal("the bucket is in another region; write ?region=... or set AWS_REGION"),
+    "IllegalLocationConstraintException": Refusal("the bucket is in another region; write ?region=... or set AWS_REGION"),
+    "RequestTimeTooSkewed": Refusal("this machine's clock is wrong; set it, for instance by NTP"),
+    "BadDigest": Refusal("what arrived was not what was sent", again=True),
+    "XAmzContentChecksumMismatch": Refusal("what arrived was not what was sent", again=True),
+    "XAmzContentSHA256Mismatch": Refusal("what arrived was not what was sent", again=True),
+    "InvalidRequest": Refusal("the server does not take such a request; an older one may want ?checksum=sha256 or ?checksum=signed"),
+    "NotImplemented": Refusal("the server can not do this; try ?checksum=signed or ?conditional=off"),
+    "QuotaExceeded": Refusal("the bucket is full"),
+    "XMinioStorageFull": Refusal("the server's disk is full", again=True),
+    "EntityTooLarge": Refusal("the object is larger than the server takes"),
+    "SlowDown": Refusal("the server asks to go slower", again=True),
+}
+
+_STATUS = re.compile(r"(?:status(?: code)?:? ?|HTTP status [a-z ]+\()(\d{3})")
+_CODE = re.compile(r"<Code>\s*(\w+)\s*</Code>")
+_MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
+_REDIRECTED = re.compile(r"redirect without LOCATION", re.IGNORECASE)
+_UNREACHED = re.compile(r"error sending request|tcp connect|dns error|connection refused|operation timed out", re.IGNORECASE)
+_REFUSED_STATUSES = frozenset({400, 401, 403, 404, 405, 411, 413, 501})
+
+
+def outside_error(url: str, what: str, text: str, *, endpoint: str) -> PermanentError | TemporaryError:
+    """The error to raise for `what` (such as `put runs/x/spec.json`); of the server's own words a code and a short message are kept."""
+    found = _CODE.search(text)
+    code = found.group(1) if found else ("PermanentRedirect" if _REDIRECTED.search(text) else "")
+    refusal = REFUSALS.get(code)
+    where = f"{url}: {what}"
+    if refusal is not None:
+        kind = TemporaryError if refusal.again else PermanentError
+        return kind(f"{where}: {code}: {refusal.advice}")
+    status = _STATUS.search(text)
+    said = _MESSAGE.search(text)
+    told = f"{code or 'no code'}{f', {said.group(1)[:MESSAGE_CHARS_MAX]}' if said else ''}"
+    if status is not None:
+        kind = PermanentError if int(status.group(1)) in _REFUSED_STATUSES else TemporaryError
+        return kind(f"{where}: the server answered {status.group(1)} ({told})")
+    if _UNREACHED.search(text):
+        return TemporaryError(f"{where}: {endpoint} can not be reached; is it the right endpoint, and is there a network?")
+    return TemporaryError(f"{where}: {text.splitlines()[0][:MESSAGE_CHARS_MAX] if text else 'failed'}")

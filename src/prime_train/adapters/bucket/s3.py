@@ -1,0 +1,247 @@
+"""Objects by key, in anything that speaks S3.
+
+Bulk data goes through obstore (Rust's object_store): of the libraries measured it costs the least CPU a gigabyte, and its work holds no
+lock of the interpreter. Where keys, region and endpoint come from is left to boto3, so that profiles, roles and container credentials work
+as in any other tool.
+
+Content is not covered by the signature but by a checksum of its own, CRC-64/NVME, which the server compares on arrival: over TLS that is as
+safe, and a third of the CPU of a SHA-256. Servers that do not know it are listed in `places`.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import boto3
+import botocore.exceptions
+import obstore
+from obstore import exceptions as refused
+from obstore.auth.boto3 import Boto3CredentialProvider
+from obstore.store import S3Store
+
+from prime_train.adapters.bucket.names import check_key
+from prime_train.adapters.bucket.places import Place
+from prime_train.adapters.bucket.refusals import outside_error
+from prime_train.ports import GET_BYTES_MAX, Content, Data, PermanentError, Stat, TemporaryError
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, RetryConfig, S3Config
+
+CONNECT_S_MAX = 10
+REQUEST_S_MAX = 300
+"""For one request: 16 MiB at half a megabit a second."""
+READ_S_MAX = 60
+"""Without a byte."""
+RETRIES_MAX = 8
+RETRY_S_MAX = 240
+IDLE_CONNECTIONS_MAX = 64
+PART_BYTES = 16 * 2**20
+PARTS_AT_ONCE = 4
+LIST_PAGE = 1000
+CREDENTIALS_S = 300
+"""After so long the credentials are asked for anew; boto3 renews them before they end."""
+
+_LOST_RACE = (refused.AlreadyExistsError, refused.PreconditionError, refused.NotModifiedError)
+
+
+class S3Bucket:
+    """A bucket, or the part of it under a prefix."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._endpoint, self._store = _connect(place)
+
+    def put(self, key: str, data: Data) -> None:
+        check_key(key)
+        with self._told("put", key):
+            # An empty buffer has no memory that could be lent.
+            obstore.put(self._store, key, data if len(data) else b"", use_multipart=False)
+
+    def put_if(self, key: str, data: bytes, *, tag: str | None) -> bool:
+        """Where the server knows no conditional writes: looks first, and of two that write at once one is lost."""
+        check_key(key)
+        if not self._place.conditional:
+            now = self.get(key)
+            if (now.tag if now is not None else None) != tag:
+                return False
+            self.put(key, data)
+            return True
+        try:
+            with self._told("put", key):
+                obstore.put(self._store, key, data, use_multipart=False, mode="create" if tag is None else {"e_tag": tag})
+        except LostRace:
+            return False
+        return True
+
+    def put_file(self, key: str, path: Path) -> None:
+        """In parts, where it is large. PermanentError if there is no such file, or it can not be read."""
+        check_key(key)
+        try:
+            with path.open("rb") as file, self._told("put", key):
+                obstore.put(self._store, key, file, chunk_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE)
+        except OSError as error:
+            raise PermanentError(f"{path}: {error.strerror or error}") from error
+
+    def get(self, key: str) -> Content | None:
+        found = self._get(key)
+        return Content(bytes(found[0]), found[1]) if found is not None else None
+
+    def read(self, key: str) -> Data | None:
+        found = self._get(key)
+        return found[0] if found is not None else None
+
+    def _get(self, key: str) -> tuple[memoryview, str] | None:
+        check_key(key)
+        try:
+            with self._told("get", key):
+                answer = obstore.get(self._store, key)
+                size = answer.meta["size"]
+                if size > GET_BYTES_MAX:
+                    raise PermanentError(f"{self._place.url}: {key} has {size} bytes; read whole are {GET_BYTES_MAX} at most")
+                data = memoryview(answer.bytes())
+        except Missing:
+            return None
+        if len(data) != size:
+            raise TemporaryError(f"{self._place.url}: {key} has {size} bytes, and {len(data)} of them came")
+        return data, answer.meta["e_tag"] or hashlib.sha256(data).hexdigest()
+
+    def get_file(self, key: str, path: Path) -> bool:
+        """Makes the folder of `path` where it is missing. `path` is whole or untouched."""
+        check_key(key)
+        draft = path.with_name(f".{secrets.token_hex(8)}.part")
+        try:
+            with self._told("get", key):
+                answer = obstore.get(self._store, key)
+                _write(draft, answer)
+            if draft.stat().st_size != answer.meta["size"]:
+                raise TemporaryError(f"{self._place.url}: of {key}, {draft.stat().st_size} of {answer.meta['size']} bytes came")
+            draft.replace(path)
+        except Missing:
+            return False
+        except OSError as error:
+            raise TemporaryError(f"{path}: {error.strerror or error}") from error
+        finally:
+            draft.unlink(missing_ok=True)
+        return True
+
+    def stat(self, key: str) -> Stat | None:
+        check_key(key)
+        try:
+            with self._told("look at", key):
+                meta = obstore.head(self._store, key)
+        except Missing:
+            return None
+        return Stat(key, meta["size"], int(meta["last_modified"].timestamp()))
+
+    def list(self, prefix: str) -> Iterator[Stat]:
+        # The library lists folders; what the prefix says beyond the last one is filtered here.
+        folder = prefix.rpartition("/")[0]
+        with self._told("list", prefix):
+            for page in obstore.list(self._store, prefix=folder or None, chunk_size=LIST_PAGE):
+                for meta in page:
+                    if meta["path"].startswith(prefix):
+                        yield Stat(meta["path"], meta["size"], int(meta["last_modified"].timestamp()))
+
+    def delete(self, key: str) -> None:
+        check_key(key)
+        try:
+            with self._told("delete", key):
+                obstore.delete(self._store, key)
+        except Missing:
+            return
+
+    @contextmanager
+    def _told(self, what: str, key: str) -> Iterator[None]:
+        """Turns whatever the library raises into an error of ours that says what was tried."""
+        try:
+            yield
+        except _LOST_RACE as error:
+            raise LostRace(key) from error
+        except FileNotFoundError as error:
+            if "NoSuchBucket" not in str(error):
+                raise Missing(key) from error
+            raise self._error(what, key, error) from error
+        except (refused.BaseError, botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError) as error:
+            raise self._error(what, key, error) from error
+
+    def _error(self, what: str, key: str, error: Exception) -> PermanentError | TemporaryError:
+        return outside_error(self._place.url, f"{what} {key}", str(error), endpoint=self._endpoint)
+
+
+class Missing(Exception):
+    """There is no such object."""
+
+
+class LostRace(Exception):
+    """The object is not what the condition said."""
+
+
+def _write(draft: Path, answer: obstore.GetResult) -> None:
+    draft.parent.mkdir(parents=True, exist_ok=True)
+    with draft.open("xb") as file:
+        for part in answer.stream(min_chunk_size=2**20):
+            file.write(part)
+
+
+def _connect(place: Place) -> tuple[str, S3Store]:
+    """The endpoint in words, and the store. PermanentError where settings are missing or wrong."""
+    try:
+        session = _session(place)
+        client = session.client("s3", endpoint_url=place.endpoint, region_name=place.region or session.region_name or "us-east-1")
+        endpoint, region = client.meta.endpoint_url, client.meta.region_name
+        if session.get_credentials() is None:
+            raise PermanentError(f"{place.url}: no keys were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE")
+        provider = Boto3CredentialProvider(session, ttl=timedelta(seconds=CREDENTIALS_S))
+    except (botocore.exceptions.BotoCoreError, ValueError) as error:
+        raise PermanentError(f"{place.url}: {str(error)[:300]}") from error
+    retry: RetryConfig = {"max_retries": RETRIES_MAX, "retry_timeout": timedelta(seconds=RETRY_S_MAX)}
+    return endpoint, S3Store(
+        place.bucket,
+        prefix=place.prefix or None,
+        config=_config(place, endpoint, region),
+        client_options=_client(place, endpoint),
+        retry_config=retry,
+        credential_provider=provider,
+    )
+
+
+def _session(place: Place) -> boto3.session.Session:
+    """The keys that are given for this place, else wherever AWS's tools would look."""
+    if place.keys is not None:
+        return boto3.session.Session(place.keys[0], place.keys[1], region_name=place.region)
+    given = {name: place.environment.get(name) for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")}
+    if given["AWS_ACCESS_KEY_ID"] and given["AWS_SECRET_ACCESS_KEY"]:
+        return boto3.session.Session(*given.values(), region_name=place.region or place.environment.get("AWS_REGION"))
+    return boto3.session.Session(profile_name=place.environment.get("AWS_PROFILE"), region_name=place.region)
+
+
+def _config(place: Place, endpoint: str, region: str) -> "S3Config":
+    # The library reads AWS's variables too; both names of the endpoint are given, so that none of them is taken for another place.
+    config: S3Config = {"endpoint": endpoint, "aws_endpoint_url_s3": endpoint, "region": region}
+    config["unsigned_payload"] = place.checksum != "signed"
+    if place.checksum != "signed":
+        config["checksum_algorithm"] = place.checksum.upper()
+    if not place.bulk_delete:
+        config["disable_bulk_delete"] = True
+    return config
+
+
+def _client(place: Place, endpoint: str) -> "ClientConfig":
+    options: ClientConfig = {
+        "allow_http": endpoint.startswith("http://"),
+        "connect_timeout": timedelta(seconds=CONNECT_S_MAX),
+        "timeout": timedelta(seconds=REQUEST_S_MAX),
+        "read_timeout": timedelta(seconds=READ_S_MAX),
+        "pool_max_idle_per_host": str(IDLE_CONNECTIONS_MAX),
+    }
+    authority = place.environment.get("AWS_CA_BUNDLE")
+    if authority:
+        try:
+            options["root_certificate"] = Path(authority).read_bytes()
+        except OSError as error:
+            raise PermanentError(f"AWS_CA_BUNDLE names {authority}: {error.strerror or error}") from error
+    return options

@@ -1,0 +1,87 @@
+"""What checkpoints of a run there are, from the bucket alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from prime_train.core.keys import blob_prefix, manifest_prefix, parse_manifest_key, parse_pin_key, pin_prefix
+from prime_train.core.manifest import Manifest, ResumePoint, missing_blobs
+from prime_train.core.retention import Kept, Policy
+from prime_train.ports import Bucket, Stat
+
+MANIFESTS_MAX = 10_000
+
+
+@dataclass(frozen=True)
+class Blob:
+    """A blob in the bucket: bytes, and the second it was written by the bucket's clock."""
+
+    size: int
+    written_s: int
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """The checkpoints of one run at one moment, newest first. `unread`: keys of manifests that can not be read."""
+
+    run_id: str
+    manifests: tuple[Manifest, ...]
+    blobs: Mapping[str, Blob]
+    pinned: frozenset[str]
+    unread: tuple[str, ...] = ()
+
+    def missing(self, manifest: Manifest) -> tuple[str, ...]:
+        """Keys of its blobs that are not there with their size."""
+        return missing_blobs(manifest, {key: blob.size for key, blob in self.blobs.items()})
+
+    def complete(self) -> list[Manifest]:
+        sizes = {key: blob.size for key, blob in self.blobs.items()}
+        return [manifest for manifest in self.manifests if not missing_blobs(manifest, sizes)]
+
+    def kept(self, policy: Policy) -> list[Kept]:
+        """As retention wants to see them."""
+        whole = {manifest.key for manifest in self.complete()}
+        return [Kept(m.step, m.epoch, m.key, m.key in whole, getattr(m, policy.best_by)) for m in self.manifests]
+
+
+class Reader:
+    """Reads catalogs of one run; a manifest that was read stays known as long as it is not written again."""
+
+    def __init__(self, bucket: Bucket, run_id: str) -> None:
+        self._bucket = bucket
+        self._run_id = run_id
+        self._read: dict[Stat, Manifest | None] = {}
+
+    def catalog(self) -> Catalog:
+        """Raises what the bucket raises. Blobs are listed first: one that a manifest written meanwhile lists is then only missed."""
+        blobs = {stat.key: Blob(stat.size, stat.written_s) for stat in self._bucket.list(blob_prefix(self._run_id))}
+        listed = [stat for stat in self._bucket.list(manifest_prefix(self._run_id)) if parse_manifest_key(self._run_id, stat.key)]
+        self._read = {stat: self._read[stat] for stat in listed if stat in self._read}
+        newest = sorted(listed, key=lambda stat: stat.key, reverse=True)[:MANIFESTS_MAX]
+        known = [(stat.key, self._manifest(stat)) for stat in newest]
+        pins = [parse_pin_key(self._run_id, stat.key) for stat in self._bucket.list(pin_prefix(self._run_id))]
+        manifests = tuple(sorted((m for _, m in known if m is not None), key=lambda m: (m.step, m.epoch), reverse=True))
+        unread = [key for key, manifest in known if manifest is None] + [stat.key for stat in listed if stat not in newest]
+        pinned = frozenset(m.key for m in manifests if (m.step, m.epoch) in pins)
+        return Catalog(self._run_id, manifests, blobs, pinned, tuple(unread))
+
+    def _manifest(self, stat: Stat) -> Manifest | None:
+        """None for one that can not be read, is not what its key says, or is gone by now."""
+        if stat not in self._read:
+            self._read[stat] = read_manifest(self._bucket, stat.key)
+        return self._read[stat]
+
+
+def read_manifest(bucket: Bucket, key: str) -> Manifest | None:
+    """The manifest at `key`; None where there is none, it can not be read, or it is another one's."""
+    content = bucket.get(key)
+    if content is None:
+        return None
+    try:
+        manifest = Manifest.model_validate_json(content.data)
+    except ValueError:
+        return None
+    return manifest if manifest.key == key else None
+
+
+def point_of(manifest: Manifest) -> ResumePoint:
+    return ResumePoint(step=manifest.step, epoch=manifest.epoch, key=manifest.key)

@@ -1,0 +1,75 @@
+"""The chunks of a checkpoint's files: one at a time from the bucket, verified."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from prime_train.checkpoints.codec import Codec, decode
+from prime_train.checkpoints.hashing import digest_of
+from prime_train.core.keys import blob_key
+from prime_train.core.manifest import CHUNK_BYTES, Chunk, Manifest, ManifestFile
+from prime_train.ports import Bucket, Data
+
+READS_MAX = 2
+"""What came damaged may have been damaged on its way: it is read again before it counts as damaged where it lies."""
+
+
+class Damaged(Exception):
+    """A chunk is not in the bucket as it was saved; the message says what is wrong with it, in words that follow the file's name."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a chunk lies in its file: the `index`-th one, at `offset` bytes."""
+
+    file: ManifestFile
+    index: int
+
+    @property
+    def chunk(self) -> Chunk:
+        return self.file.chunks[self.index]
+
+    @property
+    def offset(self) -> int:
+        return self.index * CHUNK_BYTES
+
+    def __str__(self) -> str:
+        return self.file.path if len(self.file.chunks) == 1 else f"{self.file.path} (chunk {self.index + 1} of {len(self.file.chunks)})"
+
+
+def places(manifest: Manifest) -> Iterator[Place]:
+    return (Place(file, index) for file in manifest.files for index in range(len(file.chunks)))
+
+
+def fetch(bucket: Bucket, run_id: str, chunk: Chunk) -> Data:
+    """The content of a chunk. Raises Damaged when the bucket does not hold it as it was saved, and what the bucket raises."""
+    for reading in range(1, READS_MAX + 1):
+        try:
+            return _fetch(bucket, run_id, chunk)
+        except Damaged:
+            if reading == READS_MAX:
+                raise
+    raise AssertionError("READS_MAX is at least 1")
+
+
+def _fetch(bucket: Bucket, run_id: str, chunk: Chunk) -> Data:
+    stored = bucket.read(blob_key(run_id, chunk.digest, chunk.codec))
+    if stored is None:
+        raise Damaged("is missing")
+    if len(stored) != chunk.stored:
+        raise Damaged(f"has {len(stored)} bytes in the bucket instead of {chunk.stored}")
+    try:
+        raw = decode(Codec(chunk.codec), stored, chunk.size)
+    except ValueError as error:
+        raise Damaged(f"can not be decoded: {str(error)[:200]}") from error
+    if digest_of(raw) != chunk.digest:
+        raise Damaged("has another content than was saved")
+    return raw
+
+
+def is_there(path: Path, place: Place) -> bool:
+    """Whether the file at `path` holds this chunk at its place already."""
+    with path.open("rb", buffering=0) as file:
+        data = os.pread(file.fileno(), place.chunk.size, place.offset)
+    return len(data) == place.chunk.size and digest_of(data) == place.chunk.digest

@@ -1,0 +1,26 @@
+"""One zstd frame around bytes, with its size declared; and the way back, bounded in memory."""
+
+import zstandard
+
+_WINDOW_BYTES_MIN = 2**10
+"""The least that zstd knows."""
+
+
+def framed(raw: memoryview, level: int) -> bytes:
+    """One zstd frame that declares its size; what `zstd -d` reads."""
+    return zstandard.ZstdCompressor(level=level).compress(raw)
+
+
+def unframed(frame: memoryview, size: int) -> bytes:
+    """The `size` > 0 bytes in exactly one zstd frame. ValueError where it is anything else; found before more is allocated."""
+    try:
+        declared = zstandard.get_frame_parameters(frame).content_size
+        if declared != size or size == 0:
+            raise ValueError(f"a zstd frame of {declared} bytes, not of {size}")
+        window_bytes_max = max(2 * size, _WINDOW_BYTES_MIN)
+        raw = zstandard.ZstdDecompressor(max_window_size=window_bytes_max).decompress(frame, allow_extra_data=False)
+    except zstandard.ZstdError as error:
+        raise ValueError(f"not one whole zstd frame of {size} bytes: {error}") from error
+    if len(raw) != size:
+        raise ValueError(f"a zstd frame of {len(raw)} bytes, not of {size}")
+    return raw

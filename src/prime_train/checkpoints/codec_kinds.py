@@ -1,0 +1,110 @@
+"""What is remembered of codecs, per kind of file: measured on a real chunk, again when the uplink changes or the content may have."""
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from prime_train.checkpoints.codec import Buffer, Codec
+from prime_train.checkpoints.codec_choice import Sample, choose, sample
+
+KINDS_MAX = 64
+"""Remembered at once; the one measured longest ago goes first."""
+CHUNKS_MAX = 64
+"""Of one kind that are sent on one measurement: a gigabyte."""
+UPLINK_CHANGE_MAX = 2.0
+SAMPLED_BYTES_MIN = 2**20
+"""A smaller chunk says little about others, and is sent in no time."""
+HEADER_BYTES_MAX = 2**16
+"""Of a safetensors header that are searched for the first tensor's type."""
+
+_DTYPE = re.compile(rb'"dtype"\s*:\s*"([A-Z0-9_]{1,16})"')
+_CANDIDATES = {
+    "BF16": (Codec.BYTES2, Codec.ZSTD),
+    "F16": (Codec.BYTES2, Codec.ZSTD),
+    "F32": (Codec.BYTES4, Codec.ZSTD),
+}
+_ALL = (Codec.BYTES2, Codec.BYTES4, Codec.ZSTD)
+
+
+def kind_of(path: str, head: Buffer) -> str:
+    """Files of one kind compress alike: the name with its numbers left out and, of a safetensors file, the first tensor's type.
+
+    `head`: the beginning of the file. `model-00001-of-00004.safetensors` is `model-#-of-#.safetensors:BF16`.
+    """
+    name = re.sub(r"\d+", "#", PurePosixPath(path).name)
+    if not name.endswith(".safetensors"):
+        return name
+    found = _DTYPE.search(bytes(memoryview(head).cast("B")[:HEADER_BYTES_MAX]))
+    return f"{name}:{found.group(1).decode('ascii')}" if found else name
+
+
+def candidates(kind: str) -> tuple[Codec, ...]:
+    """The codecs worth a try; where the type is not known, all of them."""
+    return _CANDIDATES.get(kind.rpartition(":")[2], _ALL)
+
+
+@dataclass
+class _Known:
+    samples: tuple[Sample, ...]
+    uplink_bytes_per_s: float
+    chunks: int = 0
+
+    def is_stale(self, uplink_bytes_per_s: float) -> bool:
+        change = uplink_bytes_per_s / self.uplink_bytes_per_s
+        return self.chunks >= CHUNKS_MAX or not 1 / UPLINK_CHANGE_MAX <= change <= UPLINK_CHANGE_MAX
+
+
+@dataclass
+class Kinds:
+    """For any number of threads. `cores`: how many may encode at once. Nobody waits for a measurement but the thread that makes it."""
+
+    cores: int
+    clock_s: Callable[[], float] = time.perf_counter
+    _known: dict[str, _Known] = field(default_factory=dict)
+    _measuring: set[str] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def codec_for(self, kind: str, chunk: Buffer, *, uplink_bytes_per_s: float | None, total_bytes: int) -> Codec:
+        """How to store this chunk. `NONE` until the uplink is known (None): what is sent first measures it.
+
+        `total_bytes`: raw, of the whole checkpoint that is on its way.
+        """
+        if not uplink_bytes_per_s:
+            return Codec.NONE
+        if self._claim(kind, uplink_bytes_per_s, len(chunk)):
+            self._measure(kind, chunk, uplink_bytes_per_s)
+        with self._lock:
+            samples = self._known[kind].samples if kind in self._known else ()
+        return choose(samples, uplink_bytes_per_s, self.cores, total_bytes=total_bytes)
+
+    def measured(self) -> dict[str, tuple[Sample, ...]]:
+        """What is known now, by kind, for a log or a view."""
+        with self._lock:
+            return {kind: known.samples for kind, known in self._known.items()}
+
+    def _claim(self, kind: str, uplink_bytes_per_s: float, size: int) -> bool:
+        """Counts the chunk; True for the one thread that is to measure."""
+        with self._lock:
+            known = self._known.get(kind)
+            due = known is None or known.is_stale(uplink_bytes_per_s)
+            if known is not None:
+                known.chunks += 1
+            if not due or size < SAMPLED_BYTES_MIN or kind in self._measuring:
+                return False
+            self._measuring.add(kind)
+            return True
+
+    def _measure(self, kind: str, chunk: Buffer, uplink_bytes_per_s: float) -> None:
+        try:
+            samples = sample(chunk, candidates(kind), self.clock_s)
+            with self._lock:
+                self._known.pop(kind, None)  # So that the order is that of measuring.
+                self._known[kind] = _Known(samples, uplink_bytes_per_s)
+                if len(self._known) > KINDS_MAX:
+                    del self._known[next(iter(self._known))]
+        finally:
+            with self._lock:
+                self._measuring.discard(kind)

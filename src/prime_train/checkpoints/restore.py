@@ -1,0 +1,180 @@
+"""From a manifest in the bucket to a checkpoint the trainer can load.
+
+The trainer's folder is never shown a byte that was not verified: chunks are fetched, many at once, into their places in the files of a
+hidden folder beside it, whose name no trainer's scan for checkpoints takes for one, and the whole is moved in with one rename. A restore
+that was cut off goes on where it stopped: a chunk that lies there with the right hash is kept.
+"""
+
+import os
+import shutil
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from prime_train.checkpoints.catalog import Catalog, point_of
+from prime_train.checkpoints.chunks import Damaged, Place, fetch, is_there, places
+from prime_train.checkpoints.parallel import in_parallel
+from prime_train.core.manifest import Manifest, ResumePoint
+from prime_train.ports import Bucket
+
+DISK_SPARE_BYTES = 256 * 2**20
+NAMES_SHOWN_MAX = 20
+OLDER_TRIED_MAX = 5
+
+Reported = Callable[[int, int], None]
+"""Told the bytes that are there and verified, and the bytes wanted; from several threads, one at a time."""
+
+
+def unreported(done: int, total: int) -> None:
+    """Nobody is told."""
+
+
+class RestoreFailed(Exception):
+    """The checkpoint can not be restored."""
+
+
+class CheckpointDamaged(RestoreFailed):
+    """It is not in the bucket as it was saved; the message names every file that is wrong, twenty at most. `digests` of their chunks."""
+
+    def __init__(self, message: str, digests: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.digests = frozenset(digests)
+
+
+def restore(bucket: Bucket, run_id: str, point: ResumePoint, into: Path, *, progress: Reported = unreported) -> Path:
+    """Puts the checkpoint `point` into the trainer's checkpoint folder `into` and returns its own folder there.
+
+    Raises RestoreFailed, and what the bucket raises; `into` holds nothing new then, and asking again goes on where it stopped.
+    """
+    manifest = _manifest(bucket, run_id, point)
+    target = into / manifest.folder
+    if target.is_dir() and not _differs(target, manifest):
+        return target
+    try:
+        into.mkdir(parents=True, exist_ok=True)
+        stage = _stage(into, point)
+        stage.mkdir(parents=True, exist_ok=True)
+        _check_room(stage, manifest)
+        _fetch_all(bucket, manifest, stage, progress)
+        _tidy(stage, manifest)
+        _move_in(stage, target)
+    except OSError as error:
+        raise RestoreFailed(f"step {point.step} can not be written to this disk: {error}") from error
+    return target
+
+
+def older(catalog: Catalog, point: ResumePoint, *, epoch: int) -> list[ResumePoint]:
+    """Complete checkpoints for attempt `epoch` to fall back on when `point` is damaged, newest first: lower steps, of attempts before."""
+    below = [m for m in catalog.complete() if m.step < point.step and m.epoch < epoch]
+    return [point_of(manifest) for manifest in below[:OLDER_TRIED_MAX]]
+
+
+def _manifest(bucket: Bucket, run_id: str, point: ResumePoint) -> Manifest:
+    content = bucket.get(point.key)
+    if content is None:
+        raise CheckpointDamaged(f"there is no manifest {point.key} in the bucket")
+    try:
+        manifest = Manifest.model_validate_json(content.data)
+    except ValueError as error:
+        raise CheckpointDamaged(f"manifest {point.key} can not be read: {str(error)[:300]}") from error
+    if (manifest.run, manifest.step, manifest.epoch) != (run_id, point.step, point.epoch):
+        raise CheckpointDamaged(f"manifest {point.key} is of run {manifest.run}, step {manifest.step}, epoch {manifest.epoch}")
+    if "/" in manifest.folder or manifest.folder in ("", "."):
+        raise CheckpointDamaged(f"manifest {point.key} names the folder {manifest.folder!r}, which is no plain name")
+    return manifest
+
+
+def _stage(into: Path, point: ResumePoint) -> Path:
+    """Beside the checkpoint folder; inside it only where that is a file system of its own, for a rename can not leave one."""
+    real = into.resolve()
+    beside = real.parent if real.parent.stat().st_dev == real.stat().st_dev else real
+    return beside / f".prime-train-restore-{point.step}-e{point.epoch}"
+
+
+def _check_room(stage: Path, manifest: Manifest) -> None:
+    # Blocks, not sizes: a file is made in its full length before its content comes.
+    there = sum(512 * path.stat().st_blocks for file in manifest.files if (path := stage / file.path).is_file())
+    wanted = manifest.size - there + DISK_SPARE_BYTES
+    free = shutil.disk_usage(stage).free
+    if wanted > free:
+        raise RestoreFailed(
+            f"no room for step {manifest.step}: {wanted / 2**30:.2f} GiB wanted, {free / 2**30:.2f} GiB free; raise hardware.disk_gib"
+        )
+
+
+def _fetch_all(bucket: Bucket, manifest: Manifest, stage: Path, progress: Reported) -> None:
+    begun = {file.path: _make_place(stage / file.path, file.size) for file in manifest.files}
+    lock = threading.Lock()
+    done = 0
+
+    def one(place: Place) -> str | None:
+        nonlocal done
+        path = stage / place.file.path
+        try:
+            if not (begun[place.file.path] and is_there(path, place)):
+                _write(path, place.offset, fetch(bucket, manifest.run, place.chunk))
+        except Damaged as flaw:
+            return f"{place} {flaw}"
+        with lock:
+            done += place.chunk.size
+            progress(done, manifest.size)
+        return None
+
+    wanted = list(places(manifest))
+    flaws = in_parallel(one, wanted)
+    wrong = [(flaw, place.chunk.digest) for flaw, place in zip(flaws, wanted, strict=True) if flaw is not None]
+    if wrong:
+        more = f" and {len(wrong) - NAMES_SHOWN_MAX} more" if len(wrong) > NAMES_SHOWN_MAX else ""
+        said = "; ".join(flaw for flaw, _ in wrong[:NAMES_SHOWN_MAX])
+        raise CheckpointDamaged(f"step {manifest.step} is damaged in the bucket: {said}{more}", [digest for _, digest in wrong])
+    for file in manifest.files:
+        os.utime(stage / file.path, (file.mtime_s, file.mtime_s))
+
+
+def _make_place(path: Path, size: int) -> bool:
+    """An empty file of the full length; True if there was one already, of which parts may be right."""
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        path.unlink()
+    begun = path.exists()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("r+b" if begun else "xb") as file:
+        file.truncate(size)
+    return begun
+
+
+def _write(path: Path, offset: int, data: bytes | bytearray | memoryview) -> None:
+    with path.open("r+b", buffering=0) as file:
+        file.seek(offset)
+        left = memoryview(data)
+        while left:  # a raw file may take less than it is given; each turn takes some, or raises
+            left = left[file.write(left) :]
+
+
+def _differs(folder: Path, manifest: Manifest) -> bool:
+    """Whether `folder` is anything but exactly this checkpoint."""
+    listed = {file.path: file.size for file in manifest.files}
+    there = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if not path.is_dir() or path.is_symlink()}
+    if there.keys() != listed.keys() or any(path.is_symlink() or path.stat().st_size != listed[name] for name, path in there.items()):
+        return True
+    return not all(in_parallel(lambda place: is_there(folder / place.file.path, place), places(manifest)))
+
+
+def _tidy(stage: Path, manifest: Manifest) -> None:
+    """Removes what an earlier try may have left beside the files of the manifest."""
+    listed = {stage / file.path for file in manifest.files}
+    for path in [path for path in stage.rglob("*") if path not in listed and (path.is_symlink() or not path.is_dir())]:
+        path.unlink()
+
+
+def _move_in(stage: Path, target: Path) -> None:
+    """With one rename; an older folder of that name, which was not this checkpoint, goes first."""
+    old = stage.with_name(f"{stage.name}-old")
+    if old.exists():
+        shutil.rmtree(old)
+    if target.is_symlink():
+        target.unlink()
+    elif target.exists():
+        target.rename(old)
+    stage.rename(target)
+    if old.exists():
+        shutil.rmtree(old)

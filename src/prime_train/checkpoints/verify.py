@@ -1,0 +1,46 @@
+"""Reads a checkpoint in the bucket byte by byte, and names what is wrong with it."""
+
+import threading
+from dataclasses import dataclass
+
+from prime_train.checkpoints.chunks import Damaged, Place, fetch, places
+from prime_train.checkpoints.parallel import in_parallel
+from prime_train.checkpoints.restore import Reported, unreported
+from prime_train.core.manifest import Manifest
+from prime_train.ports import Bucket
+
+
+@dataclass(frozen=True)
+class Flaw:
+    """A file that is not in the bucket as it was saved. `digest`: of the chunk."""
+
+    path: str
+    what: str
+    digest: str
+
+
+def verify(bucket: Bucket, manifest: Manifest, *, progress: Reported = unreported) -> list[Flaw]:
+    """Every chunk that is missing or has another content, in the order of the manifest. Raises what the bucket raises.
+
+    A content that several places share is read once.
+    """
+    lock = threading.Lock()
+    done = 0
+
+    def one(place: Place) -> str | None:
+        nonlocal done
+        try:
+            fetch(bucket, manifest.run, place.chunk)
+        except Damaged as flaw:
+            return str(flaw)
+        finally:
+            with lock:
+                done += place.chunk.size
+                progress(done, total)
+        return None
+
+    alone = {(place.chunk.digest, place.chunk.codec): place for place in places(manifest)}
+    total = sum(place.chunk.size for place in alone.values())
+    said = dict(zip(alone, in_parallel(one, alone.values()), strict=True))
+    found = [(place, said[place.chunk.digest, place.chunk.codec]) for place in places(manifest)]
+    return [Flaw(str(place), what, place.chunk.digest) for place, what in found if what is not None]

@@ -1,0 +1,110 @@
+"""Which checkpoints of a run stay in the bucket, and why.
+
+Several may prune at once, each with a view that is out of date: an agent that has been replaced without knowing, a person at a terminal.
+No lock is needed, because a view only ever grows at its new end. A newer checkpoint can push an older one out of the newest and out of
+the best, and it never brings one back; so whatever an old view gives up, a fresh one gives up too. And the newest complete checkpoint of
+all views together is the newest of every view that holds it, so none of them takes it. This rests on a metric that is written with its
+checkpoint, once: one that became known later would make an older checkpoint the best after it had gone. A pin must likewise be there
+before the view it is to hold against.
+"""
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, Self
+
+from prime_train.core.spec import CheckpointSpec
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A checkpoint in the bucket. `complete`: every blob is there; `metric`: its `best_by`, None where nobody measured it."""
+
+    step: int
+    epoch: int
+    key: str
+    complete: bool = True
+    metric: float | None = None
+
+    @property
+    def age(self) -> tuple[int, int]:
+        """Sorts the oldest first; of one step, the later attempt's is the newer."""
+        return self.step, self.epoch
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What stays: the newest `keep`, every multiple of `every_steps`, the `best` with the best `best_by`."""
+
+    keep: int
+    every_steps: int | None = None
+    best: int = 0
+    best_by: Literal["loss", "reward"] = "reward"
+
+    def __post_init__(self) -> None:
+        if self.keep < 1:
+            raise ValueError(f"keep is {self.keep}; at least one checkpoint is always kept")
+        if self.every_steps is not None and self.every_steps < 1:
+            raise ValueError(f"every_steps is {self.every_steps}; use 1 or more, or None")
+        if self.best < 0:
+            raise ValueError(f"best is {self.best}; use 0 or more")
+
+    @classmethod
+    def of(cls, spec: CheckpointSpec) -> Self:
+        return cls(keep=spec.keep, every_steps=spec.keep_every_steps, best=spec.keep_best, best_by=spec.best_by)
+
+
+def expired(checkpoints: Collection[Kept], policy: Policy, *, committed_step: int, pinned: Collection[str] = ()) -> tuple[Kept, ...]:
+    """What may go, oldest first: all that `why_kept` has no reason for. Asked again of what is left, it is nothing."""
+    kept = why_kept(checkpoints, policy, committed_step=committed_step, pinned=pinned)
+    return tuple(sorted((c for c in checkpoints if c.key not in kept), key=lambda c: c.age))
+
+
+def why_kept(checkpoints: Collection[Kept], policy: Policy, *, committed_step: int, pinned: Collection[str] = ()) -> Mapping[str, str]:
+    """Why each one stays, by key, as people read it: "newest 3, best 2 by reward".
+
+    Nothing from `committed_step` on goes: of what is above it no commit is known, and of several at it not whose was confirmed. `pinned`
+    are keys. An incomplete one is never the newest, a multiple or the best; it stays only until it is older than all complete ones that are
+    kept.
+    """
+    pins = frozenset(pinned)
+    settled = sorted((c for c in checkpoints if c.complete and c.step <= committed_step), key=lambda c: c.age, reverse=True)
+    reasons: dict[str, list[str]] = {}
+    for why, chosen in _rules(settled, policy):
+        for checkpoint in chosen:
+            reasons.setdefault(checkpoint.key, []).append(why)
+    for checkpoint in checkpoints:
+        if checkpoint.key in pins:
+            reasons.setdefault(checkpoint.key, []).append("pinned")
+        if checkpoint.step > committed_step:
+            reasons.setdefault(checkpoint.key, []).append("not committed")
+    oldest = min((c.age for c in settled[: policy.keep]), default=None)
+    for checkpoint in checkpoints:
+        if checkpoint.key not in reasons and (why_waits := _why_waits(checkpoint, committed_step, oldest)):
+            reasons[checkpoint.key] = [why_waits]
+    return {key: ", ".join(texts) for key, texts in reasons.items()}
+
+
+def _rules(newest_first: list[Kept], policy: Policy) -> Iterator[tuple[str, Iterable[Kept]]]:
+    """Each rule of the policy, with the complete and committed checkpoints it holds."""
+    yield f"newest {policy.keep}", newest_first[: policy.keep]
+    if policy.every_steps is not None:
+        yield f"every {policy.every_steps}", [c for c in newest_first if c.step % policy.every_steps == 0]
+    if policy.best:
+        yield f"best {policy.best} by {policy.best_by}", _best_first(newest_first, policy)[: policy.best]
+
+
+def _best_first(newest_first: list[Kept], policy: Policy) -> list[Kept]:
+    """Those with a finite metric; sorting is stable, so that of equals the newer comes first."""
+    sign = -1 if policy.best_by == "reward" else 1
+    measured = [(sign * c.metric, c) for c in newest_first if c.metric is not None and math.isfinite(c.metric)]
+    return [c for _, c in sorted(measured, key=lambda row: row[0])]
+
+
+def _why_waits(checkpoint: Kept, committed_step: int, oldest: tuple[int, int] | None) -> str | None:
+    """Why one that no rule holds can not go yet, if so; `oldest`: age of the oldest complete and committed one that is kept."""
+    if checkpoint.step == committed_step:
+        return "at the committed step"
+    if not checkpoint.complete and (oldest is None or checkpoint.age > oldest):
+        return "incomplete, newer than one that is kept" if oldest else "incomplete, nothing older is complete"
+    return None
