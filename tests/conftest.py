@@ -1,13 +1,31 @@
-"""What the whole suite says at its end: the figures of the kill matrix."""
+"""What tests of all parts share: the S3 servers, and what the suite says at its end, the figures of the kill matrix."""
 
 import io
 import json
+from collections.abc import Iterator
 
 import pytest
 from rich.console import Console
 from rich.table import Table
 
+from tests.buckets import BUCKET
 from tests.e2e.plane import MATRIX_ROW
+from tests.fakes import s3_servers
+from tests.fakes.s3_servers import S3Server
+
+
+@pytest.fixture(scope="session")
+def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with s3_servers.ministack(tmp_path_factory.mktemp("ministack")) as server:
+        server.create_bucket(BUCKET)
+        yield server
+
+
+@pytest.fixture(scope="session")
+def minio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with s3_servers.minio(tmp_path_factory.mktemp("minio")) as server:
+        server.create_bucket(BUCKET)
+        yield server
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -8,15 +8,24 @@ HIDDEN = ".tmp"
 
 
 def check_key(key: str) -> None:
-    """Raises PermanentError for what is no key: relative parts with / between them, no "." or "..", 1024 bytes at most."""
-    parts = key.split("/")
+    """Raises PermanentError for what is no key: relative parts with / between them, no "." or "..", no control characters, 1024 bytes
+    at most."""
     try:
         size = len(key.encode())
     except UnicodeEncodeError:
         raise PermanentError(f"the key {key[:80]!r} is not Unicode text") from None
-    if "\0" in key or parts[0].startswith(HIDDEN) or any(part in ("", ".", "..") for part in parts):
-        raise PermanentError(
-            f"{key[:80]!r} is no key: parts with / between them, none empty, . or .., the first not starting with {HIDDEN}"
-        )
+    if not _is_path(key) or key.startswith(HIDDEN):
+        said = f"parts with / between them, none empty, . or .., no control characters, the first not starting with {HIDDEN}"
+        raise PermanentError(f"{key[:80]!r} is no key: {said}")
     if size > KEY_BYTES_MAX:
         raise PermanentError(f"the key {key[:80]!r}... has {size} bytes, {KEY_BYTES_MAX} are allowed")
+
+
+def folder_of(prefix: str) -> str | None:
+    """The folder in which all keys with this prefix lie, "" for all; None where there can be none."""
+    folder = prefix.rpartition("/")[0]
+    return folder if not folder and not prefix.startswith("/") or _is_path(folder) else None
+
+
+def _is_path(text: str) -> bool:
+    return not any(part in ("", ".", "..") for part in text.split("/")) and not any(ord(c) < 32 or ord(c) == 127 for c in text)

@@ -23,12 +23,13 @@ from obstore import exceptions as refused
 from obstore.auth.boto3 import Boto3CredentialProvider
 from obstore.store import S3Store
 
-from prime_train.adapters.bucket.names import check_key
+from prime_train.adapters.bucket.names import check_key, folder_of
 from prime_train.adapters.bucket.places import Place
 from prime_train.adapters.bucket.refusals import outside_error
 from prime_train.ports import GET_BYTES_MAX, Content, Data, PermanentError, Stat, TemporaryError
 
 if TYPE_CHECKING:
+    from obstore import GetResult
     from obstore.store import ClientConfig, RetryConfig, S3Config
 
 CONNECT_S_MAX = 10
@@ -139,7 +140,9 @@ class S3Bucket:
 
     def list(self, prefix: str) -> Iterator[Stat]:
         # The library lists folders; what the prefix says beyond the last one is filtered here.
-        folder = prefix.rpartition("/")[0]
+        folder = folder_of(prefix)
+        if folder is None:
+            return
         with self._told("list", prefix):
             for page in obstore.list(self._store, prefix=folder or None, chunk_size=LIST_PAGE):
                 for meta in page:
@@ -180,7 +183,7 @@ class LostRace(Exception):
     """The object is not what the condition said."""
 
 
-def _write(draft: Path, answer: obstore.GetResult) -> None:
+def _write(draft: Path, answer: "GetResult") -> None:
     draft.parent.mkdir(parents=True, exist_ok=True)
     with draft.open("xb") as file:
         for part in answer.stream(min_chunk_size=2**20):
