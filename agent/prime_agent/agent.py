@@ -25,6 +25,7 @@ from prime_agent.inbox import Inbox
 from prime_agent.janitor import make_room
 from prime_agent.phases import Means, Phases, Place
 from prime_agent.processes import Processes
+from prime_agent.saves import Moved
 from prime_agent.sensors import SensorThread
 from prime_agent.state import AgentState, Job, initial
 from prime_agent.trainer import Plan, TrainerRun
@@ -72,7 +73,7 @@ class Agent:
             logs=self._place.logs,
             disk=disk,
             gpus=world.gpus,
-            secrets=job.secrets,
+            secrets=job.secrets | job.bucket_keys,
             owner=owner_of(job, disk),
         )
         self._ahead_s = 0
@@ -226,11 +227,15 @@ class Agent:
     def _uploaded(self, local: LocalCheckpoint) -> v.Event | None:
         try:
             said = self._state.steps
-            manifest = self._uploader.upload(local, cancelled=self._leaving.is_set, metrics=Metrics(said.loss, said.reward))
+            manifest = self._uploader.upload(local, cancelled=lambda: self._called_off(local.step), metrics=Metrics(said.loss, said.reward))
         except (Vanished, Cancelled) as error:
             return v.UploadFailed(local.step, str(error))
         self._manifests[manifest.step] = manifest
-        return v.Uploaded(manifest.step, manifest.key)
+        sent = self._uploader.sent
+        return v.Uploaded(manifest.step, manifest.key, Moved(sent.bytes_total, sent.bytes_sent, sent.ended_s - sent.began_s))
+
+    def _called_off(self, step_: int) -> bool:
+        return self._leaving.is_set() or self._uploader.overtaken(step_, tuple(self._found))
 
     def _settle(self, step_: int) -> v.Event:
         manifest = self._manifests.pop(step_, None)

@@ -22,7 +22,7 @@ from prime_agent.uplink import Uplink
 from prime_agent.whole import flaw_of
 from prime_train.checkpoints.catalog import Reader, read_manifest
 from prime_train.core.manifest import Manifest, ManifestFile, ResumePoint
-from prime_train.core.retention import Policy
+from prime_train.core.retention import Policy, keeps_newest_only
 from prime_train.core.spec import RunSpec
 from prime_train.ports import Bucket, PermanentError, TemporaryError
 from prime_train.trainers import FileSeen, trainer_for
@@ -33,6 +33,7 @@ ENTRIES_MAX = 100_000
 MANIFEST_BYTES_MAX = 16 * 2**20
 """What a reader of the bucket takes in one piece."""
 
+BEGUN_SHARE_MAX = 0.2
 SAVING_QUIET_S = 120
 """A folder that nothing was written to for so long is no save under way but the rest of one."""
 
@@ -94,8 +95,9 @@ class Uploader:
         uplink = Uplink(monotonic_s, bytes_per_s_max=limit * 1e6 if limit else None)
         cores = max(1, (os.cpu_count() or 1) // 2)
         self._sender = Sender(self._blobs, uplink, compress=spec.checkpoints.compress, monotonic_s=monotonic_s, cores=cores)
-        policy = Policy.of(spec.checkpoints)
-        self._retention = Retention(bucket, self._blobs, run_id, policy=policy, pinned=known, clock=clock)
+        self._policy = Policy.of(spec.checkpoints)
+        self._retention = Retention(bucket, self._blobs, run_id, policy=self._policy, pinned=known, clock=clock)
+        self._dropped = False
         self._newest_step = known.step if known else -1
         self._committed_step = -1
         self._flaws: dict[str, str] = {}
@@ -137,6 +139,16 @@ class Uploader:
         """How far the upload under way is, or what the last one moved."""
         return self._sender.sent
 
+    def overtaken(self, step: int, newer: Iterable[int]) -> bool:
+        """Whether the upload of `step` is to be dropped because a newer checkpoint is complete: only where the policy would keep nothing
+        but the newer one, when it has hardly begun, and never twice in a row, or a slow bucket would never get any.
+        """
+        if self._dropped or not any(other > step for other in newer) or not keeps_newest_only(self._policy, step):
+            return False
+        sent = self._sender.sent
+        self._dropped = sent.bytes_done < BEGUN_SHARE_MAX * sent.bytes_total
+        return self._dropped
+
     def fell_back(self, point: ResumePoint, damaged: Iterable[str]) -> None:
         """An older checkpoint was restored, because chunks with these digests are damaged in the bucket: they are sent anew."""
         self._known, self._known_read = point, False
@@ -159,6 +171,7 @@ class Uploader:
         finally:
             clear(stage)
         self._newest_step = max(self._newest_step, local.step)
+        self._dropped = False
         return manifest
 
     def committed(self, manifest: Manifest, now_s: int) -> None:

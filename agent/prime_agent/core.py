@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from prime_agent import effects as e
 from prime_agent import events as v
-from prime_agent import link, transfers
+from prime_agent import link, room, saves, transfers
 from prime_agent import steps as progress
 from prime_agent.state import AgentState, Flush, Stop, beat, reached
 from prime_train.core.causes import Cause
@@ -86,7 +86,8 @@ def _heard(state: AgentState, event: v.Event, now_s: float) -> Out:
         case v.TrainerExited():
             return _trainer_exited(state, event, now_s)
         case v.Sensed():
-            return _sensed(state, event, now_s), ()
+            seen = replace(state, room=room.sensed(state.room, event.disk_free_gib, now_s))
+            return _sensed(seen, event, now_s), ()
         case v.BeatAnswered(reply):
             return _beat_answered(state, reply, now_s)
         case v.BeatFailed():
@@ -94,9 +95,11 @@ def _heard(state: AgentState, event: v.Event, now_s: float) -> Out:
         case v.CheckpointsScanned(steps, saving, took_s):
             moved = transfers.scanned(state.transfers, steps, now_s, saving=saving, took_s=took_s)
             stale = state.flush is not None and moved.seen <= state.flush.scans
-            return replace(state, transfers=transfers.scan_now(moved, now_s) if stale else moved), ()
-        case v.Uploaded(step_, key):
-            return replace(state, transfers=transfers.uploaded(state.transfers, step_, key, now_s)), ()
+            kept = _saved(state, moved, now_s)
+            return replace(state, saves=kept, transfers=transfers.scan_now(moved, now_s) if stale else moved), ()
+        case v.Uploaded(step_, key, sent):
+            moved = transfers.uploaded(state.transfers, step_, key, now_s)
+            return replace(state, transfers=moved, saves=replace(state.saves, moved=sent or state.saves.moved)), ()
         case v.UploadFailed(step_, why):
             return replace(state, transfers=transfers.upload_failed(state.transfers, step_, why, now_s)), ()
         case v.CommitAnswered(step_, reply):
@@ -144,6 +147,14 @@ def _phase_failed(state: AgentState, phase: Phase, ended: JobExit, now_s: float)
         return state, ()
     state = _end(replace(state, keeping_log=True), ended, now_s)
     return state, (e.KeepLog(phase),)
+
+
+def _saved(state: AgentState, moved: transfers.Transfers, now_s: float) -> saves.Saves:
+    """After a look into the checkpoint folder. One that waited, and is not the newest any more, will not be uploaded."""
+    if not moved.found:
+        return state.saves
+    waited = [step_ for step_ in state.transfers.found if step_ not in moved.found and step_ != moved.uploading]
+    return saves.seen(state.saves, moved.found[-1], now_s, durations_s=state.steps.durations_s, skipped=bool(waited))
 
 
 def _fell_back(state: AgentState, step_: int, damaged_step: int, why: str) -> AgentState:
@@ -220,7 +231,8 @@ def _commit_answered(state: AgentState, step_: int, reply: Reply, now_s: float) 
     if reply.verdict is Verdict.FENCED:
         return _fenced(state)
     committed = max(state.committed_step, _committed(state, reply), step_)
-    state = replace(state, transfers=transfers.committed(state.transfers, step_, now_s), committed_step=committed)
+    kept = saves.committed(state.saves, step_, now_s)
+    state = replace(state, transfers=transfers.committed(state.transfers, step_, now_s), committed_step=committed, saves=kept)
     return state, (e.Settle(step_),)
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from prime_agent.saves import Moved
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.wire import Phase, Reply
@@ -108,6 +109,7 @@ class Uploaded:
 
     step: int
     key: str
+    moved: Moved | None = None
 
 
 @dataclass(frozen=True)

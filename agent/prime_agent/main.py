@@ -96,7 +96,7 @@ def _attempt(ticket: Ticket, disk: Path) -> int:
         return job
     _log.info("attempt %d of run %s", job.epoch, job.run)
     try:
-        bucket = open_bucket(job.bucket_url)
+        bucket = open_bucket(job.bucket_url, {**os.environ, **job.bucket_keys})
     except OutsideError as error:
         _log.error("%s", error)
         return Leave.UNHEARD

@@ -105,7 +105,7 @@ class Phases:
         return PhaseDone(phase)
 
     def _failed(self, phase: Phase, cause: Cause, detail: str, tail: str = "") -> PhaseFailed:
-        secrets = self._means.job.secrets
+        secrets = self._means.job.secrets | self._means.job.bucket_keys
         return PhaseFailed(phase, cause, redacted(detail, secrets), redacted(tail, secrets))
 
     def _work(self, phase: Phase) -> None:

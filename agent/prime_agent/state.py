@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 
 from prime_agent.events import Sensed
 from prime_agent.link import Link
+from prime_agent.room import Room, full_s
+from prime_agent.saves import Saves, report, too_fast
 from prime_agent.steps import Steps, slow_s
 from prime_agent.transfers import Transfers
 from prime_train.core.causes import Cause
@@ -56,6 +58,8 @@ class AgentState:
     phase: Phase = Phase.PREFLIGHT
     steps: Steps = field(default_factory=Steps)
     transfers: Transfers = field(default_factory=Transfers)
+    saves: Saves = field(default_factory=Saves)
+    room: Room = field(default_factory=Room)
     running: bool = False
     """The trainer has been started and has not ended."""
     stop: Stop | None = None
@@ -108,9 +112,11 @@ def beat(state: AgentState, now_s: float) -> Beat:
         gpu_util_pct=sensed.gpu_util_pct,
         gpu_mem_mib=sensed.gpu_mem_mib,
         disk_free_gib=sensed.disk_free_gib,
+        disk_full_s=full_s(state.room),
+        saves=report(state.saves, now_s),
         loss=steps.loss,
         reward=steps.reward,
-        note=(state.transfers.trouble or state.note)[:NOTE_CHARS_MAX],
+        note=(state.transfers.trouble or too_fast(state.saves) or state.note)[:NOTE_CHARS_MAX],
         news=state.link.said_news,
         exit=state.flush.exit if state.flush is not None and state.phase is Phase.EXITED else None,
     )

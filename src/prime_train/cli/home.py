@@ -70,7 +70,7 @@ class Home:
         from prime_train.adapters.bucket import open_bucket
 
         self._make()
-        return open_bucket(self.bucket_url)
+        return open_bucket(self.bucket_url, self.environment)
 
     def pods(self) -> "LocalPods":
         from prime_train.adapters.pods_local import LocalPods
@@ -92,9 +92,11 @@ class Home:
         return key
 
     def desk(self) -> "Desk":
+        from prime_train.adapters.bucket.places import pod_keys
         from prime_train.webhook import Desk
 
-        return Desk(self.store(), (self.master(),), secrets=self.environment, bucket_url=self.bucket_url)
+        keys = pod_keys(self.bucket_url, self.environment)
+        return Desk(self.store(), (self.master(),), secrets=self.environment, bucket_url=self.bucket_url, bucket_keys=keys)
 
     def world(self, webhook_url: str, *, watched: "Watched | None" = None) -> "World":
         """What a watcher needs. `webhook_url` empty: `run_server` puts its own in."""

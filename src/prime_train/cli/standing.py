@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 
 from prime_train.cli.amounts import span, usd
+from prime_train.cli.saving import Saving, saving
 from prime_train.core import ledger
 from prime_train.core.causes import POLICY, Cause
 from prime_train.core.run import Run
@@ -51,6 +52,7 @@ class Standing:
     offer: str | None
     pod: str | None
     commit: str
+    saving: Saving | None
 
     def row(self) -> dict[str, object]:
         """All of it, for JSON."""
@@ -115,6 +117,7 @@ def standing(held: Held, now_s: int) -> Standing:
         offer=attempt.offer.offer_id if attempt is not None and runs_now else None,
         pod=attempt.pod_id if attempt is not None and runs_now else None,
         commit=run.commit,
+        saving=saving(held, now_s),
     )
 
 

@@ -54,6 +54,11 @@ class Policy:
         return cls(keep=spec.keep, every_steps=spec.keep_every_steps, best=spec.keep_best, best_by=spec.best_by)
 
 
+def keeps_newest_only(policy: Policy, step: int) -> bool:
+    """Whether a checkpoint of `step` would go as soon as a newer one is committed, whatever its metric."""
+    return policy.keep == 1 and not policy.best and (policy.every_steps is None or step % policy.every_steps != 0)
+
+
 def expired(checkpoints: Collection[Kept], policy: Policy, *, committed_step: int, pinned: Collection[str] = ()) -> tuple[Kept, ...]:
     """What may go, oldest first: all that `why_kept` has no reason for. Asked again of what is left, it is nothing."""
     kept = why_kept(checkpoints, policy, committed_step=committed_step, pinned=pinned)

@@ -64,6 +64,26 @@ class JobExit(Wire):
     log_tail: str = Field(default="", max_length=LOG_TAIL_CHARS_MAX)
 
 
+class Saves(Wire):
+    """How checkpoints go, as the agent sees it; None: not known yet."""
+
+    interval_s: float | None = Field(default=None, ge=0)
+    """From one complete checkpoint to the next."""
+    stall_s: float | None = Field(default=None, ge=0)
+    """How long steps stand still for a save."""
+    durable_age_s: Count | None = None
+    """Since the newest committed checkpoint was complete: what is lost if the machine goes now."""
+    durable_after_s: float | None = Field(default=None, ge=0)
+    """From complete to committed."""
+    upload_s: float | None = Field(default=None, ge=0)
+    size_bytes: Count | None = None
+    """Of the files of the newest upload."""
+    sent_bytes: Count | None = None
+    """What had to be sent for it: less what was there already, and compressed."""
+    skipped: Count = 0
+    """Checkpoints that a newer one overtook before they could be uploaded."""
+
+
 class Beat(Wire):
     """One beat. `seq` rises by one each; ages are seconds by the agent's monotonic clock, so its wall clock never enters a decision."""
 
@@ -90,6 +110,9 @@ class Beat(Wire):
     gpu_util_pct: float | None = None
     gpu_mem_mib: float | None = None
     disk_free_gib: float | None = None
+    disk_full_s: Count | None = None
+    """Until the disk is full, if it goes on as in the last while."""
+    saves: Saves | None = None
     loss: float | None = None
     reward: float | None = None
     note: str = Field(default="", max_length=200)
@@ -135,6 +158,8 @@ class Bootstrap(Wire):
     epoch: Epoch
     spec: RunSpec
     bucket_url: str
+    bucket_keys: dict[str, str] = Field(default_factory=dict, repr=False)
+    """Environment variables that open the bucket; the trainer does not get them."""
     tree_key: str | None = None
     """Key of the packed working tree in the bucket; None: the spec names a repository."""
     commit: str = ""

@@ -68,6 +68,7 @@ def _job(desk: Desk, run: Run, epoch: int, now_s: int) -> Bootstrap:
         epoch=epoch,
         spec=spec,
         bucket_url=desk.bucket_url,
+        bucket_keys=desk.bucket_keys,
         tree_key=None if spec.trainer.tree.repo else tree_key(run.run_id),
         commit=run.commit,
         resume=run.resume,

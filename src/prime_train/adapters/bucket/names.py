@@ -24,7 +24,7 @@ def check_key(key: str) -> None:
 def folder_of(prefix: str) -> str | None:
     """The folder in which all keys with this prefix lie, "" for all; None where there can be none."""
     folder = prefix.rpartition("/")[0]
-    return folder if not folder and not prefix.startswith("/") or _is_path(folder) else None
+    return folder if (not folder and not prefix.startswith("/")) or _is_path(folder) else None
 
 
 def _is_path(text: str) -> bool:

@@ -3,10 +3,10 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from prime_train.adapters.bucket.folder import FolderBucket
-from prime_train.adapters.bucket.places import PLACES, place_of
+from prime_train.adapters.bucket.places import PLACES, place_of, split
 from prime_train.ports import Bucket, PermanentError
 
 
@@ -17,7 +17,7 @@ def open_bucket(url: str, environment: Mapping[str, str] | None = None) -> Bucke
     them. PermanentError for a scheme that is not known, a path that is not absolute, and settings that are missing or make no sense.
     Nothing is asked of the bucket yet.
     """
-    scheme = urlsplit(url).scheme
+    scheme = split(url).scheme
     if scheme == "file":
         return FolderBucket(_folder(url))
     if scheme in PLACES:
@@ -29,8 +29,8 @@ def open_bucket(url: str, environment: Mapping[str, str] | None = None) -> Bucke
 
 
 def _folder(url: str) -> Path:
-    parts = urlsplit(url)
+    parts = split(url)
     path = Path(unquote(parts.path))
     if parts.netloc not in ("", "localhost") or not path.is_absolute():
-        raise PermanentError(f"the bucket {url!r} is no folder of this machine; write file:///absolute/path")
+        raise PermanentError(f"the bucket {url.rpartition('@')[2]!r} is no folder of this machine; write file:///absolute/path")
     return path

@@ -9,17 +9,32 @@
 Keys of R2, B2 and GCS are looked for under their own names first, and then as AWS's. What a server can not do is part of its row.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+from prime_train.adapters.bucket.names import check_key
 from prime_train.ports import PermanentError
 
 CHECKSUMS = ("crc64nvme", "sha256", "signed")
 """How the server knows that it got what was sent. signed: by the SHA-256 that every signature can cover."""
 
+POD_PREFIX = "PRIME_TRAIN_POD_"
+"""Keys for pods alone, such as PRIME_TRAIN_POD_AWS_ACCESS_KEY_ID: with fewer rights than the control plane's own."""
+
+_AWS = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+    "AWS_ENDPOINT_URL_S3",
+    "AWS_ENDPOINT_URL",
+)
 _OPTIONS = ("endpoint", "region", "account", "checksum", "conditional")
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True)
@@ -79,18 +94,18 @@ PLACES: Mapping[str, Kind] = {
 
 
 def place_of(url: str, environment: Mapping[str, str]) -> Place:
-    """Reads the URL. PermanentError says what is missing or not understood."""
-    parts = urlsplit(url)
+    """Reads the URL. PermanentError says what is missing or not understood; what may be a key is not repeated."""
+    parts = split(url)
     kind = PLACES[parts.scheme]
-    options = _options(url, parts)
-    filled = {name: options.get(name) or environment.get(variable) or _lacks(url, name, variable) for name, variable in kind.needs}
+    bucket, options = _bucket(parts), _options(parts)
+    filled = {name: _plain(url, name, options.get(name) or environment.get(variable), variable) for name, variable in kind.needs}
     aws = partial(_first, environment, kind)
     endpoint = kind.endpoint.format(**filled) if kind.endpoint else None
     return Place(
         url=url,
-        bucket=_bucket(url, parts),
-        prefix=unquote(parts.path).strip("/"),
-        endpoint=options.get("endpoint") or endpoint or aws("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
+        bucket=bucket,
+        prefix=_prefix(parts),
+        endpoint=_endpoint(options.get("endpoint") or endpoint or aws("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")),
         region=options.get("region") or filled.get("region") or kind.region or aws("AWS_REGION", "AWS_DEFAULT_REGION"),
         keys=_keys(kind, environment),
         checksum=_choice(url, "checksum", options.get("checksum", kind.checksum), CHECKSUMS),
@@ -100,19 +115,63 @@ def place_of(url: str, environment: Mapping[str, str]) -> Place:
     )
 
 
-def _options(url: str, parts: SplitResult) -> dict[str, str]:
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+def pod_keys(url: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """What a pod needs in its environment to open the bucket at `url`: the variables above as they are set here, or, where
+    PRIME_TRAIN_POD_<name> is set, that one instead. PermanentError where there are no keys."""
+    if urlsplit(url).scheme not in PLACES:
+        return {}
+    kind = PLACES[urlsplit(url).scheme]
+    names = (*kind.keys, *(variable for _, variable in kind.needs), *_AWS)
+    found = {name: environment.get(POD_PREFIX + name) or environment.get(name, "") for name in names}
+    given = {name: value for name, value in found.items() if value}
+    if not (set(kind.keys) <= given.keys() or set(_AWS[:2]) <= given.keys()):
+        raise PermanentError(f"{url}: pods need keys of their own for it; set {POD_PREFIX}{kind.keys[0]} and {POD_PREFIX}{kind.keys[1]}")
+    return given
+
+
+def split(url: str) -> SplitResult:
+    """As `urlsplit`. PermanentError for what is no URL; it is not repeated, for who knows what it is."""
+    try:
+        return urlsplit(url)
+    except ValueError as error:
+        raise PermanentError(f"the bucket is no URL: {error}") from None
+
+
+def _bucket(parts: SplitResult) -> str:
+    # A secret key may hold a slash, so what is before an @ may reach into the path.
+    if not _PLAIN.fullmatch(parts.netloc) or "@" in parts.path:
+        raise PermanentError(
+            f"a bucket of scheme {parts.scheme} needs a plain name, such as {parts.scheme}://name; keys go into the environment"
+        )
+    return parts.netloc
+
+
+def _prefix(parts: SplitResult) -> str:
+    prefix = unquote(parts.path).strip("/")
+    if prefix:
+        check_key(prefix)
+    return prefix
+
+
+def _options(parts: SplitResult) -> dict[str, str]:
+    pairs = parse_qsl(parts.query, keep_blank_values=True)
+    options = dict(pairs)
     unknown = sorted(set(options) - set(_OPTIONS))
     if unknown or parts.fragment:
-        raise PermanentError(f"the bucket {url!r}: {unknown[0] if unknown else '#'} is not understood; known: {', '.join(_OPTIONS)}")
+        what = f"the option {unknown[0]}" if unknown else "what follows #"
+        raise PermanentError(f"the bucket {parts.netloc}: {what} is not understood; known: {', '.join(_OPTIONS)}")
+    if len(options) != len(pairs):
+        raise PermanentError(f"the bucket {parts.netloc}: an option is given twice")
     return options
 
 
-def _bucket(url: str, parts: SplitResult) -> str:
-    if not parts.netloc or "@" in parts.netloc or ":" in parts.netloc:
-        plain = parts.netloc.rpartition("@")[2]
-        raise PermanentError(f"the bucket {parts.scheme}://{plain} needs a plain name; keys go into the environment")
-    return parts.netloc
+def _endpoint(endpoint: str | None) -> str | None:
+    if endpoint is None:
+        return None
+    parts = split(endpoint)
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query:
+        raise PermanentError("the endpoint of the bucket is not as https://host or http://host:9000; keys go into the environment")
+    return endpoint
 
 
 def _choice(url: str, name: str, value: str, known: tuple[str, ...]) -> str:
@@ -132,5 +191,10 @@ def _keys(kind: Kind, environment: Mapping[str, str]) -> tuple[str, str] | None:
     return (key, secret) if key and secret and kind.keys[0] != "AWS_ACCESS_KEY_ID" else None
 
 
-def _lacks(url: str, name: str, variable: str) -> str:
-    raise PermanentError(f"the bucket {url!r} needs {name}: write ?{name}=... or set {variable}")
+def _plain(url: str, name: str, value: str | None, variable: str) -> str:
+    """A part of the endpoint's name."""
+    if not value:
+        raise PermanentError(f"the bucket {url!r} needs {name}: write ?{name}=... or set {variable}")
+    if not _PLAIN.fullmatch(value):
+        raise PermanentError(f"the bucket {url!r}: the {name} {value!r} is no plain name; correct ?{name}=... or {variable}")
+    return value

@@ -17,6 +17,7 @@ class Refusal:
 
 REFUSALS = {
     "NoSuchBucket": Refusal("there is no bucket of that name; create it, or correct the URL"),
+    "403": Refusal("the key is wrong, or has no right to do this; it needs to get, put, list and delete objects"),
     "AccessDenied": Refusal("the key has no right to do this; it needs to get, put, list and delete objects"),
     "AllAccessDisabled": Refusal("the bucket is closed"),
     "InvalidAccessKeyId": Refusal("the key is not known there; look at AWS_ACCESS_KEY_ID, AWS_PROFILE and the endpoint"),
@@ -42,25 +43,35 @@ _STATUS = re.compile(r"(?:status(?: code)?:? ?|HTTP status [a-z ]+\()(\d{3})")
 _CODE = re.compile(r"<Code>\s*(\w+)\s*</Code>")
 _MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
 _REDIRECTED = re.compile(r"redirect without LOCATION", re.IGNORECASE)
+_UNTRUSTED = re.compile(r"InvalidCertificate|invalid peer certificate", re.IGNORECASE)
 _UNREACHED = re.compile(r"error sending request|tcp connect|dns error|connection refused|operation timed out", re.IGNORECASE)
 _REFUSED_STATUSES = frozenset({400, 401, 403, 404, 405, 411, 413, 501})
 
 
 def outside_error(url: str, what: str, text: str, *, endpoint: str) -> PermanentError | TemporaryError:
     """The error to raise for `what` (such as `put runs/x/spec.json`); of the server's own words a code and a short message are kept."""
-    found = _CODE.search(text)
+    found, status = _CODE.search(text), _STATUS.search(text)
     code = found.group(1) if found else ("PermanentRedirect" if _REDIRECTED.search(text) else "")
+    # The answer to a HEAD has no body, and so no code.
+    if not code and status is not None and status.group(1) in REFUSALS:
+        code = status.group(1)
     refusal = REFUSALS.get(code)
     where = f"{url}: {what}"
     if refusal is not None:
         kind = TemporaryError if refusal.again else PermanentError
         return kind(f"{where}: {code}: {refusal.advice}")
-    status = _STATUS.search(text)
     said = _MESSAGE.search(text)
     told = f"{code or 'no code'}{f', {said.group(1)[:MESSAGE_CHARS_MAX]}' if said else ''}"
     if status is not None:
         kind = PermanentError if int(status.group(1)) in _REFUSED_STATUSES else TemporaryError
         return kind(f"{where}: the server answered {status.group(1)} ({told})")
+    if _UNTRUSTED.search(text):
+        return PermanentError(f"{where}: the certificate of {endpoint} is not trusted; name its authority's file in AWS_CA_BUNDLE")
     if _UNREACHED.search(text):
         return TemporaryError(f"{where}: {endpoint} can not be reached; is it the right endpoint, and is there a network?")
-    return TemporaryError(f"{where}: {text.splitlines()[0][:MESSAGE_CHARS_MAX] if text else 'failed'}")
+    return TemporaryError(f"{where}: {shortened(text) or 'failed'}")
+
+
+def shortened(text: str) -> str:
+    """What a library says, without the server's body, which repeats signatures and keys, and without its own innards."""
+    return text.partition("\n")[0].partition("<")[0].rstrip(" :")[:MESSAGE_CHARS_MAX]

@@ -25,7 +25,7 @@ from obstore.store import S3Store
 
 from prime_train.adapters.bucket.names import check_key, folder_of
 from prime_train.adapters.bucket.places import Place
-from prime_train.adapters.bucket.refusals import outside_error
+from prime_train.adapters.bucket.refusals import outside_error, shortened
 from prime_train.ports import GET_BYTES_MAX, Content, Data, PermanentError, Stat, TemporaryError
 
 if TYPE_CHECKING:
@@ -50,11 +50,11 @@ _LOST_RACE = (refused.AlreadyExistsError, refused.PreconditionError, refused.Not
 
 
 class S3Bucket:
-    """A bucket, or the part of it under a prefix."""
+    """A bucket, or the part of it under a prefix. What fails for now is asked again `retries_max` times."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, *, retries_max: int = RETRIES_MAX) -> None:
         self._place = place
-        self._endpoint, self._store = _connect(place)
+        self._endpoint, self._store = _connect(place, retries_max)
 
     def put(self, key: str, data: Data) -> None:
         check_key(key)
@@ -172,7 +172,9 @@ class S3Bucket:
             raise self._error(what, key, error) from error
 
     def _error(self, what: str, key: str, error: Exception) -> PermanentError | TemporaryError:
-        return outside_error(self._place.url, f"{what} {key}", str(error), endpoint=self._endpoint)
+        text = str(error)
+        error.args = (shortened(text),)  # it stays the cause of ours, and is printed where that is
+        return outside_error(self._place.url, f"{what} {key}", text, endpoint=self._endpoint)
 
 
 class Missing(Exception):
@@ -190,7 +192,7 @@ def _write(draft: Path, answer: "GetResult") -> None:
             file.write(part)
 
 
-def _connect(place: Place) -> tuple[str, S3Store]:
+def _connect(place: Place, retries_max: int) -> tuple[str, S3Store]:
     """The endpoint in words, and the store. PermanentError where settings are missing or wrong."""
     try:
         session = _session(place)
@@ -199,17 +201,18 @@ def _connect(place: Place) -> tuple[str, S3Store]:
         if session.get_credentials() is None:
             raise PermanentError(f"{place.url}: no keys were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE")
         provider = Boto3CredentialProvider(session, ttl=timedelta(seconds=CREDENTIALS_S))
-    except (botocore.exceptions.BotoCoreError, ValueError) as error:
+        retry: RetryConfig = {"max_retries": retries_max, "retry_timeout": timedelta(seconds=RETRY_S_MAX)}
+        store = S3Store(
+            place.bucket,
+            prefix=place.prefix or None,
+            config=_config(place, endpoint, region),
+            client_options=_client(place, endpoint),
+            retry_config=retry,
+            credential_provider=provider,
+        )
+    except (botocore.exceptions.BotoCoreError, refused.BaseError, ValueError) as error:
         raise PermanentError(f"{place.url}: {str(error)[:300]}") from error
-    retry: RetryConfig = {"max_retries": RETRIES_MAX, "retry_timeout": timedelta(seconds=RETRY_S_MAX)}
-    return endpoint, S3Store(
-        place.bucket,
-        prefix=place.prefix or None,
-        config=_config(place, endpoint, region),
-        client_options=_client(place, endpoint),
-        retry_config=retry,
-        credential_provider=provider,
-    )
+    return endpoint, store
 
 
 def _session(place: Place) -> boto3.session.Session:

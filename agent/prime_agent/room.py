@@ -1,0 +1,31 @@
+"""When the disk will be full, if it goes on as it did."""
+
+from dataclasses import dataclass, replace
+
+WINDOW_S = 900.0
+EVERY_S = 30.0
+SPAN_S_MIN = 60.0
+FULL_S_MAX = 7 * 86_400
+
+
+@dataclass(frozen=True)
+class Room:
+    """Free space in GiB over the last while, oldest first: `(seconds, GiB)`."""
+
+    seen: tuple[tuple[float, float], ...] = ()
+
+
+def sensed(room: Room, free_gib: float | None, now_s: float) -> Room:
+    if free_gib is None or (room.seen and now_s - room.seen[-1][0] < EVERY_S):
+        return room
+    return replace(room, seen=(*(row for row in room.seen if now_s - row[0] <= WINDOW_S), (now_s, free_gib)))
+
+
+def full_s(room: Room) -> int | None:
+    """Seconds until nothing is free; None where it does not shrink, or not within a week, or too little was seen."""
+    if len(room.seen) < 2 or room.seen[-1][0] - room.seen[0][0] < SPAN_S_MIN:
+        return None
+    (first_s, first), (last_s, last) = room.seen[0], room.seen[-1]
+    shrinks_per_s = (first - last) / (last_s - first_s)
+    left_s = last / shrinks_per_s if shrinks_per_s > 0 else FULL_S_MAX
+    return int(left_s) if left_s < FULL_S_MAX else None

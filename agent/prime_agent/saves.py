@@ -1,0 +1,88 @@
+"""How the trainer's checkpoints go: how often, at what cost to the training, how fast they are durable, and what a loss would cost now."""
+
+from dataclasses import dataclass, replace
+from statistics import median
+
+from prime_train.core import wire
+
+KEPT_MAX = 20
+"""Saves remembered."""
+
+
+@dataclass(frozen=True)
+class Save:
+    """A checkpoint that was seen complete at `seen_s`; steps stood still `stall_s` for it, as far as their times tell."""
+
+    step: int
+    seen_s: float
+    stall_s: float | None
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What one upload moved: bytes of the files, bytes sent for them, and seconds."""
+
+    size_bytes: int
+    sent_bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Saves:
+    """Of this attempt, oldest first. Seconds of the machine's monotonic clock."""
+
+    saves: tuple[Save, ...] = ()
+    skipped: int = 0
+    """Saves that a newer one overtook before they could be uploaded."""
+    moved: Moved | None = None
+    durable: Save | None = None
+    durable_after_s: float | None = None
+    """How long the newest durable one took from complete to committed."""
+
+
+def seen(saves: Saves, step: int, now_s: float, *, durations_s: tuple[float, ...], skipped: bool) -> Saves:
+    """The newest complete checkpoint is `step`. `durations_s`: times of the newest steps."""
+    if saves.saves and step <= saves.saves[-1].step:
+        return saves
+    since = step - saves.saves[-1].step if saves.saves else step
+    save = Save(step, now_s, _stall_s(durations_s, since))
+    return replace(saves, saves=(*saves.saves, save)[-KEPT_MAX:], skipped=saves.skipped + skipped)
+
+
+def committed(saves: Saves, step: int, now_s: float) -> Saves:
+    save = next((save for save in saves.saves if save.step == step), None)
+    if save is None or (saves.durable is not None and save.step <= saves.durable.step):
+        return saves
+    return replace(saves, durable=save, durable_after_s=now_s - save.seen_s)
+
+
+def report(saves: Saves, now_s: float) -> wire.Saves | None:
+    """For the beat; None before the first save."""
+    if not saves.saves:
+        return None
+    gaps_s = [later.seen_s - earlier.seen_s for earlier, later in zip(saves.saves, saves.saves[1:], strict=False)]
+    stalls_s = [save.stall_s for save in saves.saves if save.stall_s is not None]
+    moved = saves.moved
+    return wire.Saves(
+        interval_s=round(median(gaps_s), 3) if gaps_s else None,
+        stall_s=round(median(stalls_s), 3) if stalls_s else None,
+        durable_age_s=int(now_s - saves.durable.seen_s) if saves.durable is not None else None,
+        durable_after_s=round(saves.durable_after_s, 3) if saves.durable_after_s is not None else None,
+        upload_s=round(moved.seconds, 3) if moved is not None else None,
+        size_bytes=moved.size_bytes if moved is not None else None,
+        sent_bytes=moved.sent_bytes if moved is not None else None,
+        skipped=saves.skipped,
+    )
+
+
+def too_fast(saves: Saves) -> str:
+    """In words, that checkpoints come faster than they can be uploaded; nothing where they do not."""
+    if not saves.skipped or saves.moved is None:
+        return ""
+    return f"checkpoints come faster than they are uploaded ({saves.moved.seconds:.0f} s each): {saves.skipped} skipped so far"
+
+
+def _stall_s(durations_s: tuple[float, ...], since: int) -> float | None:
+    """How much longer the slowest step since the last save took than one usually does; None where too few are known."""
+    recent = durations_s[-since:] if since > 0 else ()
+    return max(0.0, max(recent) - median(durations_s)) if len(durations_s) >= 3 and recent else None
