@@ -18,7 +18,7 @@ from prime_train.cli.stop import stop
 from prime_train.cli.validate import validate
 from prime_train.cli.watch import watch
 
-VERBS = (validate, run, status, logs, checkpoints, stop, resume, serve, watch, demo, schema)
+VERBS = (validate, run, status, logs, stop, resume, serve, watch, demo, schema)
 
 # Help in plain text: drawing it with rich would double the time that `--help` takes.
 app = typer.Typer(
@@ -32,6 +32,7 @@ app = typer.Typer(
 
 for _verb in VERBS:
     app.command()(guarded(_verb))
+app.add_typer(checkpoints)
 
 
 def _version(wanted: bool) -> None:

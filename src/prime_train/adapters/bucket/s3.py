@@ -39,6 +39,8 @@ READ_S_MAX = 60
 """Without a byte."""
 RETRIES_MAX = 8
 RETRY_S_MAX = 240
+BACKOFF_BASE = 4
+"""Each pause is up to so many times the one before, a random part of it, 15 s at most: eight take half a minute, not the library's two seconds."""
 IDLE_CONNECTIONS_MAX = 64
 PART_BYTES = 16 * 2**20
 PARTS_AT_ONCE = 4
@@ -201,7 +203,11 @@ def _connect(place: Place, retries_max: int) -> tuple[str, S3Store]:
         if session.get_credentials() is None:
             raise PermanentError(f"{place.url}: no keys were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE")
         provider = Boto3CredentialProvider(session, ttl=timedelta(seconds=CREDENTIALS_S))
-        retry: RetryConfig = {"max_retries": retries_max, "retry_timeout": timedelta(seconds=RETRY_S_MAX)}
+        retry: RetryConfig = {
+            "max_retries": retries_max,
+            "retry_timeout": timedelta(seconds=RETRY_S_MAX),
+            "backoff": {"base": BACKOFF_BASE},
+        }
         store = S3Store(
             place.bucket,
             prefix=place.prefix or None,
