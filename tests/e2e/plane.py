@@ -7,16 +7,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 
+from prime_train.adapters.bucket import open_bucket
 from prime_train.adapters.pods_local import LocalPods
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.core.run import Happening, Run
+from prime_train.ports import Bucket
 from tests.e2e.points import Point
 
 BIN = Path(sys.executable).parent
@@ -114,6 +116,10 @@ class Plane:
         return SqliteStore(self.home / "control.sqlite")
 
     @property
+    def bucket(self) -> Bucket:
+        return open_bucket(self.env.get("PRIME_TRAIN_BUCKET") or (self.home / "bucket").as_uri(), self.env)
+
+    @property
     def pods(self) -> LocalPods:
         return LocalPods(self.home / "pods")
 
@@ -173,11 +179,16 @@ def _environ(process: psutil.Process) -> dict[str, str]:
 
 
 @contextmanager
-def plane(folder: Path, points: Sequence[Point] = (), *, watcher: bool = False) -> Iterator[Plane]:
-    """`prime-train serve` (with `watcher`: only its webhook, and `prime-train watch` beside it), kept running until the end."""
+def plane(
+    folder: Path, points: Sequence[Point] = (), *, watcher: bool = False, settings: Mapping[str, str] | None = None
+) -> Iterator[Plane]:
+    """`prime-train serve` (with `watcher`: only its webhook, and `prime-train watch` beside it), kept running until the end.
+
+    `settings`: environment variables of the control plane.
+    """
     home, fired = folder / "home", folder / "fired"
     fired.mkdir(parents=True)
-    env = {**os.environ, "PRIME_TRAIN_HOME": str(home), "PYTHONPATH": str(CRASH), "PYTHONDONTWRITEBYTECODE": "1"}
+    env = {**os.environ, "PRIME_TRAIN_HOME": str(home), "PYTHONPATH": str(CRASH), "PYTHONDONTWRITEBYTECODE": "1", **(settings or {})}
     env["PT_CRASH"] = json.dumps([point.row(fired, home / "pods") for point in points])
     serve = [str(BIN / "prime-train"), "serve", "--port", str(free_port()), *(["--no-watch"] if watcher else [])]
     kept = [Kept("plane", serve, env, folder / "serve.log", fired / "plane.pid")]

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.bucket import open_bucket
 from prime_train.checkpoints.restore import restore
 from prime_train.core.keys import blob_prefix, parse_manifest_key
 from prime_train.core.ledger import totals
@@ -65,9 +64,8 @@ def test_the_run_ends_as_if_nothing_had_happened(
 
 def final_hash(here: Plane, run_id: str) -> str:
     """The hash the trainer itself printed for the weights of its last checkpoint, as restored from the bucket's newest manifest."""
-    bucket = open_bucket((here.home / "bucket").as_uri())
-    sizes = {stat.key: stat.size for stat in bucket.list(blob_prefix(run_id))}
-    newest = max(read_manifests(bucket, run_id), key=lambda m: (m.step, m.epoch))
+    sizes = {stat.key: stat.size for stat in here.bucket.list(blob_prefix(run_id))}
+    newest = max(read_manifests(here.bucket, run_id), key=lambda m: (m.step, m.epoch))
     assert newest.step == STEPS
     assert not missing_blobs(newest, sizes)
     return weights_hash(here, run_id, newest.key)
@@ -78,7 +76,7 @@ def weights_hash(here: Plane, run_id: str, key: str) -> str:
     place = parse_manifest_key(run_id, key)
     assert place is not None
     into = here.home.parent / "restored"
-    restore(open_bucket((here.home / "bucket").as_uri()), run_id, ResumePoint(step=place[0], epoch=place[1], key=key), into)
+    restore(here.bucket, run_id, ResumePoint(step=place[0], epoch=place[1], key=key), into)
     return load_checkpoint(into, place[0], len(load_corpus()[2])).digest()
 
 
