@@ -18,7 +18,7 @@ from prime_agent.smoke import smoke
 from prime_agent.tree import clone, unpack
 from prime_agent.verification import verify
 from prime_train.checkpoints.catalog import Reader
-from prime_train.checkpoints.restore import CheckpointDamaged, RestoreFailed, older, restore
+from prime_train.checkpoints.restore import CheckpointDamaged, RestoreFailed, discard, older, restore
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.spec import RunSpec
@@ -158,20 +158,26 @@ class Phases:
         except CheckpointDamaged as first:
             _log.error("%s", first)
             damaged = set(first.digests)
+            discard(self._checkpoints, point)
             for other in older(Reader(self._means.bucket, self._means.job.run).catalog(), point, epoch=self._means.job.epoch):
                 try:
                     folder = self._restore_once(other)
                 except CheckpointDamaged as error:
                     _log.error("%s", error)
                     damaged |= error.digests
+                    discard(self._checkpoints, other)
                 else:
                     self._inbox.put(FellBack(other, point.step, frozenset(damaged), str(first)))
                     return folder
             raise
 
     def _restore_once(self, point: ResumePoint) -> Path:
-        into = self._means.place.work / self._means.job.spec.checkpoints.folder
-        return restore(self._means.bucket, self._means.job.run, point, into, progress=_percent(point.step, self._note, self._call_off))
+        progress = _percent(point.step, self._note, self._call_off)
+        return restore(self._means.bucket, self._means.job.run, point, self._checkpoints, progress=progress)
+
+    @property
+    def _checkpoints(self) -> Path:
+        return self._means.place.work / self._means.job.spec.checkpoints.folder
 
     def _shell(self, log: str) -> Shell:
         place = self._means.place

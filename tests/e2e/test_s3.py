@@ -20,7 +20,8 @@ SECRET = "nobody-may-read-this-0123456789"
 
 @pytest.mark.slow
 def test_a_run_that_loses_its_machine_goes_on_from_a_bucket_in_s3(tmp_path: Path, ministack: S3Server, reference: str) -> None:
-    settings = {"PRIME_TRAIN_BUCKET": url_of(ministack, f"runs of {secrets.token_hex(4)}"), **keys_for(ministack), "AWS_SECRET_ACCESS_KEY": SECRET}
+    url = url_of(ministack, f"runs of {secrets.token_hex(4)}")
+    settings = {**keys_for(ministack), "PRIME_TRAIN_BUCKET": url, "AWS_SECRET_ACCESS_KEY": SECRET}
     with plane(tmp_path, [LOSE_FIRST], settings=settings) as here:
         run_id = here.launch(write_config(tmp_path))
         run = here.await_end(run_id)

@@ -13,10 +13,14 @@ R = TypeVar("R")
 
 
 def in_parallel(work: Callable[[T], R], items: Iterable[T], *, workers: int = WORKERS) -> list[R]:
-    """`work` of every item, in their order. After the first failure nothing new is begun, and what it raised is raised."""
+    """`work` of every item, in their order. After the first failure, or an interrupt, nothing new is begun; what it raised is raised."""
     with ThreadPoolExecutor(workers) as pool:
         futures = [pool.submit(work, item) for item in items]
-        done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+        try:
+            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
         failures = [failure for future in done if not future.cancelled() and (failure := future.exception())]
         if failures:
             pool.shutdown(wait=True, cancel_futures=True)

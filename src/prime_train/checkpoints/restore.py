@@ -48,7 +48,7 @@ def restore(bucket: Bucket, run_id: str, point: ResumePoint, into: Path, *, prog
     """
     manifest = _manifest(bucket, run_id, point)
     target = into / manifest.folder
-    if target.is_dir() and not _differs(target, manifest):
+    if target.is_dir() and not differs(target, manifest):
         return target
     try:
         into.mkdir(parents=True, exist_ok=True)
@@ -61,6 +61,12 @@ def restore(bucket: Bucket, run_id: str, point: ResumePoint, into: Path, *, prog
     except OSError as error:
         raise RestoreFailed(f"step {point.step} can not be written to this disk: {error}") from error
     return target
+
+
+def discard(into: Path, point: ResumePoint) -> None:
+    """Gives back the room that a restore of `point` into `into`, which was cut off or found it damaged, has left taken."""
+    if into.is_dir() and (stage := _stage(into, point)).is_dir():
+        shutil.rmtree(stage)
 
 
 def older(catalog: Catalog, point: ResumePoint, *, epoch: int) -> list[ResumePoint]:
@@ -85,9 +91,10 @@ def _manifest(bucket: Bucket, run_id: str, point: ResumePoint) -> Manifest:
 
 
 def _stage(into: Path, point: ResumePoint) -> Path:
-    """Beside the checkpoint folder; inside it only where that is a file system of its own, for a rename can not leave one."""
+    """Beside the checkpoint folder; inside it where that is a file system of its own, for a rename can not leave one, or alone is ours."""
     real = into.resolve()
-    beside = real.parent if real.parent.stat().st_dev == real.stat().st_dev else real
+    apart = real.parent.stat().st_dev != real.stat().st_dev or not os.access(real.parent, os.W_OK)
+    beside = real if apart else real.parent
     return beside / f".prime-train-restore-{point.step}-e{point.epoch}"
 
 
@@ -98,7 +105,8 @@ def _check_room(stage: Path, manifest: Manifest) -> None:
     free = shutil.disk_usage(stage).free
     if wanted > free:
         raise RestoreFailed(
-            f"no room for step {manifest.step}: {wanted / 2**30:.2f} GiB wanted, {free / 2**30:.2f} GiB free; raise hardware.disk_gib"
+            f"no room for step {manifest.step}: {wanted / 2**30:.2f} GiB wanted, {free / 2**30:.2f} GiB free; "
+            "make room, or ask for a larger disk (hardware.disk_gib)"
         )
 
 
@@ -150,7 +158,7 @@ def _write(path: Path, offset: int, data: bytes | bytearray | memoryview) -> Non
             left = left[file.write(left) :]
 
 
-def _differs(folder: Path, manifest: Manifest) -> bool:
+def differs(folder: Path, manifest: Manifest) -> bool:
     """Whether `folder` is anything but exactly this checkpoint."""
     listed = {file.path: file.size for file in manifest.files}
     there = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if not path.is_dir() or path.is_symlink()}

@@ -1,0 +1,128 @@
+"""A checkpoint as one archive, for other tools. Each chunk is verified on its way; the archive has its name when it is whole."""
+
+import gzip
+import os
+import shutil
+import tarfile
+from collections import deque
+from collections.abc import Callable, Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing, nullcontext
+from itertools import islice
+from pathlib import Path
+from typing import IO, cast
+
+import zstandard
+
+from prime_train.checkpoints.chunks import Damaged, Place, fetch, places
+from prime_train.checkpoints.restore import DISK_SPARE_BYTES, CheckpointDamaged, Reported, RestoreFailed, unreported
+from prime_train.core.manifest import Manifest
+from prime_train.ports import Bucket, Data
+
+AHEAD_MAX = 8
+"""Chunks fetched before they are wanted, each 16 MiB at most."""
+COPY_BYTES = 2**20
+"""Divides a chunk."""
+GZIP_LEVEL = 1
+"""Tensors hardly shrink more with a higher one, and it is slow as it is."""
+ZSTD_LEVEL = 3
+
+
+def _zstd(file: IO[bytes]) -> AbstractContextManager[IO[bytes]]:
+    return zstandard.ZstdCompressor(level=ZSTD_LEVEL, threads=-1).stream_writer(file, closefd=False)
+
+
+def _gzip(file: IO[bytes]) -> AbstractContextManager[IO[bytes]]:
+    return closing(cast("IO[bytes]", gzip.GzipFile("", "wb", GZIP_LEVEL, file, mtime=0)))
+
+
+KINDS: dict[str, Callable[[IO[bytes]], AbstractContextManager[IO[bytes]]]] = {
+    ".tar": nullcontext,
+    ".tar.zst": _zstd,
+    ".tar.gz": _gzip,
+    ".tgz": _gzip,
+}
+"""By the end of the archive's name."""
+
+
+def export(bucket: Bucket, manifest: Manifest, into: Path, *, progress: Reported = unreported) -> None:
+    """Writes the archive `into`, whose name ends as one of KINDS, over what is there.
+
+    Raises RestoreFailed (CheckpointDamaged names the first bad file) and what the bucket raises; nothing new is left then.
+    """
+    kind = KINDS[next(ending for ending in KINDS if into.name.endswith(ending))]
+    draft = into.with_name(f".{into.name}.part")
+    try:
+        _check_room(into, manifest)
+        with draft.open("wb") as file:
+            with kind(file) as packed:
+                _write(packed, bucket, manifest, progress)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(into)
+    except OSError as error:
+        raise RestoreFailed(f"{into} can not be written: {error}") from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _check_room(into: Path, manifest: Manifest) -> None:
+    """Of a compressed archive the size is not known before."""
+    free = shutil.disk_usage(into.parent).free
+    if into.suffix == ".tar" and manifest.size + DISK_SPARE_BYTES > free:
+        raise RestoreFailed(f"no room for {into}: {manifest.size / 2**30:.2f} GiB wanted, {free / 2**30:.2f} GiB free")
+
+
+def _write(packed: IO[bytes], bucket: Bucket, manifest: Manifest, progress: Reported) -> None:
+    chunks = _fetched(bucket, manifest, progress)
+    content = _Content(chunks)
+    try:
+        with tarfile.open(fileobj=packed, mode="w|") as tar:
+            tar.copybufsize = COPY_BYTES  # type: ignore[attr-defined] # its stubs do not know it
+            for file in manifest.files:
+                member = tarfile.TarInfo(f"{manifest.folder}/{file.path}")
+                member.size, member.mtime = file.size, file.mtime_s
+                tar.addfile(member, content)
+    finally:
+        chunks.close()
+
+
+def _fetched(bucket: Bucket, manifest: Manifest, progress: Reported) -> Generator[Data]:
+    """The content of all files in their order, fetched ahead."""
+    done = 0
+
+    def one(place: Place) -> Data:
+        try:
+            return fetch(bucket, manifest.run, place.chunk)
+        except Damaged as flaw:
+            raise CheckpointDamaged(f"step {manifest.step} is damaged in the bucket: {place} {flaw}", [place.chunk.digest]) from flaw
+
+    with ThreadPoolExecutor(AHEAD_MAX) as pool:
+        waiting: deque[Future[Data]] = deque()
+        left = places(manifest)
+        while True:
+            waiting.extend(pool.submit(one, place) for place in islice(left, AHEAD_MAX - len(waiting)))
+            if not waiting:
+                return
+            data = waiting.popleft().result()
+            done += len(data)
+            progress(done, manifest.size)
+            yield data
+
+
+class _Content:
+    """What tarfile reads from: the chunks of all files, one after the other."""
+
+    def __init__(self, chunks: Generator[Data]) -> None:
+        self._chunks = chunks
+        self._left = memoryview(b"")
+
+    def read(self, size: int = -1) -> bytes:
+        """No more than what is left of a chunk: files and chunks are cut so that a read of COPY_BYTES never wants two."""
+        while not self._left:
+            data = next(self._chunks, None)
+            if data is None:
+                return b""
+            self._left = memoryview(data).cast("B")
+        taken, self._left = self._left[:size], self._left[size:]
+        return bytes(taken)

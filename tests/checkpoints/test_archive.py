@@ -1,0 +1,164 @@
+"""Archives made by others: whole, or an error that leaves nothing."""
+
+import gzip
+import io
+import os
+import tarfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from prime_train.checkpoints.archive import ArchiveRefused, TargetExists, stage, stem_of, unpack
+from tests.agent.saving import on_disk
+
+FILES = {"step_7/weights.bin": os.urandom(70_000), "step_7/deep/state.json": b"{}", "step_7/zeros": bytes(5000), "step_7/COMPLETE": b"7\n"}
+PACK: Mapping[str, Callable[[bytes], bytes]] = {
+    "a.tar": lambda data: data,
+    "a.tar.gz": gzip.compress,
+    "a.tar.zst": zstandard.ZstdCompressor().compress,
+}
+
+
+def tarred(files: Mapping[str, bytes], *more: tarfile.TarInfo) -> bytes:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as tar:
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+        for member in more:
+            tar.addfile(member)
+    return made.getvalue()
+
+
+def put(archive: Path, into: Path, *, replace: bool = False) -> Path:
+    with stage(into, archive.name) as hidden:
+        return unpack(archive, hidden, replace=replace)
+
+
+def written(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("name", list(PACK))
+def test_what_was_packed_is_there_under_its_own_name(tmp_path: Path, name: str) -> None:
+    target = put(written(tmp_path / name, PACK[name](tarred(FILES))), tmp_path / "into")
+    assert target == tmp_path / "into" / "step_7"
+    assert {f"step_7/{path}": data for path, data in on_disk(target).items()} == FILES
+    assert [path.name for path in (tmp_path / "into").iterdir()] == ["step_7"]
+
+
+def test_the_compression_is_told_by_the_content_and_not_by_the_name(tmp_path: Path) -> None:
+    assert put(written(tmp_path / "a.tar", gzip.compress(tarred(FILES))), tmp_path / "into").name == "step_7"
+
+
+def test_frames_one_after_the_other_are_one_archive(tmp_path: Path) -> None:
+    data, pack = tarred(FILES), PACK["a.tar.zst"]
+    assert put(written(tmp_path / "a.tar.zst", pack(data[:30_000]) + pack(data[30_000:])), tmp_path / "into").name == "step_7"
+
+
+def test_loose_files_go_into_a_folder_named_as_the_archive(tmp_path: Path) -> None:
+    target = put(written(tmp_path / "run7.tar.gz", gzip.compress(tarred({"./a": b"1", "./b/c": b"2"}))), tmp_path / "into")
+    assert target == tmp_path / "into" / "run7"
+    assert on_disk(target) == {"a": b"1", "b/c": b"2"}
+    assert target.stat().st_mode & 0o055, "others may read it, as any folder that is made here"
+
+
+def test_an_archive_that_is_cut_off_anywhere_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
+    plain = tarred(FILES)
+    end = len(plain.rstrip(b"\0"))
+    for name, pack in PACK.items():
+        whole = pack(plain)
+        # Of the plain one also each end of a block, where a cut looks like the end, but for the padding after the end mark.
+        cuts = {*range(1, len(whole) - 40, 4099), *(range(512, end + 512, 512) if name == "a.tar" else ())}
+        for cut in sorted(cuts):
+            cut_off = written(tmp_path / name, whole[: min(cut, end)])
+            with pytest.raises(ArchiveRefused, match="cut off, damaged or no tar archive"):
+                put(cut_off, tmp_path / "into")
+            assert not (tmp_path / "into").exists(), f"{name} cut at {cut}"
+
+
+def test_a_flipped_bit_in_a_gzip_is_an_error(tmp_path: Path) -> None:
+    whole = bytearray(gzip.compress(tarred(FILES)))
+    whole[-6] ^= 1  # in the checksum, which is read last of all
+    with pytest.raises(ArchiveRefused):
+        put(written(tmp_path / "a.tar.gz", bytes(whole)), tmp_path / "into")
+    assert not (tmp_path / "into").exists()
+
+
+@pytest.mark.parametrize("data", [b"", b"no archive at all", b"x" * 5000, b"\x1f\x8b rubbish", b"\x28\xb5\x2f\xfd rubbish" * 10])
+def test_what_is_no_archive_is_said_to_be_none(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(ArchiveRefused, match="no tar archive"):
+        put(written(tmp_path / "a.tar", data), tmp_path / "into")
+
+
+def test_a_header_that_can_not_be_read_is_not_taken_for_the_end(tmp_path: Path) -> None:
+    data = bytearray(tarred({"step_7/a": b"1", "step_7/b": b"2"}))
+    data[1024 + 3] ^= 1  # in the second member's name, so that the header's checksum is wrong
+    with pytest.raises(ArchiveRefused, match="cut off, damaged"):
+        put(written(tmp_path / "a.tar", bytes(data)), tmp_path / "into")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "link"),
+    [
+        ("../evil", tarfile.REGTYPE, ""),
+        ("step_7/link", tarfile.SYMTYPE, "../../../etc"),
+        ("step_7/link", tarfile.SYMTYPE, "/etc/passwd"),
+        ("step_7/device", tarfile.CHRTYPE, ""),
+    ],
+)
+def test_what_reaches_outside_is_refused(tmp_path: Path, name: str, kind: bytes, link: str) -> None:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = kind, link
+    with pytest.raises(ArchiveRefused, match="not safe to unpack"):
+        put(written(tmp_path / "a.tar", tarred(FILES, member)), tmp_path / "into")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.tar"]
+
+
+def test_a_link_that_stays_inside_is_kept(tmp_path: Path) -> None:
+    member = tarfile.TarInfo("step_7/newest")
+    member.type, member.linkname = tarfile.SYMTYPE, "COMPLETE"
+    assert (put(written(tmp_path / "a.tar", tarred(FILES, member)), tmp_path / "into") / "newest").read_bytes() == b"7\n"
+
+
+def test_a_member_larger_than_the_disk_is_refused_before_it_is_written(tmp_path: Path) -> None:
+    member = tarfile.TarInfo("step_7/huge")
+    member.size = 2**60
+    with pytest.raises(ArchiveRefused, match=r"no room: step_7/huge wants 1073741824\.00 GiB"):
+        put(written(tmp_path / "a.tar", member.tobuf() + bytes(1024)), tmp_path / "into")
+
+
+def test_what_is_there_already_stays_unless_it_is_to_be_replaced(tmp_path: Path) -> None:
+    into = tmp_path / "into"
+    (into / "step_7").mkdir(parents=True)
+    (into / "step_7" / "mine").write_text("precious")
+    archive = written(tmp_path / "a.tar", tarred(FILES))
+    with pytest.raises(TargetExists, match="step_7"):
+        put(archive, into)
+    assert on_disk(into) == {"step_7/mine": b"precious"}
+    put(archive, into, replace=True)
+    assert on_disk(into) == FILES
+
+
+def test_what_a_killed_one_left_is_in_nobodys_way(tmp_path: Path) -> None:
+    archive = written(tmp_path / "a.tar", tarred(FILES))
+    left = tmp_path / "into" / ".prime-train-unpack-a.tar" / "content" / "step_6"
+    left.mkdir(parents=True)
+    assert put(archive, tmp_path / "into").name == "step_7"
+    assert [path.name for path in (tmp_path / "into").iterdir()] == ["step_7"]
+
+
+@pytest.mark.parametrize(("name", "stem"), [("a.tar.gz", "a"), ("a.b.tgz", "a.b"), ("a.tar", "a"), ("a.tar.zst", "a"), ("a", "a")])
+def test_the_name_without_its_ending(name: str, stem: str) -> None:
+    assert stem_of(name) == stem
+
+
+def test_an_archive_of_too_many_members_is_refused(tmp_path: Path) -> None:
+    archive = written(tmp_path / "a.tar", tarred(FILES))
+    with pytest.raises(ArchiveRefused, match="more than 3 members"), stage(tmp_path / "into", archive.name) as hidden:
+        unpack(archive, hidden, members_max=3)
+    assert not (tmp_path / "into").exists()
