@@ -1,6 +1,7 @@
 """The phases before training, each in a background thread, one at a time."""
 
 import logging
+import shutil
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from prime_agent.environment import redacted
 from prime_agent.events import Event, FellBack, Noted, PhaseDone, PhaseFailed
 from prime_agent.gpus import Gpus
 from prime_agent.inbox import Inbox
+from prime_agent.listing import files_in
 from prime_agent.phase import Called, CallOff, PhaseError, Shell
 from prime_agent.preflight import preflight
 from prime_agent.processes import Processes
@@ -17,6 +19,7 @@ from prime_agent.setup import set_up
 from prime_agent.smoke import smoke
 from prime_agent.tree import clone, unpack
 from prime_agent.verification import verify
+from prime_agent.whole import flaw_of
 from prime_train.checkpoints.catalog import Reader
 from prime_train.checkpoints.restore import CheckpointDamaged, RestoreFailed, discard, older, restore
 from prime_train.core.causes import Cause
@@ -24,9 +27,12 @@ from prime_train.core.manifest import ResumePoint
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import Bootstrap, Phase
 from prime_train.ports import Bucket, OutsideError, PermanentError
+from prime_train.trainers import trainer_for
 
 RESTORE_TRIES_MAX = 5
 RESTORE_RETRY_S = 3.0
+LONG_AFTER_S = 2**40
+"""A checkpoint that was restored has no time to settle."""
 
 _log = logging.getLogger(__name__)
 
@@ -173,7 +179,19 @@ class Phases:
 
     def _restore_once(self, point: ResumePoint) -> Path:
         progress = _percent(point.step, self._note, self._call_off)
-        return restore(self._means.bucket, self._means.job.run, point, self._checkpoints, progress=progress)
+        folder = restore(self._means.bucket, self._means.job.run, point, self._checkpoints, progress=progress)
+        flaw = self._flaw(folder)
+        if flaw is not None:
+            shutil.rmtree(folder)
+            raise CheckpointDamaged(f"step {point.step} was saved incomplete: {flaw}")
+        return folder
+
+    def _flaw(self, folder: Path) -> str | None:
+        """Every byte is what the manifest says; whether that is a whole checkpoint, the formats' indexes and the trainer's rules know."""
+        spec, files = self._means.job.spec, files_in(folder)
+        if not trainer_for(spec).is_complete(spec, files, LONG_AFTER_S):
+            return "a file that the trainer needs is missing"
+        return flaw_of(folder, files)
 
     @property
     def _checkpoints(self) -> Path:

@@ -8,9 +8,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from prime_train.checkpoints.catalog import read_manifest
+from prime_train.checkpoints.verify import verify
 from prime_train.core.causes import Cause
 from prime_train.core.keys import latest_key, manifest_key, manifest_prefix
-from prime_train.core.manifest import ResumePoint
+from prime_train.core.manifest import Manifest, ResumePoint
 from prime_train.core.wire import Beat, Order, Phase, Ticket, Verdict
 from tests.agent.attempts import RUN_ID, Attempt, attempt, await_true, demo_spec
 from tests.fakes.control_plane import FakeControlPlane
@@ -193,6 +195,42 @@ def test_a_checkpoint_that_can_not_be_restored_ends_the_attempt(tmp_path: Path) 
     point = ResumePoint(step=20, epoch=1, key=manifest_key(RUN_ID, 20, 1))
     with attempt(tmp_path, demo_spec("--steps 40"), resume=point, epoch=2) as here:
         assert cause_of(the_exit(here)) is Cause.RESTORE_FAILED
+
+
+@pytest.mark.parametrize("harm", ["a byte is flipped", "its manifest lists fewer files"])
+def test_a_damaged_checkpoint_is_passed_over_for_an_older_one_and_what_was_wrong_is_sent_anew(tmp_path: Path, harm: str) -> None:
+    with attempt(tmp_path, demo_spec("--steps 20 --save-every 10 --step-seconds 0.2", trainer={"steps": 20})) as first:
+        the_exit(first)
+        newest = read_manifest(first.bucket, manifest_key(RUN_ID, 20, 1))
+        assert newest is not None
+        damage(first, newest, harm)
+    point = ResumePoint(step=20, epoch=1, key=newest.key)
+    longer = demo_spec("--steps 30 --save-every 10", trainer={"steps": 30})
+    with attempt(tmp_path, longer, resume=point, epoch=2) as second:
+        last = the_exit(second)
+        assert (cause_of(last), last.step, last.uploaded_step) == (Cause.FINISHED, 30, 30)
+        assert "step 20" in second.log("agent.log")
+        assert "resumed from step 10" in second.log("trainer.log")
+        again = read_manifest(second.bucket, manifest_key(RUN_ID, 30, 2))
+        assert again is not None
+        assert verify(second.bucket, again) == []
+
+
+def damage(here: Attempt, manifest: Manifest, harm: str) -> None:
+    if harm == "a byte is flipped":
+        for key in {key for key in manifest.blobs() if key not in read_manifest_of(here, 10).blobs()}:
+            content = here.bucket.get(key)
+            assert content is not None
+            here.bucket.put(key, content.data[:-1] + bytes([content.data[-1] ^ 1]))
+    else:
+        files = tuple(file for file in manifest.files if file.path != "COMPLETE")
+        here.bucket.put(manifest.key, manifest.model_copy(update={"files": files}).model_dump_json().encode())
+
+
+def read_manifest_of(here: Attempt, step: int) -> Manifest:
+    found = read_manifest(here.bucket, manifest_key(RUN_ID, step, 1))
+    assert found is not None
+    return found
 
 
 def test_the_job_is_asked_for_until_the_control_plane_answers(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ nothing here reads it.
 
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -20,6 +20,12 @@ CHUNK_BYTES = 16 * 2**20
 
 STEP_MAX = 10**12 - 1
 """Keys hold twelve digits."""
+
+MTIME_S_MAX = 2**62
+"""What an operating system takes; it makes the nearest of it that the disk can hold."""
+
+CREATED_S_MAX = 253_402_300_799
+"""The end of the year 9999."""
 
 BLOB_GRACE_S = 3600
 
@@ -58,11 +64,13 @@ class ManifestFile(BaseModel):
     path: Annotated[str, BeforeValidator(_safe)]
     size: int = Field(ge=0)
     chunks: tuple[Chunk, ...] = ()
-    mtime_s: int = 0
+    mtime_s: int = Field(default=0, ge=-MTIME_S_MAX, le=MTIME_S_MAX)
 
     @model_validator(mode="after")
     def _chunks_are_the_file(self) -> Self:
-        if tuple(chunk.size for chunk in self.chunks) != chunk_sizes(self.size):
+        # Counted first: a size that nobody can have would ask for a list that nobody can hold.
+        count = -(-self.size // CHUNK_BYTES)
+        if len(self.chunks) != count or tuple(chunk.size for chunk in self.chunks) != chunk_sizes(self.size):
             raise ValueError(f"{self.path[:200]!r} has {self.size} bytes, which its {len(self.chunks)} chunks are not")
         return self
 
@@ -72,11 +80,11 @@ class Manifest(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    version: int = 1
+    version: Literal[1] = 1
     run: str = Field(pattern=f"^{RUN_ID_PATTERN}$")
     epoch: int = Field(ge=1)
     step: int = Field(ge=0, le=STEP_MAX)
-    created_s: int = Field(ge=0)
+    created_s: int = Field(ge=0, le=CREATED_S_MAX)
     folder: Annotated[str, BeforeValidator(_safe)]
     files: tuple[ManifestFile, ...] = Field(max_length=FILES_MAX)
     loss: float | None = None

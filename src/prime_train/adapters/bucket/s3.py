@@ -26,10 +26,11 @@ from obstore.store import S3Store
 from prime_train.adapters.bucket.names import check_key, folder_of
 from prime_train.adapters.bucket.places import Place
 from prime_train.adapters.bucket.refusals import outside_error, shortened
+from prime_train.adapters.bucket.waiting import await_here
 from prime_train.ports import GET_BYTES_MAX, Content, Data, PermanentError, Stat, TemporaryError
 
 if TYPE_CHECKING:
-    from obstore import GetResult
+    from obstore import GetResult, ObjectMeta
     from obstore.store import ClientConfig, RetryConfig, S3Config
 
 CONNECT_S_MAX = 10
@@ -40,7 +41,7 @@ READ_S_MAX = 60
 RETRIES_MAX = 8
 RETRY_S_MAX = 240
 BACKOFF_BASE = 4
-"""Each pause is up to so many times the one before, a random part of it, 15 s at most: eight take half a minute, not the library's two seconds."""
+"""A pause is a random part of so many times the one before, 15 s at most: eight take half a minute, where the library's own 2 takes 2 s."""
 IDLE_CONNECTIONS_MAX = 64
 PART_BYTES = 16 * 2**20
 PARTS_AT_ONCE = 4
@@ -101,16 +102,18 @@ class S3Bucket:
         check_key(key)
         try:
             with self._told("get", key):
-                answer = obstore.get(self._store, key)
-                size = answer.meta["size"]
-                if size > GET_BYTES_MAX:
-                    raise PermanentError(f"{self._place.url}: {key} has {size} bytes; read whole are {GET_BYTES_MAX} at most")
-                data = memoryview(answer.bytes())
+                data, meta = await_here(self._whole(key))
         except Missing:
             return None
-        if len(data) != size:
-            raise TemporaryError(f"{self._place.url}: {key} has {size} bytes, and {len(data)} of them came")
-        return data, answer.meta["e_tag"] or hashlib.sha256(data).hexdigest()
+        if len(data) != meta["size"]:
+            raise TemporaryError(f"{self._place.url}: {key} has {meta['size']} bytes, and {len(data)} of them came")
+        return data, meta["e_tag"] or hashlib.sha256(data).hexdigest()
+
+    async def _whole(self, key: str) -> "tuple[memoryview, ObjectMeta]":
+        answer = await obstore.get_async(self._store, key)
+        if answer.meta["size"] > GET_BYTES_MAX:
+            raise PermanentError(f"{self._place.url}: {key} has {answer.meta['size']} bytes; read whole are {GET_BYTES_MAX} at most")
+        return memoryview(await answer.bytes_async()), answer.meta
 
     def get_file(self, key: str, path: Path) -> bool:
         """Makes the folder of `path` where it is missing. `path` is whole or untouched."""
