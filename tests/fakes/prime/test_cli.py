@@ -1,0 +1,94 @@
+"""Prime's own command line, unchanged, against the fake: where $PRIME_CLI names its program, in an environment of its own."""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.prime import SPOT, FakePrime, Plan, Team
+
+PROGRAM = os.environ.get("PRIME_CLI", "")
+CLI_S_MAX = 120.0
+pytestmark = pytest.mark.skipif(not PROGRAM, reason="$PRIME_CLI does not name Prime's command line (prime 0.18.0, in a venv of its own)")
+
+Prime = Callable[..., str]
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> Iterator[FakePrime]:
+    with FakePrime(tmp_path / "fake", machines=False) as running:
+        yield running
+
+
+@pytest.fixture
+def prime(fake: FakePrime, tmp_path: Path) -> Prime:
+    """Runs it, and gives what it printed."""
+    known = {"PRIME_API_KEY": fake.api_key, "PRIME_API_BASE_URL": fake.url, "PRIME_DISABLE_VERSION_CHECK": "1"}
+    plain = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "NO_COLOR": "1", "COLUMNS": "200"}
+
+    def run(*words: str, code: int = 0, env: Mapping[str, str] | None = None) -> str:
+        told = {**plain, **known, **(env or {})}
+        ran = subprocess.run(
+            [PROGRAM, *words], env=told, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=CLI_S_MAX, check=False
+        )
+        assert ran.returncode == code, ran.stdout + ran.stderr
+        return ran.stdout
+
+    return run
+
+
+def listed(prime: Prime) -> Any:
+    return json.loads(prime("pods", "list", "--output", "json"))["pods"]
+
+
+def created(prime: Prime, fake: FakePrime, **settings: Mapping[str, str]) -> str:
+    """Creates a pod of the spot row; returns its id."""
+    offers = json.loads(prime("availability", "list", "--output", "json"))["gpu_resources"]
+    (short_id,) = [offer["id"] for offer in offers if offer["cloud_id"] == SPOT.cloudId]
+    words = ("--id", short_id, "--name", "pt-run-e1", "--disk-size", "100", "--image", "ubuntu_22_cuda_12", "--yes")
+    found = re.search(r"Successfully created pod (\w+)", prime("pods", "create", *words, **settings))
+    assert found is not None
+    return found[1]
+
+
+def test_it_lists_what_can_be_had(prime: Prime) -> None:
+    offers = json.loads(prime("availability", "list", "--output", "json"))["gpu_resources"]
+    assert [(offer["gpu_type"], offer["price_value"], offer["is_spot"]) for offer in offers] == [
+        ("A100 80GB (Spot)", 0.62, True),
+        ("A100 80GB", 1.64, None),
+        ("H100 80GB (Spot)", 9.20, True),
+    ]
+    assert json.loads(prime("availability", "gpu-types", "--output", "json"))["gpu_types"] == ["A100_80GB", "H100_80GB"]
+
+
+def test_it_sees_a_pod_through_its_life(prime: Prime, fake: FakePrime) -> None:
+    fake.plan = Plan(provision_s=60, install_s=60)
+    pod_id = created(prime, fake)
+    seen = []
+    for _ in range(3):
+        seen.append([pod["status"] for pod in listed(prime) if pod["id"] == pod_id])
+        fake.advance(60)
+    assert seen == [["PROVISIONING"], ["INSTALLING"], ["ACTIVE"]]
+    status = json.loads(prime("pods", "status", pod_id, "--output", "json"))
+    assert (status["status"], status["ssh"], status["cost_per_hour"]) == ("ACTIVE", "root@127.0.0.1 -p 9", 0.62)
+    prime("pods", "terminate", pod_id, "--yes")
+    assert listed(prime) == []
+    (row,) = json.loads(prime("pods", "history", "--output", "json"))["history"]
+    assert (row["id"], row["total_cost"]) == (pod_id, pytest.approx(0.62 * 120 / 3600, abs=1e-6))
+
+
+def test_it_rents_for_a_team_and_reads_its_wallet(prime: Prime, fake: FakePrime) -> None:
+    fake.add_team(Team("team-1"), balance_usd=42.0)
+    pod_id = created(prime, fake, env={"PRIME_TEAM_ID": "team-1"})
+    assert fake.pod(pod_id).order.team_id == "team-1"
+    assert json.loads(prime("wallet", "--output", "json", env={"PRIME_TEAM_ID": "team-1"}))["balance_usd"] == 42.0
+
+
+def test_it_tells_why_it_was_refused(prime: Prime, fake: FakePrime) -> None:
+    assert "Pod not found" in prime("pods", "terminate", "unknown", "--yes", code=1)
+    assert "unauthorized" in prime("pods", "list", code=1, env={"PRIME_API_KEY": "pit_unknown"})
