@@ -63,6 +63,7 @@ TABLE = {
     "prime_train.adapters.notify_webhook": adapter("requests", "urllib3"),
     "prime_train.adapters.pods_local": adapter("psutil"),
     "prime_train.adapters.pods_memory": adapter(),
+    "prime_train.adapters.pods_prime": adapter("pydantic"),
     "prime_train.adapters.store_memory": adapter(),
     "prime_train.adapters.store_sqlite": adapter("pydantic"),
     "prime_train.adapters.tree_pack": adapter(),

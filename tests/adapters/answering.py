@@ -11,6 +11,7 @@ class Heard:
     path: str
     headers: dict[str, str]
     body: bytes
+    method: str = "POST"
 
 
 @dataclass
@@ -28,7 +29,7 @@ class Answering:
 
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers.get("content-length", "0")))
-                outer.heard.append(Heard(self.path, {k.lower(): v for k, v in self.headers.items()}, body))
+                outer.heard.append(Heard(self.path, {k.lower(): v for k, v in self.headers.items()}, body, self.command))
                 status, said, headers = outer.script.pop(0) if len(outer.script) > 1 else outer.script[0]
                 self.close_connection = True
                 if status == 0:
@@ -38,6 +39,8 @@ class Answering:
                     self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(said)
+
+            do_GET = do_DELETE = do_POST
 
             def log_message(self, format: str, *args: object) -> None:
                 pass

@@ -17,6 +17,7 @@ from prime_train.core.spec import HardwareSpec, Spot
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
 from prime_train.ports import NoCapacity, PermanentError, Pods, TemporaryError
+from tests.contracts.prime_account import PrimeAccount
 
 HARDWARE = HardwareSpec(disk_gib=1)
 NAME = "pt-tiny-1-e1"
@@ -32,6 +33,7 @@ class Provider:
 
     make: Callable[[Mapping[str, int], int], Pods]
     agents: Callable[[Pods, Pod], int]
+    close: Callable[[], None] = lambda: None
 
 
 def local(folder: Path) -> Provider:
@@ -59,7 +61,16 @@ def memory(folder: Path) -> Provider:
     return Provider(make, agents)
 
 
-PROVIDERS: dict[str, Callable[[Path], Provider]] = {"memory": memory, "local": local}
+def prime(folder: Path) -> Provider:
+    account = PrimeAccount(folder / "prime")
+
+    def agents(pods: Pods, pod: Pod) -> int:
+        return len(account.started[pod.pod_id])
+
+    return Provider(account.pods, agents, account.close)
+
+
+PROVIDERS: dict[str, Callable[[Path], Provider]] = {"memory": memory, "local": local, "prime": prime}
 
 
 def await_true(what: str, question: Callable[[], object], *, limit_s: float = 30) -> None:
@@ -77,6 +88,7 @@ def _provider(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Provid
     left = provider.make({}, 0)
     for pod in left.list():
         left.terminate(pod.pod_id)
+    provider.close()
 
 
 @pytest.fixture(name="pods")
@@ -88,8 +100,13 @@ def first(pods: Pods) -> Offer:
     return pods.offers(HARDWARE)[0]
 
 
-def rent(pods: Pods, name: str = NAME) -> Pod:
-    return pods.create(name, first(pods), HARDWARE)
+def rent(pods: Pods, name: str = NAME, offer: Offer | None = None) -> Pod:
+    """A new pod as it is seen when it is there: the answer to the call that rents it may be older."""
+    created = pods.create(name, offer or first(pods), HARDWARE)
+    seen = pods.get(created.pod_id)
+    assert seen is not None
+    assert created in (seen, replace(seen, status=PodStatus.PENDING))
+    return seen
 
 
 def test_a_new_pod_is_found_and_listed_under_the_name_it_was_given(pods: Pods) -> None:
@@ -154,7 +171,7 @@ def test_the_price_is_the_providers_and_not_the_one_asked_with(pods: Pods) -> No
 def test_without_capacity_nothing_is_created_and_a_terminated_pod_makes_room(provider: Provider) -> None:
     offer = first(provider.make({}, 0))
     pods = provider.make({offer.offer_id: 1}, 0)
-    only = pods.create(NAME, offer, HARDWARE)
+    only = rent(pods, offer=offer)
     assert offer.offer_id not in [o.offer_id for o in pods.offers(HARDWARE)]
     with pytest.raises(NoCapacity, match=offer.offer_id):
         pods.create(NAME, offer, HARDWARE)

@@ -1,5 +1,6 @@
 """Which machines fit, and the price ladder."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -57,6 +58,11 @@ def test_a_machine_that_does_not_fit_is_left_out_with_the_reason(changes: dict[s
 
 def test_a_spot_machine_is_left_out_where_spot_is_never() -> None:
     assert fits(an_offer("s", spot=True), wants(spot="never")) == "is spot, and hardware.spot is never"
+
+
+def test_what_speaks_against_a_machine_at_its_provider_is_the_reason() -> None:
+    assert fits(replace(H100, hindrance="is paid 24 h ahead"), wants()) == "is paid 24 h ahead"
+    assert fits(replace(H100, hindrance="is paid 24 h ahead"), wants(count=8)) == "has 1 GPUs, wanted 8"
 
 
 def test_price_and_disk_fit_at_their_very_limits() -> None:

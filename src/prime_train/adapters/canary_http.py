@@ -4,11 +4,10 @@ import json
 import logging
 import secrets
 import time
-from ipaddress import ip_address
-from urllib.parse import urlsplit
 
 import requests
 
+from prime_train.adapters.http import is_loopback
 from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, attempt_key, sign
 
 PATH = "/v1/canary"
@@ -24,7 +23,7 @@ class CanaryHttp:
     def __init__(self, url: str, master: bytes) -> None:
         self._url = url.rstrip("/") + PATH
         self._key = attempt_key(master, "canary", 1)
-        self._direct = _is_loopback(url)
+        self._direct = is_loopback(url)
 
     def sings(self, now_s: int) -> bool:
         """Signed by the clock of this machine, not by `now_s`: only the webhook's own clock counts there."""
@@ -47,11 +46,3 @@ class CanaryHttp:
                     log.info("the canary was answered with %d", response.status_code)
                     return None
                 return json.loads(text)
-
-
-def _is_loopback(url: str) -> bool:
-    try:
-        host = urlsplit(url).hostname or ""
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False

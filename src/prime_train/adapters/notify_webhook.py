@@ -16,6 +16,7 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3.util.retry import Retry
 
+from prime_train.adapters.http import retry_after_s
 from prime_train.core.run import Alert, Run
 from prime_train.ports import OutsideError, PermanentError, TemporaryError
 
@@ -25,7 +26,6 @@ RETRY_STATUS = frozenset({500, 502, 503, 504})
 LATER_STATUS = frozenset({408, 425, 429}) | RETRY_STATUS
 MUTE_S = 30.0
 """After a failure an address is left alone for so long, so that one that is down does not hold up the watcher alert by alert."""
-DELAY_S_MAX = 3600.0
 ANSWER_BYTES_MAX = 1024
 SAID_CHARS_MAX = 120
 GUESSABLE_CHARS = 4
@@ -131,14 +131,8 @@ def _judge(response: requests.Response, url: str, host: str) -> None:
         return
     message = f"{host} answered {status}{_said(response, url)}"
     if status in LATER_STATUS or status >= 500:
-        raise TemporaryError(message, delay_s=_delay_s(response))
+        raise TemporaryError(message, delay_s=retry_after_s(response.headers))
     raise PermanentError(message)
-
-
-def _delay_s(response: requests.Response) -> float:
-    """Retry-After in seconds; its other form, a date, is not used by those who limit rates."""
-    text = response.headers.get("retry-after", "")
-    return min(DELAY_S_MAX, float(text)) if text.isascii() and text.isdigit() and len(text) < 10 else 0.0
 
 
 def _said(response: requests.Response, url: str) -> str:

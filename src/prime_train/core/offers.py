@@ -8,7 +8,11 @@ from prime_train.core.spec import HardwareSpec, Spot
 
 @dataclass(frozen=True)
 class Offer:
-    """A machine for rent. `usd_per_hour` is the price of the whole box; `gpu` is "" for a machine without one."""
+    """A machine for rent. `usd_per_hour` is the price of the whole box; `gpu` is "" for a machine without one.
+
+    `gpu_gb`: memory of one GPU as it is sold (10^9 or 2^30 bytes, makers differ); 0: not known. `hindrance`: why the provider's adapter
+    would not rent this one, for a reason of the provider's own; "": nothing speaks against it.
+    """
 
     provider: str
     offer_id: str
@@ -18,6 +22,8 @@ class Offer:
     gpu_count: int = 0
     disk_gib: int = 0
     region: str = ""
+    gpu_gb: int = 0
+    hindrance: str = ""
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,8 @@ def fits(offer: Offer, hardware: HardwareSpec) -> str | None:
         return f"has {offer.gpu or 'no GPU'}, wanted {' or '.join(hardware.gpus)}"
     if hardware.gpus and offer.gpu_count != hardware.count:
         return f"has {offer.gpu_count} GPUs, wanted {hardware.count}"
+    if offer.hindrance:
+        return offer.hindrance
     if hardware.usd_per_hour_max is not None and offer.usd_per_hour > hardware.usd_per_hour_max:
         return f"costs ${offer.usd_per_hour:.2f}/h, over hardware.usd_per_hour_max {hardware.usd_per_hour_max:.2f}"
     if offer.disk_gib < hardware.disk_gib:

@@ -1,0 +1,89 @@
+"""Which machines are for rent now, all pages of them.
+
+One of the servers behind the route answers 200 with an empty list at times. Taken for the truth, a run would wait for machines that are
+there; so an empty list is asked for again, and in the end held against the summary, which is another route.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import cast
+
+from pydantic import ValidationError
+
+from prime_train.adapters.http import Answer
+from prime_train.adapters.pods_prime.client import PAGES_MAX, PrimeClient, complaint, total_of
+from prime_train.adapters.pods_prime.models import Row
+from prime_train.ports import TemporaryError
+
+PATH = "/availability/gpus"
+SUMMARY_PATH = "/availability/gpu-summary"
+PAGE_ROWS = 100
+EMPTY_RETRIES_MAX = 4
+EMPTY_PAUSE_S = 2.5
+
+log = logging.getLogger(__name__)
+
+
+def rows(client: PrimeClient, pause: Callable[[float], None]) -> list[Row]:
+    """Every row that is understood. TemporaryError: the list is empty though the summary names machines, or nothing is understood.
+
+    Nothing is filtered by the server: what does not fit is to be told with its reason. `pause` is called between attempts.
+    """
+    found: list[object] = []
+    total = 0
+    for page in range(1, PAGES_MAX + 1):
+        items, told = _page(client, page, pause)
+        total = max(total, told)
+        found += items
+        if len(found) >= total:
+            break
+        if not items:
+            log.warning("Prime's list of machines ended after %d of %d", len(found), total)
+            break
+    if not found and _summary_names_any(client):
+        raise TemporaryError("Prime's list of machines is empty, though its summary names some", delay_s=EMPTY_PAUSE_S)
+    return _understood(found)
+
+
+def _page(client: PrimeClient, page: int, pause: Callable[[float], None]) -> tuple[list[object], int]:
+    for attempt in range(EMPTY_RETRIES_MAX + 1):
+        if attempt:
+            pause(EMPTY_PAUSE_S)
+        answer = client.get(PATH, {"page": page, "page_size": PAGE_ROWS})
+        items = _items(answer)
+        if items:
+            return items, total_of(answer, least=page * PAGE_ROWS if len(items) >= PAGE_ROWS else 0)
+    return [], 0
+
+
+def _items(answer: Answer) -> list[object]:
+    match answer.content():
+        case {"items": [*items]}:
+            return items
+        case _:
+            raise TemporaryError(f"{answer.what}: the answer is not understood: it has no list of items")
+
+
+def _summary_names_any(client: PrimeClient) -> bool:
+    """Whether any price of any place is there."""
+    content = client.get(SUMMARY_PATH).content()
+    kinds = cast("dict[str, object]", content) if isinstance(content, dict) else {}
+    sizes = [size for kind in kinds.values() if isinstance(kind, dict) for size in kind.values()]
+    places = [place for size in sizes if isinstance(size, dict) for place in size.values()]
+    return any(price is not None for place in places if isinstance(place, dict) for price in place.values())
+
+
+def _understood(items: list[object]) -> list[Row]:
+    """One row that is odd must not hide the others."""
+    good: list[Row] = []
+    odd: list[str] = []
+    for item in items:
+        try:
+            good.append(Row.model_validate(item))
+        except ValidationError as error:
+            odd.append(complaint(error))
+    if odd and not good:
+        raise TemporaryError(f"none of {len(odd)} machines for rent is understood: {odd[0]}")
+    if odd:
+        log.warning("%d of %d machines for rent are not understood, and left out: %s", len(odd), len(items), odd[0])
+    return good

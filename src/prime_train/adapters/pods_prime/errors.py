@@ -1,0 +1,117 @@
+"""What a refusal of Prime's means. Its bodies have three shapes, and their words are all that tells one reason from another."""
+
+import re
+from collections.abc import Iterator
+
+from prime_train.adapters.http import Answer, failure
+from prime_train.ports import NoCapacity, OutsideError, PermanentError, TemporaryError
+
+SAID_CHARS_MAX = 300
+ITEMS_MAX = 5
+
+_CAPACITY = re.compile(r"stock|capacity|unavailable|(?:not|no longer) available|sold out", re.IGNORECASE)
+_CERTAIN_CAPACITY = re.compile(r"stock|capacity|sold out", re.IGNORECASE)
+_FUNDS = re.compile(r"balance|funds|credit|billing|payment|wallet", re.IGNORECASE)
+_INSUFFICIENT = re.compile(r"insufficient", re.IGNORECASE)
+
+ADVICE = {
+    401: "the key is not known there, or has no right to do this; look at PRIME_API_KEY",
+    402: "the wallet does not pay for it; add credit under Billing, or set PRIME_TEAM_ID to pay from a team's",
+    403: "the key may not do this; it needs Availability (read), Instances (read and write) and SSH keys (read and write)",
+}
+"""What a person can do, by status."""
+
+
+def refusal(answer: Answer) -> TemporaryError | PermanentError:
+    """The error for an answer that is none of success. Nothing is concluded from a redirect or from a page that a proxy wrote."""
+    told = said(answer)
+    if answer.status in ADVICE:
+        return PermanentError(f"{answer.what} was answered {answer.status}: {ADVICE[answer.status]}{_quoted(told)}")
+    if 300 <= answer.status < 400:
+        return PermanentError(f"{answer.what} was answered with a redirect ({answer.status}); look at PRIME_API_BASE_URL")
+    if answer.status == 404 and not is_unknown(answer):
+        return TemporaryError(f"{answer.what} was answered 404, but not by Prime; look at PRIME_API_BASE_URL")
+    return failure(answer, told)
+
+
+def create_refusal(answer: Answer) -> OutsideError:
+    """As `refusal`, for the call that rents a machine: NoCapacity and PermanentError promise that nothing was rented.
+
+    So a 5xx is NoCapacity only if Prime itself speaks of stock or capacity; "unavailable" is in the name of 503, and machines have been
+    rented by calls that ended in one. Money is looked for before capacity (a balance can be "insufficient for this capacity"), and a
+    409 without words is a race for the last machine.
+    """
+    told = said(answer)
+    if answer.status in ADVICE or 300 <= answer.status < 400:
+        return refusal(answer)
+    if answer.status >= 500:
+        certain = answer.status == 503 and _is_told_by_prime(answer) and _CERTAIN_CAPACITY.search(told)
+        return NoCapacity(_line(answer, told)) if certain else refusal(answer)
+    if answer.status in (400, 404, 409):
+        if _FUNDS.search(told):
+            return PermanentError(f"{_line(answer, told)}; {ADVICE[402]}")
+        if _CAPACITY.search(told):
+            return NoCapacity(_line(answer, told))
+        if _INSUFFICIENT.search(told):
+            return PermanentError(f"{_line(answer, told)}; {ADVICE[402]}")
+        if answer.status == 409:
+            return NoCapacity(_line(answer, told))
+    return refusal(answer)
+
+
+def is_unknown(answer: Answer) -> bool:
+    """Whether Prime itself says that it knows no such thing. A page of a proxy's says nothing: taken as "the pod is gone", one wrong
+    address would have every run launched a second time."""
+    return answer.status == 404 and _is_told_by_prime(answer)
+
+
+def said(answer: Answer) -> str:
+    """The reason in the body, on one line and cut short; of a web page nothing."""
+    content = answer.content()
+    text = "; ".join(_reasons(content)) if content is not None else answer.body[: 4 * SAID_CHARS_MAX].decode(errors="replace")
+    return "" if content is None and "<" in text else _short(text)
+
+
+def _reasons(content: object) -> Iterator[str]:
+    match content:
+        case {"detail": str(text)} | {"message": str(text)} | {"error": str(text)}:
+            yield text
+        case {"detail": [*items]} | {"errors": [*items]}:
+            yield from (_item(item) for item in items[:ITEMS_MAX])
+        case str(text):
+            yield text
+        case _:
+            return
+
+
+def _item(item: object) -> str:
+    match item:
+        case {"loc": [*steps], "msg": str(text)}:
+            return f"{'.'.join(str(step) for step in steps)}: {text}"
+        case {"param": param, "details": details}:
+            return f"{param}: {details}"
+        case {"msg": text}:
+            return str(text)
+        case _:
+            return str(item)
+
+
+def _short(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))[:SAID_CHARS_MAX]
+
+
+def _is_told_by_prime(answer: Answer) -> bool:
+    """In one of its own shapes; gateways have others."""
+    match answer.content():
+        case {"detail": _} | {"errors": _}:
+            return True
+        case _:
+            return False
+
+
+def _line(answer: Answer, told: str) -> str:
+    return f"{answer.what} was answered {answer.status}{_quoted(told)}"
+
+
+def _quoted(told: str) -> str:
+    return f" ({told})" if told else ""

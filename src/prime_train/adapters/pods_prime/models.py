@@ -1,0 +1,128 @@
+"""What Prime's API says, as far as we read it.
+
+Words (statuses, GPU types, images, providers) are open sets: a new one must not make us blind, so they are plain text here, and what is
+made of an unknown one is decided where it is used. Fields that we do not need are not looked at; what is not required may be null.
+"""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic.alias_generators import to_camel
+
+
+def _or_none(value: object, read: ValidatorFunctionWrapHandler) -> object:
+    try:
+        return read(value)
+    except ValueError:
+        return None
+
+
+Told = Annotated[str | None, WrapValidator(_or_none)]
+Figure = Annotated[float | None, WrapValidator(_or_none)]
+"""None also for what is of another type: one odd field of one pod must not blind us for all of them."""
+
+
+class Part(BaseModel):
+    """Names come in camel case from most routes, and as ours from lists, wallet and status."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True, allow_inf_nan=False)
+
+
+class Amount(Part):
+    """How much disk, memory or vCPUs can be had: GB, GB and cores; prices are a unit's per hour."""
+
+    min_count: float | None = None
+    default_count: float | None = None
+    max_count: float | None = None
+    price_per_unit: float | None = None
+    step: float | None = None
+    default_included_in_price: bool | None = None
+
+
+class Prices(Part):
+    """Of the whole box, per hour."""
+
+    on_demand: float | None = None
+    community_price: float | None = None
+    currency: str = "USD"
+
+
+class Row(Part):
+    """A machine for rent. Every box size, and spot or not, has a row of its own."""
+
+    cloud_id: str
+    gpu_type: str
+    socket: str | None = None
+    provider: str
+    gpu_count: int = Field(ge=0)
+    prices: Prices
+    region: str | None = None
+    data_center: str | None = None
+    country: str | None = None
+    gpu_memory: float | None = None
+    disk: Amount | None = None
+    vcpu: Amount | None = None
+    memory: Amount | None = None
+    stock_status: str | None = None
+    security: str | None = None
+    images: tuple[str, ...] | None = None
+    is_spot: bool | None = None
+    prepaid_time: float | None = None
+
+
+class Rented(Part):
+    """A pod. `ssh_connection` is text, a list of texts and nulls, or null."""
+
+    id: str = Field(min_length=1)
+    name: Told = None
+    status: Told = None
+    installation_status: Told = None
+    installation_failure: Told = None
+    installation_progress: Figure = None
+    price_hr: Figure = None
+    created_at: Told = None
+    ssh_connection: object = None
+
+
+class Billed(Part):
+    """A pod that is no more, and what it cost in all."""
+
+    id: str
+    name: str | None = None
+    created_at: str | None = None
+    terminated_at: str | None = None
+    total_billed_price: float | None = None
+
+
+class SshKey(Part):
+    id: str
+    name: str | None = None
+    public_key: str | None = None
+
+
+class Disk(Part):
+    id: str
+    name: str | None = None
+    status: str | None = None
+    provider_type: str | None = None
+    size: float | None = None
+    """GB."""
+    price_hr: float | None = None
+
+
+class Wallet(Part):
+    balance_usd: float
+    currency: str = "USD"
+
+
+class Scope(Part):
+    read: bool = False
+    write: bool = False
+
+
+class Person(Part):
+    """Whose key it is, and what it may do; None: not told."""
+
+    id: str
+    email: Told = None
+    scope: Annotated[dict[str, Scope] | None, WrapValidator(_or_none)] = None

@@ -1,0 +1,160 @@
+"""From Prime's rows to offers: what a machine would really cost with the disk a run wants, and what speaks against it.
+
+A row's price is the box's. Disk, processors and memory that are not in it come on top, by their number; what is ordered of each is part of
+the offer. Sizes of disks are GB (10^9 bytes) there and GiB in our specs.
+"""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from prime_train.adapters.pods_prime import gpus
+from prime_train.adapters.pods_prime.models import Amount, Row
+from prime_train.core.offers import Offer
+from prime_train.core.spec import HardwareSpec
+
+PROVIDER = "prime"
+SOLD_OUT = "unavailable"
+DISK_RESERVED_GB = {"runpod": 40}
+"""What a provider keeps of an ordered disk for its own file system."""
+
+_GB_PER_GIB = 2**30 / 10**9
+_PARTS = 7
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is ordered with a box, None where the row leaves no choice, and all of it per hour."""
+
+    disk_gb: int | None
+    vcpus: int | None
+    memory_gb: int | None
+    usd_per_hour: float | None
+    """None: the row has no price."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What this control plane takes: any of these images, the first that a row has; machines of private people or not."""
+
+    images: tuple[str, ...] = ("ubuntu_22_cuda_12", "cuda_12_6_pytorch_2_7", "cuda_12_4_pytorch_2_6", "cuda_12_4_pytorch_2_5")
+    secure_only: bool = False
+
+    def image(self, row: Row) -> str | None:
+        """None: the row has none of ours. A row that names none at all is asked for the first."""
+        return next((name for name in self.images if not row.images or name in row.images), None)
+
+
+def named(rows: Sequence[Row], hardware: HardwareSpec) -> dict[str, Row]:
+    """The rows that are not sold out under the ids of their offers: those of the wanted GPUs first, then the cheapest.
+
+    An id is made of what a machine is and where, so that one that failed is known again tomorrow. Prime's own `cloudId` moves, and is
+    only added (as a hash) where it alone tells two rows apart.
+    """
+    left = [row for row in rows if (row.stock_status or "").lower() != SOLD_OUT]
+    wanted = set(hardware.gpus)
+    left.sort(key=lambda row: (gpus.kind(row, hardware.gpus) not in wanted, asked(row, hardware).usd_per_hour or math.inf, _plain_id(row)))
+    clouds: dict[str, set[str]] = {}
+    for row in left:
+        clouds.setdefault(_plain_id(row), set()).add(row.cloud_id)
+    found: dict[str, Row] = {}
+    for row in left:
+        # Of two rows that nothing tells apart the cheaper one, which comes first, is kept.
+        found.setdefault(_offer_id(row, alone=len(clouds[_plain_id(row)]) == 1), row)
+    return found
+
+
+def is_offer_id(text: str) -> bool:
+    """Whether it can be an id that `named` once gave."""
+    return text.count(":") == _PARTS - 1
+
+
+def offer(offer_id: str, row: Row, hardware: HardwareSpec, terms: Terms) -> Offer:
+    """The offer of one row to a run with these wishes."""
+    return Offer(
+        provider=PROVIDER,
+        offer_id=offer_id,
+        usd_per_hour=asked(row, hardware).usd_per_hour or 0.0,
+        spot=bool(row.is_spot),
+        gpu=gpus.kind(row, hardware.gpus),
+        gpu_count=0 if row.gpu_type == gpus.CPU_NODE else row.gpu_count,
+        disk_gib=_disk_gib(row),
+        region=row.data_center or row.region or row.country or "",
+        gpu_gb=gpus.gpu_gb(row),
+        hindrance=_hindrance(row, hardware, terms),
+    )
+
+
+def asked(row: Row, hardware: HardwareSpec) -> Asked:
+    """What to order with the box, and the price per hour of it all."""
+    disk_gb = _disk_gb(row, hardware.disk_gib)
+    vcpus, memory_gb = _usual(row.vcpu), _usual(row.memory)
+    parts = ((row.disk, disk_gb), (row.vcpu, vcpus), (row.memory, memory_gb))
+    box = row.prices.on_demand if row.prices.community_price is None else row.prices.community_price
+    usd = None if box is None else round(box + sum(_extra_usd(amount, count) for amount, count in parts), 6)
+    return Asked(disk_gb, vcpus, memory_gb, usd)
+
+
+def _extra_usd(amount: Amount | None, count: int | None) -> float:
+    """What it adds to the box's price. Where it is not told whether it is in it, it is taken as not: a price that is too high costs one
+    place in the ladder, one that is too low the whole order. Of what is in it, more than the usual number is paid for."""
+    if amount is None or count is None or amount.price_per_unit is None:
+        return 0.0
+    free = (amount.default_count or 0) if amount.default_included_in_price else 0
+    return max(0.0, count - free) * amount.price_per_unit
+
+
+def _usual(amount: Amount | None) -> int | None:
+    count = None if amount is None else amount.min_count if amount.default_count is None else amount.default_count
+    return math.floor(count) if count is not None and count >= 1 else None
+
+
+def _disk_gb(row: Row, disk_gib: int) -> int | None:
+    """The least that is enough and allowed; the usual disk where less would not be cheaper. None: the row tells of no disk."""
+    most_gb = _disk_most_gb(row)
+    if row.disk is None or most_gb is None:
+        return None
+    wanted_gb = math.ceil(disk_gib * _GB_PER_GIB) + DISK_RESERVED_GB.get(row.provider, 0)
+    free = row.disk.default_included_in_price or not row.disk.price_per_unit
+    least_gb = row.disk.default_count if free or row.disk.min_count is None else row.disk.min_count
+    base_gb, step_gb = math.ceil(least_gb or 0), max(1, math.ceil(row.disk.step or 1))
+    # From the least upwards in whole steps; past the end is for `fits` to refuse.
+    steps = max(0, math.ceil((wanted_gb - base_gb) / step_gb))
+    return max(1, min(base_gb + steps * step_gb, most_gb))
+
+
+def _disk_most_gb(row: Row) -> int | None:
+    disk = row.disk or Amount()
+    return next((math.floor(count) for count in (disk.max_count, disk.default_count, disk.min_count) if count), None)
+
+
+def _disk_gib(row: Row) -> int:
+    return max(0, math.floor(((_disk_most_gb(row) or 0) - DISK_RESERVED_GB.get(row.provider, 0)) / _GB_PER_GIB))
+
+
+def _hindrance(row: Row, hardware: HardwareSpec, terms: Terms) -> str:
+    if row.prices.currency.upper() != "USD":
+        return f"is priced in {row.prices.currency[:8]}, and only USD can be compared"
+    if not asked(row, hardware).usd_per_hour:
+        return "has no price"
+    if row.prepaid_time:
+        return f"is paid {row.prepaid_time:g} h ahead, whatever is used of it"
+    if terms.image(row) is None:
+        return f"has none of the images {', '.join(terms.images)}"
+    if terms.secure_only and row.security != "secure_cloud":
+        return f"is {row.security or 'of no known security'}, and only secure_cloud is taken"
+    if _disk_most_gb(row) is None:
+        return "does not tell how much disk it has"
+    return ""
+
+
+def _offer_id(row: Row, *, alone: bool) -> str:
+    return _plain_id(row) if alone else f"{_plain_id(row)}~{hashlib.sha256(row.cloud_id.encode()).hexdigest()[:8]}"
+
+
+def _plain_id(row: Row) -> str:
+    place = row.data_center or row.country or row.region or ""
+    kept = (row.security or "").removesuffix("_cloud")
+    parts = (row.provider, row.gpu_type, row.socket or "", f"{row.gpu_count}x", place, kept, "spot" if row.is_spot else "on-demand")
+    return ":".join("".join(c if c.isalnum() or c in "_-" else "-" for c in part) for part in parts)

@@ -1,0 +1,43 @@
+"""What Prime's words for a pod mean to us."""
+
+from datetime import UTC, datetime
+
+from prime_train.adapters.pods_prime.models import Rented
+from prime_train.core.verdict import Pod, PodStatus
+
+STATUSES = {
+    "PROVISIONING": PodStatus.PENDING,
+    "PENDING": PodStatus.PENDING,
+    "ACTIVE": PodStatus.ACTIVE,
+    "TERMINATED": PodStatus.GONE,
+}
+"""How a machine that was taken away shows is not documented. Only TERMINATED, and an id that is no longer known, say that one is gone. In
+STOPPED, ERROR, DELETING, UNKNOWN and any word to come it may still run and be paid for: it stays ODD, and beats decide."""
+
+INSTALLING = frozenset({"PENDING", "ACTIVE"})
+"""Of the installation, ACTIVE means that it goes on."""
+BROKEN = frozenset({"ERROR", "TERMINATED"})
+
+
+def status_of(rented: Rented) -> PodStatus:
+    """ACTIVE only when the machine is installed as well. Without a word about that, it is; and at 100 % too, whatever the word."""
+    status = STATUSES.get((rented.status or "").upper(), PodStatus.ODD)
+    installation = (rented.installation_status or "").upper()
+    if status is not PodStatus.ACTIVE:
+        return status
+    if installation in BROKEN:
+        return PodStatus.ODD
+    return PodStatus.PENDING if installation in INSTALLING and (rented.installation_progress or 0) < 100 else PodStatus.ACTIVE
+
+
+def pod_of(rented: Rented) -> Pod:
+    return Pod(rented.id, rented.name or "", status_of(rented), second(rented.created_at), round(rented.price_hr or 0.0, 6))
+
+
+def second(text: str | None) -> int:
+    """Of a time as ISO 8601 writes it, taken as UTC where it names no zone; 0 where it is not told or not understood."""
+    try:
+        at = datetime.fromisoformat(text or "")
+    except ValueError:
+        return 0
+    return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp())

@@ -1,0 +1,188 @@
+"""The door to HTTP: what is asked again, what is told of a failure, and that a key goes nowhere else."""
+
+import logging
+import socket
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from prime_train.adapters.http import BODY_BYTES_MAX, RETRIES_MAX, Http, failure
+from prime_train.ports import OutsideError, PermanentError, TemporaryError
+from tests.adapters.answering import Answering
+from tests.fakes.certificates import make_certificate
+
+KEY = "pit_s3cr3t-key"
+Script = tuple[int, bytes, dict[str, str]]
+OK: Script = (200, b'{"a": 1}', {})
+
+
+def asked(there: Answering) -> Http:
+    return Http(there.url, key=KEY, pause_s=0)
+
+
+def raised(http: Http, method: str = "GET") -> OutsideError:
+    with pytest.raises(OutsideError) as caught:
+        http.ask(method, "/pods/")
+    return caught.value
+
+
+def refused_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_an_answer_has_its_status_and_its_json() -> None:
+    with Answering([OK]) as there:
+        answer = Http(there.url + "/").ask("POST", "/pods/", parameters={"page": 2, "id": ["a", "b"]}, body={"name": "x"})
+
+    assert (answer.status, answer.is_ok, answer.content()) == (200, True, {"a": 1})
+    (heard,) = there.heard
+    assert (heard.method, heard.path, heard.body) == ("POST", "/pods/?page=2&id=a&id=b", b'{"name": "x"}')
+    assert "authorization" not in heard.headers
+
+
+def test_the_key_is_sent_whatever_the_netrc_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password else\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    with Answering([OK]) as there:
+        Http(there.url, key=KEY).ask("GET", "/")
+
+    assert there.heard[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+def test_a_proxy_of_the_environment_does_not_lead_to_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{refused_port()}")
+    with Answering([OK]) as there:
+        assert Http(there.url).ask("GET", "/").is_ok
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+@pytest.mark.parametrize("trouble", [(503, b"", {}), (0, b"", {})])
+def test_what_does_no_harm_twice_is_asked_again(method: str, trouble: Script) -> None:
+    with Answering([trouble, trouble, OK]) as there:
+        assert asked(there).ask(method, "/pods/x").content() == {"a": 1}
+
+    assert len(there.heard) == 3
+
+
+def test_what_may_do_harm_twice_is_sent_once() -> None:
+    with Answering([(0, b"", {}), OK]) as there:
+        assert isinstance(raised(asked(there), "POST"), TemporaryError)
+    with Answering([(503, b"", {}), OK]) as busy:
+        assert asked(busy).ask("POST", "/pods/").status == 503
+
+    assert (len(there.heard), len(busy.heard)) == (1, 1)
+
+
+def test_asking_again_has_an_end() -> None:
+    with Answering([(503, b"down", {})]) as there:
+        assert asked(there).ask("GET", "/").status == 503
+
+    assert len(there.heard) == 1 + RETRIES_MAX
+
+
+def test_a_server_that_is_not_there_is_named_with_its_reason() -> None:
+    error = raised(Http(f"http://127.0.0.1:{refused_port()}", pause_s=0))
+
+    assert isinstance(error, TemporaryError)
+    assert "GET 127.0.0.1:" in str(error)
+    assert "ConnectionError" in str(error)
+
+
+def test_an_answer_that_does_not_come_in_time_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(TemporaryError, match="ReadTimeout"):
+        Http(f"http://127.0.0.1:{silent.getsockname()[1]}").ask("POST", "/pods/", read_s=0.05)
+
+
+@pytest.mark.parametrize("url", ["ftp://127.0.0.1", "nothing", "http://"])
+def test_an_address_that_is_none_is_refused_for_good(url: str) -> None:
+    assert isinstance(raised(Http(url)), PermanentError)
+
+
+def test_an_answer_cut_short_is_no_answer() -> None:
+    with Answering([(200, b'{"a": 1}', {"content-length": "900"})]) as there:
+        assert isinstance(raised(asked(there), "POST"), TemporaryError)
+
+
+def test_an_answer_without_an_end_is_not_read_to_the_end() -> None:
+    with Answering([(200, b"x" * (BODY_BYTES_MAX + 1), {})]) as there:
+        error = raised(asked(there))
+
+    assert isinstance(error, TemporaryError)
+    assert "more than" in str(error)
+
+
+def test_the_key_does_not_follow_to_another_place() -> None:
+    with Answering([OK]) as elsewhere, Answering([(307, b"", {"location": elsewhere.url})]) as there:
+        assert asked(there).ask("GET", "/").status == 307
+
+    assert elsewhere.heard == []
+
+
+def test_a_certificate_nobody_trusts_is_refused_for_good(tmp_path: Path) -> None:
+    context = make_certificate(tmp_path).server_context()
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+
+        def greet() -> None:
+            for _ in range(1 + RETRIES_MAX):
+                connection, _ = server.accept()
+                with connection, suppress(OSError):
+                    context.wrap_socket(connection, server_side=True).close()
+
+        greeted = pool.submit(greet)
+        error = raised(Http(f"https://127.0.0.1:{server.getsockname()[1]}", pause_s=0))
+        greeted.result(60)
+
+    assert isinstance(error, PermanentError)
+    assert "REQUESTS_CA_BUNDLE" in str(error)
+
+
+@pytest.mark.parametrize("kind", ["refused", "cut off", "echo"])
+def test_the_key_is_in_no_error_no_answer_and_no_log(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    script: Script = (0, b"", {}) if kind == "cut off" else (400, f"no such key: {KEY}".encode(), {})
+    with Answering([script]) as there, caplog.at_level(logging.DEBUG):
+        http = Http(f"http://127.0.0.1:{refused_port()}" if kind == "refused" else there.url, key=KEY, pause_s=0)
+        try:
+            answer = http.ask("POST", "/pods/")
+            told = repr(answer) + answer.body.decode() + str(failure(answer, answer.body.decode()))
+        except OutsideError as error:
+            told = "".join(traceback.format_exception(error))
+
+    assert "127.0.0.1" in told
+    assert KEY not in told + caplog.text + repr(http) + repr(vars(http)["_session"].auth)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, PermanentError),
+        (404, PermanentError),
+        (408, TemporaryError),
+        (429, TemporaryError),
+        (500, TemporaryError),
+        (599, TemporaryError),
+    ],
+)
+def test_the_status_says_whether_later_may_help(status: int, kind: type[OutsideError]) -> None:
+    with Answering([(status, b"", {"retry-after": "7"})]) as there:
+        error = failure(asked(there).ask("POST", "/pods/"), "because")
+
+    assert isinstance(error, kind)
+    assert str(error).endswith(f"was answered {status}: because")
+    assert not isinstance(error, TemporaryError) or error.delay_s == 7
+
+
+@pytest.mark.parametrize(("said", "delay_s"), [("120", 120.0), ("999999", 3600.0), ("soon", 0.0), ("-5", 0.0), ("9" * 400, 0.0)])
+def test_how_long_to_wait_is_read_and_bounded(said: str, delay_s: float) -> None:
+    with Answering([(429, b"", {"retry-after": said})]) as there:
+        assert asked(there).ask("GET", "/").delay_s == delay_s
+
+
+def test_what_is_no_json_has_no_content() -> None:
+    with Answering([(502, b"<html>", {}), (200, b"[" * 100_000, {})]) as there:
+        assert asked(there).ask("POST", "/").content() is None
+        assert asked(there).ask("POST", "/").content() is None

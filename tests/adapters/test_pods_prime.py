@@ -1,0 +1,491 @@
+"""Renting from Prime Intellect when things go as they do there: races, lost answers, prices that move, lists that are empty."""
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prime_train.adapters.pods_prime import Connection, PrimeClient, PrimePods, Settings, Terms
+from prime_train.adapters.pods_prime.availability import EMPTY_PAUSE_S, EMPTY_RETRIES_MAX
+from prime_train.core.offers import Offer, rank
+from prime_train.core.spec import HardwareSpec, Spot
+from prime_train.core.verdict import Pod, PodStatus
+from prime_train.core.wire import Ticket
+from prime_train.ports import NoCapacity, OutsideError, PermanentError, TemporaryError
+from tests.adapters.answering import Answering
+from tests.fakes import prime as fakes
+from tests.fakes.prime import FakePrime, Plan
+
+NAME = "pt-tiny-1-e1"
+HARDWARE = HardwareSpec(gpus=("A100",), disk_gib=50)
+TICKET = Ticket(run="tiny-1", epoch=1, url="http://127.0.0.1:1", key="0123abcd")
+PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBx me@here"
+
+
+class Pushed(list[tuple[Connection, Ticket]]):
+    def __call__(self, connection: Connection, ticket: Ticket) -> None:
+        self.append((connection, ticket))
+
+
+class Pauses(list[float]):
+    def __call__(self, seconds: float) -> None:
+        self.append(seconds)
+
+
+@pytest.fixture(name="fake")
+def _fake(tmp_path: Path) -> Iterator[FakePrime]:
+    with FakePrime(tmp_path, machines=False) as fake:
+        yield fake
+
+
+def client_of(fake: FakePrime, key: str = "", team_id: str = "") -> PrimeClient:
+    return PrimeClient(Settings(key or fake.api_key, team_id, fake.url))
+
+
+def pods_of(fake: FakePrime, **options: Any) -> PrimePods:
+    return PrimePods(client_of(fake), options.pop("pusher", Pushed()), **{"pause": Pauses()} | options)
+
+
+def first(pods: PrimePods, hardware: HardwareSpec = HARDWARE) -> Offer:
+    return rank(pods.offers(hardware), hardware).best[0]
+
+
+def rent(pods: PrimePods, hardware: HardwareSpec = HARDWARE) -> Pod:
+    return pods.create(NAME, first(pods, hardware), hardware)
+
+
+def raised(action: Callable[[], object]) -> OutsideError:
+    with pytest.raises(OutsideError) as caught:
+        action()
+    return caught.value
+
+
+def ordered(fake: FakePrime) -> Any:
+    return fake.asked("POST", "/pods/")[-1].json
+
+
+# ------------------------------------------------------------------------------------------------------------------------ orders
+
+
+def test_an_order_repeats_the_row_with_a_ceiling_for_its_price(fake: FakePrime) -> None:
+    hardware = HARDWARE.model_copy(update={"spot": Spot.NEVER})
+    pod = rent(pods_of(fake), hardware)
+
+    assert ordered(fake) == {
+        "pod": {
+            "name": NAME,
+            "cloudId": "NVIDIA A100 80GB PCIe",
+            "gpuType": "A100_80GB",
+            "socket": "PCIe",
+            "gpuCount": 1,
+            "diskSize": 120,
+            "vcpus": 14,
+            "memory": 125,
+            "maxPrice": 1.7397,
+            "image": "ubuntu_22_cuda_12",
+            "dataCenterId": "US-KS-2",
+            "country": "US",
+            "security": "secure_cloud",
+            "autoRestart": False,
+        },
+        "provider": {"type": "runpod"},
+    }
+    assert pod.usd_per_hour == 1.6568
+
+
+def test_the_ceiling_is_never_above_what_the_run_allows(fake: FakePrime) -> None:
+    rent(pods_of(fake), HARDWARE.model_copy(update={"usd_per_hour_max": 0.63}))
+    assert ordered(fake)["pod"]["maxPrice"] == 0.63
+
+
+def test_the_machine_gets_the_key_that_can_reach_it_and_the_team_pays(fake: FakePrime) -> None:
+    fake.add_team(fakes.Team("t1"))
+    pods = PrimePods(client_of(fake, team_id="t1"), Pushed(), public_key=PUBLIC_KEY)
+    pod = rent(pods)
+    rent(pods)
+
+    assert fake.pod(pod.pod_id).public_key == PUBLIC_KEY
+    assert ordered(fake)["team"] == {"teamId": "t1"}
+    assert len(fake.asked("POST", "/ssh_keys/")) == 1
+
+
+def test_an_offer_of_another_process_is_looked_for_in_the_list(fake: FakePrime) -> None:
+    offer = first(pods_of(fake))
+    assert pods_of(fake).create(NAME, offer, HARDWARE).name == NAME
+
+
+def test_an_offer_that_is_no_longer_listed_is_no_capacity(fake: FakePrime) -> None:
+    offer = first(pods_of(fake))
+    fake.rows = []
+    error = raised(lambda: pods_of(fake).create(NAME, offer, HARDWARE))
+
+    assert isinstance(error, NoCapacity)
+    assert fake.asked("POST", "/pods/") == []
+
+
+def test_a_machine_that_has_become_dearer_than_allowed_is_not_ordered(fake: FakePrime) -> None:
+    offer = first(pods_of(fake))
+    error = raised(lambda: pods_of(fake).create(NAME, offer, HARDWARE.model_copy(update={"usd_per_hour_max": 0.5})))
+
+    assert isinstance(error, NoCapacity)
+    assert "over hardware.usd_per_hour_max" in str(error)
+    assert fake.alive == []
+
+
+def test_a_machine_that_would_not_be_rented_is_refused_with_the_reason(fake: FakePrime) -> None:
+    offer = first(pods_of(fake))
+    error = raised(lambda: pods_of(fake, terms=Terms(images=("none",))).create(NAME, offer, HARDWARE))
+
+    assert isinstance(error, PermanentError)
+    assert "has none of the images" in str(error)
+
+
+# ------------------------------------------------------------------------------------------------------------------- what fails
+
+
+def test_a_machine_that_comes_dearer_than_its_ceiling_is_given_back(fake: FakePrime) -> None:
+    fake.plan = Plan(usd_per_hour=5.0)
+    error = raised(lambda: rent(pods_of(fake)))
+
+    assert isinstance(error, NoCapacity)
+    assert "came at $5.0000/h, over $0.6510" in str(error)
+    assert fake.alive == []
+
+
+def test_a_dear_machine_that_can_not_be_given_back_is_not_said_to_be_gone(fake: FakePrime) -> None:
+    fake.plan = Plan(usd_per_hour=5.0)
+    fake.fail(fakes.SERVER_ERROR, method="DELETE", times=fakes.ALWAYS)
+    pods = pods_of(fake)
+    error = raised(lambda: rent(pods))
+
+    assert isinstance(error, TemporaryError)
+    assert [pod.name for pod in pods.list()] == [NAME]
+
+
+def test_a_price_within_the_tolerance_is_paid(fake: FakePrime) -> None:
+    fake.plan = Plan(usd_per_hour=0.65)
+    assert rent(pods_of(fake)).usd_per_hour == 0.65
+
+
+@pytest.mark.parametrize("refusal", [(400, "Requested GPU is out of stock"), (409, "conflict"), (503, "no capacity at the provider")])
+def test_a_lost_race_for_the_last_machine_is_no_capacity(fake: FakePrime, refusal: tuple[int, str]) -> None:
+    fake.terms.no_capacity = refusal
+    fake.change_after_listing([])
+    pods = pods_of(fake)
+    offer = first(pods)
+    error = raised(lambda: pods.create(NAME, offer, HARDWARE))
+
+    assert isinstance(error, NoCapacity)
+    assert offer.offer_id in str(error)
+    assert fake.alive == []
+
+
+def test_a_price_that_rose_since_the_listing_is_refused(fake: FakePrime) -> None:
+    fake.change_after_listing([fakes.SPOT.priced(3.0)])
+    assert isinstance(raised(lambda: rent(pods_of(fake))), PermanentError)
+    assert fake.alive == []
+
+
+def test_an_empty_wallet_is_refused_with_what_to_do(fake: FakePrime) -> None:
+    fake.balance_usd = 0.0
+    error = raised(lambda: rent(pods_of(fake)))
+
+    assert isinstance(error, PermanentError)
+    assert "wallet" in str(error)
+
+
+@pytest.mark.parametrize("form", list(fakes.InvalidForm))
+def test_an_order_that_is_not_understood_names_the_field(fake: FakePrime, form: fakes.InvalidForm) -> None:
+    fake.terms.invalid_form = form
+    fake.rows = [fakes.SPOT.model_copy(update={"socket": "SXM9"})]
+    error = raised(lambda: rent(pods_of(fake)))
+
+    assert isinstance(error, PermanentError)
+    assert "pod.socket" in str(error)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        fakes.LoseAnswer(),
+        fakes.Replace(fakes.BAD_GATEWAY),
+        fakes.Replace(fakes.Answer(200, b"<html>")),
+        fakes.Replace(fakes.Answer(200, b'{"id": ""}')),
+    ],
+)
+def test_a_create_call_without_a_clear_answer_is_made_once_and_found_by_its_name(fake: FakePrime, fault: Any) -> None:
+    fake.fail(fault, method="POST", path="/pods/")
+    pods = pods_of(fake)
+    error = raised(lambda: rent(pods))
+
+    assert isinstance(error, TemporaryError)
+    assert len(fake.asked("POST", "/pods/")) == 1
+    assert [pod.name for pod in pods.list()] == [NAME]
+
+
+def test_a_limit_of_rate_says_how_long_to_wait(fake: FakePrime) -> None:
+    fake.fail(fakes.detail(429, "Too many requests", **{"Retry-After": "9"}))
+    error = raised(lambda: pods_of(fake).list())
+
+    assert isinstance(error, TemporaryError)
+    assert error.delay_s == 9.0
+
+
+def test_a_key_without_the_right_is_told_which_rights_are_needed(fake: FakePrime, caplog: pytest.LogCaptureFixture) -> None:
+    fake.world.api_keys["pit_reader"] = fakes.ApiKey(scope={"availability": frozenset({"read"})})
+    pods = PrimePods(client_of(fake, "pit_reader"), Pushed())
+    with caplog.at_level(logging.DEBUG):
+        error = raised(lambda: rent(pods))
+        other = raised(lambda: PrimePods(client_of(fake, "pit_unknown"), Pushed()).list())
+
+    assert isinstance(error, PermanentError)
+    assert "Instances (read and write)" in str(error)
+    assert isinstance(other, PermanentError)
+    assert "pit_" not in str(error) + str(other) + caplog.text + repr(pods) + repr(vars(pods))
+
+
+# ------------------------------------------------------------------------------------------------------------- what is for rent
+
+
+def test_all_pages_are_read(fake: FakePrime) -> None:
+    fake.rows = [fakes.SPOT.model_copy(update={"dataCenter": f"DC-{number}"}) for number in range(250)]
+
+    assert len(pods_of(fake).offers(HARDWARE)) == 250
+    assert [request.query["page"] for request in fake.asked("GET", "/availability/gpus")] == [["1"], ["2"], ["3"]]
+
+
+def test_a_list_that_ends_early_is_taken_for_what_it_has(caplog: pytest.LogCaptureFixture) -> None:
+    body = json.dumps({"items": [fakes.SPOT.model_dump()], "totalCount": 608}).encode()
+    with Answering([(200, body, {}), (200, b'{"items": [], "totalCount": 0}', {})]) as there:
+        pods = PrimePods(PrimeClient(Settings("pit_x", base_url=there.url)), Pushed(), pause=Pauses())
+        assert len(pods.offers(HARDWARE)) == 1
+
+    assert len(there.heard) == 2 + EMPTY_RETRIES_MAX
+    assert "ended after 1 of 608" in caplog.text
+
+
+def test_an_empty_list_is_not_believed_at_once(fake: FakePrime) -> None:
+    fake.terms.empty_listings = 2
+    pauses = Pauses()
+
+    assert len(pods_of(fake, pause=pauses).offers(HARDWARE)) == len(fakes.EXAMPLES)
+    assert pauses == [EMPTY_PAUSE_S] * 2
+
+
+def test_a_list_that_stays_empty_is_held_against_the_summary(fake: FakePrime) -> None:
+    fake.terms.empty_listings = fakes.ALWAYS
+    pauses = Pauses()
+    error = raised(lambda: pods_of(fake, pause=pauses).offers(HARDWARE))
+
+    assert isinstance(error, TemporaryError)
+    assert "summary" in str(error)
+    assert len(pauses) == EMPTY_RETRIES_MAX
+
+
+def test_where_there_is_nothing_for_rent_there_are_no_offers(fake: FakePrime) -> None:
+    fake.rows = []
+    assert list(pods_of(fake).offers(HARDWARE)) == []
+
+
+def test_a_row_that_is_odd_does_not_hide_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    rows = [fakes.SPOT.model_dump(), fakes.ON_DEMAND.model_dump() | {"gpuCount": "many"}]
+    body = json.dumps({"items": rows, "totalCount": 2}).encode()
+    with Answering([(200, body, {})]) as there:
+        offers = PrimePods(PrimeClient(Settings("pit_x", base_url=there.url)), Pushed()).offers(HARDWARE)
+
+    assert [offer.spot for offer in offers] == [True]
+    assert "1 of 2 machines for rent are not understood, and left out: gpuCount" in caplog.text
+    assert "many" not in caplog.text
+
+
+@pytest.mark.parametrize("body", [b"[]", b"{}", b"<html>", b'{"items": [{"a": 1}], "totalCount": 1}', b'{"items": [7], "totalCount": 1}'])
+def test_a_list_that_is_not_understood_is_for_later(body: bytes) -> None:
+    with Answering([(200, body, {})]) as there:
+        pods = PrimePods(PrimeClient(Settings("pit_x", base_url=there.url)), Pushed())
+        assert isinstance(raised(lambda: pods.offers(HARDWARE)), TemporaryError)
+
+
+# ----------------------------------------------------------------------------------------------------------- pods that are there
+
+
+def test_every_pod_of_ours_is_listed_and_nobody_elses(fake: FakePrime) -> None:
+    pods = pods_of(fake)
+    pod = fake.pod(rent(pods).pod_id)
+    for name in ["notebook", *(f"pt-tiny-1-e{epoch}" for epoch in range(2, 131))]:
+        order = pod.order.model_copy(update={"pod": pod.order.pod.model_copy(update={"name": name})})
+        fake.world.pods[name] = replace(pod, pod_id=name, order=order)
+
+    assert {listed.name for listed in pods.list()} == {f"pt-tiny-1-e{epoch}" for epoch in range(1, 131)}
+    assert len(client_of(fake).pods()) == 131
+
+
+@pytest.mark.parametrize(
+    ("end", "seen"),
+    [(fakes.End.TERMINATED, None), (fakes.End.MISSING, None), (fakes.End.DELETED, None), (fakes.End.ERROR, PodStatus.ODD)],
+)
+def test_a_machine_that_was_taken_away_is_gone_where_prime_says_so(fake: FakePrime, end: fakes.End, seen: PodStatus | None) -> None:
+    pods = pods_of(fake)
+    pod = rent(pods)
+    fake.preempt(pod.pod_id, seen_as=end)
+    found = pods.get(pod.pod_id)
+
+    assert (found.status if found else None) is seen
+    assert [pod.status for pod in pods.list()] == ([seen] if seen else [])
+
+
+def test_a_page_of_a_proxy_does_not_say_that_a_pod_is_gone(fake: FakePrime) -> None:
+    pods = pods_of(fake)
+    pod = rent(pods)
+    fake.fail(fakes.Answer(404, b"<html>Not Found</html>", "text/html"), times=2)
+
+    assert isinstance(raised(lambda: pods.get(pod.pod_id)), TemporaryError)
+    assert isinstance(raised(lambda: pods.terminate(pod.pod_id)), TemporaryError)
+    assert [pod.pod_id for pod in fake.alive] == [pod.pod_id]
+
+
+def test_a_pod_that_is_being_deleted_is_not_gone_yet(fake: FakePrime) -> None:
+    fake.plan = Plan(deleting_s=60)
+    pods = pods_of(fake)
+    pod = rent(pods)
+    pods.terminate(pod.pod_id)
+    seen = pods.get(pod.pod_id)
+
+    assert seen is not None
+    assert seen.status is PodStatus.ODD
+    fake.advance(61)
+    assert pods.get(pod.pod_id) is None
+
+
+def test_a_pod_is_active_when_it_is_installed(fake: FakePrime) -> None:
+    fake.plan = Plan(provision_s=60, install_s=60)
+    pods = pods_of(fake)
+    pod = rent(pods)
+    statuses = []
+    for _ in range(3):
+        seen = pods.get(pod.pod_id)
+        statuses.append(seen.status if seen else None)
+        fake.advance(61)
+
+    assert statuses == [PodStatus.PENDING, PodStatus.PENDING, PodStatus.ACTIVE]
+
+
+# ------------------------------------------------------------------------------------------------------------------- its agent
+
+
+@pytest.mark.parametrize("form", list(fakes.SshForm))
+def test_the_agent_is_brought_to_where_the_pod_says_it_is(fake: FakePrime, form: fakes.SshForm) -> None:
+    fake.plan = Plan(ssh_form=form)
+    pushed = Pushed()
+    pods = pods_of(fake, pusher=pushed)
+    pod = rent(pods)
+    pods.put_agent(pod, TICKET)
+
+    assert pushed == [(Connection(pod.pod_id, "root", "127.0.0.1", 9), TICKET)]
+
+
+@pytest.mark.parametrize(
+    ("plan", "says"),
+    [
+        (Plan(provision_s=60), "booting"),
+        (Plan(install_s=60), "booting"),
+        (Plan(ssh_hidden_s=60), "does not say yet"),
+        (Plan(install_failure="no driver"), "ERROR, no driver"),
+    ],
+)
+def test_no_agent_is_brought_to_a_pod_that_is_not_ready(fake: FakePrime, plan: Plan, says: str) -> None:
+    fake.plan = plan
+    pushed = Pushed()
+    pods = pods_of(fake, pusher=pushed)
+    pod = rent(pods)
+    error = raised(lambda: pods.put_agent(pod, TICKET))
+
+    assert isinstance(error, TemporaryError)
+    assert says in str(error)
+    assert pushed == []
+
+
+def test_no_agent_is_brought_to_what_is_no_pod(fake: FakePrime) -> None:
+    error = raised(lambda: pods_of(fake).put_agent(replace(Pod("x", NAME, PodStatus.ACTIVE), pod_id="../ssh_keys"), TICKET))
+    assert "gone" in str(error)
+
+
+# --------------------------------------------------------------------------------------------------------------------- account
+
+
+def test_a_key_for_ssh_is_added_once_whatever_its_comment(fake: FakePrime) -> None:
+    fake.add_ssh_key("ssh-rsa BBBB another")
+    client = client_of(fake)
+    added = client.ssh_key_id(PUBLIC_KEY + "\n", "prime-train")
+
+    assert client.ssh_key_id(PUBLIC_KEY.replace("me@here", "you@there"), "prime-train") == added
+    assert [key.public_key for key in fake.world.ssh_keys.all()] == ["ssh-rsa BBBB another", PUBLIC_KEY]
+
+
+def test_what_a_pod_cost_in_all_is_told_after_its_end(fake: FakePrime) -> None:
+    pods, client = pods_of(fake), client_of(fake)
+    pod = rent(pods)
+    fake.advance(3600)
+    pods.terminate(pod.pod_id)
+
+    (billed,) = client.history()
+    assert billed.id == pod.pod_id
+    assert billed.total_billed_price == pytest.approx(0.62)
+    assert client.wallet().balance_usd == pytest.approx(99.38)
+
+
+def test_the_wallet_is_the_teams_where_a_team_pays(fake: FakePrime) -> None:
+    fake.add_team(fakes.Team("t1"), balance_usd=7.0)
+
+    assert client_of(fake, team_id="t1").wallet().balance_usd == 7.0
+    assert client_of(fake).wallet().balance_usd == 100.0
+
+
+def test_a_key_tells_whose_it_is_and_what_it_may(fake: FakePrime) -> None:
+    fake.world.api_keys["pit_reader"] = fakes.ApiKey(scope={"user": frozenset({"read"}), "instances": frozenset({"read"})})
+    person = client_of(fake, "pit_reader").whoami()
+
+    assert person.email == "user-1@example.com"
+    assert person.scope is not None
+    assert (person.scope["instances"].read, person.scope["instances"].write) == (True, False)
+
+
+def test_a_disk_is_made_listed_and_deleted(fake: FakePrime) -> None:
+    client = client_of(fake)
+    disk = client.create_disk("cache", 100, provider="runpod", data_center="US-KS-2")
+
+    assert [(each.id, each.name, each.size) for each in client.disks()] == [(disk.id, "cache", 100)]
+    client.delete_disk(disk.id)
+    client.delete_disk(disk.id)
+    assert client.disks() == []
+
+
+@pytest.mark.parametrize(
+    ("body", "log"),
+    [(b'"a\\nb"', "a\nb"), (b'{"logs": ["a", "b"]}', "a\nb"), (b'{"logs": "a\\nb"}', "a\nb"), (b"a\nb", "a\nb"), (b'{"x": 1}', '{"x": 1}')],
+)
+def test_the_log_of_a_pod_is_text_whatever_its_shape(body: bytes, log: str) -> None:
+    with Answering([(200, body, {})]) as there:
+        assert PrimeClient(Settings("pit_x", base_url=there.url)).log("p1", 7) == log
+
+    assert there.heard[0].path == "/api/v1/pods/p1/log?tail=7"
+
+
+def test_a_server_that_gives_the_same_page_again_and_again_is_not_asked_for_ever() -> None:
+    body = json.dumps({"data": [{"id": str(number), "name": f"pt-a-e{number + 1}"} for number in range(100)]}).encode()
+    with Answering([(200, body, {})]) as there:
+        assert len(PrimeClient(Settings("pit_x", base_url=there.url)).pods()) == 100
+
+    assert len(there.heard) == 2
+
+
+def test_no_request_is_redirected(fake: FakePrime) -> None:
+    pods = pods_of(fake, public_key=PUBLIC_KEY)
+    pods.terminate(rent(pods).pod_id)
+    pods.list()
+    client_of(fake).history()
+
+    assert {request.status for request in fake.requests} == {200}

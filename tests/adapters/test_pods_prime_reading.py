@@ -1,0 +1,105 @@
+"""How Prime's words for a pod are read: its state, and where its SSH server is."""
+
+import pytest
+
+from prime_train.adapters.pods_prime.connection import Connection, read_connection
+from prime_train.adapters.pods_prime.models import Rented
+from prime_train.adapters.pods_prime.statuses import pod_of, second
+from prime_train.core.verdict import Pod, PodStatus
+
+
+@pytest.mark.parametrize(
+    ("told", "read"),
+    [
+        ("root@192.0.2.1 -p 22", ("root", "192.0.2.1", 22)),
+        ("ubuntu@192.0.2.1 -p 2222", ("ubuntu", "192.0.2.1", 2222)),
+        ("ssh ubuntu@203.0.113.7 -p 2222", ("ubuntu", "203.0.113.7", 2222)),
+        ("ssh -p 2222 ubuntu@host.example.org", ("ubuntu", "host.example.org", 2222)),
+        ("ssh -p2222 ubuntu@host", ("ubuntu", "host", 2222)),
+        ("  root@host  ", ("root", "host", 22)),
+        ("root@[2001:db8::1] -p 22", ("root", "2001:db8::1", 22)),
+        (["root@a -p 1", "root@b -p 2"], ("root", "a", 1)),
+        ([None, "root@b -p 2"], ("root", "b", 2)),
+    ],
+)
+def test_an_ssh_connection_is_read_in_every_form(told: object, read: tuple[str, str, int]) -> None:
+    assert read_connection("p1", told) == Connection("p1", *read)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        None,
+        [None],
+        [],
+        "",
+        "192.0.2.1",
+        "root@",
+        "root@host -p",
+        "root@host -p 0",
+        "root@host -p 70000",
+        "root@host -p 22;id",
+        "-oProxyCommand=id@host",
+        "root@-oProxyCommand=id",
+        "root@-host",
+        "root@host$(id)",
+        "root@" + "a" * 1000,
+        7,
+        {"host": "a"},
+    ],
+)
+def test_what_is_no_connection_is_none_yet(told: object) -> None:
+    assert read_connection("p1", told) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "installation", "progress", "means"),
+    [
+        ("PROVISIONING", "PENDING", None, PodStatus.PENDING),
+        ("PENDING", None, None, PodStatus.PENDING),
+        ("ACTIVE", "PENDING", 0, PodStatus.PENDING),
+        ("ACTIVE", "ACTIVE", 50, PodStatus.PENDING),
+        ("ACTIVE", "ACTIVE", 100, PodStatus.ACTIVE),
+        ("ACTIVE", "FINISHED", None, PodStatus.ACTIVE),
+        ("ACTIVE", None, None, PodStatus.ACTIVE),
+        ("ACTIVE", "A_NEW_WORD", None, PodStatus.ACTIVE),
+        ("ACTIVE", "ERROR", 100, PodStatus.ODD),
+        ("TERMINATED", "FINISHED", 100, PodStatus.GONE),
+        ("ERROR", "PENDING", None, PodStatus.ODD),
+        ("STOPPED", "FINISHED", None, PodStatus.ODD),
+        ("DELETING", "FINISHED", None, PodStatus.ODD),
+        ("UNKNOWN", None, None, PodStatus.ODD),
+        ("A_NEW_WORD", None, None, PodStatus.ODD),
+        (None, None, None, PodStatus.ODD),
+    ],
+)
+def test_only_a_machine_said_to_be_terminated_is_gone(
+    status: str | None, installation: str | None, progress: float | None, means: PodStatus
+) -> None:
+    rented = Rented(id="p", status=status, installation_status=installation, installation_progress=progress)
+    assert pod_of(rented).status is means
+
+
+def test_a_pod_that_tells_little_is_still_a_pod() -> None:
+    content = {"id": "p", "name": None, "status": "ACTIVE", "sshConnection": [None], "aNewField": 1}
+    assert pod_of(Rented.model_validate(content)) == Pod("p", "", PodStatus.ACTIVE)
+
+
+def test_a_field_of_another_type_does_not_hide_the_pod() -> None:
+    content = {"id": "p", "name": "pt-a-e1", "status": {"is": "ACTIVE"}, "priceHr": "free", "createdAt": 7, "installationProgress": "half"}
+    assert pod_of(Rented.model_validate(content)) == Pod("p", "pt-a-e1", PodStatus.ODD)
+
+
+@pytest.mark.parametrize(
+    ("text", "at_s"),
+    [
+        ("2026-08-19T12:00:00.123Z", 1787140800),
+        ("2026-08-19T12:00:00", 1787140800),
+        ("2026-08-19T14:00:00+02:00", 1787140800),
+        ("yesterday", 0),
+        ("", 0),
+        (None, 0),
+    ],
+)
+def test_times_without_a_zone_are_utc(text: str | None, at_s: int) -> None:
+    assert second(text) == at_s

@@ -1,0 +1,52 @@
+"""An account at a fake Prime Intellect, with so many machines of each offer as a test says."""
+
+import threading
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from prime_train.adapters.pods_prime import Connection, PrimeClient, PrimePods, Settings
+from prime_train.adapters.pods_prime.models import Row
+from prime_train.adapters.pods_prime.offers import named
+from prime_train.core.spec import HardwareSpec
+from prime_train.core.wire import Ticket
+from tests.fakes.prime import EXAMPLES, FakePrime, GpuRow, Plan
+
+
+class Stocked(list[GpuRow]):
+    """Rows of which as many can be had as there are; read under the fake's lock."""
+
+    def __init__(self, fake: FakePrime, stock: Mapping[str, int]) -> None:
+        super().__init__(EXAMPLES)
+        self._fake, self._stock = fake, stock
+
+    def __iter__(self) -> Iterator[GpuRow]:
+        taken = [pod.row.cloudId for pod in self._fake.alive]
+        for row in super().__iter__():
+            left = self._stock.get(row.cloudId, 1 + len(taken)) > taken.count(row.cloudId)
+            yield row.model_copy(update={"stockStatus": "Available" if left else "Unavailable"})
+
+
+class PrimeAccount:
+    """`started`: the tickets with which agents were started, by pod. As on a machine, one that is there is not started again."""
+
+    def __init__(self, home: Path) -> None:
+        self.started: dict[str, list[Ticket]] = defaultdict(list)
+        self._lock = threading.Lock()
+        self._fake = FakePrime(home, running=True, machines=False)
+        self._fake.__enter__()
+
+    def pods(self, stock: Mapping[str, int], boot_s: int) -> PrimePods:
+        rows = [Row.model_validate(row.model_dump()) for row in EXAMPLES]
+        clouds = {offer_id: row.cloud_id for offer_id, row in named(rows, HardwareSpec()).items()}
+        self._fake.world.rows = Stocked(self._fake, {clouds[offer_id]: count for offer_id, count in stock.items()})
+        self._fake.plan = Plan(provision_s=boot_s)
+        return PrimePods(PrimeClient(Settings(self._fake.api_key, base_url=self._fake.url)), self._push)
+
+    def close(self) -> None:
+        self._fake.__exit__(None, None, None)
+
+    def _push(self, connection: Connection, ticket: Ticket) -> None:
+        with self._lock:
+            if not self.started[connection.pod_id]:
+                self.started[connection.pod_id].append(ticket)
