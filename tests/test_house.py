@@ -87,7 +87,7 @@ def test_what_the_project_asks_for_is_pinned() -> None:
         if extra not in NOT_PINNED:
             dev |= wanted(requirements)
     assert dev <= names(PINNED[0])
-    runtime = wanted(PROJECT["dependencies"] + extras["agent"] + extras["server"] + extras["demo"])
+    runtime = wanted(PROJECT["dependencies"] + extras["agent"] + extras["server"] + extras["s3"])
     assert runtime <= names(PINNED[1])
 
 

@@ -14,7 +14,7 @@ def line(trainer: dict[str, Any], *, checkpoints: str = "/disk/tree/checkpoints"
 
 
 def test_every_kind_of_the_spec_has_its_trainer() -> None:
-    assert set(TRAINERS) == {"command", "torchrun"}
+    assert set(TRAINERS) == {"command", "torchrun", "prime_rl"}
     assert trainer_for(spec(trainer={"kind": "torchrun", "command": "t.py"})) is TRAINERS["torchrun"]
 
 

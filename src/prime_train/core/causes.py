@@ -48,6 +48,10 @@ class Cause(StrEnum):
     STOPPED_EARLY = "stopped_early"
     ZERO_REWARD = "zero_reward"
     GPU_IDLE = "gpu_idle"
+    INFERENCE_OOM = "inference_oom"
+    INFERENCE_FAILED = "inference_failed"
+    WEIGHT_BROADCAST = "weight_broadcast"
+    EMPTY_BATCHES = "empty_batches"
     LOG_RULE = "log_rule"
     DEADLINE = "deadline"
     BUDGET_SPENT = "budget_spent"
@@ -115,6 +119,10 @@ POLICY: dict[Cause, Policy] = {
     Cause.STOPPED_EARLY: Policy(_NEVER, "trainer ended before its last step", "It exited with code 0 short of trainer.steps."),
     Cause.ZERO_REWARD: Policy(_NEVER, "reward 0 for too long", "Look at the rollouts.", needs_person=True),
     Cause.GPU_IDLE: Policy(_COUNTED, "GPUs idle while training", "Look at the stacks in the evidence folder."),
+    Cause.INFERENCE_OOM: Policy(_NEVER, "inference server out of GPU memory", "Lower its share of the memory or its longest sequence."),
+    Cause.INFERENCE_FAILED: Policy(_COUNTED, "inference server dead or never ready", "Read the end of its own log."),
+    Cause.WEIGHT_BROADCAST: Policy(_COUNTED, "weights not broadcast over NCCL", "Fall back to the filesystem broadcast once."),
+    Cause.EMPTY_BATCHES: Policy(_NEVER, "no rollouts to train on", "Look at the rollouts: all failed or were left out.", needs_person=True),
     Cause.LOG_RULE: Policy(_NEVER, "a log rule fired", "See the matched line.", needs_person=True),
     Cause.DEADLINE: Policy(_NEVER, "hours used up", "Raise budget.hours and resume.", needs_person=True),
     Cause.BUDGET_SPENT: Policy(_NEVER, "budget spent", "Raise the budget: prime-train resume RUN --usd N.", needs_person=True),

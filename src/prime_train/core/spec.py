@@ -7,10 +7,11 @@ import re
 import string
 from enum import StrEnum
 from pathlib import PurePosixPath
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
+from prime_train.core import prime_rl
 from prime_train.core.causes import Cause
 
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
@@ -54,6 +55,9 @@ Seconds = Annotated[int, Field(ge=1, le=30 * 86400)]
 
 class Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
+
+
+PartT = TypeVar("PartT", bound=Part)
 
 
 class Spot(StrEnum):
@@ -118,13 +122,44 @@ def _placeholders(text: str) -> set[str]:
     return found
 
 
+class PrimeRlSpec(Part):
+    """prime-rl, for kind prime_rl."""
+
+    config: InsidePath
+    """Its TOML file inside the working tree, such as rl.toml."""
+    ref: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+    """Commit of prime-rl, all 40 digits: its settings change every few weeks, and a tag or branch would change under a run."""
+    overrides: tuple[str, ...] = ()
+    """Further arguments, one word each, such as --trainer.optim.lr and 1e-5."""
+    output: InsidePath = prime_rl.OUTPUT
+    """Folder its runs lie in."""
+    run_name: Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,99})?$")] = ""
+    """Name of its run, and of the folder; the spec's own name, if none is given."""
+
+    @model_validator(mode="after")
+    def _overrides_are_not_ours(self) -> Self:
+        for argument in self.overrides:
+            why = prime_rl.refused(argument)
+            if why is not None:
+                raise ValueError(f"overrides: {why}")
+        return self
+
+    @property
+    def folder(self) -> str:
+        """The folder of its run, inside the working tree."""
+        return prime_rl.run_folder(self.output, self.run_name)
+
+
 class TrainerSpec(Part):
     """What is run."""
 
-    kind: Literal["command", "torchrun"] = "command"
-    """torchrun runs `command` (a script and its arguments) in `workers` processes; one worker needs no torch."""
-    command: str = Field(min_length=1)
-    """Command line, run by /bin/sh in the working tree. `{checkpoints}` stands for the absolute checkpoint folder."""
+    kind: Literal["command", "torchrun", "prime_rl"] = "command"
+    """torchrun runs `command` (a script and its arguments) in `workers` processes; one worker needs no torch. prime_rl runs what
+    `prime_rl` says."""
+    command: str = Field(default="", validate_default=True)
+    """Command line, run by /bin/sh in the working tree. `{checkpoints}` stands for the absolute checkpoint folder. Kind prime_rl has
+    none; all others need one."""
+    prime_rl: PrimeRlSpec | None = None
     workers: int = Field(default=1, ge=1, le=64)
     """Processes on the node, for kind torchrun."""
     resume: str = "--resume-step {step}"
@@ -135,6 +170,25 @@ class TrainerSpec(Part):
     progress: ProgressSpec = ProgressSpec()
     stop_s: Seconds = 120
     """Seconds between SIGTERM (save and leave) and SIGKILL."""
+
+    @field_validator("command")
+    @classmethod
+    def _all_but_prime_rl_need_a_command(cls, value: str, info: ValidationInfo) -> str:
+        if not value and info.data.get("kind", prime_rl.KIND) != prime_rl.KIND:
+            raise ValidationError.from_exception_data(cls.__name__, [{"type": "missing", "loc": (), "input": value}])
+        return value
+
+    @model_validator(mode="after")
+    def _part_goes_with_kind(self) -> Self:
+        if (self.kind == prime_rl.KIND) != (self.prime_rl is not None):
+            raise ValueError("kind prime_rl needs prime_rl (its config and ref), and prime_rl needs kind prime_rl")
+        if self.prime_rl is None:
+            return self
+        if self.command:
+            raise ValueError("command: kind prime_rl has its own; leave it out, and put arguments under prime_rl.overrides")
+        if self.steps is None:
+            raise ValueError("steps: kind prime_rl needs its last step, for it may end with code 0 after a crash")
+        return self
 
     @model_validator(mode="after")
     def _known_placeholders(self) -> Self:
@@ -306,6 +360,12 @@ class WandbSpec(Part):
     entity: str | None = None
 
 
+def _with(part: PartT, **values: object) -> PartT:
+    """The part with these values where it says nothing; an empty text says nothing."""
+    said = {name for name in part.model_fields_set if getattr(part, name)}
+    return part.model_copy(update={name: value for name, value in values.items() if name not in said})
+
+
 class RunSpec(Part):
     """One run: `configs/NAME.yaml`."""
 
@@ -325,6 +385,23 @@ class RunSpec(Part):
     environment: dict[EnvName, str] = Field(default_factory=dict)
     secrets: tuple[EnvName, ...] = ()
     """Names of the control plane's environment variables that the trainer gets."""
+
+    @model_validator(mode="after")
+    def _saved_where_prime_rl_saves(self) -> Self:
+        """prime-rl decides where it saves: what is not said is filled in, once and for all, so that everybody finds it in its place."""
+        if self.trainer.prime_rl is None:
+            return self
+        part = _with(self.trainer.prime_rl, run_name=self.trainer.prime_rl.run_name or self.name)
+        progress = _with(self.trainer.progress, file=f"{part.folder}/{prime_rl.METRICS}")
+        wanted = {"folder": f"{part.folder}/checkpoints", "marker": prime_rl.TRAINED, "pattern": prime_rl.PATTERN}
+        kept = _with(self.checkpoints, **wanted, files=(prime_rl.TRAINED, prime_rl.SHIPPED))
+        for field, value in wanted.items():
+            if getattr(kept, field) != value:
+                raise ValueError(f"checkpoints.{field}: prime-rl has {value} there, not {getattr(kept, field)}; leave it out")
+        # Frozen for everybody else; nobody has seen this spec yet.
+        object.__setattr__(self, "trainer", self.trainer.model_copy(update={"prime_rl": part, "progress": progress}))
+        object.__setattr__(self, "checkpoints", kept)
+        return self
 
     @model_validator(mode="after")
     def _secrets_are_not_spelled_out(self) -> Self:

@@ -5,13 +5,14 @@ from prime_train.trainers.command import CommandTrainer
 from prime_train.trainers.deaths import classify, fired
 from prime_train.trainers.folders import FileSeen
 from prime_train.trainers.logrules import LogRule
+from prime_train.trainers.prime_rl import PrimeRlTrainer
 from prime_train.trainers.progress import LineReader, Progress
 from prime_train.trainers.torchrun import TorchrunTrainer
 from prime_train.trainers.trainer import Trainer
 
 __all__ = ["TRAINERS", "FileSeen", "LineReader", "LogRule", "Progress", "Trainer", "classify", "fired", "trainer_for"]
 
-TRAINERS: dict[str, Trainer] = {"command": CommandTrainer(), "torchrun": TorchrunTrainer()}
+TRAINERS: dict[str, Trainer] = {"command": CommandTrainer(), "torchrun": TorchrunTrainer(), "prime_rl": PrimeRlTrainer()}
 
 
 def trainer_for(spec: RunSpec) -> Trainer:

@@ -1,0 +1,47 @@
+"""What prime-rl itself decides about a run, and what a spec of kind prime_rl therefore need not, or must not, say.
+
+Where it saves follows from its output folder and its run's name. Both are said to it on every launch: without a name it would invent a
+new one each time, find nothing to resume there, and quietly start from scratch.
+"""
+
+KIND = "prime_rl"
+OUTPUT = "outputs"
+PATTERN = "step_{step}"
+"""Its own code reads the step out of any name that begins so."""
+
+TRAINED = "trainer/.metadata"
+SHIPPED = "orchestrator/progress.pt"
+"""The two halves of a checkpoint: the trainer's is written by all ranks and ends with this file, the orchestrator's is one file."""
+
+METRICS = "metrics.jsonl"
+
+OURS: dict[str, str] = {
+    "--resume": "the checkpoint to resume is chosen from the bucket",
+    "--clean": "it deletes the run's folder with its checkpoints",
+    "--dry-run": "nothing would be trained",
+    "--run": "use trainer.prime_rl.run_name",
+    "--output-dir": "use trainer.prime_rl.output",
+    "--max-steps": "use trainer.steps",
+    "--no-ckpt": "nothing would be saved",
+    "--ckpt.interval": "use checkpoints.every_steps",
+    "--ckpt.output-dir": "both halves of a checkpoint must lie in one place",
+    "--monitors.file": "progress is read from its file of metrics",
+    "--no-monitors": "progress is read from its file of metrics",
+    "--trainer.heartbeat": "the agent listens to it",
+    "--orchestrator.heartbeat": "the agent listens to it",
+    "--env-vars.PRL-RUN-ID": "it is the run's id, so that all attempts are one run of the tracker",
+}
+"""Arguments that are ours to give, and what to do instead; those below them by a dot too."""
+
+
+def refused(argument: str) -> str | None:
+    """Why this argument can not be among `overrides`; None where it can."""
+    flag = argument.split("=", 1)[0].replace("_", "-")
+    for ours, instead in OURS.items():
+        if flag == ours or flag.startswith(f"{ours}."):
+            return f"{argument!r} can not be given: {instead}"
+    return None
+
+
+def run_folder(output: str, run_name: str) -> str:
+    return f"{output}/{run_name}" if output != "." else run_name

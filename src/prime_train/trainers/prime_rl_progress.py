@@ -1,0 +1,87 @@
+"""Progress of prime-rl, out of its file of metrics, its console or its JSON log: all have the same two speakers.
+
+The orchestrator is a step ahead: what it says of step N is said before the trainer has made it. So only the trainer's lines are progress,
+and a reward waits for the trainer's line of its step. The trainer writes several rows a step; rows of a launch that died are followed by
+those of the next one for the same steps, and the last one counts.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+
+from prime_train.core.spec import ProgressSpec
+from prime_train.trainers.lines import clean
+from prime_train.trainers.progress import JsonReader, Progress, RegexReader
+
+WAITING_MAX = 64
+"""Rewards of steps that the trainer has not made yet; it is never so far behind."""
+
+_TRAINED = ("loss/mean", "optim/lr")
+_REWARDS = ("reward/all/mean", "reward/mean")
+_MESSAGES = ("message", "msg", "text")
+_NUMBER = r"[-+0-9.,eE]+"
+_LOSS = ProgressSpec(kind="regex", pattern=rf"\bStep (?P<step>\d+) \|.*\bLoss:? (?P<loss>{_NUMBER}|nan|inf)")
+_REWARD = ProgressSpec(kind="regex", pattern=rf"\bStep (?P<step>\d+) \|.*\| Reward:? (?P<reward>{_NUMBER})")
+
+
+class PrimeRlReader:
+    def __init__(self) -> None:
+        self._row = JsonReader(ProgressSpec(loss=_TRAINED[0]))
+        self._rewards = tuple((f'"{name}"', JsonReader(ProgressSpec(reward=name))) for name in _REWARDS)
+        self._loss, self._reward = RegexReader(_LOSS), RegexReader(_REWARD)
+        self._newest = -1
+        self._waiting: dict[int, float] = {}
+
+    def read(self, line: str) -> Progress | None:
+        text = clean(line).strip()
+        if not text.startswith("{"):
+            return self._console(text)
+        if any(f'"{name}"' in text for name in _TRAINED):
+            return self._trained(self._row.read(text))
+        for name, reader in self._rewards:
+            if name in text:
+                return self._rewarded(reader.read(text))
+        return self._console(_message(text))
+
+    def _console(self, text: str) -> Progress | None:
+        return self._trained(self._loss.read(text)) or self._rewarded(self._reward.read(text))
+
+    def _trained(self, made: Progress | None) -> Progress | None:
+        if made is None:
+            return None
+        self._newest = made.step
+        return Progress(made.step, made.loss, self._waiting.pop(made.step, None))
+
+    def _rewarded(self, ahead: Progress | None) -> Progress | None:
+        if ahead is None or ahead.reward is None:
+            return None
+        if ahead.step <= self._newest:
+            return ahead
+        self._waiting[ahead.step] = ahead.reward
+        for old in sorted(self._waiting)[:-WAITING_MAX]:
+            del self._waiting[old]
+        return None
+
+
+def merged(lines: Iterable[str]) -> dict[int, dict[str, object]]:
+    """Rows of the file of metrics by step, those of both components in one; of a figure that was written twice, the last."""
+    rows: dict[int, dict[str, object]] = {}
+    reader = JsonReader(ProgressSpec())
+    for line in lines:
+        made = reader.read(line)
+        if made is not None:
+            rows.setdefault(made.step, {}).update(_fields(clean(line).strip()))
+    return {step: rows[step] for step in sorted(rows)}
+
+
+def _message(text: str) -> str:
+    """What a line of a JSON log says; "" where it says nothing."""
+    said = _fields(text)
+    return next((str(said[name]).strip() for name in _MESSAGES if isinstance(said.get(name), str)), "")
+
+
+def _fields(text: str) -> Mapping[str, object]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, Mapping) else {}

@@ -1,0 +1,29 @@
+"""A small program that behaves as prime-rl 0.8 does on disk, on loopback and towards its caller; it trains nothing.
+
+`uv_in(folder)` puts a `uv` there that runs it, so that the very command line of a trainer can be run. What it does differently when it is
+told to by the environment:
+
+    FAKE_RL_STEP_S=0.05       seconds a step takes
+    FAKE_RL_DIES=oom@13       how it dies, and in which step: see `deaths`
+"""
+
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def uv_in(folder: Path) -> dict[str, str]:
+    """Variables under which `uv run ... rl ...` is this program; any other use of `uv` is written to `folder`/uv.log."""
+    program = folder / "uv"
+    folder.mkdir(parents=True, exist_ok=True)
+    program.write_text(
+        "#!/bin/sh\n"
+        f'if [ "$1" != run ]; then echo "$@" >> {folder}/uv.log; exit 0; fi\n'
+        'while [ "$1" != rl ]; do shift; done; shift\n'
+        f'PYTHONPATH={ROOT} exec {sys.executable} -m tests.fakes.prime_rl "$@"\n'
+    )
+    program.chmod(0o755)
+    # The command looks into ~/.local/bin first.
+    return {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "HOME": str(folder)}

@@ -1,0 +1,108 @@
+"""Launching the fake by the very line that the trainer makes, and what the tests ask of its folder."""
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from prime_train.core.causes import Cause
+from prime_train.core.spec import RunSpec
+from prime_train.trainers import LogRule, classify, trainer_for
+from prime_train.trainers.prime_rl import PORT, last_lines, log_files
+from prime_train.trainers.prime_rl_leftovers import DEPTH, Move, to_move_aside
+from tests.fakes.prime_rl import uv_in
+from tests.trainers.prime_rl_spec import FOLDER, prime_rl_spec
+
+END_S_MAX = 60
+
+
+@dataclass(frozen=True)
+class Ended:
+    code: int
+    lines: list[str]
+
+
+@dataclass
+class Machine:
+    """A disk with a working tree; `spec` saves every fifth step of twenty."""
+
+    disk: Path
+    spec: RunSpec = field(default_factory=lambda: prime_rl_spec(checkpoints={"every_steps": 5}))
+
+    def __post_init__(self) -> None:
+        self.work.mkdir(parents=True, exist_ok=True)
+        (self.work / "rl.toml").write_text('[model]\nname = "Qwen/Qwen3-0.6B"\n')
+        self.uv = uv_in(self.disk / "bin")
+
+    @property
+    def work(self) -> Path:
+        return self.disk / "tree"
+
+    @property
+    def run(self) -> Path:
+        return self.work / FOLDER
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.run / "checkpoints"
+
+    def line(self, step: int | None) -> str:
+        folder = str(self.checkpoints / f"step_{step}") if step is not None else None
+        return trainer_for(self.spec).command(self.spec, checkpoints=str(self.checkpoints), resume_step=step, resume_folder=folder)
+
+    def environment(self, *, port: int | None = None, dies: str = "") -> dict[str, str]:
+        ours = trainer_for(self.spec).environment(self.spec, epoch=1, run_id="tiny-1")
+        beats = {PORT: str(port)} if port is not None else {}
+        return {**os.environ, **ours, **self.uv, **beats, "FAKE_RL_DIES": dies}
+
+    def launch(self, step: int | None = None, **changes: Any) -> Ended:
+        """Runs it to its end."""
+        return self.launch_as(self.line(step), **changes)
+
+    def launch_as(self, line: str, **changes: Any) -> Ended:
+        env = self.environment(**changes)
+        words = ["/bin/sh", "-c", line]
+        ended = subprocess.run(words, check=False, cwd=self.work, env=env, capture_output=True, text=True, timeout=END_S_MAX)
+        return Ended(ended.returncode, (ended.stdout + ended.stderr).splitlines())
+
+    @contextmanager
+    def launched(self, **changes: Any) -> Iterator["subprocess.Popen[str]"]:
+        """For one that does not end by itself."""
+        env = self.environment(**changes)
+        process = subprocess.Popen(["/bin/sh", "-c", self.line(None)], cwd=self.work, env=env, stdout=subprocess.PIPE, text=True)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
+
+    def listing(self) -> list[str]:
+        found = (path.relative_to(self.run) for path in sorted(self.run.rglob("*")))
+        return [path.as_posix() for path in found if len(path.parts) <= DEPTH]
+
+    def tidy(self, step: int | None, *, epoch: int = 2) -> tuple[Move, ...]:
+        """Moves aside what is in the way of a launch."""
+        moves = to_move_aside(self.listing(), step, epoch=epoch)
+        for move in moves:
+            target = self.run / move.target
+            target.parent.mkdir(parents=True, exist_ok=True)
+            (self.run / move.source).rename(target)
+        return moves
+
+    def cause(self, ended: Ended, *, code: int | None = None, resumed: bool = False) -> Cause:
+        found = {path: self.work / path for path in log_files(self.spec)}
+        logs: Mapping[str, list[str]] = {name: path.read_text().splitlines() for name, path in found.items() if path.exists()}
+        return classify(last_lines(logs, ended.lines), self.rules, code=ended.code if code is None else code, resumed=resumed)[0]
+
+    @property
+    def rules(self) -> tuple[LogRule, ...]:
+        return trainer_for(self.spec).log_rules(self.spec)
+
+    def made(self) -> list[int]:
+        """The steps the trainer has said, as our reader reads them, in their order."""
+        reader = trainer_for(self.spec).reader(self.spec)
+        rows = (reader.read(line) for line in (self.run / "metrics.jsonl").read_text().splitlines())
+        return [row.step for row in rows if row is not None and row.loss is not None]

@@ -1,0 +1,52 @@
+"""What it lets others know: rows of metrics, lines in logs and on the console, and a GET after each step."""
+
+import http.client
+import json
+import time
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+
+class Signs:
+    def __init__(self, run: Path, logs: Path, heartbeats: dict[str, str]) -> None:
+        self._run, self._logs, self._heartbeats = run, logs, heartbeats
+        for name in ("trainer", "orchestrator", "inference"):
+            (logs / f"{name}.log").touch()
+
+    def log(self, component: str, line: str) -> None:
+        """The launcher shows what the orchestrator logs, and nobody else."""
+        with (self._logs / f"{component}.log").open("a") as log:
+            log.write(f"{line}\n")
+        if component == "orchestrator":
+            print(line, flush=True)
+
+    def shipped(self, step: int) -> None:
+        self._row(step, {"progress/samples": 128, "reward/all/mean": round(0.01 * step, 4), "time/step": 1.0})
+        self.log("orchestrator", f"12:00:00 SUCCESS Step {step} | Time: 1.00s | Reward: {0.01 * step:.4f} | Throughput: 10.0 tokens/s")
+        self._beat("orchestrator")
+
+    def trained(self, step: int) -> None:
+        """Several rows, of which one has the loss."""
+        loss = 2.0 / step
+        self._row(step, {"perf/throughput": 1000.0, "perf/mfu": 30.0})
+        self._row(step, {"optim/lr": 1e-6, "optim/grad_norm": 0.5})
+        self._row(step, {"loss/mean": loss, "entropy/all/mean": 0.3})
+        self._row(step, {"time/step": 1.0, "time/wait_for_batch": 0.1, "time/save_ckpt": 0.0})
+        self.log("trainer", f"12:00:01 SUCCESS Step {step} |   1.00s | Loss {loss:.4f} | Entropy 0.3000 | LR 1.00e-06 | MFU 30.0%")
+        self._beat("trainer")
+
+    def _row(self, step: int, figures: dict[str, float]) -> None:
+        with (self._run / "metrics.jsonl").open("a") as file:
+            file.write(json.dumps({"step": step, "time": time.time(), **figures}) + "\n")
+
+    def _beat(self, component: str) -> None:
+        url = urlsplit(self._heartbeats.get(component, ""))
+        if not url.hostname:
+            return
+        connection = http.client.HTTPConnection(url.hostname, url.port, timeout=1)
+        # Nobody listening is nothing to die of.
+        with suppress(OSError):
+            connection.request("GET", url.path)
+            connection.getresponse().read()
+        connection.close()

@@ -1,0 +1,134 @@
+"""How prime-rl is called, when its checkpoints are whole, and what its end means."""
+
+import os
+import shlex
+import subprocess
+
+import pytest
+
+from prime_train.core.causes import Cause
+from prime_train.core.spec import RunSpec
+from prime_train.trainers import FileSeen, classify, trainer_for
+from prime_train.trainers.prime_rl import BROADCAST, PORT, honest_code, last_lines, log_files
+from tests.builders import spec
+from tests.trainers.prime_rl_spec import FOLDER, prime_rl_spec
+
+NOW_S = 10_000
+WORK = "/disk/my work"
+WHOLE = (
+    ("orchestrator/progress.pt", 9_000.0),
+    ("trainer/__0_0.distcp", 9_001.0),
+    ("trainer/__1_0.distcp", 9_002.0),
+    ("trainer/.metadata", 9_003.0),
+)
+
+
+def words(made: RunSpec | None = None, *, step: int | None = None, variables: dict[str, str] | None = None) -> list[str]:
+    """What the launcher gets once the shell has read the line, from its own name on."""
+    made = made or prime_rl_spec()
+    checkpoints = f"{WORK}/{made.checkpoints.folder}"
+    folder = None if step is None else f"{checkpoints}/step_{step}"
+    line = trainer_for(made).command(made, checkpoints=checkpoints, resume_step=step, resume_folder=folder)
+    assert line.startswith("exec env PATH=")
+    shown = line.replace("exec ", 'printf "%s\\n" ', 1)
+    plain = {name: value for name, value in os.environ.items() if name not in (PORT, BROADCAST)}
+    said = subprocess.run(["/bin/sh", "-c", shown], env=plain | (variables or {}), capture_output=True, text=True, check=True).stdout
+    return said.splitlines()[2:]
+
+
+def test_a_first_start_names_the_run_and_never_resumes_or_cleans() -> None:
+    said = words()
+    assert said[:8] == ["uv", "run", "--no-sync", "--project", "../prime-rl", "rl", "@", "rl.toml"]
+    assert said[8:] == [
+        *("--run.name", "tiny", "--run.dir", "tiny", "--output-dir", f"{WORK}/outputs", "--max-steps", "20", "--monitors.file"),
+    ]
+
+
+def test_a_resume_names_its_step() -> None:
+    assert words(step=12)[-2:] == ["--resume.step", "12"]
+
+
+def test_the_output_folder_is_the_one_whose_checkpoints_are_looked_at() -> None:
+    said = words(prime_rl_spec(part={"output": "a/b", "run_name": "r.1"}))
+    assert said[said.index("--output-dir") + 1] == f"{WORK}/a/b"
+
+
+def test_how_often_it_saves_and_the_tracker_are_the_specs() -> None:
+    said = shlex.join(words(prime_rl_spec(checkpoints={"every_steps": 5}, wandb={"project": "my p", "entity": "e"})))
+    assert "--ckpt.interval 5" in said
+    assert "--monitors.wandb.project 'my p' --monitors.wandb.entity e" in said
+
+
+def test_overrides_come_as_they_are_and_before_ours() -> None:
+    said = words(prime_rl_spec(part={"overrides": ["--x.note", "a b; $(rm)"]}))
+    assert said[8:11] == ["--x.note", "a b; $(rm)", "--run.name"]
+
+
+def test_heartbeats_are_asked_for_where_somebody_listens() -> None:
+    assert not [word for word in words() if "heartbeat" in word]
+    said = words(variables={PORT: "4711"})
+    assert said[-4:] == [
+        *("--trainer.heartbeat.url", "http://127.0.0.1:4711/hb/trainer"),
+        *("--orchestrator.heartbeat.url", "http://127.0.0.1:4711/hb/orchestrator"),
+    ]
+
+
+def test_the_way_of_broadcasting_can_be_changed_for_one_launch() -> None:
+    assert words(step=3, variables={BROADCAST: "filesystem"})[-4:] == ["--weight-broadcast.type", "filesystem", "--resume.step", "3"]
+
+
+def test_all_attempts_are_one_run_of_the_tracker() -> None:
+    made = prime_rl_spec()
+    first, second = (trainer_for(made).environment(made, epoch=epoch, run_id="tiny-1") for epoch in (1, 2))
+    assert first["PRL_RUN_ID"] == second["PRL_RUN_ID"] == "tiny-1"
+    assert (first["PYTHONUNBUFFERED"], first["OMP_NUM_THREADS"], first["NEVER_CLEAN"]) == ("1", "1", "1")
+    assert "CUDA_VISIBLE_DEVICES" not in first
+
+
+def complete(*files: tuple[str, float]) -> bool:
+    made = prime_rl_spec()
+    return trainer_for(made).is_complete(made, [FileSeen(path, 10, mtime_s) for path, mtime_s in files], NOW_S)
+
+
+def test_a_checkpoint_of_two_halves_is_whole_once_the_trainers_metadata_is_there() -> None:
+    assert complete(*WHOLE)
+    assert not complete(*WHOLE[:3])
+
+
+@pytest.mark.parametrize("missing", range(4))
+def test_without_any_one_kind_of_file_it_is_not(missing: int) -> None:
+    rest = [row for number, row in enumerate(WHOLE) if number != missing]
+    # Of two shards one may be missing by its name alone: what `.metadata` needs is read from the files.
+    assert complete(*rest) is (missing in (1, 2))
+
+
+def test_what_the_orchestrator_alone_has_saved_is_never_whole() -> None:
+    assert not complete(("orchestrator/progress.pt", 1.0))
+    assert not complete(("orchestrator/progress.pt", 1.0), ("trainer/.metadata", 2.0))
+
+
+def test_a_half_that_is_written_again_is_waited_for() -> None:
+    assert not complete(*WHOLE[1:], ("orchestrator/progress.pt", 9_990.0))
+    assert not complete(*WHOLE[:3], ("trainer/.metadata", 9_001.5))
+
+
+@pytest.mark.parametrize(("code", "step", "honest"), [(0, 20, 0), (0, 19, 1), (0, 0, 1), (1, 20, 1), (-9, 3, -9)])
+def test_code_0_before_the_last_step_is_a_crash(code: int, step: int, honest: int) -> None:
+    assert honest_code(prime_rl_spec(), code=code, step=step) == honest
+
+
+def test_other_kinds_end_as_they_say() -> None:
+    made = spec(trainer={"steps": 20})
+    assert honest_code(made, code=0, step=3) == 0
+    assert log_files(made) == ()
+
+
+def test_the_cause_is_looked_for_in_its_own_logs_first() -> None:
+    made = prime_rl_spec()
+    trainer, inference, orchestrator = log_files(made)
+    assert trainer == f"{FOLDER}/logs/latest/trainer.log"
+    oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+    output = ["ERROR Error: Trainer failed with exit code 1", "ERROR Terminating all processes..."]
+    rules = trainer_for(made).log_rules(made)
+    assert classify(last_lines({trainer: [oom], orchestrator: ["INFO bye"]}, output), rules, code=1)[0] is Cause.GPU_OOM
+    assert classify(last_lines({inference: [oom]}, output), rules, code=1) == (Cause.INFERENCE_OOM, f"inference.log: {oom}")
