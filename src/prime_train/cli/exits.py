@@ -76,7 +76,7 @@ def told(error: Exception) -> tuple[Exit, str]:
         case IllegalMove():
             return Exit.USAGE, str(error)
         case ModuleNotFoundError() if not (error.name or "").startswith("prime_"):
-            return Exit.OUTSIDE_REFUSED, f"{error.name} is not installed\n  fix: pip install 'prime-train[server,demo]'"
+            return Exit.OUTSIDE_REFUSED, f"{error.name} is not installed\n  fix: pip install 'prime-train[server,s3]'"
         case OSError() if error.filename is not None:
             return Exit.OUTSIDE_REFUSED, f"{error.filename}: {error.strerror}"
         case _:
