@@ -48,13 +48,14 @@ bench: install ## measure; slow, and no part of the tests
 	PYTHONPATH=. $(BIN)/python tests/benchmarks/run.py
 
 # uv writes one file for all platforms; it is fetched for this and thrown away.
-UV := build/lock/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
+UV := build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 \
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
-lock: install ## write requirements/*.txt anew from pyproject.toml
+lock: install ## write requirements/*.txt anew from pyproject.toml and bench.in
 	$(BIN)/python -m venv --clear build/lock
 	build/lock/bin/pip install --quiet --disable-pip-version-check uv
-	$(UV) --extra agent --extra aws --extra server --extra s3 --extra dev -o requirements/dev.txt
-	$(UV) --extra agent --extra server --extra s3 -c requirements/dev.txt -o requirements/runtime.txt
+	$(UV) pyproject.toml --extra agent --extra aws --extra server --extra s3 --extra prime --extra dev -o requirements/dev.txt
+	$(UV) pyproject.toml --extra agent --extra server --extra s3 --extra prime -c requirements/dev.txt -o requirements/runtime.txt
+	$(UV) requirements/bench.in -o requirements/bench.txt
 	rm -rf build/lock
 
 clean: ## remove .venv, caches and build products

@@ -7,7 +7,7 @@ import platform
 
 from rich.console import Console
 
-BENCHMARKS = ("beats", "sweep", "takeover", "agent_idle", "startup")
+BENCHMARKS = ("beats", "sweep", "takeover", "agent_idle", "startup", "transfer", "beside_training", "dedup", "compression")
 
 
 def main() -> None:

@@ -1,0 +1,162 @@
+"""Uploading beside a trainer that uses every core: what it costs the trainer, at the priority and with the limits that ship.
+
+The trainer multiplies matrices on every core, each step waiting for the slowest. It goes on all the time; the agent's uploads, over TLS,
+come and go. The server would be elsewhere; here its share, of the lowest priority, counts too. The noise is what steps differ by alone.
+"""
+
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from prime_agent.nice import NICE
+from tests.benchmarks.beside_agent import FIRST, checkpoints
+from tests.benchmarks.transfer import QUICK, fill, room_for, server_on
+from tests.benchmarks.transfer_tools import ROOT
+from tests.buckets import keys_for, url_of
+from tests.fakes.s3_servers import S3Server, minio_program
+
+LOAD = QUICK[0]
+ROOM = 6 * 2**30
+WINDOW_S = 5.0
+PAIRS = 12
+SLOWER_PCT_MAX = 5
+SERVER_NICE = 19
+ANSWER_S_MAX = 120
+
+# 60 ms a step on two cores, which is short beside what a scheduler shares out, and long beside what it costs to start the threads.
+TRAINER = """\
+import time, numpy
+a = numpy.ones((1500, 1500), numpy.float32)
+while True:
+    began = time.monotonic()
+    a @ a
+    print(began, time.monotonic(), flush=True)
+"""
+
+
+@dataclass(frozen=True)
+class Window:
+    """Some seconds of training: with uploads or without, and the bytes that were sent in them."""
+
+    began_s: float
+    ended_s: float
+    beside: bool
+    sent: int = 0
+
+    def median_s(self, steps: list[tuple[float, float]]) -> float:
+        return statistics.median(end_s - began_s for began_s, end_s in steps if self.began_s <= began_s and end_s <= self.ended_s)
+
+
+def main(quick: bool = False) -> None:
+    console = Console()
+    if minio_program() is None or sys.platform != "linux":
+        console.print("skipped: it needs Linux, and minio on PATH, in $MINIO or in ~/go/bin")
+        return
+    pairs, window_s = (2, 3.0) if quick else (PAIRS, WINDOW_S)
+    with room_for(ROOM) as disk, server_on(disk) as server:
+        fill(checkpoints(disk) / FIRST, LOAD)
+        _stand_behind(server.pid)
+        windows, steps = _watch(disk, server, pairs, window_s)
+    _say(console, windows, steps)
+
+
+def _watch(disk: Path, server: S3Server, pairs: int, window_s: float) -> tuple[list[Window], list[tuple[float, float]]]:
+    said = disk / "steps"
+    windows = []
+    with _trainer(said), _agent(disk, server) as agent:
+        for _ in range(pairs):
+            windows.append(_window(window_s))
+            _tell(agent, "go")
+            alone = _window(window_s)
+            _tell(agent, "stop")
+            windows.append(Window(alone.began_s, alone.ended_s, beside=True, sent=int(_answer(agent))))
+    return windows, [(float(began), float(end)) for began, end in (line.split() for line in said.read_text().splitlines()[:-1])]
+
+
+def _window(seconds: float) -> Window:
+    began_s = time.monotonic()
+    threading.Event().wait(seconds)
+    return Window(began_s, time.monotonic(), beside=False)
+
+
+@contextmanager
+def _trainer(said: Path) -> Iterator[None]:
+    env = dict(os.environ) | {name: str(os.cpu_count()) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+    with said.open("w") as output, _ended(subprocess.Popen([sys.executable, "-c", TRAINER], env=env, stdout=output)):
+        yield
+
+
+@contextmanager
+def _agent(disk: Path, server: S3Server) -> Iterator[subprocess.Popen[str]]:
+    env = {**os.environ, **keys_for(server), "BENCH_BUCKET": url_of(server)}
+    command = [sys.executable, "-m", "tests.benchmarks.beside_agent", str(disk)]
+    agent = subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with _ended(agent):
+        _answer(agent)
+        yield agent
+
+
+@contextmanager
+def _ended(process: "subprocess.Popen[str] | subprocess.Popen[bytes]") -> Iterator[None]:
+    with process:
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+def _tell(agent: subprocess.Popen[str], text: str) -> None:
+    assert agent.stdin is not None
+    print(text, file=agent.stdin, flush=True)
+
+
+def _answer(agent: subprocess.Popen[str]) -> str:
+    """The next line it says; it is killed, and this raises, when nothing comes."""
+    assert agent.stdout is not None
+    late = threading.Timer(ANSWER_S_MAX, agent.send_signal, (signal.SIGKILL,))
+    late.start()
+    try:
+        line = agent.stdout.readline()
+    finally:
+        late.cancel()
+    if not line:
+        raise RuntimeError(f"the agent said nothing within {ANSWER_S_MAX} s, or ended")
+    return line
+
+
+def _stand_behind(pid: int) -> None:
+    """Takes a process, with all of its threads, out of the way as far as it can be without stopping what waits for it."""
+    for task in (Path("/proc") / str(pid) / "task").iterdir():
+        os.setpriority(os.PRIO_PROCESS, int(task.name), SERVER_NICE)
+
+
+def _say(console: Console, windows: list[Window], steps: list[tuple[float, float]]) -> None:
+    table = Table("uploads", "step ms (median of medians)", "lowest", "highest", "MB/s sent")
+    medians = {beside: [w.median_s(steps) * 1000 for w in windows if w.beside == beside] for beside in (False, True)}
+    for beside, name in ((False, "none"), (True, f"nice {NICE}")):
+        mine = [w for w in windows if w.beside == beside]
+        rate = sum(w.sent for w in mine) / 1e6 / sum(w.ended_s - w.began_s for w in mine)
+        made = medians[beside]
+        table.add_row(name, f"{statistics.median(made):.1f}", f"{min(made):.1f}", f"{max(made):.1f}", f"{rate:.1f}")
+    console.print(table)
+    # Each with the window just before it: what else the machine does changes slowly.
+    slower_pct = 100 * (statistics.median(beside / alone for alone, beside in zip(medians[False], medians[True], strict=True)) - 1)
+    drift_pct = 100 * (statistics.median(max(pair) / min(pair) for pair in pairwise(medians[False])) - 1)
+    console.print(f"slower by {slower_pct:.1f} % (at most {SLOWER_PCT_MAX} is wanted), the median of {len(medians[True])} pairs of windows")
+    console.print(f"noise: two windows without uploads that follow each other differ by {drift_pct:.1f} %, the median again")
+
+
+if __name__ == "__main__":
+    main()
