@@ -14,6 +14,7 @@ from pathlib import Path
 
 from prime_agent import effects as e
 from prime_agent import events as v
+from prime_agent.broadcasts import folder_of, remove_broadcasts
 from prime_agent.checkpoints import Cancelled, LocalCheckpoint, Metrics, Uploader, Vanished
 from prime_agent.clock import Clock
 from prime_agent.control import ControlPlane
@@ -21,13 +22,15 @@ from prime_agent.core import next_tick_s, step
 from prime_agent.environment import for_children
 from prime_agent.evidence import Evidence
 from prime_agent.gpus import Gpus
+from prime_agent.heartbeats import Heartbeats, report
 from prime_agent.inbox import Inbox
 from prime_agent.janitor import make_room
+from prime_agent.leftovers import move_aside
 from prime_agent.phases import Means, Phases, Place
 from prime_agent.processes import Processes
 from prime_agent.saves import Moved
 from prime_agent.sensors import SensorThread
-from prime_agent.state import AgentState, Job, initial
+from prime_agent.state import AgentState, Job, initial, reached
 from prime_agent.trainer import Plan, TrainerRun
 from prime_agent.worker import Worker
 from prime_train.core.causes import Cause
@@ -35,6 +38,7 @@ from prime_train.core.manifest import Manifest
 from prime_train.core.wire import Beat, Bootstrap, Commit, JobExit, Phase, Reply
 from prime_train.ports import Bucket, OutsideError
 from prime_train.trainers import trainer_for
+from prime_train.trainers.prime_rl import BROADCAST, PORT, log_files
 
 TICK_S_MIN = 0.01
 LOCAL_KEPT = 2
@@ -71,10 +75,12 @@ class Agent:
             job.run,
             job.epoch,
             logs=self._place.logs,
+            own_logs={f"{job.spec.trainer.kind}-{Path(path).name}": self._place.work / path for path in log_files(job.spec)},
             disk=disk,
             gpus=world.gpus,
             secrets=job.secrets | job.bucket_keys,
             owner=owner_of(job, disk),
+            stall=self._stall,
         )
         self._ahead_s = 0
         self._uploader = Uploader(
@@ -91,6 +97,7 @@ class Agent:
         self._workers = {name: Worker(name, inbox) for name in ("beats", "commits", "uploads", "keeper", "evidence")}
         self._beats, self._commits = world.control(), world.control()
         self._trainer: TrainerRun | None = None
+        self._heartbeats: Heartbeats | None = None
         self._found: dict[int, LocalCheckpoint] = {}
         self._manifests: dict[int, Manifest] = {}
         self._leaving = threading.Event()
@@ -156,8 +163,8 @@ class Agent:
             case e.Settle(step_):
                 self._workers["keeper"].do(lambda: self._settle(step_), lambda why: v.Settled())
             case e.MakeRoom():
-                committed = self._state.committed_step
-                self._workers["keeper"].do(lambda: self._make_room(committed), lambda why: None)
+                committed, made = self._state.committed_step, reached(self._state)
+                self._workers["keeper"].do(lambda: self._make_room(committed, made), lambda why: None)
             case e.GatherEvidence():
                 self._workers["evidence"].do(self._gather, lambda why: v.EvidenceDone(kept=False, why=why))
             case e.KeepLog(phase):
@@ -168,6 +175,11 @@ class Agent:
     # --------------------------------------------------------------------------------------------------------- the trainer
 
     def _start_trainer(self) -> None:
+        try:
+            self._tidy_up()
+        except OSError as error:
+            self._inbox.put(v.TrainerExited(127, Cause.TRAINER_ERROR, f"what an earlier launch left can not be moved aside: {error}"))
+            return
         stray = self._uploader.disregard_present()
         if stray:
             _log.info("checkpoints that were here before the trainer are left alone: steps %s", stray)
@@ -175,13 +187,33 @@ class Agent:
             self._job.spec,
             self._place.work,
             self._place.logs / "trainer.log",
-            self._env,
+            {**self._env, **self._asked_of_prime_rl()},
             self._job.secrets,
             self._state.job.resume_step,
             self._phases.restored,
         )
         self._trainer = TrainerRun(plan, self._world.processes, self._inbox)
         self._trainer.start()
+
+    def _tidy_up(self) -> None:
+        part = self._job.spec.trainer.prime_rl
+        if part is None:
+            return
+        moved = move_aside(self._place.work / part.folder, self._state.job.resume_step, epoch=self._job.epoch)
+        if moved:
+            _log.info("moved out of the trainer's sight: %s", ", ".join(moved))
+
+    def _asked_of_prime_rl(self) -> dict[str, str]:
+        """Variables that only the trainer gets. Weights go over the file system, which is slower, once NCCL has failed to start."""
+        if self._job.spec.trainer.prime_rl is None:
+            return {}
+        fallback = {BROADCAST: "filesystem"} if self._job.last_cause is Cause.WEIGHT_BROADCAST else {}
+        try:
+            self._heartbeats = Heartbeats(self._world.clock.monotonic_s)
+        except OSError as error:
+            _log.warning("nobody listens to heartbeats: %s", error)
+            return fallback
+        return {PORT: str(self._heartbeats.port), **fallback}
 
     def _signal_trainer(self, force: e.Force) -> None:
         if self._trainer is None:
@@ -245,8 +277,13 @@ class Agent:
             self._uploader.committed(manifest, self._files_s())
         return v.Settled()
 
-    def _make_room(self, committed_step: int) -> None:
+    def _make_room(self, committed_step: int, made_step: int) -> None:
         spec = self._job.spec
+        broadcasts = folder_of(spec)
+        if broadcasts is not None:
+            gone = remove_broadcasts(self._place.work / broadcasts, made_step, disk_path=self._place.disk)
+            if gone:
+                _log.info("removed weights that nobody reads any more: %s", ", ".join(gone))
         removed = make_room(
             folder=self._place.work / spec.checkpoints.folder,
             step_of=lambda name: trainer_for(spec).step_of(spec, name),
@@ -260,7 +297,21 @@ class Agent:
 
     # -------------------------------------------------------------------------------------------------------------- evidence
 
+    def _stall(self) -> str:
+        """What is known of why no step is made: heartbeats, where there are any, and what the trainer's logs name."""
+        heard, now_s = self._heartbeats, self._world.clock.monotonic_s()
+        # Evidence is asked for after the step's deadline, so a beat's time without a ping is silence enough.
+        lines = report(heard.pings, now_s, quiet_s=self._job.spec.health.beat_s) if heard is not None else []
+        return "\n".join([*lines, self._suspicion() or "nothing that the trainer wrote names a cause"])
+
+    def _suspicion(self) -> str:
+        found = self._trainer.suspicion() if self._trainer is not None else None
+        return "" if found is None else f"{found[0].value}: {found[1]}"
+
     def _gather(self) -> v.Event:
+        suspicion = self._suspicion()
+        if suspicion:
+            self._inbox.put(v.Noted(suspicion))
         self._evidence.gather()
         return v.EvidenceDone(kept=True)
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -30,21 +31,36 @@ LOGS: dict[Phase, str] = {Phase.SETUP: "setup.log", Phase.SMOKE: "smoke.log", Ph
 
 
 class Evidence:
-    """Of one attempt; `secrets` are blacked out in everything."""
+    """Of one attempt; `secrets` are blacked out in everything. `own_logs`: what the trainer itself writes, by the name it is kept under;
+    `stall` tells what is known of why no step is made."""
 
     def __init__(
-        self, bucket: Bucket, run_id: str, epoch: int, *, logs: Path, disk: Path, gpus: Gpus, secrets: Mapping[str, str], owner: str
+        self,
+        bucket: Bucket,
+        run_id: str,
+        epoch: int,
+        *,
+        logs: Path,
+        own_logs: Mapping[str, Path],
+        disk: Path,
+        gpus: Gpus,
+        secrets: Mapping[str, str],
+        owner: str,
+        stall: Callable[[], str],
     ) -> None:
         self._bucket, self._run_id, self._epoch = bucket, run_id, epoch
-        self._logs, self._disk, self._gpus = logs, disk, gpus
+        self._logs, self._own_logs, self._disk, self._gpus = logs, own_logs, disk, gpus
         self._secrets = secrets
         self._owner = owner
+        self._stall = stall
 
     def gather(self) -> None:
         """All of it. Raises what the bucket raises."""
         for path in sorted(self._logs.glob("*.log")):
-            self._put(path.name, _tail(path))
+            self._put(path.name, tail(path))
+        self._keep_own_logs()
         parts: dict[str, Callable[[], str]] = {
+            "stall.txt": self._stall,
             "processes.txt": self._processes,
             "stacks.txt": self._stacks,
             "gpu.txt": self._gpu,
@@ -54,10 +70,17 @@ class Evidence:
             self._put(name, _told(part))
 
     def keep_log(self, phase: Phase) -> None:
-        """The log of the phase that failed, where it has one."""
+        """The log of the phase that failed, where it has one; of training, all there are."""
         path = self._logs / LOGS.get(phase, "agent.log")
         if path.exists():
-            self._put(path.name, _tail(path))
+            self._put(path.name, tail(path))
+        if phase is Phase.TRAIN:
+            self._keep_own_logs()
+
+    def _keep_own_logs(self) -> None:
+        for name, path in self._own_logs.items():
+            if path.exists():
+                self._put(name, _told(partial(tail, path)))
 
     def _put(self, name: str, text: str) -> None:
         data = redacted(text[-PART_CHARS_MAX:], self._secrets).encode()
@@ -100,6 +123,13 @@ class Evidence:
         return "\n\n".join([told, _run(["df", "-k"], COMMAND_S_MAX), _run(["df", "-i"], COMMAND_S_MAX)])
 
 
+def tail(path: Path) -> str:
+    """The end of a log, `LOG_BYTES_MAX` at most. Raises OSError."""
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_BYTES_MAX))
+        return file.read(LOG_BYTES_MAX).decode(errors="replace")
+
+
 def _row(process: psutil.Process) -> list[str]:
     try:
         with process.oneshot():
@@ -133,9 +163,3 @@ def _run(command: list[str], timeout_s: int) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"{command[0]} failed: {error}"
     return (done.stdout + done.stderr).decode(errors="replace")
-
-
-def _tail(path: Path) -> str:
-    with path.open("rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_BYTES_MAX))
-        return file.read(LOG_BYTES_MAX).decode(errors="replace")

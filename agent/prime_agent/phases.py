@@ -28,6 +28,7 @@ from prime_train.core.spec import RunSpec
 from prime_train.core.wire import Bootstrap, Phase
 from prime_train.ports import Bucket, OutsideError, PermanentError
 from prime_train.trainers import trainer_for
+from prime_train.trainers.prime_rl_install import install
 
 RESTORE_TRIES_MAX = 5
 RESTORE_RETRY_S = 3.0
@@ -139,7 +140,7 @@ class Phases:
         else:
             self._note(f"cloning {spec.trainer.tree.repo}")
             clone(spec.trainer.tree, job.commit, shell.cwd, shell)
-        set_up(spec.setup, shell, timeout_s=spec.health.first_step_s, note=self._note)
+        set_up((*install(spec), *spec.setup), shell, timeout_s=spec.health.first_step_s, note=self._note)
 
     def _restore(self) -> None:
         point = self._means.job.resume

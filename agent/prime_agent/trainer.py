@@ -3,12 +3,13 @@
 import logging
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from prime_agent.environment import redacted
 from prime_agent.events import RuleFired, TrainerExited
+from prime_agent.evidence import tail
 from prime_agent.follow import Follower, FollowThread
 from prime_agent.inbox import Inbox
 from prime_agent.logs import BoundedLog, Drain, tail_text
@@ -17,10 +18,14 @@ from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import LOG_TAIL_CHARS_MAX
 from prime_train.trainers import LineReader, LogRule, classify, fired, trainer_for
+from prime_train.trainers.prime_rl import honest_code, last_lines, log_files
 
 LINE_SHOWN_MAX = 500
 OUTPUT_S_MAX = 5.0
 """All of the trainer's processes are gone, so its output ends; this is only a net."""
+
+OWN_LINES_MAX = 1000
+"""Of each log that the trainer itself writes; what was written last tells why it died."""
 
 FULL_BYTES = 64 * 2**20
 """A disk with less room than this is full, as far as a save is concerned."""
@@ -53,7 +58,9 @@ class TrainerRun:
         self._rules: tuple[LogRule, ...] = trainer.log_rules(plan.spec)
         self._stop_rules = tuple(rule for rule in self._rules if rule.stop)
         self._fired = False
+        self._newest = plan.resume_step or 0
         self._process: Process | None = None
+        self._drain: Drain | None = None
 
     def start(self) -> None:
         plan = self._plan
@@ -72,7 +79,7 @@ class TrainerRun:
             return
         self._process = process
         _log.info("the trainer runs as process %d", process.pid)
-        drain = Drain(process.output, BoundedLog(plan.log), self._output, name="trainer")
+        self._drain = drain = Drain(process.output, BoundedLog(plan.log), self._output, name="trainer")
         follow = FollowThread(follower, self._progress) if follower is not None else None
         threading.Thread(target=self._await_end, args=(process, drain, follow), name="trainer", daemon=True).start()
 
@@ -83,6 +90,12 @@ class TrainerRun:
     def kill(self) -> None:
         if self._process is not None:
             self._process.kill()
+
+    def suspicion(self) -> tuple[Cause, str] | None:
+        """What its output and its logs name as wrong while it still lives, and the line that does; None where nothing is named."""
+        # As if it had died of it: an exit code that proves nothing leaves the lines to speak.
+        cause, line = self._named(self._lines(), code=1)
+        return None if cause is Cause.TRAINER_ERROR else (cause, redacted(line, self._plan.secrets))
 
     def _follower(self) -> Follower | None:
         file = self._plan.spec.trainer.progress.file
@@ -106,7 +119,9 @@ class TrainerRun:
                 return
 
     def _progress(self, lines: list[str]) -> None:
-        self._inbox.put_steps([row for line in lines if (row := self._reader.read(line)) is not None])
+        rows = [row for line in lines if (row := self._reader.read(line)) is not None]
+        self._newest = max([self._newest, *(row.step for row in rows)])
+        self._inbox.put_steps(rows)
 
     def _await_end(self, process: Process, drain: Drain, follow: FollowThread | None) -> None:
         code = process.wait()
@@ -114,13 +129,31 @@ class TrainerRun:
             _log.warning("somebody still holds the trainer's output open")
         if follow is not None:
             follow.end(OUTPUT_S_MAX)
-        lines = drain.tail()
-        cause, detail = classify(
-            lines, self._rules, code=code, disk_full=_is_full(self._plan.work), resumed=self._plan.resume_step is not None
-        )
-        tail = tail_text(lines, chars_max=LOG_TAIL_CHARS_MAX)
+        # Only now is the newest step known: everything that was said of steps has been read.
+        code = honest_code(self._plan.spec, code=code, step=self._newest)
+        lines = self._lines()
+        cause, detail = self._named(lines, code=code, disk_full=_is_full(self._plan.work))
+        said = tail_text(lines, chars_max=LOG_TAIL_CHARS_MAX)
         secrets = self._plan.secrets
-        self._inbox.put(TrainerExited(code, cause, redacted(detail, secrets), redacted(tail, secrets)))
+        self._inbox.put(TrainerExited(code, cause, redacted(detail, secrets), redacted(said, secrets)))
+
+    def _named(self, lines: Sequence[str], *, code: int, disk_full: bool = False) -> tuple[Cause, str]:
+        return classify(lines, self._rules, code=code, disk_full=disk_full, resumed=self._plan.resume_step is not None)
+
+    def _lines(self) -> list[str]:
+        """The ends of the logs that the trainer itself writes, then of its output."""
+        logs = {path: _last_lines(self._plan.work / path) for path in log_files(self._plan.spec)}
+        return last_lines(logs, self._drain.tail() if self._drain is not None else [])
+
+
+def _last_lines(path: Path) -> list[str]:
+    try:
+        return tail(path).splitlines()[-OWN_LINES_MAX:]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        _log.warning("%s can not be read: %s", path, error)
+        return []
 
 
 def _is_full(folder: Path) -> bool:

@@ -84,9 +84,15 @@ def _folder(spec: "RunSpec") -> Plan:
     from prime_train.adapters.tree_pack import checkout_of, survey
 
     folder = Path(spec.trainer.tree.folder)
-    tree = survey(folder, without=(spec.checkpoints.folder,))
+    tree = survey(folder, without=_made_by_runs(spec))
     checkout = checkout_of(folder) if not tree.findings else None
     return Plan(tree, checkout.name if checkout else "", tree.findings)
+
+
+def _made_by_runs(spec: "RunSpec") -> tuple[str, ...]:
+    """Folders of the tree that earlier runs may have left here, and that no machine is to start from."""
+    part = spec.trainer.prime_rl
+    return (spec.checkpoints.folder, *([part.folder] if part is not None else []))
 
 
 def _repository(spec: "RunSpec", file: str) -> Plan:

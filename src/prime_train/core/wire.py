@@ -168,6 +168,8 @@ class Bootstrap(Wire):
     secrets: dict[str, str] = Field(default_factory=dict, repr=False)
     train_s_max: int | None = None
     """Paid seconds left; counted from the end of verification."""
+    last_cause: Cause | None = None
+    """Why the last attempt whose agent was heard ended, where there was one: what failed there may be done otherwise here."""
     best_step: int = 0
     """Highest step any attempt reached: up to it, work is done again."""
     step_slow_s: float | None = None

@@ -1,10 +1,12 @@
 """The picture with its tables as one HTML page, without scripts and without anything from elsewhere."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from html import escape
 
 from prime_train.core import ledger
 from prime_train.core.run import Happening, Run, RunState
+from prime_train.core.spec import TrainerSpec
 from prime_train.picture import facts
 from prime_train.picture.facts import Point
 from prime_train.picture.plot import timeline_svg
@@ -142,5 +144,13 @@ def _timeline(run: Run, history: Sequence[Happening]) -> str:
 
 
 def _facts(run: Run, extra: Mapping[str, str]) -> str:
-    rows = {"commit": run.commit or "none", "command": run.spec.trainer.command, **extra}
+    rows = {"commit": run.commit or "none", "command": _command(run.spec.trainer), **extra}
     return _table(("", ""), [f"<tr><td class=kind>{escape(k)}</td><td><code>{escape(v)}</code></td></tr>" for k, v in rows.items()])
+
+
+def _command(trainer: TrainerSpec) -> str:
+    """As the user would have typed it; what is added on each launch is left out."""
+    part = trainer.prime_rl
+    if part is None:
+        return trainer.command
+    return f"{shlex.join(['rl', '@', part.config, *part.overrides])}, prime-rl at {part.ref}"

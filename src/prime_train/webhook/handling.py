@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from prime_train.core.causes import Cause
 from prime_train.core.keys import tree_key
 from prime_train.core.ledger import totals
 from prime_train.core.run import Run
@@ -74,7 +75,13 @@ def _job(desk: Desk, run: Run, epoch: int, now_s: int) -> Bootstrap:
         resume=run.resume,
         secrets={name: desk.secrets[name] for name in spec.secrets},
         train_s_max=None if hours is None else max(0, int(hours * 3600) - totals(run, now_s).paid_s),
+        last_cause=_last_cause(run, epoch),
         best_step=run.best_step,
         step_slow_s=run.step_slow_s,
         now_s=now_s,
     )
+
+
+def _last_cause(run: Run, epoch: int) -> Cause | None:
+    """Of the newest earlier attempt that came as far as to run anything; a launch that was refused says nothing about the trainer."""
+    return next((a.cause for a in reversed(run.attempts) if a.epoch < epoch and a.first_beat_s is not None), None)
