@@ -64,6 +64,8 @@ TABLE = {
     "prime_train.adapters.pods_local": adapter("psutil"),
     "prime_train.adapters.pods_memory": adapter(),
     "prime_train.adapters.pods_prime": adapter("pydantic"),
+    "prime_train.adapters.pushing": Row((CORE, PORTS, "prime_train.adapters.ssh")),
+    "prime_train.adapters.ssh": adapter("paramiko", "cryptography"),
     "prime_train.adapters.store_memory": adapter(),
     "prime_train.adapters.store_sqlite": adapter("pydantic"),
     "prime_train.adapters.tree_pack": adapter(),

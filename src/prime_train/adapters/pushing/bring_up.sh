@@ -1,0 +1,157 @@
+# Brings the agent up on this machine: sh -s -- look|up ATTEMPT DIGEST PYTHON DISK...
+#
+# It comes by standard input, over a connection that may end at any byte. So all of it is functions, and only the last line does anything:
+# half a script does nothing. Whatever it is asked may be asked again, after any part of it was done, and by two at once.
+#
+#   ~/.prime-train/files-DIGEST/    a wheel and the pins of what it depends on; each is there whole or not at all
+#   ~/.prime-train/venv-DIGEST/     a Python of our own, away from the user's; `whole` is written last
+#   ~/.prime-train/ATTEMPT/         ticket.json, pid, disk (where the agent works), agent.out (what it printed)
+#   ~/.prime-train/lock             held by who installs or starts; the agent does not inherit it
+#
+# PYTHON: one that has the agent already; empty: install it. Exit codes: 75 later perhaps, 78 never on this machine. The last line says why.
+
+LOCK_S_MAX=5
+START_TENTHS_MAX=300
+UV_INSTALLER=https://astral.sh/uv/install.sh
+IS_NEW_ENOUGH='import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))'
+
+later() { echo "$1"; exit 75; }
+never() { echo "$1"; exit 78; }
+
+main() {
+  verb=$1 attempt=$2 digest=$3 python=$4
+  shift 4
+  root=$HOME/.prime-train
+  folder=$root/$attempt files=$root/files-$digest venv=$root/venv-$digest
+  mask=$(umask)
+  umask 077
+  case $verb in
+    look) look ;;
+    up) up "$@" ;;
+  esac
+}
+
+look() {
+  if runs; then
+    echo running
+  elif [ -n "$python" ] || [ -e "$venv/whole" ]; then
+    echo installed
+  else
+    echo bare
+  fi
+}
+
+up() {
+  for tool in flock setsid nohup; do
+    command -v "$tool" >/dev/null || never "there is no $tool on this machine"
+  done
+  mkdir -p "$folder" || later "$folder can not be made"
+  exec 9>"$root/lock"
+  flock -w "$LOCK_S_MAX" 9 || later "somebody else is just installing the agent there"
+  if runs; then
+    return
+  fi
+  if [ -z "$python" ]; then
+    # In a shell of its own: the agent and what it starts keep the user's environment.
+    (install) || exit
+    python=$venv/bin/python
+  fi
+  choose_disk "$@"
+  start
+}
+
+# Whether the agent of this attempt runs. A number may have gone to another process since; what that was started with tells.
+runs() {
+  pid=$(cat "$folder/pid" 2>/dev/null) && command_of "$pid" | grep -qF -e "--ticket $folder/ticket.json "
+}
+
+# Empty where there is no such process, where it has ended and only its parent does not know yet, and while it becomes another program.
+command_of() { tr '\0' ' ' <"/proc/$1/cmdline"; } 2>/dev/null
+
+has_ended() { [ ! -e "/proc/$1" ] || grep -qs '^State:.[ZX]' "/proc/$1/status"; }
+
+install() {
+  python=$venv/bin/python
+  if [ -e "$venv/whole" ]; then
+    return
+  fi
+  unset VIRTUAL_ENV PYTHONPATH PYTHONHOME
+  rm -rf "$venv"
+  PATH=$PATH:$HOME/.local/bin:$root/bin
+  system=$(new_enough)
+  if command -v uv >/dev/null; then
+    install_by_uv
+  elif [ -n "$system" ]; then
+    "$system" -m venv "$venv" || later "$system could make no venv"
+    pip="$python -m pip install --quiet --disable-pip-version-check --no-input"
+    $pip --require-hashes -r "$files/runtime.txt" && $pip --no-deps "$files"/*.whl || later "pip could not install the agent"
+  else
+    fetch_uv
+    install_by_uv
+  fi </dev/null
+  : >"$venv/whole"
+}
+
+# uv finds a Python that is new enough, or fetches one.
+install_by_uv() {
+  uv venv --quiet --python '>=3.11' "$venv" || later "uv could make no venv with Python 3.11 or later"
+  pip="uv pip install --quiet --python $python"
+  $pip --require-hashes -r "$files/runtime.txt" && $pip --no-deps "$files"/*.whl || later "uv could not install the agent"
+}
+
+new_enough() {
+  for candidate in python3.13 python3.12 python3.11 python3; do
+    if "$candidate" -c "$IS_NEW_ENOUGH" 2>/dev/null; then
+      echo "$candidate"
+      return
+    fi
+  done
+}
+
+# An image of Ubuntu 22.04 has Python 3.10 and no uv.
+fetch_uv() {
+  has=$(python3 --version 2>/dev/null || echo "no Python")
+  command -v curl >/dev/null || never "the agent needs uv, or Python 3.11 or later with venv; this machine has $has, and no curl to fetch uv"
+  curl -LsSf --retry 3 --max-time 300 "$UV_INSTALLER" >"$root/uv.sh" || later "this machine has $has and no uv, and uv could not be fetched"
+  UV_UNMANAGED_INSTALL=$root/bin sh "$root/uv.sh" >/dev/null || later "this machine has $has, and uv could not be installed"
+}
+
+# The one with the most room; once chosen it stays, for there the agent finds what it has done.
+choose_disk() {
+  if [ ! -s "$folder/disk" ]; then
+    best='' most_kib=-1
+    for place in "$@"; do
+      [ "$place" != '~' ] || place=$HOME
+      [ -d "$place" ] && [ -w "$place" ] || continue
+      free_kib=$(df -Pk "$place" | tail -n 1 | tr -s ' ' | cut -d ' ' -f 4)
+      if [ "$free_kib" -gt "$most_kib" ]; then
+        best=$place most_kib=$free_kib
+      fi
+    done
+    [ -n "$best" ] || never "none of $* is a folder that can be written to"
+    echo "$best/prime-train/$attempt" >"$folder/disk.new" && mv "$folder/disk.new" "$folder/disk"
+  fi
+  disk=$(cat "$folder/disk")
+  mkdir -p "$disk" || later "$disk can not be made"
+}
+
+# The agent empties its lock file as soon as its program is loaded: so it has come up when what we wrote there is gone.
+start() {
+  rm -f "$folder/pid"
+  echo starting >"$disk/agent.lock" || later "$disk can not be written to"
+  # The pid is written by the process itself, before it becomes the agent: no agent runs that the file does not name.
+  (
+    umask "$mask"
+    exec setsid nohup sh -c 'echo $$ >"$0.new" && mv "$0.new" "$0" && exec "$@"' "$folder/pid" \
+      "$python" -I -m prime_agent.main --ticket "$folder/ticket.json" --disk "$disk"
+  ) </dev/null >>"$folder/agent.out" 2>&1 9>&- &
+  tenths=0
+  while [ -s "$disk/agent.lock" ]; do
+    ! has_ended "$!" || later "the agent ended at once: $(tail -c 300 "$folder/agent.out")"
+    [ "$tenths" -lt "$START_TENTHS_MAX" ] || later "the agent has not come up in $((START_TENTHS_MAX / 10)) s"
+    tenths=$((tenths + 1))
+    sleep 0.1
+  done
+}
+
+main "$@"; exit

@@ -1,0 +1,7 @@
+"""SSH to machines that were just rented: one key pair, host keys pinned on first use, commands and files with limits."""
+
+from prime_train.adapters.ssh.keys import LoginKey, login_key
+from prime_train.adapters.ssh.known_hosts import KnownHosts
+from prime_train.adapters.ssh.shell import Address, Said, Shell, connect
+
+__all__ = ["Address", "KnownHosts", "LoginKey", "Said", "Shell", "connect", "login_key"]

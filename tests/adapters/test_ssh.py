@@ -1,0 +1,262 @@
+"""SSH against a real sshd: what is done, what is refused, and what is told when a connection ends."""
+
+import os
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from prime_train.adapters.pods_prime import Connection
+from prime_train.adapters.pods_prime.connection import read_connection
+from prime_train.adapters.ssh import KnownHosts, LoginKey, Shell, connect, login_key
+from prime_train.adapters.ssh.shell import OUTPUT_BYTES_MAX
+from prime_train.ports import OutsideError, PermanentError, TemporaryError
+from tests.agent.attempts import await_true
+from tests.fakes.prime import MARKER, FakePrime, needs_sshd
+from tests.fakes.prime.calling import create
+
+pytestmark = needs_sshd
+
+MIB = 2**20
+SECRET = b"a secret that must not be told"
+
+
+@pytest.fixture(name="key")
+def _key(tmp_path: Path) -> LoginKey:
+    return login_key(tmp_path / "ssh")
+
+
+@pytest.fixture(name="hosts")
+def _hosts(tmp_path: Path) -> KnownHosts:
+    return KnownHosts(tmp_path / "attempt" / "known_hosts")
+
+
+@pytest.fixture(name="fake")
+def _fake(tmp_path: Path, key: LoginKey) -> Iterator[FakePrime]:
+    with FakePrime(tmp_path / "prime") as running:
+        running.add_ssh_key(key.public)
+        yield running
+
+
+@pytest.fixture(name="pod")
+def _pod(fake: FakePrime) -> Connection:
+    return connection_of(fake, create(fake))
+
+
+@pytest.fixture(name="shell")
+def _shell(pod: Connection, key: LoginKey, hosts: KnownHosts) -> Iterator[Shell]:
+    with connect(pod, key, hosts) as shell:
+        yield shell
+
+
+def connection_of(fake: FakePrime, pod_id: str) -> Connection:
+    found = read_connection(pod_id, fake.pod(pod_id).address)
+    assert found is not None
+    return found
+
+
+def home(fake: FakePrime, pod: Connection) -> Path:
+    found = fake.home_of(pod.pod_id)
+    assert found is not None
+    return found
+
+
+def log_of(fake: FakePrime, pod: Connection) -> str:
+    """What the pod's sshd said."""
+    machine = fake.pod(pod.pod_id).machine
+    assert machine is not None
+    return machine.log()
+
+
+def busy(pod: Connection) -> list[int]:
+    """What still runs on the pod but for its sshd."""
+    found = []
+    for process in psutil.process_iter(["name"]):
+        with suppress(psutil.Error, OSError):
+            if process.environ().get(MARKER) == pod.pod_id and not process.info["name"].startswith("sshd"):
+                found.append(process.pid)
+    return found
+
+
+def raised(action: Callable[[], object]) -> OutsideError:
+    with pytest.raises(OutsideError) as caught:
+        action()
+    return caught.value
+
+
+def enter(pod: Connection, key: LoginKey, hosts: KnownHosts, **options: float) -> None:
+    with connect(pod, key, hosts, **options) as shell:
+        shell.run("true")
+
+
+# ------------------------------------------------------------------------------------------------------------------------ the key
+
+
+def test_the_key_pair_is_made_once_for_its_owner_only(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        found = {key.public for key in threads.map(login_key, [tmp_path / "ssh"] * 8)}
+    file = tmp_path / "ssh" / "id_ed25519"
+    derived = subprocess.run(["ssh-keygen", "-y", "-f", str(file)], capture_output=True, check=True).stdout.decode()
+
+    assert [public.split()[:2] for public in found] == [derived.split()[:2]]
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in file.parent.iterdir()] == ["id_ed25519"]
+
+
+def test_a_file_that_is_no_key_is_left_alone_and_not_told(tmp_path: Path) -> None:
+    (tmp_path / "id_ed25519").write_bytes(SECRET)
+    error = raised(lambda: login_key(tmp_path))
+
+    assert isinstance(error, PermanentError)
+    assert "id_ed25519 is no Ed25519 key" in str(error)
+    assert SECRET.decode() not in str(error)
+    assert (tmp_path / "id_ed25519").read_bytes() == SECRET
+
+
+def test_the_private_half_is_not_in_what_is_printed(key: LoginKey, tmp_path: Path) -> None:
+    lines = (tmp_path / "ssh" / "id_ed25519").read_text().splitlines()
+    assert not [line for line in lines if line in repr(key)]
+    assert key.public in repr(key)
+
+
+# ------------------------------------------------------------------------------------------------------------- commands and files
+
+
+def test_a_command_tells_its_code_and_what_it_printed(shell: Shell) -> None:
+    said = shell.run("cat; echo wrong >&2; exit 7", stdin=b"in, ")
+    assert (said.code, said.text) == (7, "in, wrong\n")
+
+
+def test_of_a_flood_the_end_is_kept(shell: Shell) -> None:
+    said = shell.run("yes | head -c 1000000; echo the end")
+    assert len(said.text) == OUTPUT_BYTES_MAX
+    assert said.tail.endswith("the end")
+
+
+def test_a_command_need_not_read_what_it_is_given(shell: Shell) -> None:
+    assert shell.run("exit 3", stdin=bytes(8 * MIB)).code == 3
+
+
+def test_a_command_that_does_not_end_is_given_up(shell: Shell) -> None:
+    error = raised(lambda: shell.run("sleep 600", stdin=SECRET, limit_s=0.3))
+    assert isinstance(error, TemporaryError)
+    assert "no answer in 0.3 s" in str(error)
+    assert isinstance(raised(lambda: shell.run("true")), TemporaryError)
+
+
+def test_a_file_arrives_whole_and_for_its_owner_only(fake: FakePrime, pod: Connection, shell: Shell) -> None:
+    data, steps = os.urandom(3 * MIB + 5), list[int]()
+    shell.put("a folder/with 'quotes'/file", data, progress=steps.append)
+    file = home(fake, pod) / "a folder" / "with 'quotes'" / "file"
+
+    assert file.read_bytes() == data
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in file.parent.iterdir()] == ["file"]
+    assert steps == sorted(steps)
+    assert steps[-1] == len(data)
+
+
+def test_a_file_that_was_cut_leaves_the_old_one(fake: FakePrime, pod: Connection, key: LoginKey, hosts: KnownHosts) -> None:
+    def put(data: bytes) -> None:
+        with connect(pod, key, hosts) as shell:
+            shell.put("file", data)
+
+    put(b"old")
+    fake.cut_ssh(after_bytes=MIB)
+    error = raised(lambda: put(SECRET * 200_000))
+    assert isinstance(error, TemporaryError)
+    assert SECRET.decode() not in str(error)
+    assert fake.ssh_cuts == 1
+    await_true("the machine has seen the end", lambda: not busy(pod))
+    assert [path.name for path in home(fake, pod).iterdir()] == ["file"]
+    assert (home(fake, pod) / "file").read_bytes() == b"old"
+    put(bytes(2 * MIB))
+    assert (home(fake, pod) / "file").read_bytes() == bytes(2 * MIB)
+
+
+def test_a_file_that_can_not_be_written_is_refused_with_the_reason(shell: Shell) -> None:
+    error = raised(lambda: shell.put("/dev/null/file", SECRET))
+    assert isinstance(error, PermanentError)
+    assert "/dev/null/file can not be written: " in str(error)
+    assert SECRET.decode() not in str(error)
+
+
+# --------------------------------------------------------------------------------------------------------------- who is there
+
+
+def test_another_machine_at_the_address_is_told_nothing(fake: FakePrime, pod: Connection, key: LoginKey, hosts: KnownHosts) -> None:
+    other = connection_of(fake, create(fake))
+    enter(pod, key, hosts)
+    error = raised(lambda: enter(replace(pod, port=other.port), key, hosts))
+
+    assert isinstance(error, PermanentError)
+    assert "changed host key" in str(error)
+    assert "publickey" in log_of(fake, pod)
+    assert "publickey" not in log_of(fake, other)
+    enter(pod, key, hosts)
+    enter(other, key, hosts)
+
+
+def test_what_is_pinned_is_read_by_openssh(pod: Connection, key: LoginKey, hosts: KnownHosts, tmp_path: Path) -> None:
+    enter(pod, key, hosts)
+    options = (f"UserKnownHostsFile={tmp_path / 'attempt' / 'known_hosts'}", f"HostKeyAlias={pod.pod_id}", "StrictHostKeyChecking=yes")
+    words = [word for option in (*options, "BatchMode=yes", "IdentitiesOnly=yes") for word in ("-o", option)]
+    ssh = [
+        "ssh",
+        "-F",
+        "none",
+        "-i",
+        str(tmp_path / "ssh" / "id_ed25519"),
+        *words,
+        "-p",
+        str(pod.port),
+        f"{pod.user}@{pod.host}",
+        "echo in",
+    ]
+    assert subprocess.run(ssh, capture_output=True, check=True).stdout == b"in\n"
+
+
+def test_a_machine_that_does_not_know_the_key_yet_is_asked_again(pod: Connection, hosts: KnownHosts, tmp_path: Path) -> None:
+    error = raised(lambda: enter(pod, login_key(tmp_path / "another"), hosts))
+    assert isinstance(error, TemporaryError)
+    assert "does not let us in" in str(error)
+
+
+def test_a_port_where_nobody_listens_is_asked_again(pod: Connection, key: LoginKey, hosts: KnownHosts) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    error = raised(lambda: enter(replace(pod, port=port), key, hosts))
+    assert isinstance(error, TemporaryError)
+    assert "Connection refused" in str(error)
+
+
+def test_a_host_that_is_not_known_is_asked_again(pod: Connection, key: LoginKey, hosts: KnownHosts) -> None:
+    assert isinstance(raised(lambda: enter(replace(pod, host="nowhere.invalid"), key, hosts)), TemporaryError)
+
+
+def test_a_server_that_says_nothing_is_given_up(pod: Connection, key: LoginKey, hosts: KnownHosts) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        silent = replace(pod, port=server.getsockname()[1])
+        error = raised(lambda: enter(silent, key, hosts, handshake_s=0.3))
+    assert isinstance(error, TemporaryError)
+    assert "no answer in 0.3 s" in str(error)
+
+
+def test_a_server_that_hangs_up_is_asked_again(pod: Connection, key: LoginKey, hosts: KnownHosts) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def hang_up() -> None:
+            server.accept()[0].close()
+
+        hanging_up = threading.Thread(target=hang_up)
+        hanging_up.start()
+        error = raised(lambda: enter(replace(pod, port=server.getsockname()[1]), key, hosts))
+        hanging_up.join()
+    assert isinstance(error, TemporaryError)

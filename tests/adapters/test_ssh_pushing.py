@@ -1,0 +1,310 @@
+"""Bringing the agent to a machine: through Prime's fake, by a real SSH, up to its beats at a control plane."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from prime_train.adapters.pods_prime import Connection, PrimeClient, PrimePods, Settings
+from prime_train.adapters.pods_prime.connection import read_connection
+from prime_train.adapters.pushing import AgentPusher, Recipe, pack
+from prime_train.adapters.ssh import login_key
+from prime_train.core.offers import rank
+from prime_train.core.spec import HardwareSpec
+from prime_train.core.wire import Bootstrap, Ticket
+from prime_train.ports import OutsideError, PermanentError, TemporaryError
+from tests.agent.attempts import RUN_ID, demo_spec
+from tests.fakes.control_plane import FakeControlPlane
+from tests.fakes.prime import FakePrime, needs_sshd
+from tests.fakes.prime.calling import create
+
+pytestmark = [needs_sshd, pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux")]
+
+ROOT = Path(__file__).resolve().parents[2]
+ATTEMPT = f"{RUN_ID}-e1"
+HERE = Recipe(python=sys.executable, disks=("~",))
+HARDWARE = HardwareSpec(gpus=("A100",), disk_gib=50)
+
+
+@pytest.fixture(name="plane")
+def _plane(tmp_path: Path) -> Iterator[FakeControlPlane]:
+    """Of a run without a working tree: its agent beats, and then tells that it can not begin."""
+    job = Bootstrap(run=RUN_ID, epoch=1, spec=demo_spec("--steps 1"), bucket_url=(tmp_path / "bucket").as_uri(), tree_key="missing")
+    with FakeControlPlane(job, clock=lambda: int(time.time())) as plane:
+        yield plane
+
+
+@pytest.fixture(name="idle")
+def _idle(plane: FakeControlPlane) -> FakeControlPlane:
+    """One whose agents stay, as they get no job."""
+    plane.down = True
+    return plane
+
+
+@pytest.fixture(name="fake")
+def _fake(tmp_path: Path) -> Iterator[FakePrime]:
+    with FakePrime(tmp_path / "prime") as running:
+        running.add_ssh_key(login_key(tmp_path / "ssh").public)
+        yield running
+
+
+@pytest.fixture(name="pod")
+def _pod(fake: FakePrime) -> Connection:
+    pod_id = create(fake)
+    found = read_connection(pod_id, fake.pod(pod_id).address)
+    assert found is not None
+    return found
+
+
+@pytest.fixture(name="pusher")
+def _pusher(tmp_path: Path) -> AgentPusher:
+    return pusher_of(tmp_path)
+
+
+def pusher_of(folder: Path, recipe: Recipe = HERE) -> AgentPusher:
+    return AgentPusher(login_key(folder / "ssh"), folder / "attempts", recipe=recipe)
+
+
+def home(fake: FakePrime, pod: Connection) -> Path:
+    found = fake.home_of(pod.pod_id)
+    assert found is not None
+    return found
+
+
+def agents(folder: Path) -> list[int]:
+    """The living agents with a ticket in the folder."""
+    ticket = str(folder / ".prime-train" / ATTEMPT / "ticket.json")
+    found = psutil.process_iter(["cmdline", "pid"])
+    return [process.info["pid"] for process in found if ticket in (process.info["cmdline"] or ())]
+
+
+def raised(action: Callable[[], object]) -> OutsideError:
+    with pytest.raises(OutsideError) as caught:
+        action()
+    return caught.value
+
+
+# ----------------------------------------------------------------------------------------------------------------- starting it
+
+
+def test_an_agent_on_a_rented_machine_beats(fake: FakePrime, plane: FakeControlPlane, tmp_path: Path) -> None:
+    key = login_key(tmp_path / "ssh")
+    pods = PrimePods(PrimeClient(Settings(fake.api_key, base_url=fake.url)), pusher_of(tmp_path), public_key=key.public)
+    pod = pods.create("pt-tiny-1-e1", rank(pods.offers(HARDWARE), HARDWARE).best[0], HARDWARE)
+    pods.put_agent(pod, plane.ticket)
+
+    assert plane.await_beat(lambda beat: True).epoch == 1
+    disk = fake.home_of(pod.pod_id)
+    assert disk is not None
+    ticket = disk / ".prime-train" / ATTEMPT / "ticket.json"
+    assert Ticket.model_validate_json(ticket.read_bytes()) == plane.ticket
+    assert ticket.stat().st_mode & 0o777 == 0o600
+    assert (disk / "prime-train" / ATTEMPT / "logs" / "agent.log").exists()
+
+
+def test_an_agent_that_runs_is_left_alone(fake: FakePrime, pod: Connection, idle: FakeControlPlane, pusher: AgentPusher) -> None:
+    pusher(pod, idle.ticket)
+    first = agents(home(fake, pod))
+    pusher(pod, idle.ticket)
+    assert len(first) == 1
+    assert agents(home(fake, pod)) == first
+
+
+def test_two_at_once_start_one_agent(fake: FakePrime, pod: Connection, idle: FakeControlPlane, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(2) as threads:
+        for done in [threads.submit(pusher_of(tmp_path), pod, idle.ticket) for _ in range(2)]:
+            done.result()
+    assert len(agents(home(fake, pod))) == 1
+
+
+def test_an_agent_that_was_killed_is_started_again(fake: FakePrime, pod: Connection, idle: FakeControlPlane, pusher: AgentPusher) -> None:
+    pusher(pod, idle.ticket)
+    (first,) = agents(home(fake, pod))
+    psutil.Process(first).kill()
+    pusher(pod, idle.ticket)
+    (second,) = agents(home(fake, pod))
+    assert second != first
+
+
+def test_a_number_that_went_to_another_process_is_no_agent(
+    fake: FakePrime, pod: Connection, idle: FakeControlPlane, pusher: AgentPusher
+) -> None:
+    folder = home(fake, pod) / ".prime-train" / ATTEMPT
+    folder.mkdir(parents=True)
+    (folder / "pid").write_text(f"{os.getpid()}\n")
+    pusher(pod, idle.ticket)
+    assert len(agents(home(fake, pod))) == 1
+
+
+@pytest.mark.parametrize("after_bytes", [500, 4_000, 7_000, 10_000, 13_000, 16_000])
+def test_a_push_that_was_cut_is_done_again(
+    fake: FakePrime, pod: Connection, idle: FakeControlPlane, pusher: AgentPusher, after_bytes: int
+) -> None:
+    fake.cut_ssh(after_bytes=after_bytes)
+    error = raised(lambda: pusher(pod, idle.ticket))
+    assert isinstance(error, TemporaryError)
+    assert idle.key not in str(error)
+    assert fake.ssh_cuts == 1
+    pusher(pod, idle.ticket)
+    assert len(agents(home(fake, pod))) == 1
+
+
+# -------------------------------------------------------------------------------------------------------------- what is refused
+
+
+def test_another_machine_gets_no_ticket(fake: FakePrime, pod: Connection, idle: FakeControlPlane, pusher: AgentPusher) -> None:
+    pusher(pod, idle.ticket)
+    other = create(fake)
+    elsewhere = read_connection(pod.pod_id, fake.pod(other).address)
+    assert elsewhere is not None
+    error = raised(lambda: pusher(elsewhere, idle.ticket))
+    disk = fake.home_of(other)
+
+    assert isinstance(error, PermanentError)
+    assert "changed host key" in str(error)
+    assert disk is not None
+    assert list(disk.rglob("ticket.json")) == []
+
+
+def test_an_agent_that_can_not_start_tells_why(pod: Connection, idle: FakeControlPlane, tmp_path: Path) -> None:
+    error = raised(lambda: pusher_of(tmp_path, replace(HERE, python="/nowhere/python"))(pod, idle.ticket))
+    assert isinstance(error, TemporaryError)
+    assert "the agent ended at once" in str(error)
+    assert "/nowhere/python" in str(error)
+
+
+def test_a_ticket_that_the_machine_repeats_is_not_told(pod: Connection, idle: FakeControlPlane, tmp_path: Path) -> None:
+    gossip = tmp_path / "gossip"
+    gossip.write_text('#!/bin/sh\nfor word in "$@"; do cat "$word"; done 2>/dev/null\n')
+    gossip.chmod(0o755)
+    error = raised(lambda: pusher_of(tmp_path, replace(HERE, python=str(gossip)))(pod, idle.ticket))
+    assert '"key":"***"' in str(error)
+    assert idle.key not in repr(error)
+    assert error.__cause__ is None
+
+
+def test_a_machine_without_a_disk_for_us_is_refused(pod: Connection, idle: FakeControlPlane, tmp_path: Path) -> None:
+    error = raised(lambda: pusher_of(tmp_path, replace(HERE, disks=("/proc/none", "/nowhere")))(pod, idle.ticket))
+    assert isinstance(error, PermanentError)
+    assert "none of /proc/none /nowhere is a folder that can be written to" in str(error)
+
+
+# ---------------------------------------------------------------------------------------------------------- the script by itself
+
+
+SYSTEM = ("sh", "cat", "mkdir", "mv", "rm", "tr", "grep", "tail", "cut", "sleep", "flock", "setsid", "nohup", "id")
+
+
+class Bare:
+    """A machine's home and its programs: the system's few, and scripts in place of others."""
+
+    def __init__(self, folder: Path, **programs: str) -> None:
+        self.home, self._bin = folder / "home", folder / "bin"
+        self.home.mkdir()
+        self._bin.mkdir()
+        for name in SYSTEM:
+            found = next(path for path in (Path("/usr/bin", name), Path("/bin", name)) if path.exists())
+            (self._bin / name).symlink_to(found)
+        for name, script in programs.items():
+            (self._bin / name).write_text(f"#!/bin/sh\n{script}\n")
+            (self._bin / name).chmod(0o755)
+
+    def up(self, *disks: str, python: str = "") -> subprocess.CompletedProcess[str]:
+        script = ROOT / "src" / "prime_train" / "adapters" / "pushing" / "bring_up.sh"
+        words = ["/bin/sh", "-s", "--", "up", ATTEMPT, "digest", python, *disks]
+        environment = {"HOME": str(self.home), "PATH": str(self._bin)}
+        return subprocess.run(
+            words, input=script.read_text(), env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+        )
+
+
+def test_a_machine_with_an_old_python_and_no_way_to_another_is_refused(tmp_path: Path) -> None:
+    old = 'case $1 in --version) echo "Python 3.10.12" ;; *) exit 1 ;; esac'
+    done = Bare(tmp_path, python3=old).up("~")
+    assert done.returncode == 78
+    assert done.stdout == (
+        "the agent needs uv, or Python 3.11 or later with venv; this machine has Python 3.10.12, and no curl to fetch uv\n"
+    )
+
+
+def test_an_installation_that_failed_is_begun_anew(tmp_path: Path) -> None:
+    # The first word says what is asked of it; it makes the folder that is its last word.
+    uv = 'echo "$1" >>"$HOME/asked"; case $1 in venv) for last; do :; done; mkdir "$last" ;; *) exit 2 ;; esac'
+    machine = Bare(tmp_path, uv=uv)
+    for _ in range(2):
+        done = machine.up("~")
+        assert (done.returncode, done.stdout) == (75, "uv could not install the agent\n")
+    assert (machine.home / "asked").read_text().split() == ["venv", "pip"] * 2
+
+
+def test_where_nothing_else_is_there_uv_is_fetched_to_a_place_of_its_own(tmp_path: Path) -> None:
+    uv = """echo '#!/bin/sh' >uv; echo 'echo "$1" >>"$HOME/asked"; exit 2' >>uv"""
+    installer = f'mkdir -p "$UV_UNMANAGED_INSTALL" && cd "$UV_UNMANAGED_INSTALL" && {uv}; chmod +x uv'
+    machine = Bare(tmp_path, curl=f"cat <<'END'\n{installer}\nEND", chmod='exec /bin/chmod "$@"')
+    done = machine.up("~")
+    assert (done.returncode, done.stdout) == (75, "uv could make no venv with Python 3.11 or later\n")
+    assert (machine.home / "asked").read_text() == "venv\n"
+    assert (machine.home / ".prime-train" / "bin" / "uv").exists()
+
+
+def test_uv_that_can_not_be_fetched_is_tried_later(tmp_path: Path) -> None:
+    done = Bare(tmp_path, curl="exit 6").up("~")
+    assert (done.returncode, done.stdout) == (75, "this machine has no Python and no uv, and uv could not be fetched\n")
+
+
+def test_the_disk_with_the_most_room_is_taken_and_kept(tmp_path: Path) -> None:
+    small, large = tmp_path / "small", tmp_path / "large"
+    small.mkdir()
+    large.mkdir()
+    sizes = f'case $2 in *small) echo "/dev/a 9 1 $(cat {tmp_path}/free) 1% /a" ;; *) echo "/dev/b 9 1 2000 1% /b" ;; esac'
+    machine = Bare(tmp_path, df=sizes)
+    for free_kib in ("1000", "3000"):
+        (tmp_path / "free").write_text(free_kib)
+        machine.up(str(small), str(large), "/nowhere", python="/nowhere/python")
+        assert (large / "prime-train" / ATTEMPT / "agent.lock").exists()
+        assert list(small.iterdir()) == []
+
+
+def test_half_of_the_script_does_nothing(tmp_path: Path) -> None:
+    lines = (ROOT / "src" / "prime_train" / "adapters" / "pushing" / "bring_up.sh").read_text().splitlines()
+    words = ["/bin/sh", "-s", "--", "up", ATTEMPT, "digest", "", "~"]
+    subprocess.run(words, input="\n".join(lines[:-1]), env={"HOME": str(tmp_path)}, text=True, check=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+# -------------------------------------------------------------------------------------------------------------------- the wheel
+
+
+def test_the_wheel_is_installed_by_pip_and_makes_itself_again(tmp_path: Path) -> None:
+    parcel = pack()
+    for name, data in parcel.files.items():
+        (tmp_path / name).write_bytes(data)
+    (wheel,) = tmp_path.glob("*.whl")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(tmp_path / "there"), str(wheel)]
+    subprocess.run(pip, check=True)
+    program = "import prime_agent.main, prime_train.adapters.pushing as p; print(prime_agent.main.__file__, p.pack().digest)"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "there")}
+    said = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True).stdout
+
+    assert said.split() == [str(tmp_path / "there" / "prime_agent" / "main.py"), parcel.digest]
+    assert parcel.files["runtime.txt"] == (ROOT / "requirements" / "runtime.txt").read_bytes()
+
+
+def test_a_control_plane_that_was_installed_from_its_wheel_can_send_the_agent(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(tmp_path / "there"), str(wheel)]
+    subprocess.run(pip, check=True)
+    program = "from prime_train.adapters.pushing import pack; p = pack(); print(*p.files, len(p.files['runtime.txt']))"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "there")}
+    said = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True).stdout
+
+    assert said.split() == [wheel.name, "runtime.txt", str((ROOT / "requirements" / "runtime.txt").stat().st_size)]
