@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -344,7 +345,8 @@ def test_a_delay_does_not_outlast_the_proxy(server: S3Server) -> None:
         proxy.fail(Delay(86_400.0))
         at = http.client.HTTPConnection(urlsplit(proxy.url).netloc, timeout=30)
         at.request("GET", "/bucket/slow")
-    with pytest.raises((http.client.HTTPException, ConnectionError)):
+    # An answer, none, or a reset, by how far the request had come; but not after a day.
+    with suppress(http.client.HTTPException, ConnectionError):
         at.getresponse()
     at.close()
 

@@ -136,7 +136,7 @@ MUTANTS = (
     _mutant("all steps of a sweep bear its first second", (RECONCILE, "now_s if clock is None else clock(), sight)", "now_s, sight)")),
     _mutant(
         "nobody looks at a pod while the run backs off",
-        (DECIDE, "if _unsettled(run) else run.not_before_s", "if False else run.not_before_s"),
+        (DECIDE, "if _unsettled(run) else not_before_s", "if False else not_before_s"),
     ),
     _mutant(
         "money is not looked at while a machine is silent",
