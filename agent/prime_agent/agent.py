@@ -116,8 +116,6 @@ class Agent:
                     return self._leave(effect.code)
                 self._carry_out(effect)
             now_s = self._world.clock.monotonic_s()
-            if isinstance(event, v.FellBack):
-                self._uploader.fell_back(event.point, event.digests)
             event = self._inbox.get(max(TICK_S_MIN, next_tick_s(self._state, now_s) - now_s)) or v.Tick()
 
     def give_up(self, why: str) -> int:
@@ -169,6 +167,8 @@ class Agent:
                 self._workers["evidence"].do(self._gather, lambda why: v.EvidenceDone(kept=False, why=why))
             case e.KeepLog(phase):
                 self._workers["evidence"].do(lambda: self._keep_log(phase), lambda why: v.LogKept())
+            case e.FallBack(point, damaged):
+                self._uploader.fell_back(point, damaged)
             case e.Exit():
                 raise ValueError("Exit ends the loop")
 

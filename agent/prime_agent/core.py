@@ -75,8 +75,8 @@ def _heard(state: AgentState, event: v.Event, now_s: float) -> Out:
             return _phase_done(state, phase, now_s)
         case v.PhaseFailed(phase, cause, detail, tail):
             return _phase_failed(state, phase, _job_exit(cause, detail, tail=tail), now_s)
-        case v.FellBack(point, damaged_step, _, why):
-            return _fell_back(state, point.step, damaged_step, why), ()
+        case v.FellBack(point, damaged_step, digests, why):
+            return _fell_back(state, point.step, damaged_step, why), (e.FallBack(point, digests),)
         case v.Noted(text):
             return replace(state, note=text), ()
         case v.StepsSeen(rows):

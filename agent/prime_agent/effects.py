@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
+from prime_train.core.manifest import ResumePoint
 from prime_train.core.wire import Beat, Commit, Phase
 
 
@@ -104,6 +105,14 @@ class KeepLog:
 
 
 @dataclass(frozen=True)
+class FallBack:
+    """Uploads go on from `point`, which was restored instead of a newer one; chunks with these digests are damaged in the bucket."""
+
+    point: ResumePoint
+    damaged: frozenset[str]
+
+
+@dataclass(frozen=True)
 class Exit:
     """Kill what is left of the trainer and end the agent. Nothing follows it."""
 
@@ -124,5 +133,6 @@ Effect = (
     | MakeRoom
     | GatherEvidence
     | KeepLog
+    | FallBack
     | Exit
 )

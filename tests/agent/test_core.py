@@ -12,10 +12,11 @@ from prime_agent.core import EXIT_S_MAX, STUCK_S_MAX, next_tick_s, step
 from prime_agent.link import Link, refused, sent
 from prime_agent.state import Job, initial
 from prime_train.core.causes import Cause
+from prime_train.core.manifest import ResumePoint
 from prime_train.core.wire import Order, Phase, Reply, Verdict
 from prime_train.trainers import Progress
 from tests.agent.histories import FENCED, OK, History, ordered, steps
-from tests.builders import RUN_ID, spec
+from tests.builders import RUN_ID, digest, spec
 
 MARKED = {"marker": "COMPLETE"}
 KILL = e.SignalTrainer(e.Force.KILL)
@@ -738,3 +739,16 @@ def test_an_agent_whose_numbers_were_all_used_before_comes_past_them_without_end
     for _ in range(1000):
         link = refused(sent(link, 0.0, salt="a"))
     assert link.seq < 2**53
+
+
+def test_after_a_fall_back_uploads_and_the_committed_step_go_on_from_what_was_restored() -> None:
+    history = History(resume_step=40)
+    history.hear(v.Started())
+    older = ResumePoint(step=30, epoch=1, key="runs/tiny-1/manifests/30")
+    done = history.hear(v.FellBack(older, 40, frozenset({digest(1)}), "step 40 is damaged"))
+    assert e.FallBack(older, frozenset({digest(1)})) in done
+    assert (history.state.job.resume_step, history.state.committed_step, history.state.transfers.uploaded_step) == (30, 30, 30)
+    history.hear(v.BeatAnswered(OK.model_copy(update={"committed_step": 40})))
+    assert history.state.committed_step == 30, "what the control plane calls committed can not be restored"
+    history.hear(v.BeatAnswered(OK.model_copy(update={"committed_step": 50})))
+    assert history.state.committed_step == 50
