@@ -62,7 +62,7 @@ def test_a_command_that_saves_on_sigterm_is_waited_for_behind_a_shell_that_died(
 def test_services_that_a_set_up_starts_stay(processes: LocalProcesses, tmp_path: Path) -> None:
     child, _ = started(processes, "sleep 300 & true", tmp_path, daemons=True)
     assert child.wait() == 0
-    assert [p.name() for p in living(processes)] == ["sleep"]
+    await_true("only the service is left", lambda: [p.name() for p in living(processes)] == ["sleep"])
 
 
 def test_what_is_left_when_its_parent_is_gone_is_ended_by_the_guard(processes: LocalProcesses, tmp_path: Path) -> None:
