@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from prime_train.core.breaker import Watch
+from prime_train.core.funds import Bill, Funds
 from prime_train.core.offers import Offer
 from prime_train.core.run import Alert, Change, Happening, Lease, Run
 from prime_train.core.spec import HardwareSpec
@@ -35,6 +36,10 @@ class PermanentError(OutsideError):
 
 class NoCapacity(OutsideError):
     """The provider said for certain that it has no such machine now: nothing was created."""
+
+
+class NoFunds(OutsideError):
+    """The provider said for certain that nobody pays for the machine: nothing was created."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +178,7 @@ class Pods(Protocol):
     def offers(self, hardware: HardwareSpec) -> Sequence[Offer]: ...
 
     def create(self, name: str, offer: Offer, hardware: HardwareSpec) -> Pod:
-        """Rents one. NoCapacity or PermanentError: certainly nothing was created. TemporaryError: it is not known."""
+        """Rents one. NoCapacity, NoFunds or PermanentError: certainly nothing was created. TemporaryError: it is not known."""
 
     def list(self) -> Sequence[Pod]:
         """Every pod of ours. It may lag: absence proves nothing."""
@@ -182,10 +187,24 @@ class Pods(Protocol):
         """None: the provider no longer knows an id it once gave."""
 
     def put_agent(self, pod: Pod, ticket: Ticket) -> None:
-        """Starts the agent with this ticket; where it runs already, nothing happens."""
+        """Starts the agent with this ticket; where it runs already, nothing happens. May return before it is there: its beat tells."""
 
     def terminate(self, pod_id: str) -> None:
         """Asks for the end of the pod; asking for one that is gone is no error."""
+
+
+class Account(Protocol):
+    """Who pays at one provider. Both may be asked in every sweep: an adapter asks the provider as seldom as will do."""
+
+    @property
+    def provider(self) -> str:
+        """As in `Offer.provider`."""
+
+    def funds(self) -> Funds | None:
+        """The wallet now; None: there is none."""
+
+    def bills(self) -> Sequence[Bill]:
+        """Pods that ended lately, with what they cost; empty also where there is nothing new to tell."""
 
 
 class Tracker(Protocol):

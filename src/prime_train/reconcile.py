@@ -13,6 +13,7 @@ from prime_train.core import change as c
 from prime_train.core import decide as d
 from prime_train.core.breaker import Hearing, listen
 from prime_train.core.causes import Cause
+from prime_train.core.funds import Funds
 from prime_train.core.keys import blob_prefix, manifest_prefix, parse_manifest_key, parse_pod_name, spec_key
 from prime_train.core.manifest import Manifest, choose_resume
 from prime_train.core.offers import Offer, rank
@@ -20,10 +21,12 @@ from prime_train.core.run import ATTENDED, Alert, Change, Run, RunState, Severit
 from prime_train.core.verdict import Evidence, Pod, PodsSeen, PodStatus, PodsUnknown, PodsView, Verdict, judge
 from prime_train.core.wire import Ticket, attempt_key
 from prime_train.ports import (
+    Account,
     Bucket,
     Canary,
     Held,
     NoCapacity,
+    NoFunds,
     Notifier,
     NoTracker,
     OutsideError,
@@ -62,6 +65,9 @@ class World:
     watched: Watched = _quiet
     secrets: Container[str] | None = None
     """Names of the secrets this control plane can hand out; None: not known here."""
+    providers: Container[str] | None = None
+    """Whose pods this control plane can see; None: everybody's."""
+    account: Account | None = None
     told: set[tuple[str, int]] = field(default_factory=set, repr=False, compare=False)
     """Alerts (by key and notifier) this process has sent, as long as another notifier has not taken them."""
 
@@ -85,6 +91,7 @@ class Sight:
     listed: Sequence[Pod] | str
     """The pods, or why the provider could not be asked."""
     hearing: Hearing = field(default_factory=Hearing)
+    funds: Funds | None = None
 
 
 @dataclass(frozen=True)
@@ -98,11 +105,23 @@ class Swept:
 
 
 def look(world: World) -> Sight:
-    """The provider's list now. It says nothing of who could be heard: see `see`."""
+    """The provider's list and the wallet now. It says nothing of who could be heard: see `see`."""
+    funds = _funds(world)
     try:
-        return Sight(world.pods.list())
+        return Sight(world.pods.list(), funds=funds)
     except OutsideError as error:
-        return Sight(f"the provider's list failed: {error}")
+        return Sight(f"the provider's list failed: {error}", funds=funds)
+
+
+def _funds(world: World) -> Funds | None:
+    """None also where it can not be asked: then nothing is concluded."""
+    if world.account is None:
+        return None
+    try:
+        return world.account.funds()
+    except OutsideError as error:
+        world.watched("", "FundsUnknown", f"{world.account.provider}: {error}")
+        return None
 
 
 def see(world: World, now_s: int) -> Sight:
@@ -119,11 +138,18 @@ def reconcile(world: World, run_id: str, now_s: int, sight: Sight | None = None)
     evidence = gather(world, held, sight, now_s)
     verdict: Verdict | None = judge(held.run, evidence, now_s) if held.run.state in ATTENDED else None
     lacking = [name for name in held.run.spec.secrets if world.secrets is not None and name not in world.secrets]
-    decision = d.decide(held.run, verdict, evidence.pods, now_s, lacking=lacking)
+    decision = d.decide(held.run, verdict, evidence.pods, now_s, lacking=lacking, funds=_paying(held.run, sight.funds))
     saved = carry_out(world, held, decision, now_s)
     if saved and not isinstance(decision, d.Wait):
         world.watched(run_id, type(decision).__name__, describe(decision))
     return Step(decision, saved)
+
+
+def _paying(run: Run, funds: Funds | None) -> Funds | None:
+    """The wallet, if it is the one that pays for this run."""
+    attended = run.attempt if run.state in ATTENDED else None
+    provider = attended.offer.provider if attended is not None else run.spec.hardware.provider
+    return funds if funds is not None and funds.provider == provider else None
 
 
 def describe(decision: d.Decision) -> str:
@@ -164,6 +190,9 @@ def gather(world: World, held: Held, sight: Sight, now_s: int) -> Evidence:
 def _pods_of(world: World, held: Held, sight: Sight, now_s: int) -> PodsView:
     if isinstance(sight.listed, str):
         return PodsUnknown(sight.listed)
+    unseen = _unseen(world, held.run)
+    if unseen:
+        return PodsUnknown(f"this control plane has no access to provider {unseen}")
     known = {pod.pod_id: pod for pod in sight.listed if (parse_pod_name(pod.name) or ("", 0))[0] == held.run.run_id}
     gone = {pod_id for pod_id, pod in known.items() if pod.status is PodStatus.GONE}
     mine = _mine(held.run)
@@ -182,6 +211,13 @@ def _pods_of(world: World, held: Held, sight: Sight, now_s: int) -> PodsView:
         if pod is not None:
             known[pod_id] = pod
     return PodsSeen(tuple(known.values()), frozenset(gone))
+
+
+def _unseen(world: World, run: Run) -> str:
+    """A provider that has pods of the run, perhaps, and that can not be asked here: that its list shows none proves nothing."""
+    if world.providers is None:
+        return ""
+    return next((a.offer.provider for a in run.attempts if a.ended_s is None and a.offer.provider not in world.providers), "")
 
 
 def _mine(run: Run) -> str | None:
@@ -217,11 +253,12 @@ def carry_out(world: World, held: Held, decision: d.Decision, now_s: int) -> boo
             return _launch(world, held, on_demand=on_demand, now_s=now_s)
         case _:
             pass
-    if not world.store.save(c.change(held.run, held.lease, decision, now_s)):
+    saved = c.change(held.run, held.lease, decision, now_s)
+    if not world.store.save(saved):
         return False
     match decision:
         case d.PutAgent(pod_id):
-            _put_agent(world, held, pod_id, now_s)
+            _put_agent(world, Held(saved.run, held.lease), pod_id, now_s)
         case d.Terminate(pods):
             _terminate(world, held.run.run_id, [pod.pod_id for pod in pods])
         case d.Recover() | d.Finish():
@@ -248,6 +285,8 @@ def _put_agent(world: World, held: Held, pod_id: str, now_s: int) -> None:
         pod = world.pods.get(pod_id)
         if pod is not None:
             world.pods.put_agent(pod, ticket)
+    except PermanentError as error:
+        world.store.save(c.change(run, held.lease, d.Recover(Cause.PREFLIGHT_FAILED, str(error)), now_s))
     except OutsideError as error:
         world.watched(run.run_id, "PutAgentFailed", f"{pod_id}: {error}; tried again later")
 
@@ -328,12 +367,14 @@ def _create(world: World, intent: Change, offer: Offer, now_s: int) -> None:
         pod = world.pods.create(d.name_of(run, run.epoch), offer, run.spec.hardware)
     except NoCapacity as error:
         world.store.save(c.refused(run, lease, Cause.NO_CAPACITY, str(error), now_s))
+    except NoFunds as error:
+        world.store.save(c.refused(run, lease, Cause.NO_FUNDS, str(error), now_s))
     except PermanentError as error:
         world.store.save(c.refused(run, lease, Cause.LAUNCH_REFUSED, str(error), now_s))
     except TemporaryError as error:
         world.watched(run.run_id, "CreateUnknown", f"{error}; settled by the pod's name")
     else:
-        world.store.save(c.adopted(run, pod.pod_id, now_s))
+        world.store.save(c.adopted(run, pod.pod_id, now_s, usd_per_hour=pod.usd_per_hour))
 
 
 # ------------------------------------------------------------------------------------------------------------------------ sweep
@@ -341,9 +382,8 @@ def _create(world: World, intent: Change, offer: Offer, now_s: int) -> None:
 
 def sweep(world: World, now_s: int, *, clock: Callable[[], int] | None = None) -> Swept:
     """All runs that are due, a few steps each; pods nobody owns; alerts that wait. Safe beside any other sweep."""
-    listed = look(world).listed
-    hearing = _listen(world, now_s)
-    sight = Sight(listed, hearing)
+    sight = see(world, now_s)
+    listed, hearing = sight.listed, sight.hearing
     due = world.store.due(now_s, DUE_MAX)
     due += [run_id for run_id in _reap(world, listed, now_s) if run_id not in due]
     if hearing.through is not None and hearing.through not in due:
@@ -356,6 +396,7 @@ def sweep(world: World, now_s: int, *, clock: Callable[[], int] | None = None) -
         except Exception as error:  # one run's failure must not keep the watcher from all others; it is raised below
             error.add_note(f"while looking at run {run_id}")
             failures.append(error)
+    _book(world, now_s)
     deliver(world, now_s)
     if failures:
         raise ExceptionGroup(f"{len(failures)} of {len(due)} runs could not be looked at", failures)
@@ -400,6 +441,24 @@ def _reap(world: World, listed: Sequence[Pod] | str, now_s: int) -> list[str]:
         elif not _belongs(held.run, pod, named[1]) and not _asked_lately(held.run, pod, now_s):
             suspects.append(held.run.run_id)
     return list(dict.fromkeys(suspects))
+
+
+def _book(world: World, now_s: int) -> None:
+    """What the provider has billed takes the place of what was reckoned. A save that is lost is made at the next telling."""
+    if world.account is None:
+        return
+    try:
+        bills = world.account.bills()
+    except OutsideError as error:
+        world.watched("", "BillsUnknown", f"{world.account.provider}: {error}")
+        return
+    for bill in bills:
+        named = parse_pod_name(bill.name)
+        held = world.store.load(named[0]) if named is not None else None
+        attempts = held.run.attempts if held is not None else ()
+        mine = next((a for a in attempts if a.pod_id == bill.pod_id and a.ended_s is not None and a.billed_usd is None), None)
+        if held is not None and mine is not None:
+            world.store.save(c.billed(held.run, mine.epoch, bill.usd, now_s))
 
 
 def _belongs(run: Run, pod: Pod, epoch: int) -> bool:

@@ -7,7 +7,7 @@ w.after(60)                    time passes
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from prime_train.adapters.pods_memory import DEFAULT_OFFERS, MemoryPods
@@ -57,11 +57,12 @@ class Faults:
 
 
 class Provider:
-    """MemoryPods behind a bad line. Its list can leave pods out and show pods that are gone."""
+    """MemoryPods behind a bad line. Its list can leave pods out and show pods that are gone; `charges`: another price than it offered."""
 
     def __init__(self, pods: MemoryPods, faults: Faults) -> None:
         self.real, self.faults = pods, faults
         self.hidden: set[str] = set()
+        self.charges: float | None = None
         self.ghosts: list[Pod] = []
 
     def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
@@ -72,7 +73,7 @@ class Provider:
         self.faults.before("create", name)
         pod = self.real.create(name, offer, hardware)
         self.faults.after("create")
-        return pod
+        return pod if self.charges is None else replace(pod, usd_per_hour=self.charges)
 
     def list(self) -> Sequence[Pod]:
         self.faults.before("list")

@@ -15,11 +15,13 @@ class Cause(StrEnum):
     SILENT = "silent"
     STALLED = "stalled"
     BOOT_LOST = "boot_lost"
+    BOOT_FAILED = "boot_failed"
     BOOT_TIMEOUT = "boot_timeout"
     START_TIMEOUT = "start_timeout"
     LAUNCH_LOST = "launch_lost"
     LAUNCH_REFUSED = "launch_refused"
     NO_CAPACITY = "no_capacity"
+    NO_FUNDS = "no_funds"
     AGENT_ERROR = "agent_error"
     PREFLIGHT_FAILED = "preflight_failed"
     SETUP_FAILED = "setup_failed"
@@ -86,11 +88,13 @@ POLICY: dict[Cause, Policy] = {
     Cause.SILENT: Policy(_COUNTED, "no beats", "The machine may be cut off or hung; it is replaced.", True),
     Cause.STALLED: Policy(_COUNTED, "no step within its deadline", "Look at the stacks in the evidence folder."),
     Cause.BOOT_LOST: Policy(_FREE, "machine gone before its agent came up", "Another machine is asked for.", False, True),
+    Cause.BOOT_FAILED: Policy(_FREE, "machine could not be set up", "Another offer is tried.", True, True),
     Cause.BOOT_TIMEOUT: Policy(_COUNTED, "machine never became reachable", "Another offer is tried.", True, True),
     Cause.START_TIMEOUT: Policy(_COUNTED, "no first step in time", "Raise health.first_step_s if set-up or compilation needs longer."),
     Cause.LAUNCH_LOST: Policy(_FREE, "create call without an answer", "Another machine is asked for.", False, True),
     Cause.LAUNCH_REFUSED: Policy(_FREE, "offer refused", "Another offer is tried.", True, True),
     Cause.NO_CAPACITY: Policy(_FREE, "no machine that fits", "Widen hardware.gpus, spot or the price.", True, True),
+    Cause.NO_FUNDS: Policy(_FREE, "the wallet does not pay", "Add credit; it then goes on by itself.", False, True),
     Cause.AGENT_ERROR: Policy(_COUNTED, "the agent failed", "Report this with the evidence folder.", True, True),
     Cause.PREFLIGHT_FAILED: Policy(_COUNTED, "machine unfit", "Another offer is tried.", True, True),
     Cause.SETUP_FAILED: Policy(_COUNTED, "a set-up command failed", "Read the set-up log.", False, True),

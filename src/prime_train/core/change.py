@@ -40,6 +40,7 @@ _END_EVENTS = {
     RunState.STOPPED: Event.STOP,
     RunState.CANCELLED: Event.CANCEL,
 }
+_CLEARED: dict[tuple[str, ...], str] = {("stalled",): "steps again", ("funds",): "the wallet has been filled up"}
 _END_SEVERITY = {
     RunState.SUCCEEDED: Severity.INFO,
     RunState.FAILED: Severity.ERROR,
@@ -53,8 +54,8 @@ def change(run: Run, lease: Lease, decision: d.Decision, now_s: int) -> Change:
     match decision:
         case d.Wait(sign_s=sign_s):
             return _saved(_with_sign(replace(run, next_check_s=next_check_s(run, lease, decision, now_s)), sign_s))
-        case d.Adopt(pod_id):
-            return adopted(run, pod_id, now_s)
+        case d.Adopt(pod_id, usd_per_hour):
+            return adopted(run, pod_id, now_s, usd_per_hour=usd_per_hour)
         case d.PutAgent():
             return _put_agent(run, now_s)
         case d.SeeBeat():
@@ -127,14 +128,16 @@ def _in_words(offer: Offer) -> str:
     return f"{offer.offer_id} ({'spot' if offer.spot else 'on-demand'}, ${offer.usd_per_hour:.2f}/h)"
 
 
-def adopted(run: Run, pod_id: str, now_s: int) -> Change:
-    """The pod of the current attempt is known by its id: there is a machine, and people are told."""
+def adopted(run: Run, pod_id: str, now_s: int, *, usd_per_hour: float = 0.0) -> Change:
+    """The pod of the current attempt is known by its id: there is a machine, and people are told. `usd_per_hour`: its price in the end,
+    which may differ from the offer's; 0: not told."""
     if run.attempt is None:
         raise ValueError(f"run {run.run_id} has no attempt that could have the pod {pod_id}")
-    after = with_attempt(move(run, Event.POD_CREATED), replace(run.attempt, pod_id=pod_id))
-    after = replace(after, notices=tuple(n for n in run.notices if n.kind != "no_capacity"), next_check_s=now_s)
+    offer = replace(run.attempt.offer, usd_per_hour=usd_per_hour) if usd_per_hour > 0 else run.attempt.offer
+    after = with_attempt(move(run, Event.POD_CREATED), replace(run.attempt, pod_id=pod_id, offer=offer))
+    after = replace(after, notices=tuple(n for n in run.notices if n.kind not in ("no_capacity", "funds")), next_check_s=now_s)
     kind = "launched" if run.epoch == 1 else "relaunched"
-    text = f"{_in_words(run.attempt.offer)}, machine {pod_id}"
+    text = f"{_in_words(offer)}, machine {pod_id}"
     alert = told(after, now_s, kind, Severity.INFO, f"attempt {run.epoch} has a machine", text)
     return _saved(after, happened(after, now_s, "booting", f"machine {pod_id} exists"), alerts=(alert,))
 
@@ -146,10 +149,11 @@ def refused(run: Run, lease: Lease, cause: Cause, detail: str, now_s: int) -> Ch
     if attempt is None:
         raise ValueError(f"run {run.run_id} has no attempt that could be refused")
     after = with_attempt(change.run, replace(attempt, ended_s=attempt.launched_s))
-    if run.noted_s("no_capacity") is not None:
-        return replace(change, run=after, alerts=())
-    note = told(run, now_s, "no_capacity", Severity.WARNING, POLICY[cause].title, f"{detail}; asked again until there is one")
-    return replace(change, run=replace(after, notices=(*after.notices, Notice("no_capacity", now_s))), alerts=(note,))
+    kind = "funds" if cause is Cause.NO_FUNDS else "no_capacity"
+    if run.noted_s(kind) is not None:
+        return replace(change, run=replace(after, notices=run.notices), alerts=())
+    note = told(run, now_s, kind, Severity.WARNING, POLICY[cause].title, f"{detail}; asked again until there is one")
+    return replace(change, run=replace(after, notices=(*after.notices, Notice(kind, now_s))), alerts=(note,))
 
 
 def no_offer(run: Run, why: str, now_s: int, *, kind: str = "no_capacity", title: str = "no machine that fits") -> Change:
@@ -222,7 +226,7 @@ def _with_sign(run: Run, sign_s: int | None) -> Run:
 def _all_clear(run: Run, lease: Lease, kinds: tuple[str, ...], now_s: int) -> Change:
     """What was told has passed. A stall that has passed takes its order back too, so that the next one is looked into anew."""
     after = replace(run, notices=tuple(notice for notice in run.notices if notice.kind not in kinds), next_check_s=now_s)
-    line = happened(run, now_s, "all_clear", "steps again" if kinds == ("stalled",) else "heard again")
+    line = happened(run, now_s, "all_clear", _CLEARED.get(kinds, "heard again"))
     if run.attempt is None or "stalled" not in kinds:
         return _saved(after, line)
     after = with_attempt(after, replace(run.attempt, evidence_asked_s=None))
@@ -406,6 +410,13 @@ def _settle(run: Run, decision: d.Settle, now_s: int) -> Change:
     )
     names = [f"attempt {epoch}" for epoch in decision.epochs] or list(decision.strays)
     return _saved(after, happened(run, now_s, "settled", f"the provider confirms: gone ({', '.join(names)})"))
+
+
+def billed(run: Run, epoch: int, usd: float, now_s: int) -> Change:
+    """The provider has told what that attempt's pod cost in all."""
+    attempts = tuple(replace(a, billed_usd=usd) if a.epoch == epoch else a for a in run.attempts)
+    text = f"attempt {epoch} was billed at ${usd:.2f}"
+    return _saved(replace(run, attempts=attempts), happened(run, now_s, "billed", text))
 
 
 # --------------------------------------------------------------------------------------------------------- the user's wishes

@@ -38,6 +38,7 @@ from prime_train.core.decision import (
     Terminate,
     Wait,
 )
+from prime_train.core.funds import LAUNCH_S, RESERVE_S, WARN_S, Funds
 from prime_train.core.keys import pod_name
 from prime_train.core.run import Attempt, DrainReason, Run, RunState, Severity, Want
 from prime_train.core.verdict import (
@@ -93,9 +94,12 @@ DRAIN_SHARE_MAX = 0.05
 SILENCE_NOTICES = ("silent", "cut_off", "unknown", "blind", "boot_late")
 
 
-def decide(run: Run, verdict: Verdict | None, pods: PodsView, now_s: int, *, lacking: Sequence[str] = ()) -> Decision:
+def decide(
+    run: Run, verdict: Verdict | None, pods: PodsView, now_s: int, *, lacking: Sequence[str] = (), funds: Funds | None = None
+) -> Decision:
     """The next thing to do with `run`. `verdict` is None where no attempt holds the lease (queued and terminal states); `lacking` names
-    the secrets of the run that the control plane can not hand out."""
+    the secrets of the run that the control plane can not hand out; `funds` is the wallet that pays for the run, None where there is none
+    or it can not be asked."""
     housekeeping = _housekeeping(run, pods, now_s)
     if housekeeping is not None:
         return housekeeping
@@ -105,11 +109,11 @@ def decide(run: Run, verdict: Verdict | None, pods: PodsView, now_s: int, *, lac
             "waiting for the provider to confirm that its pods are gone",
         )
     if run.state is RunState.QUEUED:
-        return _queued(run, pods, now_s, lacking)
+        return _queued(run, pods, now_s, lacking, funds)
     attempt = run.attempt
     if attempt is None or verdict is None:
         raise ValueError(f"run {run.run_id} is {run.state.value}, so it has an attempt, and its verdict is needed")
-    return _wished(run, verdict, now_s) or _by_state(run, attempt, verdict, pods, now_s)
+    return _wished(run, verdict, funds, now_s) or _by_state(run, attempt, verdict, pods, now_s)
 
 
 # ------------------------------------------------------------------------------------------- pods that should not be there
@@ -171,7 +175,7 @@ def drain_reserve_usd(run: Run) -> float:
     return min(flush_usd, run.spec.budget.usd * DRAIN_SHARE_MAX)
 
 
-def _wished(run: Run, verdict: Verdict, now_s: int) -> Decision | None:
+def _wished(run: Run, verdict: Verdict, funds: Funds | None, now_s: int) -> Decision | None:
     """What money and the user ask for, in a state that has an attempt."""
     if isinstance(verdict, Finished):
         return None
@@ -181,16 +185,18 @@ def _wished(run: Run, verdict: Verdict, now_s: int) -> Decision | None:
     budget = run.spec.budget
     if spent.usd >= budget.usd:
         return Finish(RunState.STOPPED, Cause.BUDGET_SPENT, f"the budget is spent: ${spent.usd:.2f} of ${budget.usd:.2f}")
-    reason = _drain_reason(run, verdict, now_s)
+    reason = _drain_reason(run, verdict, funds, now_s)
     if reason is not None and run.state is not RunState.DRAINING:
         if run.state in (RunState.STARTING, RunState.TRAINING):
             return Drain(*reason)
+        if reason[0] is DrainReason.FUNDS:
+            return Recover(Cause.NO_FUNDS, reason[1])
         if reason[0] is not DrainReason.PREEMPTION:
             return Finish(RunState.STOPPED, Cause.BUDGET_SPENT if reason[0] is DrainReason.BUDGET else None, reason[1])
-    return _warned(run, now_s)
+    return _warned(run, now_s) or _warned_of_funds(run, funds)
 
 
-def _drain_reason(run: Run, verdict: Verdict, now_s: int) -> tuple[DrainReason, str] | None:
+def _drain_reason(run: Run, verdict: Verdict, funds: Funds | None, now_s: int) -> tuple[DrainReason, str] | None:
     spent, budget = ledger.spent(run, now_s), run.spec.budget
     if run.want is Want.STOP:
         return DrainReason.USER, "stopped by the user"
@@ -200,7 +206,26 @@ def _drain_reason(run: Run, verdict: Verdict, now_s: int) -> tuple[DrainReason, 
         return DrainReason.BUDGET, f"the hours are used up: {spent.paid_s / 3600:.2f} of {budget.hours:.2f}"
     if isinstance(verdict, Healthy) and verdict.preempting:
         return DrainReason.PREEMPTION, "the machine has been told that it will be taken away"
+    if funds is not None and funds.left_s() < RESERVE_S + run.spec.health.drain_s:
+        return DrainReason.FUNDS, f"the wallet is nearly empty: {_in_wallet(funds)}"
     return None
+
+
+def _in_wallet(funds: Funds) -> str:
+    left_s = funds.left_s()
+    lasts = f", enough for {left_s / 60:.0f} min of all that is paid from it" if left_s < float("inf") else ""
+    return f"${funds.balance_usd:.2f} at {funds.provider}{lasts}"
+
+
+def _warned_of_funds(run: Run, funds: Funds | None) -> Decision | None:
+    """Told once, and anew after it had been filled up."""
+    if funds is None or run.state is RunState.DRAINING:
+        return None
+    told, left_s = run.noted_s("funds") is not None, funds.left_s()
+    if told:
+        return AllClear(("funds",)) if left_s > 2 * WARN_S else None
+    text = f"{_in_wallet(funds)}; add credit, or runs are told to save and leave, and wait"
+    return Note("funds", Severity.WARNING, "the wallet runs dry", text) if left_s < WARN_S else None
 
 
 def _warned(run: Run, now_s: int) -> Note | None:
@@ -227,7 +252,7 @@ def budget_moment_s(run: Run, now_s: int) -> int | None:
 # ------------------------------------------------------------------------------------------------------------------- queued
 
 
-def _queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str]) -> Decision:
+def _queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str], funds: Funds | None) -> Decision:
     if run.want is not Want.RUN:
         state = RunState.CANCELLED if run.want is Want.CANCEL else RunState.STOPPED
         return Finish(state, None, "stopped by the user " + ("between two machines" if run.attempts else "before a machine was rented"))
@@ -255,7 +280,14 @@ def _queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str]) -> Dec
     if lacking:
         why = f"the control plane's environment lacks {', '.join(lacking)}; start it again with them, nothing is rented before"
         return Hold("secrets", "secrets are missing", why)
+    if funds is not None and funds.left_s(_likely_usd_per_hour(run)) < LAUNCH_S:
+        return Hold("funds", "the wallet is nearly empty", f"{_in_wallet(funds)}; nothing is rented before there is credit for an hour")
     return Launch(on_demand=wants_on_demand(run, now_s))
+
+
+def _likely_usd_per_hour(run: Run) -> float:
+    """What its next machine may cost: what the last one did, or else the most that is allowed."""
+    return run.attempt.offer.usd_per_hour if run.attempt is not None else run.spec.hardware.usd_per_hour_max or 0.0
 
 
 def in_common(causes: tuple[Cause, ...]) -> str:
@@ -330,7 +362,8 @@ def _launching(run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView, now
         return _unknown(run, Unknown(pods.why), now_s)
     mine = [p for p in pods.pods if _may_be_adopted(run, p)]
     if mine:  # one that is gone already, too: it was paid for, and nothing has to be waited for
-        return Adopt(min(mine, key=lambda p: (p not in pods.living(), p.pod_id)).pod_id)
+        first = min(mine, key=lambda p: (p not in pods.living(), p.pod_id))
+        return Adopt(first.pod_id, first.usd_per_hour)
     settled_s = attempt.launched_s + run.spec.health.settle_s
     beats = isinstance(verdict, Healthy) and verdict.phase is not None
     if now_s < settled_s or beats:
@@ -361,10 +394,12 @@ def _draining(run: Run, verdict: Verdict, now_s: int) -> Decision:
 
 
 def _drained(run: Run, verdict: Verdict) -> Decision:
-    if run.drain is DrainReason.PREEMPTION:
+    if run.drain in (DrainReason.PREEMPTION, DrainReason.FUNDS):
         asked_to_leave = isinstance(verdict, Sick) and verdict.cause is Cause.STOPPED_EARLY
         if isinstance(verdict, Sick) and not asked_to_leave and POLICY[verdict.cause].retry is Retry.NEVER:
             return _sick(verdict)
+        if run.drain is DrainReason.FUNDS:
+            return Recover(Cause.NO_FUNDS, "told to leave before the wallet was empty")
         return Recover(Cause.PREEMPTED, "taken away after a notice")
     flushed = isinstance(verdict, Sick) and verdict.cause is Cause.DRAINED
     cause = Cause.DRAINED if run.drain is DrainReason.USER else Cause.BUDGET_SPENT

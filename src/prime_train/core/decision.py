@@ -17,9 +17,10 @@ class Wait:
 
 @dataclass(frozen=True)
 class Adopt:
-    """The provider knows the pod of the current epoch: the launch is settled."""
+    """The provider knows the pod of the current epoch: the launch is settled. `usd_per_hour`: what it says that it costs."""
 
     pod_id: str
+    usd_per_hour: float = 0.0
 
 
 @dataclass(frozen=True)

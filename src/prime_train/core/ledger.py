@@ -24,8 +24,8 @@ def attempt_totals(attempt: Attempt, now_s: int) -> Totals:
         marks.append(min(end_s, max(marks[-1], at_s)))
     provision_s, restore_s, train_s, detection_s, teardown_s = (b - a for a, b in pairwise(marks))
     recomputed_s = _recomputed_s(attempt, train_s)
-    usd_per_s = attempt.offer.usd_per_hour / 3600
     paid_s = end_s - start_s
+    usd = attempt_usd(attempt, paid_s)
     return Totals(
         attempts=1,
         paid_s=paid_s,
@@ -35,9 +35,14 @@ def attempt_totals(attempt: Attempt, now_s: int) -> Totals:
         recomputed_s=recomputed_s,
         detection_s=detection_s,
         teardown_s=teardown_s,
-        usd=paid_s * usd_per_s,
-        usd_wasted=(paid_s - (train_s - recomputed_s)) * usd_per_s,
+        usd=usd,
+        usd_wasted=usd * (1 - (train_s - recomputed_s) / paid_s) if paid_s else usd,
     )
+
+
+def attempt_usd(attempt: Attempt, paid_s: int) -> float:
+    """What it cost: in the provider's own words, or else its price for so long."""
+    return attempt.billed_usd if attempt.billed_usd is not None else paid_s * (attempt.offer.usd_per_hour / 3600)
 
 
 def _recomputed_s(attempt: Attempt, train_s: int) -> int:
@@ -88,7 +93,7 @@ def spent(run: Run, now_s: int) -> Spent:
     usd, paid_s = run.folded.usd, run.folded.paid_s
     for attempt in run.attempts:
         each_s = max(0, (attempt.ended_s if attempt.ended_s is not None else now_s) - attempt.launched_s)
-        usd, paid_s = usd + each_s * (attempt.offer.usd_per_hour / 3600), paid_s + each_s
+        usd, paid_s = usd + attempt_usd(attempt, each_s), paid_s + each_s
     for stray in unowned(run):
         each_s = max(0, now_s - stray.created_s)
         usd, paid_s = usd + each_s * stray.usd_per_hour / 3600, paid_s + each_s

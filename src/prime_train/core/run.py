@@ -82,6 +82,7 @@ class DrainReason(StrEnum):
     USER = "user"
     BUDGET = "budget"
     PREEMPTION = "preemption"
+    FUNDS = "funds"
 
 
 class Want(StrEnum):
@@ -117,6 +118,8 @@ class Attempt:
     terminate_asked_s: int | None = None
     ended_s: int | None = None
     """When the provider itself said that the pod is gone: until then it is paid for."""
+    billed_usd: float | None = None
+    """What the provider says it cost in all; None: not told (yet), the price of its offer counts."""
 
 
 @dataclass(frozen=True)

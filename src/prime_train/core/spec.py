@@ -208,6 +208,8 @@ class TrainerSpec(Part):
 class HardwareSpec(Part):
     """Which machine."""
 
+    provider: Literal["local", "prime"] | None = None
+    """Who rents it out: local (this machine) or prime (Prime Intellect). Without it, whom the control plane rents from by default."""
     gpus: tuple[str, ...] = ()
     """GPU kinds in order of preference; empty: any machine, no GPU is asked for."""
     count: int = Field(default=1, ge=1, le=16)
@@ -327,6 +329,9 @@ class HealthSpec(Part):
     """Steps in a row with reward 0 after which the run is saved and stopped; 0 turns this off."""
     gpu_idle_s: Seconds = 900
     """GPUs at 0 % and without memory for so long while training."""
+    inference_idle_s: Seconds = 180
+    """The inference server of prime-rl dead for so long, and no step made: less than the shortest step deadline, and more than the half
+    minute its own engine takes to notice."""
     log_rules: tuple[LogRuleSpec, ...] = ()
 
     @model_validator(mode="after")

@@ -20,6 +20,8 @@ class PodStatus(StrEnum):
     GONE = "gone"
     ODD = "odd"
     """A word of the provider's that we do not know; never taken as gone."""
+    BROKEN = "broken"
+    """The provider says that it failed. It may still run, and is paid for: so it matters only while no agent has come up on it."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +179,8 @@ def _before_first_beat(run: Run, attempt: Attempt, evidence: Evidence, now_s: in
         return Unknown(evidence.pods.why)
     if _is_gone(attempt, evidence.pods):
         return Gone("the provider says it is gone, and it never beat")
+    if any(pod.pod_id == attempt.pod_id and pod.status is PodStatus.BROKEN for pod in evidence.pods.pods):
+        return Sick(Cause.BOOT_FAILED, "the provider says that it failed, and it never beat", exited=False)
     waited_s = now_s - max(attempt.launched_s, evidence.seen_since_s)
     if waited_s <= run.spec.health.first_beat_s:
         return Healthy(phase=None, step=0)

@@ -1,0 +1,144 @@
+"""Wallets and bills, and providers that this control plane can not ask."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from prime_train.core.causes import Cause
+from prime_train.core.funds import Bill, Funds
+from prime_train.core.ledger import spent
+from prime_train.core.run import RunState
+from prime_train.core.wire import Order
+from prime_train.ports import NoFunds, OutsideError, PermanentError, TemporaryError
+from tests import builders as b
+from tests.reconcile.ports import Outside
+
+PROVIDER = "memory"
+
+
+@dataclass
+class Paying:
+    """An account that says what a test wants it to."""
+
+    said: Funds | None = None
+    bill: list[Bill] = field(default_factory=list)
+    error: OutsideError | None = None
+
+    @property
+    def provider(self) -> str:
+        return PROVIDER
+
+    def funds(self) -> Funds | None:
+        if self.error is not None:
+            raise self.error
+        return self.said
+
+    def bills(self) -> Sequence[Bill]:
+        if self.error is not None:
+            raise self.error
+        return self.bill
+
+
+def paid() -> tuple[Outside, Paying]:
+    w, account = Outside(), Paying()
+    w.world = replace(w.world, account=account)
+    return w, account
+
+
+def test_training_is_saved_before_the_wallet_is_empty_and_goes_on_when_it_is_filled() -> None:
+    w, account = paid()
+    w.trains()
+    attempt = w.run().attempt
+    assert attempt is not None
+    account.said = Funds(attempt.offer.provider, 0.2, 1.0)
+    w.after(20).beat(step=11)
+    w.after(60).sweep()
+    assert w.beat(step=12).order is Order.DRAIN
+    w.save_checkpoint(12)
+    w.exit(Cause.DRAINED, step=12)
+    w.after(5).sweep()
+    assert (w.run().state, w.living()) == (RunState.QUEUED, [])
+    assert w.run().why == ""
+    assert [kind for kind in w.told.kinds() if kind in ("draining", "lost")] == ["draining", "lost"]
+
+    account.said = Funds(attempt.offer.provider, 50.0, 0.0)
+    w.sweeps(120)
+    assert w.living() == [f"pt-{b.RUN_ID}-e2"]
+    assert w.run().resume is not None
+
+
+def test_an_account_that_can_not_be_asked_changes_nothing() -> None:
+    w, account = paid()
+    w.trains()
+    account.error = TemporaryError("503")
+    w.after(20).beat(step=11)
+    w.sweep()
+    assert w.run().state is RunState.TRAINING
+    assert {"FundsUnknown", "BillsUnknown"} <= set(w.heard)
+
+
+def test_an_order_that_nobody_pays_for_is_made_again_later_and_told_of_once() -> None:
+    w = Outside()
+    w.fail["create"] = NoFunds("402: the wallet does not pay for it")
+    w.sweeps(300)
+    assert w.told.kinds().count("funds") == 1
+    assert 2 <= len(w.done("create")) <= 6
+    del w.fail["create"]
+    w.sweeps(600)
+    assert w.run().state is RunState.BOOTING
+
+
+def test_what_was_billed_takes_the_place_of_what_was_reckoned() -> None:
+    w, account = paid()
+    w.trains()
+    first = w.run().attempt
+    assert first is not None
+    assert first.pod_id is not None
+    w.after(3600).beat(step=50)
+    w.pods.real.terminate(first.pod_id)
+    w.sweeps(120)
+    before = spent(w.run(), w.now_s).usd
+    account.bill = [Bill(first.pod_id, f"pt-{b.RUN_ID}-e1", 7.25), Bill("x", "pt-nobody-e1", 9.0), Bill("y", "not ours", 9.0)]
+    w.sweep()
+    w.sweep()
+    assert [a.billed_usd for a in w.run().attempts] == [7.25, None]
+    assert spent(w.run(), w.now_s).usd == pytest.approx(before - first.offer.usd_per_hour * 3725 / 3600 + 7.25, abs=0.05)
+    assert [line.text for line in w.store.history(b.RUN_ID) if line.kind == "billed"] == ["attempt 1 was billed at $7.25"]
+
+
+def test_a_machine_that_is_still_there_is_not_billed_yet() -> None:
+    w, account = paid()
+    w.trains()
+    attempt = w.run().attempt
+    assert attempt is not None
+    assert attempt.pod_id is not None
+    account.bill = [Bill(attempt.pod_id, f"pt-{b.RUN_ID}-e1", 7.25)]
+    w.sweep()
+    assert w.run().attempts[0].billed_usd is None
+
+
+def test_what_the_provider_charges_in_the_end_is_what_is_reckoned_with() -> None:
+    w = Outside()
+    w.pods.charges = 1.23
+    w.settle()
+    assert w.run().attempts[0].offer.usd_per_hour == 1.23
+
+
+def test_where_the_provider_of_a_run_can_not_be_asked_its_machine_is_not_given_up() -> None:
+    w = Outside().trains()
+    w.world = replace(w.world, providers=frozenset({"elsewhere"}))
+    w.pods.real.terminate(w.run().attempts[0].pod_id or "")
+    w.sweeps(1200)
+    assert w.run().epoch == 1
+    assert w.run().state is RunState.TRAINING
+    assert "unknown" in w.told.kinds()
+
+
+def test_a_machine_on_which_the_agent_can_never_run_is_given_back_at_once() -> None:
+    w = Outside()
+    w.fail["put_agent"] = PermanentError("no Python and no curl")
+    w.settle()
+    attempt = w.run().attempts[0]
+    assert (attempt.cause, attempt.detail) == (Cause.PREFLIGHT_FAILED, "no Python and no curl")
+    assert w.run().excluded == (attempt.offer.offer_id,)
