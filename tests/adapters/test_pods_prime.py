@@ -15,7 +15,7 @@ from prime_train.core.offers import Offer, rank
 from prime_train.core.spec import HardwareSpec, Spot
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
-from prime_train.ports import NoCapacity, OutsideError, PermanentError, TemporaryError
+from prime_train.ports import NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
 from tests.adapters.answering import Answering
 from tests.fakes import prime as fakes
 from tests.fakes.prime import FakePrime, Plan
@@ -194,7 +194,7 @@ def test_an_empty_wallet_is_refused_with_what_to_do(fake: FakePrime) -> None:
     fake.balance_usd = 0.0
     error = raised(lambda: rent(pods_of(fake)))
 
-    assert isinstance(error, PermanentError)
+    assert isinstance(error, NoFunds)
     assert "wallet" in str(error)
 
 
@@ -325,7 +325,7 @@ def test_every_pod_of_ours_is_listed_and_nobody_elses(fake: FakePrime) -> None:
 
 @pytest.mark.parametrize(
     ("end", "seen"),
-    [(fakes.End.TERMINATED, None), (fakes.End.MISSING, None), (fakes.End.DELETED, None), (fakes.End.ERROR, PodStatus.ODD)],
+    [(fakes.End.TERMINATED, None), (fakes.End.MISSING, None), (fakes.End.DELETED, None), (fakes.End.ERROR, PodStatus.BROKEN)],
 )
 def test_a_machine_that_was_taken_away_is_gone_where_prime_says_so(fake: FakePrime, end: fakes.End, seen: PodStatus | None) -> None:
     pods = pods_of(fake)

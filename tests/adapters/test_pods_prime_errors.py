@@ -6,7 +6,7 @@ import pytest
 
 from prime_train.adapters.http import Answer
 from prime_train.adapters.pods_prime.errors import create_refusal, is_unknown, refusal, said
-from prime_train.ports import NoCapacity, OutsideError, PermanentError, TemporaryError
+from prime_train.ports import NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
 
 HTML = b"<html><head><title>503 Service Unavailable</title></head></html>"
 
@@ -47,7 +47,7 @@ def test_a_page_is_not_quoted_and_plain_text_is_cut_short() -> None:
 def test_what_a_person_has_to_do_is_said(status: int, advice: str, judge: type) -> None:
     error = judge(detail(status, "no stock and no capacity"))
 
-    assert isinstance(error, PermanentError)
+    assert isinstance(error, PermanentError | NoFunds)
     assert advice in str(error)
     assert "no stock" in str(error)
 
@@ -72,9 +72,9 @@ def test_trouble_on_their_side_is_for_later(status: int, judge: type) -> None:
         (detail(400, "Insufficient capacity"), NoCapacity),
         (detail(409, "conflict"), NoCapacity),
         (answer(409, body=b""), NoCapacity),
-        (detail(400, "Insufficient balance for this capacity"), PermanentError),
+        (detail(400, "Insufficient balance for this capacity"), NoFunds),
         (detail(400, "insufficient"), PermanentError),
-        (detail(409, "wallet is locked"), PermanentError),
+        (detail(409, "wallet is locked"), NoFunds),
         (detail(400, "Missing field: max_price not specified"), PermanentError),
         (answer(422, {"errors": [{"param": "pod.stock", "details": "unknown"}]}), PermanentError),
         (answer(307), PermanentError),

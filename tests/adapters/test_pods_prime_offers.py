@@ -67,6 +67,8 @@ def test_a_row_becomes_an_offer_with_its_whole_price() -> None:
         disk_gib=2793,
         region="US-KS-2",
         gpu_gb=80,
+        socket="PCIe",
+        stock="Low",
     )
 
 

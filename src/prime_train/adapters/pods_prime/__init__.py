@@ -1,9 +1,23 @@
 """Pods on Prime Intellect: machines of many providers behind one API and one wallet."""
 
+from prime_train.adapters.pods_prime.account import PrimeAccount
+from prime_train.adapters.pods_prime.background import BackgroundPusher
 from prime_train.adapters.pods_prime.client import PrimeClient
 from prime_train.adapters.pods_prime.connection import Connection, Pusher
+from prime_train.adapters.pods_prime.marks import Mark
 from prime_train.adapters.pods_prime.offers import Terms
 from prime_train.adapters.pods_prime.pods import PrimePods
 from prime_train.adapters.pods_prime.settings import Settings, read_settings
 
-__all__ = ["Connection", "PrimeClient", "PrimePods", "Pusher", "Settings", "Terms", "read_settings"]
+__all__ = [
+    "BackgroundPusher",
+    "Connection",
+    "Mark",
+    "PrimeAccount",
+    "PrimeClient",
+    "PrimePods",
+    "Pusher",
+    "Settings",
+    "Terms",
+    "read_settings",
+]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from prime_train.adapters.http import Answer, failure
-from prime_train.ports import NoCapacity, OutsideError, PermanentError, TemporaryError
+from prime_train.ports import NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
 
 SAID_CHARS_MAX = 300
 ITEMS_MAX = 5
@@ -35,13 +35,15 @@ def refusal(answer: Answer) -> TemporaryError | PermanentError:
 
 
 def create_refusal(answer: Answer) -> OutsideError:
-    """As `refusal`, for the call that rents a machine: NoCapacity and PermanentError promise that nothing was rented.
+    """As `refusal`, for the call that rents a machine: NoCapacity, NoFunds and PermanentError promise that nothing was rented.
 
     So a 5xx is NoCapacity only if Prime itself speaks of stock or capacity; "unavailable" is in the name of 503, and machines have been
     rented by calls that ended in one. Money is looked for before capacity (a balance can be "insufficient for this capacity"), and a
     409 without words is a race for the last machine.
     """
     told = said(answer)
+    if answer.status == 402:
+        return NoFunds(f"{_line(answer, told)}; {ADVICE[402]}")
     if answer.status in ADVICE or 300 <= answer.status < 400:
         return refusal(answer)
     if answer.status >= 500:
@@ -49,7 +51,7 @@ def create_refusal(answer: Answer) -> OutsideError:
         return NoCapacity(_line(answer, told)) if certain else refusal(answer)
     if answer.status in (400, 404, 409):
         if _FUNDS.search(told):
-            return PermanentError(f"{_line(answer, told)}; {ADVICE[402]}")
+            return NoFunds(f"{_line(answer, told)}; {ADVICE[402]}")
         if _CAPACITY.search(told):
             return NoCapacity(_line(answer, told))
         if _INSUFFICIENT.search(told):

@@ -83,6 +83,8 @@ def offer(offer_id: str, row: Row, hardware: HardwareSpec, terms: Terms) -> Offe
         region=row.data_center or row.region or row.country or "",
         gpu_gb=gpus.gpu_gb(row),
         hindrance=_hindrance(row, hardware, terms),
+        socket=row.socket or "",
+        stock=row.stock_status or "",
     )
 
 

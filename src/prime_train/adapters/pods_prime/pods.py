@@ -11,10 +11,12 @@ seen to come and go. A pod that is dearer is given back at once.
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from prime_train.adapters.pods_prime import availability, offers
 from prime_train.adapters.pods_prime.client import PrimeClient, is_pod_id
-from prime_train.adapters.pods_prime.connection import Pusher, read_connection
+from prime_train.adapters.pods_prime.connection import Connection, Pusher, read_connection
+from prime_train.adapters.pods_prime.marks import Mark
 from prime_train.adapters.pods_prime.models import Rented, Row
 from prime_train.adapters.pods_prime.offers import Asked, Terms
 from prime_train.adapters.pods_prime.statuses import pod_of
@@ -32,7 +34,8 @@ SSH_KEY_NAME = "prime-train"
 
 class PrimePods:
     """Pods of one account or team. `pusher` brings the agent to a machine. `public_key`, a line of OpenSSH's, is put on every machine;
-    without one it is the account's primary key. `pause` waits between looks at a list that should not be empty."""
+    without one it is the account's primary key. `closed`: why nothing may be rented, whatever there is. `mark` tells our pods from those of
+    other control planes on the account. `pause` waits between looks at a list that should not be empty."""
 
     def __init__(
         self,
@@ -40,11 +43,15 @@ class PrimePods:
         pusher: Pusher,
         *,
         public_key: str = "",
+        mark: Mark | None = None,
+        closed: str = "",
         terms: Terms | None = None,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._client, self._pusher = client, pusher
         self._public_key, self._ssh_key_id = public_key, ""
+        self._closed = closed
+        self._mark = mark if mark is not None else Mark()
         self._terms = terms if terms is not None else Terms()
         self._pause = pause
         self._rows: dict[str, Row] = {}
@@ -53,6 +60,8 @@ class PrimePods:
 
     def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
         """Every machine that is not sold out, priced with the disk that `hardware` asks for."""
+        if self._closed:
+            raise PermanentError(self._closed)
         self._rows = offers.named(availability.rows(self._client, self._pause), hardware)
         return [offers.offer(offer_id, row, hardware, self._terms) for offer_id, row in self._rows.items()]
 
@@ -60,24 +69,24 @@ class PrimePods:
         """The price is the one listed, whatever `offer` says. NoCapacity also for a machine that has become dearer than the run allows."""
         row = self._row(offer.offer_id, hardware)
         asked, ceiling_usd = offers.asked(row, hardware), self._ceiling_usd(offer.offer_id, row, hardware)
-        body = _order(name, row, asked, ceiling_usd, image=self._terms.image(row), ssh_key_id=self._key_id())
+        body = _order(self._mark.on(name), row, asked, ceiling_usd, image=self._terms.image(row), ssh_key_id=self._key_id())
         try:
             rented = self._client.create(body | self._client.paid_by())
         except NoCapacity as error:
             raise NoCapacity(f"{offer.offer_id}: {error}") from error
         if (rented.price_hr or 0.0) > ceiling_usd:
             self._give_back(rented, offer.offer_id, ceiling_usd)
-        return pod_of(rented)
+        return replace(pod_of(rented), name=name)
 
     def list(self) -> Sequence[Pod]:
         """Those whose names are ours; on the account there may be others. One that is said to be terminated is left out: `get` tells."""
-        pods = [pod_of(rented) for rented in self._client.pods()]
+        pods = [self._named(pod_of(rented)) for rented in self._client.pods()]
         return [pod for pod in pods if parse_pod_name(pod.name) is not None and pod.status is not PodStatus.GONE]
 
     def get(self, pod_id: str) -> Pod | None:
         rented = self._client.pod(pod_id) if is_pod_id(pod_id) else None
         pod = pod_of(rented) if rented is not None else None
-        return None if pod is None or pod.status is PodStatus.GONE else pod
+        return None if pod is None or pod.status is PodStatus.GONE else self._named(pod)
 
     def put_agent(self, pod: Pod, ticket: Ticket) -> None:
         """TemporaryError: the pod is gone, still booting, or does not say yet how to reach it."""
@@ -94,11 +103,20 @@ class PrimePods:
             raise TemporaryError(f"pod {pod.pod_id} does not say yet how to reach it by SSH")
         self._pusher(connection, ticket)
 
+    def connection(self, pod_id: str) -> Connection | None:
+        """How to reach it by SSH; None: it is gone, or does not say yet."""
+        rented = self._client.pod(pod_id) if is_pod_id(pod_id) else None
+        return read_connection(pod_id, rented.ssh_connection) if rented is not None else None
+
     def terminate(self, pod_id: str) -> None:
         if is_pod_id(pod_id):
             self._client.delete(pod_id)
 
     # ----------------------------------------------------------------------------------------------------------------- inside
+
+    def _named(self, pod: Pod) -> Pod:
+        """By the name we gave it; one that is somebody else's has none."""
+        return replace(pod, name=self._mark.without(pod.name) or "")
 
     def _row(self, offer_id: str, hardware: HardwareSpec) -> Row:
         if offer_id not in self._rows and offers.is_offer_id(offer_id):

@@ -10,9 +10,11 @@ STATUSES = {
     "PENDING": PodStatus.PENDING,
     "ACTIVE": PodStatus.ACTIVE,
     "TERMINATED": PodStatus.GONE,
+    "ERROR": PodStatus.BROKEN,
+    "STOPPED": PodStatus.BROKEN,
 }
 """How a machine that was taken away shows is not documented. Only TERMINATED, and an id that is no longer known, say that one is gone. In
-STOPPED, ERROR, DELETING, UNKNOWN and any word to come it may still run and be paid for: it stays ODD, and beats decide."""
+ERROR and STOPPED it may still run and be paid for, as in DELETING, UNKNOWN and any word to come, which are ODD: there beats decide."""
 
 INSTALLING = frozenset({"PENDING", "ACTIVE"})
 """Of the installation, ACTIVE means that it goes on."""
@@ -26,7 +28,7 @@ def status_of(rented: Rented) -> PodStatus:
     if status is not PodStatus.ACTIVE:
         return status
     if installation in BROKEN:
-        return PodStatus.ODD
+        return PodStatus.BROKEN
     return PodStatus.PENDING if installation in INSTALLING and (rented.installation_progress or 0) < 100 else PodStatus.ACTIVE
 
 

@@ -1,0 +1,72 @@
+"""The port `Pods` over several providers: a control plane may rent from one, and train on its own machine as well.
+
+Ids of pods are unique among all: those of any provider but the local one begin with its name and a slash.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from prime_train.core.offers import Offer
+from prime_train.core.spec import HardwareSpec
+from prime_train.core.verdict import Pod
+from prime_train.core.wire import Ticket
+from prime_train.ports import PermanentError, Pods, TemporaryError
+
+LOCAL = "local"
+ADVICE = {"prime": "set PRIME_API_KEY, or log in with `prime login` and set PRIME_TRAIN_PROVIDER=prime"}
+
+
+class PodsByProvider:
+    """`providers` by name, as in `Offer.provider`; `default` is asked where a run names none."""
+
+    def __init__(self, providers: Mapping[str, Pods], default: str) -> None:
+        self._providers, self._default = dict(providers), default
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(self._providers)
+
+    def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
+        """Of the one provider that the run names. PermanentError: it is not set up here."""
+        return self._of(hardware.provider or self._default).offers(hardware)
+
+    def create(self, name: str, offer: Offer, hardware: HardwareSpec) -> Pod:
+        return _with_id(offer.provider, self._of(offer.provider).create(name, offer, hardware))
+
+    def list(self) -> Sequence[Pod]:
+        """Of all. One that can not be asked makes all of it unknown: a part of the list would look like the whole."""
+        return [_with_id(name, pod) for name, pods in self._providers.items() for pod in pods.list()]
+
+    def get(self, pod_id: str) -> Pod | None:
+        name, own_id = provider_of(pod_id)
+        pod = self._seen(name).get(own_id)
+        return _with_id(name, pod) if pod is not None else None
+
+    def put_agent(self, pod: Pod, ticket: Ticket) -> None:
+        name, own_id = provider_of(pod.pod_id)
+        self._seen(name).put_agent(replace(pod, pod_id=own_id), ticket)
+
+    def terminate(self, pod_id: str) -> None:
+        name, own_id = provider_of(pod_id)
+        self._seen(name).terminate(own_id)
+
+    def _of(self, name: str) -> Pods:
+        if name not in self._providers:
+            raise PermanentError(f"provider {name} is not set up here; {ADVICE.get(name, 'it is not known')}")
+        return self._providers[name]
+
+    def _seen(self, name: str) -> Pods:
+        """That it can not be asked here says nothing of its pods."""
+        if name not in self._providers:
+            raise TemporaryError(f"provider {name} can not be asked from here; {ADVICE.get(name, 'it is not known')}")
+        return self._providers[name]
+
+
+def provider_of(pod_id: str) -> tuple[str, str]:
+    """The provider's name, and the id as the provider knows it."""
+    name, slash, own_id = pod_id.partition("/")
+    return (name, own_id) if slash else (LOCAL, pod_id)
+
+
+def _with_id(name: str, pod: Pod) -> Pod:
+    return pod if name == LOCAL else replace(pod, pod_id=f"{name}/{pod.pod_id}")

@@ -1,0 +1,77 @@
+"""Several providers as one."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from prime_train.adapters.pods_by_provider import PodsByProvider, provider_of
+from prime_train.adapters.pods_memory import MemoryPods
+from prime_train.core.offers import Offer
+from prime_train.core.spec import HardwareSpec
+from prime_train.core.verdict import Pod
+from prime_train.core.wire import Ticket
+from prime_train.ports import OutsideError, PermanentError, TemporaryError
+
+TICKET = Ticket(run="tiny-1", epoch=1, url="http://127.0.0.1:1", key="0123abcd")
+HERE, THERE = HardwareSpec(provider="local"), HardwareSpec(provider="prime")
+
+
+def offers(provider: str) -> tuple[Offer, ...]:
+    return (Offer(provider, f"{provider}-box", 1.0, spot=True, disk_gib=100),)
+
+
+class Down(MemoryPods):
+    def list(self) -> Sequence[Pod]:
+        raise TemporaryError("503")
+
+
+@pytest.fixture(name="both")
+def _both() -> tuple[MemoryPods, MemoryPods, PodsByProvider]:
+    local, prime = MemoryPods(offers=offers("local")), MemoryPods(offers=offers("prime"))
+    return local, prime, PodsByProvider({"local": local, "prime": prime}, "prime")
+
+
+def test_a_run_is_offered_what_its_provider_has_or_else_the_default_one(both: tuple[MemoryPods, MemoryPods, PodsByProvider]) -> None:
+    _, _, pods = both
+    assert [offer.provider for offer in pods.offers(HERE)] == ["local"]
+    assert [offer.provider for offer in pods.offers(THERE)] == ["prime"]
+    assert [offer.provider for offer in pods.offers(HardwareSpec())] == ["prime"]
+
+
+def test_each_pod_is_with_its_provider_and_found_by_one_id(both: tuple[MemoryPods, MemoryPods, PodsByProvider]) -> None:
+    local, prime, pods = both
+    here = pods.create("pt-tiny-1-e1", offers("local")[0], HERE)
+    there = pods.create("pt-tiny-1-e2", offers("prime")[0], THERE)
+
+    assert {pod.pod_id for pod in pods.list()} == {here.pod_id, there.pod_id}
+    assert provider_of(there.pod_id) == ("prime", prime.list()[0].pod_id)
+    assert provider_of(here.pod_id) == ("local", local.list()[0].pod_id)
+    seen = pods.get(there.pod_id)
+    assert seen is not None
+    assert seen.pod_id == there.pod_id
+    pods.put_agent(seen, TICKET)
+    assert prime.tickets(provider_of(there.pod_id)[1]) == (TICKET,)
+    pods.terminate(there.pod_id)
+    assert prime.list() == []
+    assert pods.get(there.pod_id) is None
+    assert len(local.list()) == 1
+
+
+def test_one_that_can_not_be_asked_makes_the_whole_list_unknown() -> None:
+    pods = PodsByProvider({"local": MemoryPods(offers=offers("local")), "prime": Down(offers=offers("prime"))}, "local")
+    with pytest.raises(TemporaryError, match="503"):
+        pods.list()
+
+
+def test_a_provider_that_is_not_set_up_is_named_with_what_to_do() -> None:
+    pods = PodsByProvider({"local": MemoryPods()}, "local")
+    with pytest.raises(PermanentError, match="set PRIME_API_KEY"):
+        pods.offers(THERE)
+
+
+@pytest.mark.parametrize("verb", ["get", "terminate"])
+def test_of_a_pod_whose_provider_is_not_set_up_nothing_is_said(verb: str) -> None:
+    pods = PodsByProvider({"local": MemoryPods()}, "local")
+    with pytest.raises(OutsideError) as raised:
+        getattr(pods, verb)("prime/abc")
+    assert isinstance(raised.value, TemporaryError)
