@@ -127,7 +127,7 @@ def _take(here: Stage, held: Held) -> Happening:
     assert attempt is not None
     assert attempt.pod_id is not None
     at_s = time.time()
-    here.home.pods().preempt(attempt.pod_id)
+    here.home.local_pods().preempt(attempt.pod_id)
     step = held.lease.beat.step if held.lease.beat is not None else 0
     text = f"the demo takes {attempt.pod_id} away: processes killed, disk deleted, nobody told"
     return Happening(here.run_id, int(at_s), attempt.epoch, TAKEN, text, step, {TAKEN_AT: f"{at_s:.2f}"})

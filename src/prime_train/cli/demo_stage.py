@@ -22,6 +22,7 @@ from prime_train.cli.embedded import control_plane
 from prime_train.cli.exits import Exit, Refused
 from prime_train.cli.home import BUCKET, HOME, Home
 from prime_train.cli.launch import Plan, launch
+from prime_train.cli.providers import LOCAL, PROVIDER
 from prime_train.core.spec import RunSpec
 from prime_train.ports import OutsideError
 from prime_train.trainers import trainer_for
@@ -63,7 +64,8 @@ def _config_file() -> Path:
 def stage(spec: RunSpec, *, keep: bool) -> Iterator[Stage]:
     """Whatever happens inside, Ctrl-C and SIGTERM included: afterwards there is no pod, no process and (unless `keep`) no folder."""
     folder = Path(tempfile.mkdtemp(prefix="prime-train-demo-"))
-    home = Home(folder / "home", {k: v for k, v in os.environ.items() if k != BUCKET} | {HOME: str(folder / "home")})
+    own = {HOME: str(folder / "home"), PROVIDER: LOCAL}
+    home = Home(folder / "home", {k: v for k, v in os.environ.items() if k not in (BUCKET, "PRIME_API_KEY")} | own)
     reference = None
     try:
         with _sigterm_leaves(), _logged(folder / "demo.log"):
@@ -141,7 +143,7 @@ def _clear(home: Home, reference: subprocess.Popen[bytes] | None) -> None:
 
 
 def _clear_pods(home: Home) -> None:
-    pods, pause, end_s = home.pods(), threading.Event(), time.monotonic() + CLEAR_S_MAX
+    pods, pause, end_s = home.local_pods(), threading.Event(), time.monotonic() + CLEAR_S_MAX
     while time.monotonic() < end_s:
         try:
             left = pods.list()

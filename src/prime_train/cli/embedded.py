@@ -23,5 +23,5 @@ def control_plane(
     server = Server(home.desk(), port=home.port() if port is None else port)
     with server:
         home.say_serving(server.url)
-        server.watch(home.world(server.url, watched=watched), interval_s=interval_s)
+        server.watch(home.world(home.public_url(server.url), watched=watched), interval_s=interval_s)
         yield server

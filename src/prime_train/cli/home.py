@@ -13,8 +13,11 @@ from urllib.parse import urlsplit
 from prime_train.cli.exits import Exit, Refused
 
 if TYPE_CHECKING:
+    from prime_train.adapters.pods_by_provider import PodsByProvider
     from prime_train.adapters.pods_local import LocalPods
     from prime_train.adapters.store_sqlite import SqliteStore
+    from prime_train.cli.providers import Providers, Reach
+    from prime_train.core.run import Run
     from prime_train.ports import Bucket, Notifier, Watched
     from prime_train.reconcile import World
     from prime_train.webhook import Desk
@@ -33,10 +36,11 @@ def wall_s() -> int:
 
 @dataclass(frozen=True)
 class Serving:
-    """What `prime-train serve` says of itself in serve.json."""
+    """What `prime-train serve` says of itself in serve.json. `public_url`: what rented machines call."""
 
     url: str
     pid: int
+    public_url: str
 
 
 @dataclass(frozen=True)
@@ -72,11 +76,32 @@ class Home:
         self._make()
         return open_bucket(self.bucket_url, self.environment)
 
-    def pods(self) -> "LocalPods":
-        from prime_train.adapters.pods_local import LocalPods
+    def providers(self, webhook_url: str = "") -> "Providers":
+        """Without a `webhook_url`, for looking only."""
+        from prime_train.cli.providers import Providers
 
+        return Providers(self.root, self.environment, self.master(), self.bucket_url, webhook_url)
+
+    def pods(self) -> "PodsByProvider":
+        """For looking only: an agent would not know whom to call."""
+        return self.providers().pods
+
+    def local_pods(self) -> "LocalPods":
         self._make()
-        return LocalPods(self.root / "pods")
+        return self.providers().local
+
+    def reach(self, run: "Run") -> "Reach | None":
+        """How to log in to the machine of the run's newest attempt; None: there is none, or not by SSH."""
+        attempt = run.attempt
+        if attempt is None or attempt.pod_id is None or attempt.ended_s is not None:
+            return None
+        return self.providers().reach(attempt.pod_id, run.run_id, attempt.epoch)
+
+    def public_url(self, url: str) -> str:
+        """What machines elsewhere call, for a webhook that listens at `url`."""
+        from prime_train.cli.providers import PUBLIC_URL
+
+        return (self.environment.get(PUBLIC_URL) or url).rstrip("/")
 
     def master(self) -> bytes:
         """The key of which all agents' keys are made: created once, by whoever comes first."""
@@ -99,20 +124,23 @@ class Home:
         return Desk(self.store(), (self.master(),), secrets=self.environment, bucket_url=self.bucket_url, bucket_keys=keys)
 
     def world(self, webhook_url: str, *, watched: "Watched | None" = None) -> "World":
-        """What a watcher needs. `webhook_url` empty: `run_server` puts its own in."""
+        """What a watcher needs. `webhook_url`: what agents are to call."""
         from prime_train.adapters.canary_http import CanaryHttp
         from prime_train.reconcile import World
 
-        master = self.master()
+        master, providers = self.master(), self.providers(webhook_url)
+        pods = providers.pods
         world = World(
             store=self.store(),
             bucket=self.bucket(),
-            pods=self.pods(),
+            pods=pods,
             master=master,
             webhook_url=webhook_url,
             notifiers=self._notifiers(),
-            canary=CanaryHttp(webhook_url, master) if webhook_url else None,
+            canary=CanaryHttp(webhook_url, master),
             secrets=self.environment,
+            providers=pods.names,
+            account=providers.account,
         )
         return world if watched is None else _watched_by(world, watched)
 
@@ -127,14 +155,14 @@ class Home:
         """What serve.json says; whoever wrote it may have gone."""
         try:
             said = json.loads(self.serve_file.read_text())
-            return Serving(str(said["url"]), int(said["pid"]))
-        except (OSError, ValueError, KeyError, TypeError):
+            return Serving(str(said["url"]), int(said["pid"]), str(said.get("public_url") or said["url"]))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
     def say_serving(self, url: str) -> None:
         """Writes serve.json. It stays when we leave: whoever serves next takes the same port."""
         draft = self.root / f".serve-{os.getpid()}.json"
-        draft.write_text(json.dumps({"url": url, "pid": os.getpid()}) + "\n")
+        draft.write_text(json.dumps({"url": url, "pid": os.getpid(), "public_url": self.public_url(url)}) + "\n")
         draft.replace(self.serve_file)
 
     def port(self) -> int:

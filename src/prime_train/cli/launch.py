@@ -55,7 +55,7 @@ def launch(home: Home, spec: "RunSpec", made: Plan) -> "Run":
     store = home.store()
     for _ in range(TRIES_MAX):
         now_s = wall_s()
-        run = Run(new_id(spec.name), spec, created_s=now_s, next_check_s=now_s, commit=made.commit)
+        run = Run(new_id(spec.name), on_provider(spec, home), created_s=now_s, next_check_s=now_s, commit=made.commit)
         if store.load(run.run_id) is not None:
             continue
         if made.tree is not None:
@@ -63,6 +63,14 @@ def launch(home: Home, spec: "RunSpec", made: Plan) -> "Run":
         if store.create(run):
             return run
     raise Refused(f"no free id was found for {spec.name}", code=Exit.OUTSIDE_FAILED)
+
+
+def on_provider(spec: "RunSpec", home: Home) -> "RunSpec":
+    """With the provider named: what the control plane rents from by default may be another one tomorrow."""
+    from prime_train.cli.providers import default_provider
+
+    hardware = spec.hardware.model_copy(update={"provider": spec.hardware.provider or default_provider(home.environment)})
+    return spec.model_copy(update={"hardware": hardware})
 
 
 def renamed(config: "Config", name: str) -> "RunSpec":

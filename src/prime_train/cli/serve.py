@@ -15,6 +15,9 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int | None, typer.Option(min=0, max=65_535, help="Port; without it, the one served last.", show_default=False)] = None,
     watching: Annotated[bool, typer.Option("--watch/--no-watch", help="Watch the runs, too.")] = True,
+    public_url: Annotated[
+        str | None, typer.Option("--public-url", envvar="PRIME_TRAIN_URL", help="What rented machines call.", show_default=False)
+    ] = None,
     interval: Annotated[float, typer.Option(min=0.1, max=3600, help="Longest time between two looks, in seconds.")] = 5.0,
 ) -> None:
     """Be the control plane.
@@ -24,20 +27,31 @@ def serve(
     import logging
 
     from prime_train.cli.home import Home
+    from prime_train.cli.providers import PUBLIC_URL, default_provider
     from prime_train.server import run_server
 
-    home = Home.of(os.environ)
+    home = Home.of({**os.environ, PUBLIC_URL: _checked(public_url)} if public_url else os.environ)
     _refuse_second(home)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     number = _free_port(host) if port == 0 else port if port is not None else home.port()
-    world = home.world(_url(host, number), watched=_log) if watching else None
+    renting = default_provider(home.environment)
+    world = home.world(home.public_url(_url(host, number)), watched=_log) if watching else None
 
     def announce(url: str) -> None:
         home.say_serving(url)
-        typer.echo(f"serving {home.root} at {url}, {'watching' if watching else 'not watching'}")
+        typer.echo(f"serving {home.root} at {url}, {'watching' if watching else 'not watching'}, renting from {renting}")
         _say_unset_secrets(home)
 
     run_server(home.desk(), world, host=host, port=number, interval_s=interval, announce=announce)
+
+
+def _checked(url: str) -> str:
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or "@" in parts.netloc:
+        raise Refused(f"--public-url {url!r} is no address such as https://train.example.org")
+    return url
 
 
 def _refuse_second(home: "Home") -> None:

@@ -39,7 +39,7 @@ def _world(home: "Home") -> "World":
     said = home.last_serving()
     if said is None:
         raise Refused("no webhook is known: nothing has served this home yet", fix="prime-train serve, or prime-train serve --no-watch")
-    return home.world(said.url, watched=_say)
+    return home.world(said.public_url, watched=_say)
 
 
 def _say(run_id: str, what: str, text: str) -> None:
@@ -80,4 +80,4 @@ def _go_on(home: "Home", world: "World", interval: float) -> None:
 
 def _moved(home: "Home", world: "World") -> bool:
     said = home.last_serving()
-    return said is not None and said.url != world.webhook_url
+    return said is not None and said.public_url != world.webhook_url

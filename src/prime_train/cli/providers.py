@@ -1,0 +1,136 @@
+"""From whom this control plane rents: its own machine, and Prime Intellect where there is a key."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from prime_train.cli.exits import Refused
+
+if TYPE_CHECKING:
+    from prime_train.adapters.pods_by_provider import PodsByProvider
+    from prime_train.adapters.pods_local import LocalPods
+    from prime_train.adapters.pods_prime import Connection, PrimeClient, PrimePods, Settings
+    from prime_train.adapters.ssh import LoginKey
+    from prime_train.ports import Account, Pods
+
+PROVIDER = "PRIME_TRAIN_PROVIDER"
+PUBLIC_URL = "PRIME_TRAIN_URL"
+POD_PYTHON = "PRIME_TRAIN_POD_PYTHON"
+LOCAL, PRIME = "local", "prime"
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How to log in to a machine by SSH: `known_hosts` is pinned by whoever brought the agent there, under the pod's id."""
+
+    connection: "Connection"
+    key_file: Path
+    known_hosts: Path
+
+
+@dataclass(frozen=True)
+class Providers:
+    """`root`: the home's folder. `webhook_url`: what agents are to call; empty where nothing will be rented. `master`: the home's key."""
+
+    root: Path
+    environment: Mapping[str, str]
+    master: bytes
+    bucket_url: str
+    webhook_url: str = ""
+
+    @property
+    def default(self) -> str:
+        return default_provider(self.environment)
+
+    @property
+    def pods(self) -> "PodsByProvider":
+        from prime_train.adapters.pods_by_provider import PodsByProvider
+
+        found: dict[str, Pods] = {LOCAL: self.local}
+        return PodsByProvider(found | {PRIME: self.prime} if has_prime(self.environment) else found, self.default)
+
+    @property
+    def local(self) -> "LocalPods":
+        from prime_train.adapters.pods_local import LocalPods
+
+        return LocalPods(self.root / "pods")
+
+    @cached_property
+    def prime(self) -> "PrimePods":
+        """Raises PermanentError where the settings are not understood."""
+        from prime_train.adapters.pods_prime import BackgroundPusher, Mark, PrimePods
+        from prime_train.adapters.pushing import AgentPusher, Recipe
+
+        pusher = AgentPusher(self.login_key, self.root / "attempts", recipe=Recipe(self.environment.get(POD_PYTHON, "")))
+        return PrimePods(
+            self._client,
+            BackgroundPusher(pusher),
+            public_key=self.login_key.public,
+            mark=Mark.of(self.master),
+            closed=self._unreachable() if self.webhook_url else "",
+        )
+
+    @property
+    def account(self) -> "Account | None":
+        from prime_train.adapters.pods_prime import Mark, PrimeAccount
+
+        return PrimeAccount(self._client, Mark.of(self.master)) if has_prime(self.environment) else None
+
+    @cached_property
+    def login_key(self) -> "LoginKey":
+        from prime_train.adapters.ssh import login_key
+
+        return login_key(self.root / "ssh")
+
+    def reach(self, pod_id: str, run_id: str, epoch: int) -> Reach | None:
+        """None: the pod is not reached by SSH, is gone, or does not say yet how to reach it."""
+        from prime_train.adapters.pods_by_provider import provider_of
+
+        provider, own_id = provider_of(pod_id)
+        connection = self.prime.connection(own_id) if provider == PRIME and has_prime(self.environment) else None
+        if connection is None:
+            return None
+        return Reach(connection, self.root / "ssh" / "id_ed25519", self.root / "attempts" / f"{run_id}-e{epoch}" / "known_hosts")
+
+    @cached_property
+    def _settings(self) -> "Settings":
+        from prime_train.adapters.pods_prime import read_settings
+
+        return read_settings(self.environment, Path(self.environment.get("HOME") or Path.home()))
+
+    @cached_property
+    def _client(self) -> "PrimeClient":
+        from prime_train.adapters.pods_prime import PrimeClient
+
+        return PrimeClient(self._settings)
+
+    def _unreachable(self) -> str:
+        """Why a machine elsewhere could do nothing for us; empty also where the provider itself is on this machine."""
+        from prime_train.adapters.http import is_loopback
+
+        if is_loopback(self._settings.base_url):
+            return ""
+        if urlsplit(self.webhook_url).scheme != "https":
+            return (
+                f"rented machines could not call {self.webhook_url} safely; give the control plane an https address that they can reach, "
+                f"and set {PUBLIC_URL} to it"
+            )
+        if urlsplit(self.bucket_url).scheme in ("", "file"):
+            return f"rented machines could not reach the bucket {self.bucket_url}; set PRIME_TRAIN_BUCKET to one such as s3://name/folder"
+        return ""
+
+
+def has_prime(environment: Mapping[str, str]) -> bool:
+    """A log-in of Prime's own tool is used only where PRIME_TRAIN_PROVIDER says so: nobody pays for having been logged in once."""
+    return bool(environment.get("PRIME_API_KEY")) or environment.get(PROVIDER) == PRIME
+
+
+def default_provider(environment: Mapping[str, str]) -> str:
+    """Raises Refused for a name that is none."""
+    named = environment.get(PROVIDER, "")
+    if named not in ("", LOCAL, PRIME):
+        raise Refused(f"{PROVIDER} is {named!r}", fix=f"set it to {LOCAL} or {PRIME}, or not at all")
+    return named or (PRIME if environment.get("PRIME_API_KEY") else LOCAL)
