@@ -56,15 +56,27 @@ def asked() -> tuple[str, int]:
     return name, int(step or 0)
 
 
+def _is_due() -> bool:
+    """With FAKE_RL_ONCE, only the first of all launches that come so far dies."""
+    once = os.environ.get("FAKE_RL_ONCE")
+    if once is None:
+        return True
+    try:
+        os.close(os.open(once, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return False
+    return True
+
+
 def at_start(broadcast: str) -> None:
     """Raises Died for what happens before the first step; without NCCL nothing can go wrong with it."""
     name, _ = asked()
-    if name and DEATHS[name].at_start and not (name == "nccl" and broadcast != "nccl"):
+    if name and DEATHS[name].at_start and not (name == "nccl" and broadcast != "nccl") and _is_due():
         raise Died(name)
 
 
 def at(step: int) -> None:
     """Raises Died in the step that was asked for."""
     name, when = asked()
-    if name and not DEATHS[name].at_start and step == when:
+    if name and not DEATHS[name].at_start and step == when and _is_due():
         raise Died(name)

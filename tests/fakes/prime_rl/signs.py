@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 class Signs:
     def __init__(self, run: Path, logs: Path, heartbeats: dict[str, str]) -> None:
         self._run, self._logs, self._heartbeats = run, logs, heartbeats
+        self._start_s, self._last_s = time.time(), dict[str, float]()
         for name in ("trainer", "orchestrator", "inference"):
             (logs / f"{name}.log").touch()
 
@@ -22,21 +23,35 @@ class Signs:
             print(line, flush=True)
 
     def shipped(self, step: int) -> None:
-        self._row(step, {"progress/samples": 128, "reward/all/mean": round(0.01 * step, 4), "time/step": 1.0})
+        """As a row of its own, what the engines said; it has no step."""
+        cycle_s = self._since("orchestrator")
+        told = {"progress/rollouts": 128, "reward/all/mean": round(0.01 * step, 4), "time/step": cycle_s, "time/save_ckpt": 0.0}
+        timing = {"agent/model/mean": 0.2 * cycle_s, "total/mean": cycle_s, "total/max": 2 * cycle_s}
+        told |= {f"train/agg/all/agent/timing/{name}": value for name, value in timing.items()}
+        self._row(step, told | {"time/wait_for_policy": 0.0, "time/pack": 0.0})
+        engines = {"num_requests_running": 4.0, "num_requests_waiting": 0.0, "kv_cache_usage_perc": 0.1}
+        self._row(None, {f"inference/agg/{name}/{stat}": value for name, value in engines.items() for stat in ("sum", "mean")})
         self.log("orchestrator", f"12:00:00 SUCCESS Step {step} | Time: 1.00s | Reward: {0.01 * step:.4f} | Throughput: 10.0 tokens/s")
         self._beat("orchestrator")
 
     def trained(self, step: int) -> None:
-        """Several rows, of which one has the loss."""
-        loss = 2.0 / step
+        """Several rows, of which one has the loss. Most of the step it has waited."""
+        loss, step_s = 2.0 / step, self._since("trainer")
         self._row(step, {"perf/throughput": 1000.0, "perf/mfu": 30.0})
         self._row(step, {"optim/lr": 1e-6, "optim/grad_norm": 0.5})
         self._row(step, {"loss/mean": loss, "entropy/all/mean": 0.3})
-        self._row(step, {"time/step": 1.0, "time/wait_for_batch": 0.1, "time/save_ckpt": 0.0})
+        shares = {"wait_for_batch": 0.6, "load_data": 0.0, "forward_backward": 0.35, "broadcast_weights": 0.05, "save_ckpt": 0.0}
+        self._row(step, {"time/step": step_s, **{f"time/{name}": share * step_s for name, share in shares.items()}})
         self.log("trainer", f"12:00:01 SUCCESS Step {step} |   1.00s | Loss {loss:.4f} | Entropy 0.3000 | LR 1.00e-06 | MFU 30.0%")
         self._beat("trainer")
 
-    def _row(self, step: int, figures: dict[str, float]) -> None:
+    def _since(self, component: str) -> float:
+        """Seconds since it was last asked of that component; of the first time, since the launch."""
+        now_s = time.time()
+        last_s, self._last_s[component] = self._last_s.get(component, self._start_s), now_s
+        return now_s - last_s
+
+    def _row(self, step: int | None, figures: dict[str, float]) -> None:
         with (self._run / "metrics.jsonl").open("a") as file:
             file.write(json.dumps({"step": step, "time": time.time(), **figures}) + "\n")
 

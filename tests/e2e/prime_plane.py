@@ -1,0 +1,136 @@
+"""A control plane of real processes that rents from a fake Prime Intellect and trains with a fake prime-rl, over a real SSH."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from prime_train.core.run import Run, RunState
+from tests.e2e.plane import Plane, await_true, plane
+from tests.fakes.prime import EXAMPLES, SPOT, FakePrime, GpuRow
+from tests.fakes.prime.pods import Pod
+from tests.fakes.prime_rl import uv_in
+from tests.fakes.prime_rl.upstream import upstream_in
+
+STEPS = 20
+STEP_S = 0.2
+RUN_S_MAX = 180.0
+
+SECOND_SPOT = SPOT.model_copy(
+    update={"cloudId": "a100-other", "dataCenter": "OTHER-1", "prices": SPOT.prices.model_copy(update={"onDemand": 0.7})}
+)
+ROWS: tuple[GpuRow, ...] = (*EXAMPLES, SECOND_SPOT)
+
+
+@dataclass
+class PrimePlane:
+    """A control plane, whom it rents from, and what trainers are told to do (`FAKE_RL_...`)."""
+
+    plane: Plane
+    fake: FakePrime
+    folder: Path
+    trainer: Mapping[str, str]
+
+    def launch(self, **sections: object) -> str:
+        """Puts a config and a working tree into the folder and launches it."""
+        tree = self.folder / "tree"
+        tree.mkdir(parents=True, exist_ok=True)
+        (tree / "rl.toml").write_text('[model]\nname = "Qwen/Qwen3-0.6B"\n')
+        config = self.folder / "prime.yaml"
+        config.write_text(yaml.safe_dump(self._config(tree) | sections))
+        return self.plane.launch(config)
+
+    def _config(self, tree: Path) -> dict[str, object]:
+        upstream, commits = upstream_in(self.folder / "upstream")
+        uv = uv_in(self.folder / "bin")
+        path = os.pathsep.join([str(self.folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
+        return {
+            "name": "rl",
+            "trainer": {
+                "kind": "prime_rl",
+                "steps": STEPS,
+                "stop_s": 5,
+                "tree": {"folder": str(tree)},
+                "prime_rl": {"config": "rl.toml", "ref": commits[-1], "run_name": "tiny"},
+            },
+            "environment": {**upstream, **uv, "PATH": path, "FAKE_RL_STEP_S": str(STEP_S), **self.trainer},
+            "hardware": {"open_files_min": 1024, "disk_gib": 1},
+            "checkpoints": {"every_steps": 5, "keep": 2, "settled_s": 1},
+            "health": {
+                "beat_s": 1,
+                "overdue_s": 3,
+                "silence_s": 6,
+                "first_beat_s": 60,
+                "first_step_s": 60,
+                "stall_s": 8,
+                "settle_s": 3,
+                "drain_s": 20,
+            },
+            "budget": {"usd": 50, "restarts_without_progress": 6},
+        }
+
+    def run(self, run_id: str) -> Run:
+        return self.plane.run(run_id)
+
+    def await_step(self, run_id: str, step: int) -> Pod:
+        """Until so many steps are made and a checkpoint is durable; the machine they are made on."""
+
+        def is_there() -> bool:
+            held = self.plane.store.load(run_id)
+            beat = held.lease.beat if held is not None else None
+            return held is not None and held.lease.open and held.lease.committed_step >= 5 and beat is not None and beat.step >= step
+
+        await_true(f"step {step} is made", is_there, limit_s=RUN_S_MAX)
+        (pod,) = self.fake.alive
+        return pod
+
+    def await_end(self, run_id: str) -> Run:
+        """Until the run is over, no pod is paid for, and the ledger is settled."""
+        await_true(f"{run_id} is over", lambda: self.run(run_id).is_over, limit_s=RUN_S_MAX)
+        await_true("no pod is left", lambda: not self.fake.alive)
+        await_true("the ledger is settled", lambda: all(a.ended_s is not None for a in self.run(run_id).attempts))
+        return self.run(run_id)
+
+    def await_success(self, run_id: str) -> Run:
+        """As `await_end`, and it went well: the last step is in the bucket, and no attempt began before what was durable."""
+        try:
+            run = self.await_end(run_id)
+            assert run.state is RunState.SUCCEEDED, run.why
+            assert run.durable_step == STEPS
+            for earlier, later in zip(run.attempts, run.attempts[1:], strict=False):
+                assert later.resumed_step >= earlier.durable_step
+            return run
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.evidence()}") from error
+
+    def kinds(self, run_id: str) -> list[str]:
+        return [line.kind for line in self.plane.history(run_id)]
+
+    def evidence(self) -> str:
+        """What a person would want to see when it went wrong."""
+        logs = [path for folder in self.folder.glob("prime/*/disk") for path in folder.rglob("*.log")]
+        parts = [f"== {path}\n{path.read_text(errors='replace')[-2000:]}" for path in logs]
+        asked = [f"{request.method} {request.path} {request.status}" for request in self.fake.requests[-40:]]
+        return "\n".join([self.plane.evidence(), *parts, *asked])
+
+
+@contextmanager
+def prime_plane(folder: Path, trainer: Mapping[str, str] | None = None) -> Iterator[PrimePlane]:
+    """`trainer`: variables for the fake prime-rl."""
+    with FakePrime(folder / "prime", running=True) as fake:
+        fake.rows = ROWS
+        settings = {
+            "PRIME_API_KEY": fake.api_key,
+            "PRIME_API_BASE_URL": fake.url,
+            "PRIME_TRAIN_POD_PYTHON": sys.executable,
+        }
+        with plane(folder, settings=settings) as here:
+            try:
+                yield PrimePlane(here, fake, folder, trainer or {})
+            finally:
+                for kept in here.kept:
+                    kept.stop()
