@@ -24,8 +24,10 @@ from prime_agent.evidence import Evidence
 from prime_agent.gpus import Gpus
 from prime_agent.heartbeats import Heartbeats, report
 from prime_agent.inbox import Inbox
+from prime_agent.inference_probe import watch_inference
 from prime_agent.janitor import make_room
 from prime_agent.leftovers import move_aside
+from prime_agent.metrics import kept_metrics
 from prime_agent.phases import Means, Phases, Place
 from prime_agent.processes import Processes
 from prime_agent.saves import Moved
@@ -76,6 +78,7 @@ class Agent:
             job.epoch,
             logs=self._place.logs,
             own_logs={f"{job.spec.trainer.kind}-{Path(path).name}": self._place.work / path for path in log_files(job.spec)},
+            metrics=lambda: kept_metrics(self._place.work, job.spec),
             disk=disk,
             gpus=world.gpus,
             secrets=job.secrets | job.bucket_keys,
@@ -194,6 +197,7 @@ class Agent:
         )
         self._trainer = TrainerRun(plan, self._world.processes, self._inbox)
         self._trainer.start()
+        self._inbox.put(v.TrainerLaidOut(watch_inference(self._job.spec, self._place.work, self._env, self._inbox)))
 
     def _tidy_up(self) -> None:
         part = self._job.spec.trainer.prime_rl

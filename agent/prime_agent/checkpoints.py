@@ -130,7 +130,7 @@ class Uploader:
         for _, path in self._newer():
             if self._is_complete(path, now_s):
                 return False
-            if abs(now_s - written_s(path)) <= SAVING_QUIET_S:
+            if abs(now_s - written_s(path)) <= SAVING_QUIET_S and self._is_begun(path):
                 return True
         return False
 
@@ -255,6 +255,12 @@ class Uploader:
             return []
         found = ((self._trainer.step_of(self._spec, name), self._folder / name) for name in names)
         return [(step, path) for step, path in found if step is not None]
+
+    def _is_begun(self, path: Path) -> bool:
+        try:
+            return self._trainer.is_begun(self._spec, files_in(path))
+        except (OSError, PermanentError):
+            return True  # it changes under our eyes, or can not be read: the trainer gets the time
 
     def _is_complete(self, path: Path, now_s: int) -> bool:
         try:

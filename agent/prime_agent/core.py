@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from prime_agent import effects as e
 from prime_agent import events as v
-from prime_agent import link, room, saves, transfers
+from prime_agent import gpu_health, illness, inference, link, room, saves, transfers
 from prime_agent import steps as progress
 from prime_agent.state import AgentState, Flush, Stop, beat, reached
 from prime_train.core.causes import Cause
@@ -32,7 +32,6 @@ EARLY_FLUSH_S_MAX = 30
 
 FLUSH_S_MIN = 10
 TICK_S_MAX = 60.0
-GPU_EMPTY_MIB = 1.0
 NOT_KEPT = (Cause.PREEMPTED,)
 """Ends that leave no time for the trainer's log."""
 
@@ -59,6 +58,8 @@ def next_tick_s(state: AgentState, now_s: float) -> float:
         moments.append(state.stop.kill_s + (STUCK_S_MAX if state.stop.killed else 0))
     if state.flush is not None:
         moments.append(state.flush.until_s)
+    if state.illness is not None and not state.illness.said:
+        moments.append(state.illness.tell_s)
     return min((moment for moment in moments if moment is not None and moment > now_s), default=now_s + TICK_S_MAX)
 
 
@@ -86,8 +87,11 @@ def _heard(state: AgentState, event: v.Event, now_s: float) -> Out:
         case v.TrainerExited():
             return _trainer_exited(state, event, now_s)
         case v.Sensed():
-            seen = replace(state, room=room.sensed(state.room, event.disk_free_gib, now_s))
-            return _sensed(seen, event, now_s), ()
+            return _sensed(state, event, now_s), ()
+        case v.TrainerLaidOut(served):
+            return replace(state, inference=served), ()
+        case v.ServerAnswered(server):
+            return replace(state, inference=inference.answered(state.inference, server, now_s)), ()
         case v.BeatAnswered(reply):
             return _beat_answered(state, reply, now_s)
         case v.BeatFailed():
@@ -110,7 +114,8 @@ def _heard(state: AgentState, event: v.Event, now_s: float) -> Out:
             return replace(state, transfers=transfers.commit_failed(state.transfers, now_s, beat_s=state.link.beat_s)), ()
         case v.EvidenceDone(kept, why):
             note = state.note if kept else f"the evidence is not in the bucket: {why}"
-            return replace(_with_news(state), evidence=state.evidence or kept, note=note), ()
+            ill = replace(state.illness, tell_s=now_s) if state.illness is not None else None
+            return replace(_with_news(state), evidence=state.evidence or kept, note=note, illness=ill), ()
         case v.LogKept():
             return replace(state, keeping_log=False), ()
         case v.SigTerm():
@@ -190,16 +195,15 @@ def _steps_seen(state: AgentState, rows: tuple[Progress, ...], now_s: float) -> 
 
 
 def _sensed(state: AgentState, sensed: v.Sensed, now_s: float) -> AgentState:
-    empty = sensed.gpu_util_pct == 0 and sensed.gpu_mem_mib is not None and sensed.gpu_mem_mib < GPU_EMPTY_MIB
-    if not (empty and state.running and state.job.spec.hardware.gpus):
-        healed = replace(state, sensed=sensed, gpu_idle_since_s=None)
-        return replace(healed, sick=None, sick_detail="") if state.sick is Cause.GPU_IDLE else healed
-    since_s = now_s if state.gpu_idle_since_s is None else state.gpu_idle_since_s
-    state = replace(state, sensed=sensed, gpu_idle_since_s=since_s)
-    idle_s = int(now_s - since_s)
-    if idle_s < state.job.spec.health.gpu_idle_s or state.sick is not None:
-        return state
-    return _with_news(replace(state, sick=Cause.GPU_IDLE, sick_detail=f"the GPUs are at 0 % and hold nothing, for {idle_s} s"))
+    gpus = gpu_health.seen(state.gpus, sensed.gpus, now_s, training=_is_training(state))
+    served = inference.sensed(state.inference, sensed.gpus.loads if gpus.is_fresh else (), now_s)
+    return replace(state, sensed=sensed, gpus=gpus, inference=served, room=room.sensed(state.room, sensed.disk_free_gib, now_s))
+
+
+def _is_training(state: AgentState) -> bool:
+    """The trainer should be making steps: it has made one, has some before it, and was not told to leave."""
+    last = state.job.spec.trainer.steps
+    return state.running and state.stop is None and state.steps.step > 0 and (last is None or reached(state) < last)
 
 
 def _beat_answered(state: AgentState, reply: Reply, now_s: float) -> Out:
@@ -281,6 +285,9 @@ def _how_it_ended(state: AgentState, event: v.TrainerExited) -> JobExit:
     """A reason to stop outranks how the trainer then left, unless it had reached its last step."""
     steps = state.job.spec.trainer.steps
     finished = event.code == 0 and steps is not None and reached(state) >= steps
+    if state.stop is None and state.gpus.fault and event.code != 0:
+        # What the trainer says of it is what followed.
+        return _job_exit(Cause.GPU_HARDWARE, f"{state.gpus.fault}; then {event.detail}", code=event.code, tail=event.log_tail)
     if state.stop is None or finished:
         return _job_exit(Cause.FINISHED if finished else event.cause, event.detail, code=event.code, tail=event.log_tail)
     return _job_exit(state.stop.cause, state.stop.detail, code=event.code, tail=event.log_tail)
@@ -325,6 +332,20 @@ def _kill_what_stays(state: AgentState, now_s: float) -> Out:
         return state, ()
     detail = f"{stop.detail}; the trainer is still there {STUCK_S_MAX} s after SIGKILL"
     return _end(replace(state, running=False), _job_exit(stop.cause, detail), now_s), ()
+
+
+def _diagnose(state: AgentState, now_s: float) -> Out:
+    """Evidence first, then the word: with it, the machine goes."""
+    if state.phase in (Phase.FLUSH, Phase.EXITED):
+        return replace(state, illness=None), ()
+    saving, training = state.transfers.saving, _is_training(state)
+    found = illness.found(state.gpus, state.inference, state.steps, now_s, health=state.job.spec.health, training=training, saving=saving)
+    now = illness.changed(state.illness, found, now_s)
+    if now is not None and now is not state.illness:
+        return replace(state, illness=now), (e.GatherEvidence(),)
+    if now is None or now.said or now_s < now.tell_s:
+        return replace(state, illness=now), ()
+    return _with_news(replace(state, illness=illness.told(now))), ()
 
 
 def _transfer(state: AgentState, now_s: float) -> Out:
@@ -374,4 +395,4 @@ def _speak(state: AgentState, now_s: float) -> Out:
     return replace(state, exit_flying=True), (e.SendExit(said),)
 
 
-ACTS: tuple[Callable[[AgentState, float], Out], ...] = (_keep_deadline, _kill_what_stays, _transfer, _finish_flush, _speak)
+ACTS: tuple[Callable[[AgentState, float], Out], ...] = (_keep_deadline, _kill_what_stays, _diagnose, _transfer, _finish_flush, _speak)

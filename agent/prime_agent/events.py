@@ -1,7 +1,9 @@
 """What happens to an agent: the only things its core ever hears of. Each says a fact; none says what to do about it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from prime_agent.gpus import GpuSight
+from prime_agent.inference import Inference, Server
 from prime_agent.saves import Moved
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
@@ -77,11 +79,24 @@ class TrainerExited:
 
 @dataclass(frozen=True)
 class Sensed:
-    """The machine's state. GPU figures: mean load in percent and memory in use in MiB over all GPUs; None where they can not be read."""
+    """The machine's state; None for what can not be read."""
 
     disk_free_gib: float | None = None
-    gpu_util_pct: float | None = None
-    gpu_mem_mib: float | None = None
+    gpus: GpuSight = field(default_factory=GpuSight)
+
+
+@dataclass(frozen=True)
+class TrainerLaidOut:
+    """How the trainer that is about to start shares the machine with its inference server."""
+
+    inference: Inference
+
+
+@dataclass(frozen=True)
+class ServerAnswered:
+    """The inference server was asked whether it lives."""
+
+    server: Server
 
 
 @dataclass(frozen=True)
@@ -164,6 +179,8 @@ Event = (
     | RuleFired
     | TrainerExited
     | Sensed
+    | TrainerLaidOut
+    | ServerAnswered
     | BeatAnswered
     | BeatFailed
     | CheckpointsScanned

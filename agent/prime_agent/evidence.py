@@ -13,9 +13,11 @@ from pathlib import Path
 import psutil
 
 from prime_agent.environment import redacted
+from prime_agent.gpu_table import table
 from prime_agent.gpus import Gpus
 from prime_agent.processes import MARK
 from prime_train.core.keys import evidence_key
+from prime_train.core.prime_rl import METRICS
 from prime_train.core.wire import Phase
 from prime_train.ports import Bucket
 
@@ -25,6 +27,8 @@ PROCESSES_MAX = 2000
 STACKS_MAX = 16
 COMMAND_S_MAX = 20
 STACK_S_MAX = 15
+GPUS_S_MAX = 3.0
+KILLED_S_MAX = 2
 
 LOGS: dict[Phase, str] = {Phase.SETUP: "setup.log", Phase.SMOKE: "smoke.log", Phase.TRAIN: "trainer.log"}
 """The log of each phase that has one."""
@@ -32,7 +36,7 @@ LOGS: dict[Phase, str] = {Phase.SETUP: "setup.log", Phase.SMOKE: "smoke.log", Ph
 
 class Evidence:
     """Of one attempt; `secrets` are blacked out in everything. `own_logs`: what the trainer itself writes, by the name it is kept under;
-    `stall` tells what is known of why no step is made."""
+    `metrics`: the end of its file of metrics, "" where there is none; `stall` tells what is known of why no step is made."""
 
     def __init__(
         self,
@@ -42,6 +46,7 @@ class Evidence:
         *,
         logs: Path,
         own_logs: Mapping[str, Path],
+        metrics: Callable[[], str],
         disk: Path,
         gpus: Gpus,
         secrets: Mapping[str, str],
@@ -50,7 +55,7 @@ class Evidence:
     ) -> None:
         self._bucket, self._run_id, self._epoch = bucket, run_id, epoch
         self._logs, self._own_logs, self._disk, self._gpus = logs, own_logs, disk, gpus
-        self._secrets = secrets
+        self._secrets, self._metrics = secrets, metrics
         self._owner = owner
         self._stall = stall
 
@@ -81,6 +86,9 @@ class Evidence:
         for name, path in self._own_logs.items():
             if path.exists():
                 self._put(name, _told(partial(tail, path)))
+        metrics = _told(self._metrics)
+        if metrics:
+            self._put(METRICS, metrics)
 
     def _put(self, name: str, text: str) -> None:
         data = redacted(text[-PART_CHARS_MAX:], self._secrets).encode()
@@ -113,8 +121,7 @@ class Evidence:
         return list(_of_owner(self._owner))[:STACKS_MAX]
 
     def _gpu(self) -> str:
-        loads = self._gpus.loads()
-        told = loads if isinstance(loads, str) else "\n".join(str(load) for load in loads) or "no GPU was asked for"
+        told = table(self._gpus.look(GPUS_S_MAX))
         return told if shutil.which("nvidia-smi") is None else f"{told}\n\n{_run(['nvidia-smi'], COMMAND_S_MAX)}"
 
     def _disks(self) -> str:
@@ -159,7 +166,13 @@ def _told(part: Callable[[], str]) -> str:
 def _run(command: list[str], timeout_s: int) -> str:
     """What the command says, both streams."""
     try:
-        done = subprocess.run(command, capture_output=True, timeout=timeout_s, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+    except OSError as error:
         return f"{command[0]} failed: {error}"
-    return (done.stdout + done.stderr).decode(errors="replace")
+    for limit_s in (timeout_s, KILLED_S_MAX):
+        try:
+            return process.communicate(timeout=limit_s)[0].decode(errors="replace")
+        except subprocess.TimeoutExpired:
+            process.kill()
+    # One that waits for a driver in the kernel does not even die.
+    return f"{command[0]} has not ended in {timeout_s} s, and could not be killed"

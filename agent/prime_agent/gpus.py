@@ -1,79 +1,75 @@
-"""What the GPUs do, through NVIDIA's management library. Where that is missing or fails, the answer says so; nothing is raised."""
+"""What is known of a machine's GPUs: the figures of each, the driver's own words where something is wrong, and how old all that is."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Protocol
 
-T = TypeVar("T")
+EMPTY_MIB = 64.0
+"""Less in use than this is nothing: a process that has begun to compute holds some hundred MiB, the driver by itself a few at most."""
 
 
 @dataclass(frozen=True)
 class GpuLoad:
-    """Of one GPU: load in percent, and memory in use and in all, in MiB."""
+    """One GPU. None: its board or driver does not tell. Power in watts, memory in MiB."""
 
-    name: str
-    util_pct: float
-    used_mib: float
-    total_mib: float
+    index: int = 0
+    name: str = ""
+    uuid: str = ""
+    util_pct: float | None = None
+    used_mib: float | None = None
+    total_mib: float | None = None
     temperature_c: int | None = None
+    power_w: float | None = None
+    power_limit_w: float | None = None
+    slowed_by: tuple[str, ...] = ()
+    """What holds its clock down, but for the work itself."""
+    uncorrected: int | None = None
+    """Memory errors that ECC could not correct, since the driver was loaded."""
+    repair_pending: bool | None = None
+    """Bad memory waits to be taken out of use (a row remapped, a page retired) until the GPU is reset."""
+    repair_failed: bool | None = None
+    """Bad memory could not be taken out of use: no spare rows are left."""
+    trouble: str = ""
+    """Why it can not be asked, in the driver's words."""
+    lost: bool = False
+    """It has left the bus, or will not work again before it is reset."""
+
+    @property
+    def is_empty(self) -> bool:
+        """At 0 %, and nobody holds memory on it. What can not be told is not empty."""
+        return self.util_pct == 0 and self.used_mib is not None and self.used_mib < EMPTY_MIB
+
+    @property
+    def title(self) -> str:
+        return f"GPU {self.index}" + (f" ({self.name})" if self.name else "")
+
+
+@dataclass(frozen=True)
+class Xid:
+    """An error that the driver reported by its number. `gpu`: the index; None where it does not say."""
+
+    gpu: int | None
+    code: int
+
+
+@dataclass(frozen=True)
+class GpuSight:
+    """What is known now. `trouble`: why newer figures can not be had; `age_s`: how old these are. `deaf`: why Xids are not heard."""
+
+    loads: tuple[GpuLoad, ...] = ()
+    age_s: float = 0.0
+    trouble: str = ""
+    xids: tuple[Xid, ...] = ()
+    """All that were heard, oldest first, up to a limit."""
+    deaf: str = ""
 
 
 class Gpus(Protocol):
-    def names(self) -> list[str] | str:
-        """The visible GPUs, or why they can not be seen."""
-
-    def loads(self) -> list[GpuLoad] | str:
-        """What each does now, or why that can not be read."""
+    def look(self, wait_s: float) -> GpuSight:
+        """What each GPU does now, or what was known last if that takes longer than `wait_s`. From any thread; raises nothing."""
 
 
 class NoGpus:
     """For jobs that ask for none."""
 
-    def names(self) -> list[str] | str:
-        return []
-
-    def loads(self) -> list[GpuLoad] | str:
-        return []
-
-
-class NvidiaGpus:
-    """One thread uses one of these."""
-
-    def names(self) -> list[str] | str:
-        return _asked(lambda nvml: [_text(nvml.nvmlDeviceGetName(handle)) for handle in _handles(nvml)])
-
-    def loads(self) -> list[GpuLoad] | str:
-        return _asked(lambda nvml: [_load(nvml, handle) for handle in _handles(nvml)])
-
-
-def _asked(question: Callable[[Any], list[T]]) -> list[T] | str:
-    try:
-        import pynvml
-    except ImportError:
-        return "the package nvidia-ml-py is not installed beside the agent"
-    try:
-        # Counts its callers, and costs nothing when the library is up already.
-        pynvml.nvmlInit()
-        return question(pynvml)
-    except pynvml.NVMLError as error:
-        return f"NVML: {error}"
-
-
-def _handles(nvml: Any) -> list[Any]:
-    return [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
-
-
-def _load(nvml: Any, handle: Any) -> GpuLoad:
-    # Version 2 leaves out what the driver keeps for itself, so that a GPU nobody uses has nothing in use.
-    memory = nvml.nvmlDeviceGetMemoryInfo(handle, version=nvml.nvmlMemory_v2)
-    return GpuLoad(
-        name=_text(nvml.nvmlDeviceGetName(handle)),
-        util_pct=float(nvml.nvmlDeviceGetUtilizationRates(handle).gpu),
-        used_mib=memory.used / 2**20,
-        total_mib=memory.total / 2**20,
-        temperature_c=int(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
-    )
-
-
-def _text(name: str | bytes) -> str:
-    return name.decode(errors="replace") if isinstance(name, bytes) else name
+    def look(self, wait_s: float) -> GpuSight:
+        return GpuSight()

@@ -19,7 +19,8 @@ from prime_agent.clock import SystemClock
 from prime_agent.control import ControlPlane, Fenced
 from prime_agent.effects import Leave
 from prime_agent.events import SigTerm
-from prime_agent.gpus import NoGpus, NvidiaGpus
+from prime_agent.gpu_driver import NvidiaGpus
+from prime_agent.gpus import NoGpus
 from prime_agent.inbox import Inbox
 from prime_agent.processes import LocalProcesses
 from prime_train.adapters.bucket import open_bucket

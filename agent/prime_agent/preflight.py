@@ -4,13 +4,16 @@ import resource
 import shutil
 from pathlib import Path
 
-from prime_agent.gpus import Gpus
+from prime_agent.gpus import GpuLoad, Gpus
 from prime_agent.phase import PhaseError
 from prime_train.core.causes import Cause
 from prime_train.core.spec import HardwareSpec
 
 OPEN_FILES_MAX = 2**20
 """Enough for anybody. Where the hard limit is a thousand times that, programs that walk through all possible files become very slow."""
+
+GPUS_S_MAX = 120.0
+"""A driver that sleeps takes some seconds for each GPU to wake up."""
 
 DISK_SHARE_MIN = 0.5
 """Of the disk that was asked for, so much must be free: the image and the system have their part."""
@@ -49,11 +52,25 @@ def _free_disk(hardware: HardwareSpec, disk: Path) -> str | None:
 
 
 def _gpus(hardware: HardwareSpec, gpus: Gpus) -> str | None:
+    """A GPU that needs a reset is refused now, when nothing is lost by it yet."""
     if not hardware.gpus:
         return None
-    seen = gpus.names()
-    if isinstance(seen, str):
-        return f"no GPU can be seen: {seen}"
-    if len(seen) >= hardware.count:
-        return None
-    return f"{len(seen)} GPUs are visible ({', '.join(seen) or 'none'}); hardware.count = {hardware.count}"
+    sight = gpus.look(GPUS_S_MAX)
+    if sight.trouble:
+        return f"no GPU can be seen: {sight.trouble}"
+    usable = [load for load in sight.loads if not load.trouble]
+    wrong = [fault for load in sight.loads if (fault := _fault(load))]
+    if len(usable) < hardware.count:
+        names = ", ".join(load.name for load in usable) or "none"
+        wrong.insert(0, f"{len(usable)} GPUs are visible ({names}); hardware.count = {hardware.count}")
+    return "; ".join(wrong) or None
+
+
+def _fault(load: GpuLoad) -> str | None:
+    if load.trouble:
+        return f"{load.title} can not be used: {load.trouble}"
+    if load.repair_failed:
+        return f"{load.title} has bad memory that could not be taken out of use; it is broken"
+    if load.repair_pending:
+        return f"{load.title} has bad memory that waits to be taken out of use; reset it (nvidia-smi --gpu-reset) or use another machine"
+    return None

@@ -4,28 +4,21 @@ import logging
 import shutil
 import threading
 from pathlib import Path
-from statistics import fmean
 
 from prime_agent.events import Sensed
 from prime_agent.gpus import Gpus
 from prime_agent.inbox import Inbox
 
 EVERY_S_MIN, EVERY_S_MAX = 1.0, 10.0
+GPUS_S_MAX = 3.0
+"""The driver is waited for no longer; it goes on by itself, and its answer is there the next time."""
 
 _log = logging.getLogger(__name__)
 
 
 def read(disk: Path, gpus: Gpus) -> Sensed:
-    """The figures now; None for what can not be read."""
-    loads = gpus.loads()
-    free_gib = round(shutil.disk_usage(disk).free / 2**30, 3)
-    if isinstance(loads, str) or not loads:
-        return Sensed(disk_free_gib=free_gib)
-    return Sensed(
-        disk_free_gib=free_gib,
-        gpu_util_pct=round(fmean(load.util_pct for load in loads), 1),
-        gpu_mem_mib=round(sum(load.used_mib for load in loads), 1),
-    )
+    """The figures now; those of GPUs say how old they are. Raises OSError."""
+    return Sensed(round(shutil.disk_usage(disk).free / 2**30, 3), gpus.look(GPUS_S_MAX))
 
 
 class SensorThread:

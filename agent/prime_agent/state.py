@@ -3,6 +3,10 @@
 from dataclasses import dataclass, field
 
 from prime_agent.events import Sensed
+from prime_agent.gpu_health import GpuHealth
+from prime_agent.gpu_report import mean_util_pct, report_gpus, used_mib
+from prime_agent.illness import Illness
+from prime_agent.inference import Inference
 from prime_agent.link import Link
 from prime_agent.room import Room, full_s
 from prime_agent.saves import Saves, report, too_fast
@@ -66,9 +70,9 @@ class AgentState:
     flush: Flush | None = None
     train_until_s: float | None = None
     sensed: Sensed = field(default_factory=Sensed)
-    gpu_idle_since_s: float | None = None
-    sick: Cause | None = None
-    sick_detail: str = ""
+    gpus: GpuHealth = field(default_factory=GpuHealth)
+    inference: Inference = field(default_factory=Inference)
+    illness: Illness | None = None
     preempting: bool = False
     evidence_asked: bool = False
     evidence: bool = False
@@ -94,7 +98,8 @@ def reached(state: AgentState) -> int:
 
 def beat(state: AgentState, now_s: float) -> Beat:
     """What to say now, numbered `state.link.seq`."""
-    steps, sensed = state.steps, state.sensed
+    steps, loads = state.steps, state.gpus.sight.loads
+    illness = state.illness if state.illness is not None and state.illness.said else None
     return Beat(
         run=state.job.run_id,
         epoch=state.job.epoch,
@@ -105,13 +110,14 @@ def beat(state: AgentState, now_s: float) -> Beat:
         step_slow_s=slow_s(steps),
         saving=state.transfers.saving and state.running,
         preempting=state.preempting,
-        sick=state.sick,
-        sick_detail=state.sick_detail[:DETAIL_CHARS_MAX],
+        sick=illness.cause if illness is not None else None,
+        sick_detail=illness.detail[:DETAIL_CHARS_MAX] if illness is not None else "",
         evidence=state.evidence,
         uploaded_step=state.transfers.uploaded_step,
-        gpu_util_pct=sensed.gpu_util_pct,
-        gpu_mem_mib=sensed.gpu_mem_mib,
-        disk_free_gib=sensed.disk_free_gib,
+        gpu_util_pct=mean_util_pct(loads),
+        gpu_mem_mib=used_mib(loads),
+        gpus=report_gpus(state.gpus.sight),
+        disk_free_gib=state.sensed.disk_free_gib,
         disk_full_s=full_s(state.room),
         saves=report(state.saves, now_s),
         loss=steps.loss,

@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 from prime_agent import effects as e
 from prime_agent import events as v
 from prime_agent.core import EXIT_S_MAX, STUCK_S_MAX, next_tick_s, step
+from prime_agent.inference import Inference, Server
 from prime_agent.link import Link, refused, sent
 from prime_agent.state import Job, initial
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.wire import Order, Phase, Reply, Verdict
 from prime_train.trainers import Progress
+from tests.agent.gpu_sights import BUSY, EMPTY, LOST, sensed
 from tests.agent.histories import FENCED, OK, History, ordered, steps
 from tests.builders import RUN_ID, digest, spec
 
@@ -422,21 +424,17 @@ def test_evidence_that_could_not_be_kept_is_not_claimed() -> None:
 def test_idle_gpus_make_the_run_sick_but_the_trainer_is_left_alone() -> None:
     history = History(spec(hardware={"gpus": ["H100"]}, health={"gpu_idle_s": 900}, checkpoints=MARKED)).begin().train(1)
     for _ in range(91):
-        history.hear(v.Sensed(gpu_util_pct=0.0, gpu_mem_mib=0.0), after_s=10)
+        history.hear(sensed(EMPTY, EMPTY), after_s=10)
+    history.hear(v.EvidenceDone(kept=True))
     history.wait(1)
-    assert history.said[-1].sick is Cause.GPU_IDLE
+    assert (history.said[-1].sick, history.said[-1].sick_detail) == (
+        Cause.GPU_IDLE,
+        "all 2 GPUs are at 0 % and empty for 900 s, at step 1",
+    )
     assert not history.of(e.SignalTrainer)
-    history.hear(v.Sensed(gpu_util_pct=80.0, gpu_mem_mib=9000.0), after_s=10)
+    history.hear(sensed(EMPTY, BUSY), after_s=10)
     history.wait(40)
     assert history.said[-1].sick is None
-
-
-@pytest.mark.parametrize("figures", [(0.0, 500.0), (3.0, 0.0), (None, None)])
-def test_gpus_that_hold_something_or_do_something_are_not_idle(figures: tuple[float | None, float | None]) -> None:
-    history = History(spec(hardware={"gpus": ["H100"]}, health={"gpu_idle_s": 60}, checkpoints=MARKED)).begin().train(1)
-    for _ in range(100):
-        history.hear(v.Sensed(gpu_util_pct=figures[0], gpu_mem_mib=figures[1]), after_s=10)
-    assert history.state.sick is None
 
 
 # -------------------------------------------------------------------------------------------------- the control plane is away
@@ -630,7 +628,9 @@ EVENTS = st.one_of(
     progress_rows(),
     st.builds(v.RuleFired, st.sampled_from([Cause.LOG_RULE, Cause.RESUME_IGNORED]), st.just("line")),
     st.builds(v.TrainerExited, st.sampled_from([0, 1, -9]), st.sampled_from([Cause.FINISHED, Cause.DISK_FULL, Cause.KILLED])),
-    st.builds(v.Sensed, st.just(1.0), st.sampled_from([0.0, 50.0]), st.sampled_from([0.0, 900.0])),
+    st.sampled_from([sensed(EMPTY), sensed(BUSY), sensed(LOST), sensed()]),
+    st.just(v.TrainerLaidOut(Inference(gpus=(0,), asked=True))),
+    st.sampled_from([v.ServerAnswered(server) for server in Server]),
     st.sampled_from(REPLIES).map(v.BeatAnswered),
     st.just(v.BeatFailed("x")),
     st.builds(v.CheckpointsScanned, st.lists(st.integers(1, 50), max_size=3).map(lambda s: tuple(sorted(s))), st.booleans()),

@@ -3,42 +3,62 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
-from prime_agent import sensors
+import pytest
+
 from prime_agent.environment import for_children, redacted
-from prime_agent.gpus import GpuLoad, NoGpus, NvidiaGpus
+from prime_agent.gpus import GpuLoad, Gpus, GpuSight, NoGpus
+from prime_agent.phase import PhaseError
 from prime_agent.preflight import preflight
 from prime_train.core.spec import HardwareSpec
+from tests.agent.gpu_sights import BUSY, EMPTY, LOST, sight
 
 
-class TwoGpus:
-    """A machine with two GPUs, one of them busy."""
+class Machine:
+    """With these GPUs."""
 
-    def names(self) -> list[str] | str:
-        return ["H100", "H100"]
+    def __init__(self, *loads: GpuLoad, **more: str) -> None:
+        self._sight = sight(*loads, **more)
 
-    def loads(self) -> list[GpuLoad] | str:
-        return [GpuLoad("H100", 90.0, 1000.0, 80_000.0), GpuLoad("H100", 0.0, 0.0, 80_000.0)]
-
-
-def test_load_is_the_mean_and_memory_the_sum_over_all_gpus(tmp_path: Path) -> None:
-    seen = sensors.read(tmp_path, TwoGpus())
-    assert (seen.gpu_util_pct, seen.gpu_mem_mib) == (45.0, 1000.0)
-    assert seen.disk_free_gib is not None
+    def look(self, wait_s: float) -> GpuSight:
+        return self._sight
 
 
-def test_where_no_gpu_was_asked_for_there_are_no_figures(tmp_path: Path) -> None:
-    assert sensors.read(tmp_path, NoGpus()).gpu_util_pct is None
-
-
-def test_a_machine_without_a_driver_says_so_instead_of_failing() -> None:
-    names = NvidiaGpus().names()
-    assert isinstance(names, list) or names.startswith(("NVML", "the package"))
+def fit(gpus: Gpus, disk: Path) -> None:
+    preflight(HardwareSpec(gpus=("H100",), count=2, disk_gib=1, open_files_min=256), disk, gpus)
 
 
 def test_a_machine_that_fits_passes(tmp_path: Path) -> None:
-    preflight(HardwareSpec(gpus=("H100",), count=2, disk_gib=1, open_files_min=256), tmp_path, TwoGpus())
+    fit(Machine(BUSY, EMPTY), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "said"),
+    [
+        (Machine(BUSY), "1 GPUs are visible (H100); hardware.count = 2"),
+        (Machine(), "0 GPUs are visible (none); hardware.count = 2"),
+        (Machine(BUSY, LOST), "1 GPUs are visible (H100); hardware.count = 2; GPU 1 can not be used: GPU is lost"),
+        (Machine(BUSY, BUSY, LOST), "GPU 2 can not be used: GPU is lost"),
+        (Machine(BUSY, replace(BUSY, repair_pending=True)), "GPU 1 (H100) has bad memory that waits to be taken out of use; reset it"),
+        (Machine(BUSY, replace(BUSY, repair_failed=True)), "GPU 1 (H100) has bad memory that could not be taken out of use"),
+        (Machine(trouble="NVML: Driver Not Loaded"), "no GPU can be seen: NVML: Driver Not Loaded"),
+        (NoGpus(), "0 GPUs are visible (none); hardware.count = 2"),
+    ],
+)
+def test_gpus_that_can_not_be_trained_on_are_refused_before_anything_is_done(gpus: Gpus, said: str, tmp_path: Path) -> None:
+    with pytest.raises(PhaseError) as caught:
+        fit(gpus, tmp_path)
+    assert said in caught.value.detail
+
+
+def test_errors_of_an_earlier_tenant_that_were_dealt_with_are_no_reason_to_refuse(tmp_path: Path) -> None:
+    fit(Machine(BUSY, replace(BUSY, uncorrected=3)), tmp_path)
+
+
+def test_where_no_gpu_is_asked_for_none_is_looked_at(tmp_path: Path) -> None:
+    preflight(HardwareSpec(disk_gib=1, open_files_min=256), tmp_path, Machine(LOST))
 
 
 def test_later_layers_win_and_our_own_secrets_are_left_out() -> None:

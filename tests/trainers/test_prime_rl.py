@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from prime_train.core.causes import Cause
+from prime_train.core.prime_rl import SHIPPED
 from prime_train.core.spec import RunSpec
 from prime_train.trainers import FileSeen, classify, trainer_for
 from prime_train.trainers.prime_rl import BROADCAST, PORT, honest_code, last_lines, log_files
@@ -132,3 +133,12 @@ def test_the_cause_is_looked_for_in_its_own_logs_first() -> None:
     rules = trainer_for(made).log_rules(made)
     assert classify(last_lines({trainer: [oom], orchestrator: ["INFO bye"]}, output), rules, code=1)[0] is Cause.GPU_OOM
     assert classify(last_lines({inference: [oom]}, output), rules, code=1) == (Cause.INFERENCE_OOM, f"inference.log: {oom}")
+
+
+@pytest.mark.parametrize(
+    ("paths", "begun"),
+    [((SHIPPED,), False), ((), False), (("trainer/__0_0.distcp",), True), (("trainer/__0_0.distcp", SHIPPED), True)],
+)
+def test_steps_wait_for_the_trainers_half_of_a_checkpoint_only(paths: tuple[str, ...], begun: bool) -> None:
+    spec = prime_rl_spec()
+    assert trainer_for(spec).is_begun(spec, [FileSeen(path, 1, 0.0) for path in paths]) is begun

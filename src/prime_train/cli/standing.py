@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 
 from prime_train.cli.amounts import span, usd
+from prime_train.cli.gpus import GpusNow, gpus_now
 from prime_train.cli.saving import Saving, saving
 from prime_train.core import ledger
 from prime_train.core.causes import POLICY, Cause
@@ -53,6 +54,7 @@ class Standing:
     pod: str | None
     commit: str
     saving: Saving | None
+    gpus: GpusNow | None
 
     def row(self) -> dict[str, object]:
         """All of it, for JSON."""
@@ -118,6 +120,7 @@ def standing(held: Held, now_s: int) -> Standing:
         pod=attempt.pod_id if attempt is not None and runs_now else None,
         commit=run.commit,
         saving=saving(held, now_s),
+        gpus=gpus_now(held, now_s),
     )
 
 

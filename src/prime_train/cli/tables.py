@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prime_train.cli import saving
+from prime_train.cli import gpus, saving
 from prime_train.cli.amounts import span, usd
 from prime_train.cli.columns import Column, Fitting
 from prime_train.cli.standing import Standing, standing, title_of
@@ -66,6 +66,7 @@ def _facts(one: Standing) -> list[tuple[str, RenderableType]]:
         facts.append(("last beat", one.beat + (f" ({one.phase})" if one.phase else "")))
         facts.append(("next check", one.next_check))
     facts += saving.facts(one.saving) if one.saving is not None else []
+    facts += [("GPUs", gpus.fact(one.gpus))] if one.gpus is not None else []
     facts.append(("spent", f"{one.money}, {span(one.paid_s)} paid"))
     facts.append(("restarts", one.causes))
     if one.pod:

@@ -15,6 +15,7 @@ from prime_train.core.spec import RunSpec
 BODY_BYTES_MAX = 64 * 1024
 CLOCK_SKEW_S_MAX = 300
 LOG_TAIL_CHARS_MAX = 8000
+GPU_NOTE_CHARS_MAX = 200
 TIMESTAMP_HEADER = "x-pt-timestamp"
 SIGNATURE_HEADER = "x-pt-signature"
 
@@ -84,6 +85,23 @@ class Saves(Wire):
     """Checkpoints that a newer one overtook before they could be uploaded."""
 
 
+class Gpus(Wire):
+    """What the GPUs of the machine do, over all of them; None: their driver does not tell."""
+
+    count: Count = 0
+    idle: Count = 0
+    """Of these, those at 0 % that hold nothing."""
+    util_low_pct: float | None = Field(default=None, ge=0, le=100)
+    util_high_pct: float | None = Field(default=None, ge=0, le=100)
+    hottest_c: int | None = None
+    power_w: float | None = None
+    """Of all together."""
+    age_s: Count = 0
+    """How old this is: a driver that hangs tells nothing new."""
+    note: str = Field(default="", max_length=GPU_NOTE_CHARS_MAX)
+    """For people: what slows them down, or why nothing is known."""
+
+
 class Beat(Wire):
     """One beat. `seq` rises by one each; ages are seconds by the agent's monotonic clock, so its wall clock never enters a decision."""
 
@@ -109,6 +127,7 @@ class Beat(Wire):
     """Newest step whose manifest is in the bucket, whether or not the commit was answered."""
     gpu_util_pct: float | None = None
     gpu_mem_mib: float | None = None
+    gpus: Gpus | None = None
     disk_free_gib: float | None = None
     disk_full_s: Count | None = None
     """Until the disk is full, if it goes on as in the last while."""

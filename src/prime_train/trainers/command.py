@@ -36,6 +36,9 @@ class CommandTrainer:
     def is_complete(self, spec: RunSpec, files: Sequence[FileSeen], now_s: int) -> bool:
         return folders.is_complete(spec.checkpoints, files, now_s)
 
+    def is_begun(self, spec: RunSpec, files: Sequence[FileSeen]) -> bool:
+        return True
+
     def log_rules(self, spec: RunSpec) -> tuple[LogRule, ...]:
         return (*of_spec(spec.health.log_rules), *BUILT_IN)
 

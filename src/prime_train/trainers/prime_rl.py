@@ -30,6 +30,7 @@ LOGS = ("trainer.log", INFERENCE_LOG, "orchestrator.log")
 """The launcher shows its own lines and the orchestrator's only: what killed the trainer stands in these."""
 
 _SHARD = ".distcp"
+_TRAINER = "trainer"
 
 
 class PrimeRlTrainer(CommandTrainer):
@@ -56,8 +57,12 @@ class PrimeRlTrainer(CommandTrainer):
         """Both halves are there, and the trainer's has shards. That each is as long as `.metadata` needs is told by `dcp.shard_sizes`, from
         the files themselves."""
         paths = [PurePosixPath(file.path) for file in files]
-        trained = any(path.suffix == _SHARD and path.parent.name == "trainer" for path in paths)
+        trained = any(path.suffix == _SHARD and path.parent.name == _TRAINER for path in paths)
         return trained and PurePosixPath(SHIPPED) in paths and super().is_complete(spec, files, now_s)
+
+    def is_begun(self, spec: RunSpec, files: Sequence[FileSeen]) -> bool:
+        """The orchestrator saves its half ahead of the trainer, and once more when it crashes: no step waits for that."""
+        return any(PurePosixPath(file.path).parts[0] == _TRAINER for file in files)
 
     def log_rules(self, spec: RunSpec) -> tuple[LogRule, ...]:
         return (*of_spec(spec.health.log_rules), *RULES, *BUILT_IN)

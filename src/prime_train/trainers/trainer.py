@@ -30,5 +30,8 @@ class Trainer(Protocol):
     def is_complete(self, spec: RunSpec, files: Sequence[FileSeen], now_s: int) -> bool:
         """Whether a checkpoint folder with these files is whole, as far as names, sizes and times tell."""
 
+    def is_begun(self, spec: RunSpec, files: Sequence[FileSeen]) -> bool:
+        """Whether steps may stand still for a checkpoint folder with these files: somebody whose saving they wait for has begun."""
+
     def log_rules(self, spec: RunSpec) -> tuple[LogRule, ...]:
         """The user's rules, then the built-in table: what log lines mean."""

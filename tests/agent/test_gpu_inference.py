@@ -1,0 +1,205 @@
+"""When prime-rl's inference counts as dead; each thing that looks like it and is not, by its name."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from prime_agent.events import ServerAnswered
+from prime_agent.gpus import GpuLoad
+from prime_agent.inbox import Inbox
+from prime_agent.inference import Inference, Server, answered, failure, sensed
+from prime_agent.inference_probe import Probe, watch_inference
+from tests.agent.gpu_sights import BUSY, EMPTY, WAITING, sight
+from tests.builders import spec
+from tests.trainers.prime_rl_spec import prime_rl_spec
+
+LIMIT_S = 180
+SPLIT = Inference(gpus=(0, 1), asked=True)
+"""GPUs 0 and 1 serve inference, 2 and 3 train."""
+
+
+def after(inference: Inference, *rounds: tuple[GpuLoad, ...], server: Server = Server.UNHEARD) -> Inference:
+    """Ten seconds apart, from second 0; `server` says the same all the time."""
+    for count, loads in enumerate(rounds):
+        inference = sensed(inference, sight(*loads).loads, count * 10.0)
+        inference = answered(inference, server, count * 10.0)
+    return inference
+
+
+def verdict(inference: Inference, now_s: float, **more: Any) -> str | None:
+    """At step 12, which was made at second 0."""
+    facts: dict[str, Any] = {"step": 12, "rose_s": 0.0, "slow_s": 20.0, "saving": False, "limit_s": LIMIT_S}
+    return failure(inference, now_s, **facts | more)
+
+
+SERVING = (BUSY, BUSY, BUSY, BUSY)
+DEAD = (EMPTY, EMPTY, WAITING, WAITING)
+
+
+def test_empty_inference_gpus_while_the_trainer_waits_are_named_with_the_step() -> None:
+    dead = after(SPLIT, SERVING, *[DEAD] * 20)
+    assert verdict(dead, 189) is None
+    assert verdict(dead, 190) == "GPUs 0, 1 for inference at 0 % and empty for 180 s, while the trainer waits at step 12 for 190 s"
+
+
+def test_one_dead_replica_of_two_is_enough() -> None:
+    dead = after(SPLIT, SERVING, *[(EMPTY, BUSY, WAITING, WAITING)] * 20)
+    assert str(verdict(dead, 200)).startswith("GPU 0 for inference at 0 %")
+
+
+def test_where_the_port_is_not_known_the_gpus_alone_decide_and_that_is_said() -> None:
+    dead = after(Inference(gpus=(0,)), SERVING, *[DEAD] * 20)
+    assert "(the server's port is not known)" in str(verdict(dead, 200))
+
+
+def test_while_weights_load_nothing_is_dead() -> None:
+    """Before the first step of an attempt, and before these GPUs have ever held anything."""
+    assert verdict(after(SPLIT, SERVING, *[DEAD] * 20), 200, step=0) is None
+    assert verdict(after(SPLIT, *[DEAD] * 20), 200) is None
+
+
+def test_between_rollouts_nothing_is_dead() -> None:
+    assert verdict(after(SPLIT, *[(WAITING, WAITING, BUSY, BUSY)] * 40), 400) is None
+
+
+def test_while_a_checkpoint_is_saved_or_an_evaluation_runs_nothing_is_dead() -> None:
+    assert verdict(after(SPLIT, SERVING, *[DEAD] * 20), 200, saving=True) is None
+
+
+def test_while_steps_are_made_nothing_is_dead() -> None:
+    assert verdict(after(SPLIT, SERVING, *[DEAD] * 40), 400, rose_s=300.0) is None
+
+
+def test_a_gpu_that_inference_shares_with_the_trainer_tells_nothing() -> None:
+    assert verdict(after(Inference(), (BUSY,), *[(EMPTY,)] * 40), 400) is None
+
+
+def test_figures_that_are_too_old_tell_nothing() -> None:
+    assert verdict(sensed(after(SPLIT, SERVING, *[DEAD] * 20), (), 210.0), 400) is None
+
+
+def test_an_engine_that_answers_for_itself_is_alive() -> None:
+    assert verdict(after(SPLIT, SERVING, *[DEAD] * 20, server=Server.ALIVE), 200) is None
+
+
+def test_a_server_that_refuses_is_dead_even_where_its_gpus_are_not_known() -> None:
+    gone = after(Inference(asked=True), *[SERVING] * 20, server=Server.GONE)
+    assert verdict(gone, 200) == "the inference server refuses connections for 200 s, while the trainer waits at step 12 for 200 s"
+    assert verdict(after(Inference(asked=True), *[SERVING] * 20), 200) is None
+
+
+def test_an_engine_that_does_not_respond_has_as_long_as_a_slow_step_takes() -> None:
+    stuck = after(SPLIT, *[SERVING] * 40, server=Server.UNRESPONSIVE)
+    assert verdict(stuck, 300, slow_s=400.0) is None
+    said = "the inference server on GPUs 0, 1 says its engine does not respond for 401 s, while the trainer waits at step 12 for 401 s"
+    assert verdict(stuck, 401, slow_s=400.0) == said
+    assert verdict(stuck, 181, slow_s=None) is not None
+
+
+def test_a_server_that_is_alive_again_begins_anew() -> None:
+    stuck = after(SPLIT, *[SERVING] * 20, server=Server.UNRESPONSIVE)
+    again = answered(answered(stuck, Server.ALIVE, 200), Server.UNRESPONSIVE, 210)
+    assert verdict(again, 300) is None
+
+
+# ---------------------------------------------------------------------------------------------------------------- asking it
+
+
+class Front(ThreadingHTTPServer):
+    """Answers by `status`, path by path; 404 for others."""
+
+    status: dict[str, int]
+
+    @property
+    def port(self) -> int:
+        return int(self.server_address[1])
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        assert isinstance(self.server, Front)
+        self.send_response(self.server.status.get(self.path, 404))
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Quiet."""
+
+
+@contextmanager
+def serving(port: int = 0, **status: int) -> Iterator[Front]:
+    with Front(("127.0.0.1", port), _Handler) as server:
+        server.status = {f"/{path}": code for path, code in status.items()}
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def free_port() -> int:
+    with Front(("127.0.0.1", 0), _Handler) as server:
+        return server.port
+
+
+def test_an_engine_is_alive_then_unresponsive_then_gone() -> None:
+    with serving(liveness=200) as engine:
+        probe = Probe((engine.port,))
+        assert probe.ask() is Server.ALIVE
+        engine.status = {"/liveness": 503}
+        assert probe.ask() is Server.UNRESPONSIVE
+    assert probe.ask() is Server.GONE
+
+
+def test_where_liveness_is_not_known_health_is_asked() -> None:
+    with serving(health=200) as engine:
+        assert Probe((engine.port,)).ask() is Server.ALIVE
+
+
+@pytest.mark.parametrize("status", [{}, {"liveness": 503}, {"liveness": 401}])
+def test_a_port_that_never_answered_well_proves_nothing(status: dict[str, int]) -> None:
+    assert Probe((free_port(),)).ask() is Server.UNHEARD
+    with serving(**status) as other:
+        assert Probe((other.port,)).ask() is Server.UNHEARD
+
+
+def test_a_front_proves_no_life_but_its_end_is_an_end() -> None:
+    with serving(liveness=200) as front:
+        probe = Probe((free_port(), front.port))
+        assert probe.ask() is Server.UNHEARD
+    assert probe.ask() is Server.GONE
+
+
+def test_a_dead_engine_behind_a_living_front_is_gone() -> None:
+    with serving(liveness=200) as front:
+        with serving(liveness=200) as engine:
+            probe = Probe((engine.port, front.port))
+            assert probe.ask() is Server.ALIVE
+        assert probe.ask() is Server.GONE
+
+
+# ------------------------------------------------------------------------------------------------------- from a working tree
+
+
+def test_a_server_in_the_configuration_is_asked_for_as_long_as_it_lives(tmp_path: Path) -> None:
+    inbox = Inbox()
+    with serving(liveness=200) as engine:
+        (tmp_path / "rl.toml").write_text(f"[inference.deployment]\nbackend_port = {engine.port}\n")
+        wanted = prime_rl_spec(hardware={"gpus": ["H100"], "count": 2})
+        assert watch_inference(wanted, tmp_path, {}, inbox) == Inference(gpus=(0,), asked=True)
+        assert inbox.get(30) == ServerAnswered(Server.ALIVE)
+
+
+@pytest.mark.parametrize("config", [None, b"\xff\xfe", b"[inference", b""])
+def test_a_configuration_that_tells_nothing_leaves_it_unwatched(tmp_path: Path, config: bytes | None) -> None:
+    if config is not None:
+        (tmp_path / "rl.toml").write_bytes(config)
+    assert watch_inference(prime_rl_spec(), tmp_path, {}, Inbox()) == Inference()
+    assert watch_inference(spec(), tmp_path, {}, Inbox()) == Inference()
