@@ -11,7 +11,8 @@ class Offer:
     """A machine for rent. `usd_per_hour` is the price of the whole box; `gpu` is "" for a machine without one.
 
     `gpu_gb`: memory of one GPU as it is sold (10^9 or 2^30 bytes, makers differ); 0: not known. `hindrance`: why the provider's adapter
-    would not rent this one, for a reason of the provider's own; "": nothing speaks against it.
+    would not rent this one, for a reason of the provider's own; "": nothing speaks against it. `socket` (PCIe, SXM5) and `stock` (Low,
+    High) in the provider's words; "": not told.
     """
 
     provider: str
@@ -24,6 +25,8 @@ class Offer:
     region: str = ""
     gpu_gb: int = 0
     hindrance: str = ""
+    socket: str = ""
+    stock: str = ""
 
 
 @dataclass(frozen=True)

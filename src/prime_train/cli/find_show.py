@@ -1,0 +1,68 @@
+"""What `find` prints: the job, the machines that fit as a table, and what to make of them."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from prime_train.cli.columns import Column, Fitting
+from prime_train.cli.find_advice import advice, machine, needed
+from prime_train.cli.find_words import large, time_range, usd_range
+from prime_train.core.choice import Candidate, Choice, Fit, Job, Wishes
+from prime_train.core.memory import Method
+
+PLACE_CHARS = 9
+_COLOURS = {Fit.YES: "green", Fit.TIGHT: "yellow", Fit.NO: "red"}
+_STYLES = {"take": "bold", "assumed": "dim"}
+_STOCK = {"available": "yes", "medium": "mid"}
+
+
+def show(choice: Choice, job: Job, wishes: Wishes, *, title: str, limit: int) -> None:
+    Console(highlight=False).print(picture(choice, job, wishes, title=title, limit=limit))
+
+
+def picture(choice: Choice, job: Job, wishes: Wishes, *, title: str, limit: int) -> RenderableType:
+    parts: list[RenderableType] = [Text(headline(job, title)), Text()]
+    if choice.able:
+        parts += [table(choice.able[:limit]), Text()]
+    words = Table.grid(padding=(0, 2))
+    words.add_column(no_wrap=True, style="bold")
+    words.add_column()
+    for name, said in advice(choice, job, wishes, limit=limit):
+        words.add_row(name, Text(said, style=_STYLES.get(name, "")))
+    return Group(*parts, words)
+
+
+def headline(job: Job, title: str) -> str:
+    model = job.model
+    size = f"{large(model.params)} parameters" + (f", {large(model.active)} of them used by a token" if model.is_moe else "")
+    how = "full fine-tuning" if job.training.method is Method.FULL else f"LoRA of rank {job.training.lora_rank}"
+    what = f"{how} by RL, roll-outs on half of the GPUs" if job.rl else how
+    return f"{title}: {size}; {what}; {large(job.tokens)} tokens in sequences of {job.training.seq_len:,}"
+
+
+def table(rows: Sequence[Candidate]) -> RenderableType:
+    offers = [one.offer for one in rows]
+    return Fitting(
+        (
+            Column("machine", _texts(machine(offer) for offer in offers)),
+            Column("VRAM GB", _texts(f"{offer.gpu_count * offer.gpu_gb} ({offer.gpu_gb})" for offer in offers), 1),
+            Column("$/h", _texts(f"{offer.usd_per_hour:.2f}" for offer in offers)),
+            Column("spot", _texts("yes" if offer.spot else "no" for offer in offers)),
+            Column("time", _texts(time_range(one.time_s) if one.time_s else "?" for one in rows)),
+            Column("total", _texts(usd_range(one.usd) if one.usd else "?" for one in rows)),
+            Column("fits", tuple(Text(one.fit, style=_COLOURS[one.fit]) for one in rows)),
+            Column("place", _texts(offer.region or "?" for offer in offers), 2, _texts(_short_place(offer.region) for offer in offers)),
+            Column("stock", _texts(_STOCK.get(offer.stock.lower(), offer.stock.lower()) or "?" for offer in offers), 3),
+            Column("GB needed", _texts(needed(one) for one in rows), 4),
+        )
+    )
+
+
+def _short_place(region: str) -> str:
+    return region if len(region) <= PLACE_CHARS else f"{region[: PLACE_CHARS - 1]}…"
+
+
+def _texts(cells: Iterator[str]) -> tuple[Text, ...]:
+    return tuple(Text(cell) for cell in cells)
