@@ -1,8 +1,9 @@
-"""What tests of all parts share: the S3 servers, and what the suite says at its end, the figures of the kill matrix."""
+"""What tests of all parts share: S3 servers, a driver for GPUs, and what the suite says at its end, the figures of the kill matrix."""
 
 import io
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -11,6 +12,7 @@ from rich.table import Table
 from tests.buckets import BUCKET
 from tests.e2e.plane import MATRIX_ROW
 from tests.fakes import s3_servers
+from tests.fakes.nvml import COMPILER, Driver, build
 from tests.fakes.s3_servers import S3Server
 
 
@@ -26,6 +28,19 @@ def minio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     with s3_servers.minio(tmp_path_factory.mktemp("minio")) as server:
         server.create_bucket(BUCKET)
         yield server
+
+
+@pytest.fixture(scope="session")
+def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if COMPILER is None:
+        pytest.skip("the fake driver is built with a C compiler, on Linux; there is none")
+    return build(tmp_path_factory.mktemp("nvml"))
+
+
+@pytest.fixture
+def driver(nvml_library: Path, tmp_path: Path) -> Driver:
+    """Two GPUs that work."""
+    return Driver(tmp_path, nvml_library)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -234,21 +234,21 @@ def test_an_offer_whose_machine_was_taken_away_is_avoided_for_an_hour() -> None:
 
 def test_a_create_call_whose_answer_was_lost_is_settled_by_the_pods_name() -> None:
     run = a_run(S.LAUNCHING)
-    assert after(run, NOT_YET, seen(b.pod(run, status=PodStatus.PENDING))) == d.Adopt("pod-1")
+    assert after(run, NOT_YET, seen(b.pod(run, status=PodStatus.PENDING))) == d.Adopt("pod-1", 0.36)
 
 
 def test_of_two_machines_of_the_same_name_every_watcher_adopts_the_same_one() -> None:
     run = a_run(S.LAUNCHING)
     one, other = b.pod(run), b.pod(run, pod_id="pod-0")
-    assert after(run, NOT_YET, seen(one, other)) == after(run, NOT_YET, seen(other, one)) == d.Adopt("pod-0")
+    assert after(run, NOT_YET, seen(one, other)) == after(run, NOT_YET, seen(other, one)) == d.Adopt("pod-0", 0.36)
 
 
 def test_a_machine_that_is_gone_already_is_adopted_as_it_was_paid_for_but_never_before_one_that_lives() -> None:
     run = a_run(S.LAUNCHING)
     dead, living = b.pod(run, pod_id="pod-0", status=PodStatus.GONE), b.pod(run)
-    assert after(run, NOT_YET, seen(dead)) == d.Adopt("pod-0")
-    assert after(run, NOT_YET, seen(dead, living)) == d.Adopt("pod-1")
-    assert after(run, NOT_YET, seen(b.pod(run, pod_id="pod-0"), living, gone=("pod-0",))) == d.Adopt("pod-1")
+    assert after(run, NOT_YET, seen(dead)) == d.Adopt("pod-0", 0.36)
+    assert after(run, NOT_YET, seen(dead, living)) == d.Adopt("pod-1", 0.36)
+    assert after(run, NOT_YET, seen(b.pod(run, pod_id="pod-0"), living, gone=("pod-0",))) == d.Adopt("pod-1", 0.36)
 
 
 @pytest.mark.parametrize(("waited_s", "lost"), [(0, False), (119, False), (120, True), (5000, True)])

@@ -69,6 +69,14 @@ def test_a_status_we_do_not_know_is_not_gone() -> None:
     assert not isinstance(after(91, pods=seen(b.pod(status=PodStatus.ODD))), Gone)
 
 
+@pytest.mark.parametrize(("status", "broken"), [(PodStatus.BROKEN, True), (PodStatus.ODD, False), (PodStatus.PENDING, False)])
+def test_a_machine_that_the_provider_calls_failed_is_given_up_only_while_no_agent_has_come_up(status: PodStatus, broken: bool) -> None:
+    verdict = waiting(10, pods=seen(b.pod(status=status)))
+    assert (isinstance(verdict, Sick) and verdict.cause is Cause.BOOT_FAILED) is broken
+    assert isinstance(after(10, pods=seen(b.pod(status=status))), Healthy)
+    assert not isinstance(after(91, pods=seen(b.pod(status=status))), Gone | Sick)
+
+
 def test_another_attempts_machine_being_gone_says_nothing_of_this_one() -> None:
     of = a_run(RunState.TRAINING, epoch=2)
     at_s = b.T0_S + b.ATTEMPT_S + 700
@@ -267,7 +275,7 @@ def test_the_step_deadline_is_never_below_its_floor(slow_s: float | None, factor
     assert limit_s >= factor * (slow_s or 0.0) - 1
 
 
-@pytest.mark.parametrize(("asked_s", "counts"), [(None, False), (NOW_S, False), (NOW_S - 1, True)])
+@pytest.mark.parametrize(("asked_s", "counts"), [(None, False), (NOW_S + 1, False), (NOW_S, True), (NOW_S - 1, True)])
 def test_evidence_counts_when_the_agent_says_that_it_is_there_after_it_was_asked_for(asked_s: int | None, counts: bool) -> None:
     of = a_run(attempts=(b.attempt(evidence_asked_s=asked_s),))
     assert after(0, run=of, step_age_s=301, evidence=True) == Stalled(Cause.STALLED, 301, 300, evidence=counts)

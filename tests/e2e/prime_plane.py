@@ -1,6 +1,7 @@
 """A control plane of real processes that rents from a fake Prime Intellect and trains with a fake prime-rl, over a real SSH."""
 
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ import yaml
 
 from prime_train.core.run import Run, RunState
 from tests.e2e.plane import Plane, await_true, plane
+from tests.fakes.nvml import Driver
 from tests.fakes.prime import EXAMPLES, SPOT, FakePrime, GpuRow
 from tests.fakes.prime.pods import Pod
 from tests.fakes.prime_rl import uv_in
@@ -23,7 +25,23 @@ RUN_S_MAX = 180.0
 SECOND_SPOT = SPOT.model_copy(
     update={"cloudId": "a100-other", "dataCenter": "OTHER-1", "prices": SPOT.prices.model_copy(update={"onDemand": 0.7})}
 )
-ROWS: tuple[GpuRow, ...] = (*EXAMPLES, SECOND_SPOT)
+TWO_GPUS = SPOT.model_copy(update={"cloudId": "a100-two", "gpuCount": 2})
+TWO_MORE_GPUS = SECOND_SPOT.model_copy(update={"cloudId": "a100-two-more", "gpuCount": 2})
+ROWS: tuple[GpuRow, ...] = (*EXAMPLES, SECOND_SPOT, TWO_GPUS, TWO_MORE_GPUS)
+TWO_GPU_MACHINE = {"gpus": ["A100"], "count": 2, "open_files_min": 1024, "disk_gib": 1}
+HEALTH = {
+    "beat_s": 1,
+    "overdue_s": 3,
+    "silence_s": 6,
+    "first_beat_s": 60,
+    "first_step_s": 25,
+    "stall_s": 8,
+    "inference_idle_s": 3,
+    "gpu_idle_s": 3,
+    "settle_s": 3,
+    "drain_s": 20,
+}
+CONFIG = '[model]\nname = "Qwen/Qwen3-0.6B"\n[inference]\n[deployment]\nnum_infer_gpus = 1\nnum_train_gpus = 1\n'
 
 
 @dataclass
@@ -39,7 +57,7 @@ class PrimePlane:
         """Puts a config and a working tree into the folder and launches it."""
         tree = self.folder / "tree"
         tree.mkdir(parents=True, exist_ok=True)
-        (tree / "rl.toml").write_text('[model]\nname = "Qwen/Qwen3-0.6B"\n')
+        (tree / "rl.toml").write_text(CONFIG)
         config = self.folder / "prime.yaml"
         config.write_text(yaml.safe_dump(self._config(tree) | sections))
         return self.plane.launch(config)
@@ -60,16 +78,7 @@ class PrimePlane:
             "environment": {**upstream, **uv, "PATH": path, "FAKE_RL_STEP_S": str(STEP_S), **self.trainer},
             "hardware": {"open_files_min": 1024, "disk_gib": 1},
             "checkpoints": {"every_steps": 5, "keep": 2, "settled_s": 1},
-            "health": {
-                "beat_s": 1,
-                "overdue_s": 3,
-                "silence_s": 6,
-                "first_beat_s": 60,
-                "first_step_s": 60,
-                "stall_s": 8,
-                "settle_s": 3,
-                "drain_s": 20,
-            },
+            "health": HEALTH,
             "budget": {"usd": 50, "restarts_without_progress": 6},
         }
 
@@ -118,15 +127,23 @@ class PrimePlane:
         return "\n".join([self.plane.evidence(), *parts, *asked])
 
 
+def _python(path: Path, env: Mapping[str, str]) -> Path:
+    """The Python that a machine's image brings, with the agent in it and a driver beside it."""
+    said = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in env.items())
+    path.write_text(f'#!/bin/sh\n{said}exec {shlex.quote(sys.executable)} "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
 @contextmanager
-def prime_plane(folder: Path, trainer: Mapping[str, str] | None = None) -> Iterator[PrimePlane]:
-    """`trainer`: variables for the fake prime-rl."""
+def prime_plane(folder: Path, trainer: Mapping[str, str] | None = None, *, driver: Driver | None = None) -> Iterator[PrimePlane]:
+    """`trainer`: variables for the fake prime-rl. `driver`: what the machines' GPUs are like."""
     with FakePrime(folder / "prime", running=True) as fake:
         fake.rows = ROWS
         settings = {
             "PRIME_API_KEY": fake.api_key,
             "PRIME_API_BASE_URL": fake.url,
-            "PRIME_TRAIN_POD_PYTHON": sys.executable,
+            "PRIME_TRAIN_POD_PYTHON": str(_python(folder / "python", driver.env if driver is not None else {})),
         }
         with plane(folder, settings=settings) as here:
             try:

@@ -13,7 +13,8 @@ from prime_train.core.causes import Cause
 from prime_train.core.ledger import totals
 from prime_train.core.run import Run, RunState
 from tests.e2e.plane import MATRIX_ROW, await_true
-from tests.e2e.prime_plane import prime_plane
+from tests.e2e.prime_plane import HEALTH, TWO_GPU_MACHINE, prime_plane
+from tests.fakes.nvml import Driver
 from tests.fakes.prime import End, LoseAnswer, Plan, needs_sshd
 
 pytestmark = [pytest.mark.slow, needs_sshd, pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux")]
@@ -118,7 +119,7 @@ def test_a_checkpoint_of_which_only_the_orchestrator_has_saved_its_half(tmp_path
 
 @pytest.mark.parametrize(
     ("death", "cause"),
-    [("vllm@8", Cause.INFERENCE_FAILED), ("hang@8", Cause.STALLED), ("disk@8", Cause.DISK_FULL), ("masked@8", Cause.STOPPED_EARLY)],
+    [("hang@8", Cause.STALLED), ("disk@8", Cause.DISK_FULL), ("masked@8", Cause.TRAINER_ERROR)],
 )
 def test_a_death_of_prime_rl_is_named(death: str, cause: Cause, tmp_path: Path, record_property: Note) -> None:
     with prime_plane(tmp_path, {"FAKE_RL_DIES": death, "FAKE_RL_ONCE": str(tmp_path / "died")}) as here:
@@ -126,6 +127,28 @@ def test_a_death_of_prime_rl_is_named(death: str, cause: Cause, tmp_path: Path, 
         assert causes(run) == [cause, Cause.FINISHED]
         assert run.attempts[1].resumed_step == 5
         noted(record_property, death.partition("@")[0], run)
+
+
+@pytest.mark.parametrize(
+    ("death", "idle", "cause"),
+    [("vllm@8", ("gpu0",), Cause.INFERENCE_FAILED), ("hang@8", ("gpu0", "gpu1"), Cause.GPU_IDLE)],
+    ids=["inference dead, trainer waits", "hang with idle GPUs"],
+)
+def test_gpus_that_do_nothing_are_named_with_the_step(
+    death: str, idle: tuple[str, ...], cause: Cause, driver: Driver, tmp_path: Path, record_property: Note, request: pytest.FixtureRequest
+) -> None:
+    with prime_plane(tmp_path, {"FAKE_RL_DIES": death, "FAKE_RL_ONCE": str(tmp_path / "died")}, driver=driver) as here:
+        # Where all GPUs do nothing, it is not for inference to be named.
+        run_id = here.launch(hardware=TWO_GPU_MACHINE, health=HEALTH | {"inference_idle_s": 3 if len(idle) == 1 else 60})
+        here.await_step(run_id, 7)
+        await_true("it has died", (tmp_path / "died").exists)
+        driver.says(**{f"{gpu}_{figure}": 0 for gpu in idle for figure in ("util", "used")})
+        await_true("it is replaced", lambda: here.run(run_id).epoch == 2)
+        driver.says(**{f"{gpu}_{figure}": None for gpu in idle for figure in ("util", "used")})
+        run = here.await_success(run_id)
+        assert causes(run) == [cause, Cause.FINISHED]
+        assert "step 7" in run.attempts[0].detail
+        noted(record_property, request.node.callspec.id, run)
 
 
 def test_nothing_of_an_account_that_is_not_ours_is_touched(tmp_path: Path) -> None:

@@ -89,4 +89,4 @@ def test_a_machine_that_was_made_and_taken_away_before_it_was_written_down_is_in
     run = a_run(RunState.LAUNCHING)
     lost = replace(b.pod(run), status=PodStatus.GONE)
     decision = d.decide(run, Healthy(None, 0), replace(as_expected(run), pods=(lost,), gone=frozenset({lost.pod_id})), NOW_S)
-    assert decision == d.Adopt(lost.pod_id)
+    assert decision == d.Adopt(lost.pod_id, lost.usd_per_hour)

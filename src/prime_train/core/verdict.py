@@ -230,7 +230,7 @@ def _late(run: Run, attempt: Attempt, beat: Beat, lease: Lease, now_s: int) -> S
         cause, limit_s = Cause.STALLED, step_limit_s(health, slow_s, saving=is_saving(beat))
     waited_s = now_s - since_s
     asked_s = attempt.evidence_asked_s
-    given = beat.evidence and asked_s is not None and lease.beat_s is not None and lease.beat_s > asked_s
+    given = beat.evidence and asked_s is not None and lease.beat_s is not None and lease.beat_s >= asked_s
     return Stalled(cause, waited_s, limit_s, evidence=given) if waited_s > limit_s else None
 
 
