@@ -188,6 +188,38 @@ def test_a_file_that_can_not_be_written_is_refused_with_the_reason(shell: Shell)
     assert SECRET.decode() not in str(error)
 
 
+def test_what_is_fetched_is_whole_and_without_what_was_complained(shell: Shell) -> None:
+    fetched = shell.fetch("echo wrong >&2; head -c 300000 /dev/zero; exit 7", bytes_max=MIB)
+    assert (fetched.code, fetched.data) == (7, bytes(300_000))
+
+
+def test_what_is_more_than_was_asked_for_is_given_up(shell: Shell) -> None:
+    error = raised(lambda: shell.fetch("cat /dev/zero", bytes_max=MIB))
+    assert isinstance(error, PermanentError)
+    assert "more than 1048576 bytes" in str(error)
+
+
+def test_what_is_followed_comes_as_it_is_said(fake: FakePrime, pod: Connection, shell: Shell) -> None:
+    heard, pieces = (
+        bytearray(),
+        shell.follow("cat; until [ -e go ]; do sleep 0.05; done; echo gone; exec sleep 600", stdin=b"in\n", look_s=0.05),
+    )
+    for piece in pieces:
+        heard += piece
+        if not piece and bytes(heard) == b"in\n":
+            (home(fake, pod) / "go").touch()
+        if heard.endswith(b"gone\n"):
+            break
+    assert bytes(heard) == b"in\ngone\n"
+
+
+@pytest.mark.parametrize(("command", "words"), [("sleep 600", "nothing was heard for 0.3 s"), ("echo", "the connection ended")])
+def test_silence_and_an_end_are_the_end_of_following(shell: Shell, command: str, words: str) -> None:
+    error = raised(lambda: list(shell.follow(command, look_s=0.05, silence_s=0.3)))
+    assert isinstance(error, TemporaryError)
+    assert words in str(error)
+
+
 # --------------------------------------------------------------------------------------------------------------- who is there
 
 
@@ -202,6 +234,13 @@ def test_another_machine_at_the_address_is_told_nothing(fake: FakePrime, pod: Co
     assert "publickey" not in log_of(fake, other)
     enter(pod, key, hosts)
     enter(other, key, hosts)
+
+
+def test_a_pod_is_known_once_somebody_has_logged_in(pod: Connection, key: LoginKey, hosts: KnownHosts) -> None:
+    assert not hosts.knows(pod.pod_id)
+    enter(pod, key, hosts)
+    assert hosts.knows(pod.pod_id)
+    assert not hosts.knows(f"{pod.pod_id}x")
 
 
 def test_what_is_pinned_is_read_by_openssh(pod: Connection, key: LoginKey, hosts: KnownHosts, tmp_path: Path) -> None:

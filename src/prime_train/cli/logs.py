@@ -7,10 +7,9 @@ import typer
 
 if TYPE_CHECKING:
     from prime_train.cli.home import Home
+    from prime_train.cli.log_stream import LogStream
     from prime_train.cli.tails import Tail
     from prime_train.ports import Held
-
-FOLLOW_S = 0.5
 
 
 def logs(
@@ -23,16 +22,20 @@ def logs(
     What happened to the run, then the end of its trainer's log.
     """
     from prime_train.cli.home import Home
+    from prime_train.cli.log_stream import LogStream
     from prime_train.cli.names import find
+    from prime_train.cli.remote import is_elsewhere
+    from prime_train.cli.tails import Tail
 
     home = Home.of(os.environ)
     store = home.store()
     held = find(store, run)
     for line in store.history(held.run.run_id):
         typer.echo(history_line(line.at_s - held.run.created_s, line.epoch, line.kind, line.text))
-    tail = _tail(home, held, lines)
+    # Followed, a log elsewhere is shown from the same connection, so that nothing is missed in between.
+    tail = Tail(None) if follow and is_elsewhere(held.run) else _show(home, held, lines)
     if follow:
-        _follow(home, held.run.run_id, tail)
+        _follow(home, held, LogStream(home, held.run.run_id, tail, lines))
 
 
 def history_line(after_s: int, epoch: int, kind: str, text: str) -> str:
@@ -42,35 +45,53 @@ def history_line(after_s: int, epoch: int, kind: str, text: str) -> str:
     return f"+{span(after_s):<12} e{epoch:<3} {kind.replace('_', ' '):<14} {text}"
 
 
-def _tail(home: "Home", held: "Held", lines: int) -> "Tail":
-    """Prints the end of the newest log there is: from the pod's own disk, else from the evidence in the bucket."""
+def _show(home: "Home", held: "Held", lines: int) -> "Tail":
+    """Prints the end of the newest log there is: from the machine's disk, here or elsewhere, or from the evidence in the bucket."""
     from prime_train.cli.tails import Tail, kept_log, log_on_disk
 
     path = log_on_disk(home, held.run)
     tail = Tail(path)
-    name, text = (str(path), tail.last(lines)) if path is not None else kept_log(home, held.run, lines)
+    name, text = (str(path), tail.last(lines)) if path is not None else _elsewhere(home, held, lines)
+    if not name:
+        name, text = kept_log(home, held.run, lines)
     typer.echo(f"--- {name}" if name else "--- no log: no machine holds one, and none was kept as evidence")
     if text:
-        typer.echo(text)
+        typer.echo(text.removesuffix("\n"))
     return tail
 
 
-def _follow(home: "Home", run_id: str, tail: "Tail") -> None:
-    import threading
+def _elsewhere(home: "Home", held: "Held", lines: int) -> tuple[str, str]:
+    """From the rented machine it is on now. One that can not be reached is told of; what was kept is shown instead."""
+    from prime_train.cli.remote import reached, why_unknown
+    from prime_train.cli.remote_tail import remote_lines
+    from prime_train.ports import TemporaryError
 
+    unknown = why_unknown(home, held.run)
+    if unknown:
+        typer.echo(unknown, err=True)
+        return "", ""
+    try:
+        with reached(home, held.run) as machine:
+            name, text = remote_lines(machine, lines) if machine is not None else ("", "")
+    except TemporaryError as error:
+        typer.echo(f"{error}", err=True)
+        return "", ""
+    return (f"{name} of attempt {held.run.epoch}", text) if name else ("", "")
+
+
+def _follow(home: "Home", held: "Held", stream: "LogStream") -> None:
     from prime_train.cli.names import find
-    from prime_train.cli.tails import log_on_disk
 
-    store, pause = home.store(), threading.Event()
+    store, run_id = home.store(), held.run.run_id
     told = len(store.history(run_id))
-    while True:
-        held = find(store, run_id)
-        tail.move_to(log_on_disk(home, held.run))
-        typer.echo(tail.more(), nl=False)
+    for text in stream.pieces():
+        typer.echo(text, nl=False)
+        # Read before the history: the last line of that is then told too.
+        over = find(store, run_id).run.is_over
         history = store.history(run_id)
         for line in history[told:]:
             typer.echo(history_line(line.at_s - held.run.created_s, line.epoch, line.kind, line.text))
         told = len(history)
-        if held.run.is_over:
+        if over:
+            typer.echo(stream.rest(), nl=False)
             return
-        pause.wait(FOLLOW_S)

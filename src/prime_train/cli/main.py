@@ -8,17 +8,20 @@ from prime_train import __version__
 from prime_train.cli.checkpoints import checkpoints
 from prime_train.cli.demo import demo
 from prime_train.cli.exits import guarded
+from prime_train.cli.find import find
 from prime_train.cli.logs import logs
+from prime_train.cli.profile import profile
 from prime_train.cli.resume import resume
 from prime_train.cli.run import run
 from prime_train.cli.schema import schema
 from prime_train.cli.serve import serve
+from prime_train.cli.ssh import ssh
 from prime_train.cli.status import status
 from prime_train.cli.stop import stop
 from prime_train.cli.validate import validate
 from prime_train.cli.watch import watch
 
-VERBS = (validate, run, status, logs, stop, resume, serve, watch, demo, schema)
+VERBS = (validate, find, run, status, logs, profile, ssh, stop, resume, serve, watch, demo, schema)
 
 # Help in plain text: drawing it with rich would double the time that `--help` takes.
 app = typer.Typer(

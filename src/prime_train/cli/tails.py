@@ -1,6 +1,8 @@
 """The ends of logs: on the disk of a pod of this machine, or kept as evidence in the bucket."""
 
 import os
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from prime_train.cli.home import Home
@@ -28,8 +30,7 @@ class Tail:
 
     def last(self, lines: int) -> str:
         """The last lines, and from here on only what is new."""
-        text = self._read(TAIL_BYTES_MAX, from_end=True)
-        return "\n".join(text.splitlines()[-lines:]) if lines else ""
+        return last_lines(self._read(TAIL_BYTES_MAX, from_end=True), lines)
 
     def more(self) -> str:
         """What was written since; at most `READ_BYTES_MAX`."""
@@ -55,20 +56,39 @@ class Tail:
 def log_on_disk(home: Home, run: Run) -> Path | None:
     """The newest log of the current attempt, where its pod is on this machine."""
     attempt = run.attempt
-    disk = home.pods().disk(attempt.pod_id) if attempt is not None and attempt.pod_id is not None else None
+    disk = home.local_pods().disk(attempt.pod_id) if attempt is not None and attempt.pod_id is not None else None
     if disk is None:
         return None
     found = (disk / "logs" / name for name in LOGS)
     return next((path for path in found if path.exists()), None)
 
 
-def kept_log(home: Home, run: Run, lines: int) -> tuple[str, str]:
-    """Key and last lines of the newest log that was kept; empty where there is none."""
+@dataclass(frozen=True)
+class Kept:
+    """A log in the bucket, or its end."""
+
+    epoch: int
+    name: str
+    key: str
+    text: str
+
+
+def kept_logs(home: Home, run: Run) -> Iterator[Kept]:
+    """Those that attempts left there, the newest and most wanted first."""
     bucket = home.bucket()
     for attempt in reversed(run.attempts):
         for name in LOGS:
-            content = bucket.get(evidence_key(run.run_id, attempt.epoch, name))
+            key = evidence_key(run.run_id, attempt.epoch, name)
+            content = bucket.get(key)
             if content is not None:
-                kept = content.data.decode(errors="replace").splitlines()[-lines:] if lines else []
-                return evidence_key(run.run_id, attempt.epoch, name), "\n".join(kept)
-    return "", ""
+                yield Kept(attempt.epoch, name, key, content.data.decode(errors="replace"))
+
+
+def kept_log(home: Home, run: Run, lines: int) -> tuple[str, str]:
+    """Key and last lines of the newest log that was kept; empty where there is none."""
+    kept = next(kept_logs(home, run), None)
+    return (kept.key, last_lines(kept.text, lines)) if kept is not None else ("", "")
+
+
+def last_lines(text: str, lines: int) -> str:
+    return "\n".join(text.splitlines()[-lines:]) if lines else ""

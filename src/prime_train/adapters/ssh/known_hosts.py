@@ -35,6 +35,16 @@ class KnownHosts:
                 f"or somebody is in between; nothing was sent to it. If the change was meant, delete {self._path}"
             )
 
+    def knows(self, pod_id: str) -> bool:
+        """Whether a key is pinned for this pod: only then has anybody logged in there. TemporaryError: the file can not be read."""
+        try:
+            with self._path.open(encoding="utf-8", errors="replace") as file:
+                return any(line.split(" ")[0] == pod_id for line in file.read(FILE_BYTES_MAX).splitlines())
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise TemporaryError(f"{self._path}: {error.strerror or error}") from error
+
     def _pinned(self, pod_id: str, shown: str) -> str:
         """The line of this pod; from now on `shown`, if there was none."""
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -5,7 +5,8 @@ taken away in the middle says nothing at all. So a command that did not end in t
 known; whoever asks again must be able to do it twice.
 
 A command's output is that of a machine that is not ours. It is cut to its last `OUTPUT_BYTES_MAX`, and what goes in by standard input
-is in no error and no log.
+is in no error and no log. Only one that is followed may go on for ever: it has to say something now and then, and each piece of it is
+handed on at once.
 """
 
 import logging
@@ -28,6 +29,9 @@ CONNECT_S_MAX = 15.0
 HANDSHAKE_S_MAX = 30.0
 COMMAND_S_MAX = 60.0
 PUT_S_MAX = 300.0
+FETCH_S_MAX = 120.0
+LOOK_S = 0.5
+SILENCE_S_MAX = 30.0
 KEEPALIVE_S = 15
 OUTPUT_BYTES_MAX = 64 * 2**10
 PIECE_BYTES = 32 * 2**10
@@ -64,6 +68,14 @@ class Said:
         """On one line and cut short, for an error."""
         words = " ".join(self.text[-4 * TAIL_CHARS_MAX :].split())[-TAIL_CHARS_MAX:]
         return "".join(c if c.isprintable() else " " for c in words)
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What a command came to: its exit code, and all that it printed by its standard output."""
+
+    code: int
+    data: bytes
 
 
 def _unwatched(sent_bytes: int) -> None:
@@ -109,6 +121,44 @@ class Shell:
             if channel.exit_status < 0:
                 raise TemporaryError(f"{self.where}: the connection ended before the command did")
             return Said(channel.exit_status, text.decode(errors="replace"))
+
+    def fetch(self, command: str, *, bytes_max: int, limit_s: float = FETCH_S_MAX) -> Fetched:
+        """What the command prints by its standard output; its other one is not read, and must not be flooded. One that prints more than
+        `bytes_max` is given up: PermanentError."""
+        with _told(self.where), _limit(self._transport, limit_s), self._transport.open_session() as channel:
+            channel.exec_command(command)
+            data = bytearray()
+            while piece := channel.recv(PIECE_BYTES):
+                data += piece
+                if len(data) > bytes_max:
+                    raise PermanentError(f"{self.where}: it prints more than {bytes_max} bytes")
+            channel.status_event.wait()
+            if channel.exit_status < 0:
+                raise TemporaryError(f"{self.where}: the connection ended before the command did")
+            return Fetched(channel.exit_status, bytes(data))
+
+    def follow(self, command: str, *, stdin: bytes = b"", look_s: float = LOOK_S, silence_s: float = SILENCE_S_MAX) -> Iterator[bytes]:
+        """What the command prints by its standard output, piece by piece, as long as it runs; b"" whenever nothing came for `look_s`, so
+        that whoever follows can look at something else, or leave. TemporaryError: it has ended, or said nothing for `silence_s`."""
+        with _told(self.where), ExitStack() as opened:
+            with _limit(self._transport, COMMAND_S_MAX):
+                channel = opened.enter_context(self._transport.open_session())
+                channel.exec_command(command)
+                _send(channel, stdin, _unwatched)
+            channel.settimeout(look_s)
+            silent_s = 0.0
+            while silent_s < silence_s:
+                try:
+                    piece = channel.recv(PIECE_BYTES)
+                except TimeoutError:
+                    silent_s += look_s
+                    yield b""
+                    continue
+                if not piece:
+                    raise TemporaryError(f"{self.where}: the connection ended")
+                silent_s = 0.0
+                yield piece
+            raise TimeoutError(None, f"nothing was heard for {silence_s:g} s")
 
     def put(self, path: str, data: bytes, *, limit_s: float = PUT_S_MAX, progress: Callable[[int], None] = _unwatched) -> None:
         """Writes a file, whole or not at all, for its owner only; missing folders are made. A relative `path` starts at the home.

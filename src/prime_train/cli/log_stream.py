@@ -1,0 +1,127 @@
+"""What a run's trainer prints, from now on: wherever the run is, over lost connections, and on to its next machine."""
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import typer
+
+from prime_train.cli.exits import Refused
+from prime_train.cli.names import find
+from prime_train.cli.remote import is_elsewhere, reached, why_unknown
+from prime_train.cli.remote_tail import RemoteTail
+from prime_train.cli.tails import Tail, kept_logs, log_on_disk
+from prime_train.ports import TemporaryError
+
+if TYPE_CHECKING:
+    from prime_train.cli.home import Home
+    from prime_train.core.run import Run
+
+LOOK_S = 0.5
+AGAIN_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+"""Between tries to reach a machine; the last one goes on."""
+MATCH_CHARS = 200
+
+
+class LogStream:
+    """`tail`: of the log on this machine, where the pod is here; `lines`: so many of the past first, where it is not."""
+
+    def __init__(self, home: "Home", run_id: str, tail: Tail, lines: int) -> None:
+        self._home, self._run_id, self._tail = home, run_id, tail
+        self._lines: int | None = lines
+        self._store, self._pause = home.store(), threading.Event()
+        self._shown = ""
+        """The end of what was handed out of a log elsewhere, and of which one."""
+        self._name, self._epoch = "", 0
+        self._pending = False
+
+    def pieces(self) -> Iterator[str]:
+        """For ever; "" at least every half a second or so, for whoever wants to look whether the run is over. Raises PermanentError."""
+        while True:
+            run = find(self._store, self._run_id).run
+            here = log_on_disk(self._home, run)
+            if here is not None or not is_elsewhere(run):
+                # A machine that comes later has nothing of the past on it.
+                self._lines = None
+                self._tail.move_to(here)
+                yield self._tail.more()
+                self._pause.wait(LOOK_S)
+            else:
+                yield from self._from_elsewhere(run)
+
+    def rest(self) -> str:
+        """What came after the last piece, once the run is over: from the machine's disk, or what was kept of the log in the bucket."""
+        if not self._name:
+            return self._tail.more()
+        run = find(self._store, self._run_id).run
+        kept = next((log for log in kept_logs(self._home, run) if (log.epoch, log.name) == (self._epoch, self._name)), None)
+        if kept is None:
+            return ""
+        _, found, after = kept.text.rpartition(self._shown)
+        return after if found else f"--- the rest of it may be in {kept.key}\n"
+
+    def _from_elsewhere(self, run: "Run") -> Iterator[str]:
+        """Until the run is on another machine, or on none."""
+        unknown = why_unknown(self._home, run)
+        if unknown:
+            raise Refused(unknown)
+        tail, tries = RemoteTail(self._lines), 0
+        while not self._has_moved(run):
+            why = "the machine is not up yet"
+            try:
+                yield from self._connected(run, tail)
+            except TemporaryError as error:
+                why = f"{error}; trying again"
+            # One that was just heard is tried again soon.
+            tries = tries + 1 if self._pending else 0
+            yield from self._wait(run, AGAIN_S[min(tries, len(AGAIN_S) - 1)])
+            if not self._has_moved(run):
+                self._say(why)
+        self._lines = None
+
+    def _connected(self, run: "Run", tail: RemoteTail) -> Iterator[str]:
+        with reached(self._home, run) as machine:
+            if machine is None:
+                return
+            looked_s = time.monotonic()
+            for piece in tail.follow(machine):
+                if piece.text:
+                    self._heard()
+                    head = self._headed(piece.name, run.epoch)
+                    self._shown = (self._shown + piece.text)[-MATCH_CHARS:]
+                    yield head + piece.text
+                else:
+                    yield ""
+                if time.monotonic() >= looked_s + LOOK_S:
+                    looked_s = time.monotonic()
+                    if self._has_moved(run):
+                        return
+
+    def _headed(self, name: str, epoch: int) -> str:
+        """A line before the first piece of each log."""
+        if (name, epoch) == (self._name, self._epoch):
+            return ""
+        self._name, self._epoch, self._shown = name, epoch, ""
+        return f"--- {name} of attempt {epoch}\n"
+
+    def _has_moved(self, run: "Run") -> bool:
+        now = find(self._store, self._run_id).run
+        return now.epoch != run.epoch or now.is_over or (now.attempt is not None and now.attempt.fenced_s is not None)
+
+    def _say(self, why: str) -> None:
+        """Once, until it is reached again."""
+        if not self._pending:
+            typer.echo(f"--- {why}", err=True)
+        self._pending = True
+
+    def _heard(self) -> None:
+        if self._pending:
+            typer.echo("--- reached", err=True)
+        self._pending = False
+
+    def _wait(self, run: "Run", wait_s: float) -> Iterator[str]:
+        end_s = time.monotonic() + wait_s
+        while time.monotonic() < end_s and not self._has_moved(run):
+            self._pause.wait(LOOK_S)
+            yield ""

@@ -1,0 +1,176 @@
+"""A profile on a terminal: a bar a part of the step, then what holds the run up, why, and what to change."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from prime_train.trainers.prime_rl_profile_bottlenecks import Bound, Certainty, Critical, percent, seconds
+from prime_train.trainers.prime_rl_profile_keys import Part
+
+if TYPE_CHECKING:
+    from prime_train.trainers.prime_rl_profile import Profile
+    from prime_train.trainers.prime_rl_profile_advice import Advice
+    from prime_train.trainers.prime_rl_profile_beside import Engines, Rollouts
+    from prime_train.trainers.prime_rl_profile_times import Times
+
+BAR_MIN, BAR_MAX = 10, 40
+GAP = 2
+UNREAD_MIN = 3
+"""One line may be cut at either end."""
+
+NAMES = {
+    Part.WAIT: "wait for batch",
+    Part.LOAD: "load batch",
+    Part.TRAIN: "train",
+    Part.BROADCAST: "send weights",
+    Part.SAVE: "save",
+    Part.OTHER: "unaccounted",
+}
+_COLOURS = {Part.WAIT: "yellow", Part.TRAIN: "green", Part.BROADCAST: "magenta", Part.SAVE: "blue"}
+_CERTAINTY = {Certainty.SURE: "sure", Certainty.LIKELY: "likely, not sure", Certainty.UNKNOWN: "nothing can be concluded"}
+_BOUND = {
+    Bound.LATENCY: "latency-bound: more of the same machines would not help",
+    Bound.THROUGHPUT: "throughput-bound: it computes all the time",
+    Bound.OVERHEAD: "neither latency- nor throughput-bound: time goes to what is not training",
+    Bound.UNKNOWN: "whether latency- or throughput-bound is not known",
+}
+
+
+def page(found: "Profile", name: str, source: str) -> RenderableType:
+    parts: list[RenderableType] = [_head(found, name, source)]
+    if found.times is not None:
+        parts += [Text(), _Bars(found.times), *_beside(found.times)]
+    parts += [Text(), _diagnosis(found)]
+    if found.advice:
+        parts += [Text(), Text("what to change", style="bold"), *(_advice(place, one) for place, one in enumerate(found.advice, start=1))]
+    if found.times is not None and found.times.missing:
+        parts += [Text(), _listed("not told", [f"{key}" for key in found.times.missing])]
+    return Group(*parts)
+
+
+def record(found: "Profile", name: str, source: str) -> dict[str, object]:
+    """All of it, for JSON."""
+    told = asdict(found)
+    told["diagnosis"]["title"] = found.diagnosis.title
+    return {"run": name, "source": source, **told}
+
+
+def _head(found: "Profile", name: str, source: str) -> RenderableType:
+    lines = [Text.assemble((name, "bold"), f", from {source}" if source != name else "")]
+    times = found.times
+    if times is not None:
+        lines.append(Text(f"steps {times.first_step:,} to {times.last_step:,}: {times.steps} steps"))
+        lines.append(Text(f"a step takes {seconds(times.step.median_s)} (median), {seconds(times.step.p90_s)} at the slow end (p90)"))
+    if found.unread >= UNREAD_MIN:
+        lines.append(Text(f"{found.unread} lines could not be read", style="yellow"))
+    return Group(*lines)
+
+
+class _Bars:
+    """One line a part: name, bar, median, slow end, share of all the time. Without bars where they would be too short."""
+
+    def __init__(self, times: "Times") -> None:
+        self._times = times
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        rows = [
+            (NAMES[part], part, seconds(spread.median_s), seconds(spread.p90_s), percent(spread.share))
+            for part, spread in self._times.parts.items()
+        ]
+        headings = ("a step", "median", "p90", "share")
+        cells = [(row[0], *row[2:]) for row in rows]
+        figures = sum(max(map(len, column)) + GAP for column in zip(headings, *cells, strict=True))
+        room = min(BAR_MAX, options.max_width - figures)
+        table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
+        table.add_column(headings[0], no_wrap=True)
+        if room >= BAR_MIN:
+            table.add_column("", width=room, no_wrap=True)
+        for name in headings[1:]:
+            table.add_column(name, justify="right", no_wrap=True)
+        for name, part, *told in rows:
+            bar = [_bar(self._times.parts[part].share, room, _COLOURS.get(part, "white"))] if room >= BAR_MIN else []
+            table.add_row(name, *bar, *told)
+        yield table
+
+
+def _bar(share: float, width: int, colour: str) -> Text:
+    """As long as the share; the thinnest there is for what is at least a thousandth."""
+    eighths = round(8 * width * min(1.0, share)) or (1 if share >= 0.001 else 0)
+    return Text("█" * (eighths // 8) + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths % 8], style=colour)
+
+
+def _beside(times: "Times") -> Iterator[RenderableType]:
+    lines = [*(_of_rollouts(times.rollouts) if times.rollouts is not None else ()), *(_of_engines(times.engines) if times.engines else ())]
+    if lines:
+        yield Text()
+        yield _listed("beside it", lines)
+
+
+def _of_rollouts(rollouts: "Rollouts") -> Iterator[str]:
+    held = f", {seconds(rollouts.held_s)} of it held back for the trainer" if rollouts.held_s is not None else ""
+    yield f"a batch every {seconds(rollouts.batch_s)}{held}"
+    if rollouts.rollout_s is None:
+        return
+    made = ""
+    if rollouts.model_s is not None and rollouts.tools_s is not None:
+        made = f": model {seconds(rollouts.model_s)}, tools and environment {seconds(rollouts.tools_s)}"
+    longest = f"; the longest took {seconds(rollouts.longest_s)}" if rollouts.longest_s is not None else ""
+    yield f"a rollout takes {seconds(rollouts.rollout_s)}{made}{longest}"
+
+
+def _of_engines(engines: "Engines") -> Iterator[str]:
+    figures = [("requests run", engines.running), ("wait", engines.waiting), ("rollouts in flight", engines.inflight)]
+    told = [f"{value:.0f} {what}" for what, value in figures if value is not None]
+    told += [f"cache {percent(engines.cache)} full"] if engines.cache is not None else []
+    yield f"engines: {', '.join(told)}"
+
+
+def _diagnosis(found: "Profile") -> RenderableType:
+    diagnosis = found.diagnosis
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(no_wrap=True, style="bold")
+    rows.add_column()
+    rows.add_row("bottleneck", Text.assemble((diagnosis.title, "bold"), f" ({_CERTAINTY[diagnosis.certainty]})"))
+    if diagnosis.certainty is not Certainty.UNKNOWN:
+        rows.add_row("", _BOUND[diagnosis.bound])
+        rows.add_row("critical path", _path(found))
+    for label, lines in (("because", diagnosis.reasons), ("but", diagnosis.doubts)):
+        for place, line in enumerate(lines):
+            rows.add_row(label if place == 0 else "", line)
+    return rows
+
+
+def _path(found: "Profile") -> str:
+    """With what goes on beside it, and so takes no time of its own."""
+    times, path = found.times, found.diagnosis.critical_path
+    if times is None:
+        return path.value
+    if path is Critical.ROLLOUTS:
+        return f"{path.value}; the {seconds(times.busy_s)} of the trainer are hidden behind them"
+    if path is Critical.TRAINER and times.rollouts is not None and times.rollouts.own_s is not None:
+        least = "" if times.rollouts.paced else "at least "
+        return f"{path.value}; the {least}{seconds(times.rollouts.own_s)} of the rollouts are hidden behind it"
+    return path.value
+
+
+def _advice(place: int, advice: "Advice") -> RenderableType:
+    gain = f"at most {advice.gain:.1f}x as fast" if advice.gain is not None else "gain not known beforehand"
+    row = Table.grid(padding=(0, 1))
+    row.add_column(no_wrap=True)
+    row.add_column()
+    row.add_row(f"{place}.", Text.assemble((advice.what, "bold"), f": {gain}"))
+    row.add_row("", Text(advice.why, style="dim"))
+    return row
+
+
+def _listed(label: str, lines: list[str]) -> RenderableType:
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(no_wrap=True, style="bold")
+    rows.add_column(overflow="fold")
+    for place, line in enumerate(lines):
+        rows.add_row(label if place == 0 else "", line)
+    return rows

@@ -1,0 +1,119 @@
+"""`prime-train ssh RUN [-- COMMAND...]`: a terminal on the machine that the run is on."""
+
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from prime_train.cli.exits import Exit, Refused
+
+if TYPE_CHECKING:
+    from prime_train.cli.home import Home
+    from prime_train.cli.providers import Reach
+    from prime_train.core.run import Run
+
+PROGRAM = "ssh"
+ALIVE_S = 15
+
+
+def ssh(
+    run: Annotated[str, typer.Argument(help="The run, or the start of its id.", show_default=False)],
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="COMMAND", help="After --: what to run there, instead of a shell.", show_default=False)
+    ] = None,
+) -> None:
+    """Open a shell on the run's machine.
+
+    In the folder its agent works in. One word of COMMAND is a line for the shell there; several are a program and its arguments.
+    Leaves with the code of what was run, and with 255 where ssh itself failed.
+    """
+    from prime_train.cli.home import Home
+    from prime_train.cli.names import find
+
+    home = Home.of(os.environ)
+    found = find(home.store(), run).run
+    disk = _disk_here(home, found)
+    if disk is not None:
+        _here(disk, _line(command))
+    _there(home, found, _line(command))
+
+
+def ssh_words(reach: "Reach", attempt: str, line: str | None, *, terminal: bool) -> list[str]:
+    """The command line that logs in and goes to the agent's folder; `line`: what is to be run there, None: a shell.
+
+    Only our key is shown, and only to a machine whose key was pinned when the agent was brought there. The user's own settings for ssh are
+    left out, as they are when the control plane logs in.
+    """
+    to = reach.connection
+    settings = {
+        "UserKnownHostsFile": _quoted(reach.known_hosts),
+        "GlobalKnownHostsFile": "none",
+        "HostKeyAlias": to.pod_id,
+        "StrictHostKeyChecking": "yes",
+        "IdentityFile": _quoted(reach.key_file),
+        "IdentitiesOnly": "yes",
+        "PreferredAuthentications": "publickey",
+        "ServerAliveInterval": str(ALIVE_S),
+    }
+    words = [PROGRAM, "-F", "none", *(word for name, value in settings.items() for word in ("-o", f"{name}={value}"))]
+    words += ["-t"] if terminal else []
+    return [*words, "-l", to.user, "-p", str(to.port), "--", to.host, _in_folder(attempt, line)]
+
+
+def _quoted(path: Path) -> str:
+    """Its own file names ssh divides at blanks, and fills in after a percent sign."""
+    return '"' + str(path).replace("%", "%%") + '"'
+
+
+def _in_folder(attempt: str, line: str | None) -> str:
+    # Where there is no such folder (any more), the home will do.
+    go = f'cd "$(cat "$HOME/.prime-train/{attempt}/disk" 2>/dev/null)" 2>/dev/null || cd'
+    return f'{go}; exec "${{SHELL:-/bin/sh}}" -l' if line is None else f"{go}; {line}"
+
+
+def _line(command: list[str] | None) -> str | None:
+    if not command:
+        return None
+    return command[0] if len(command) == 1 else shlex.join(command)
+
+
+def _disk_here(home: "Home", run: "Run") -> Path | None:
+    attempt = run.attempt
+    return home.local_pods().disk(attempt.pod_id) if attempt is not None and attempt.pod_id is not None else None
+
+
+def _here(disk: Path, line: str | None) -> NoReturn:
+    """The pod is a folder of this machine."""
+    shell = os.environ.get("SHELL") or "/bin/sh"
+    os.chdir(disk)
+    _become("/bin/sh" if line is not None else shell, ["sh", "-c", line] if line is not None else [Path(shell).name])
+
+
+def _there(home: "Home", run: "Run", line: str | None) -> NoReturn:
+    from prime_train.adapters.ssh import KnownHosts
+    from prime_train.cli.remote import is_elsewhere, why_unknown
+
+    if not is_elsewhere(run):
+        why = f": {run.why}" if run.why else ""
+        raise Refused(f"{run.run_id} has no machine now, it is {run.state.value}{why}", fix=f"prime-train logs {run.run_id}")
+    unknown = why_unknown(home, run)
+    if unknown:
+        raise Refused(unknown)
+    if shutil.which(PROGRAM) is None:
+        raise Refused("there is no program ssh on this machine", fix="install OpenSSH's client", code=Exit.OUTSIDE_REFUSED)
+    reach = home.reach(run)
+    if reach is None or not KnownHosts(reach.known_hosts).knows(reach.connection.pod_id):
+        fix = f"try again when `prime-train status {run.run_id}` says starting or training"
+        raise Refused(f"the machine of {run.run_id} is still booting, or nobody can log in there yet", fix=fix, code=Exit.OUTSIDE_FAILED)
+    terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    _become(PROGRAM, ssh_words(reach, f"{run.run_id}-e{run.epoch}", line, terminal=terminal))
+
+
+def _become(program: str, words: list[str]) -> NoReturn:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execvp(program, words)

@@ -1,0 +1,82 @@
+"""What can hold a run of prime-rl up, and how that is said."""
+
+from dataclasses import dataclass
+from enum import StrEnum, auto
+
+
+class Bound(StrEnum):
+    """What would not help: a side bound by latency is not made faster by more of the same machines, one bound by throughput is."""
+
+    LATENCY = auto()
+    THROUGHPUT = auto()
+    OVERHEAD = auto()
+    UNKNOWN = auto()
+
+
+class Bottleneck(StrEnum):
+    INFERENCE = auto()
+    TOOLS = auto()
+    CONCURRENCY = auto()
+    ROLLOUTS = auto()
+    PAUSES = auto()
+    TURNS = auto()
+    TRAINER = auto()
+    CHECKPOINTS = auto()
+    BROADCAST = auto()
+    BALANCED = auto()
+    UNKNOWN = auto()
+
+
+TITLES: dict[Bottleneck, tuple[str, Bound]] = {
+    Bottleneck.INFERENCE: ("rollouts: the inference engines are full", Bound.THROUGHPUT),
+    Bottleneck.TOOLS: ("rollouts: their tools and environments take long", Bound.LATENCY),
+    Bottleneck.CONCURRENCY: ("rollouts: too few at once, the engines have room", Bound.LATENCY),
+    Bottleneck.ROLLOUTS: ("rollouts; whether engines or tools is not known", Bound.UNKNOWN),
+    Bottleneck.PAUSES: ("a few long waits, as evaluations make them", Bound.OVERHEAD),
+    Bottleneck.TURNS: ("trainer and rollouts wait for each other in turn", Bound.LATENCY),
+    Bottleneck.TRAINER: ("the trainer's own computing", Bound.THROUGHPUT),
+    Bottleneck.CHECKPOINTS: ("the trainer stands still for its saves", Bound.OVERHEAD),
+    Bottleneck.BROADCAST: ("the trainer stands still to send its weights", Bound.OVERHEAD),
+    Bottleneck.BALANCED: ("none: trainer and rollouts are equally fast", Bound.THROUGHPUT),
+    Bottleneck.UNKNOWN: ("not known", Bound.UNKNOWN),
+}
+
+
+class Certainty(StrEnum):
+    SURE = auto()
+    LIKELY = auto()
+    UNKNOWN = auto()
+
+
+class Critical(StrEnum):
+    """What makes a step as long as it is; everything else is hidden behind it."""
+
+    ROLLOUTS = "rollouts"
+    TRAINER = "trainer"
+    BOTH = "both, one after the other"
+    EITHER = "both, side by side"
+    UNKNOWN = "not known"
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    bottleneck: Bottleneck
+    bound: Bound
+    certainty: Certainty
+    critical_path: Critical
+    reasons: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        return TITLES[self.bottleneck][0]
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def seconds(value: float) -> str:
+    if value < 0.001:
+        return "0 s"
+    return f"{value:.2g} s" if value < 1 else f"{value:.1f} s" if value < 100 else f"{value:,.0f} s"

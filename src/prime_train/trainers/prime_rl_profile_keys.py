@@ -1,0 +1,103 @@
+"""The figures of prime-rl's file of metrics that tell of time: what they are called, and how a line gives them.
+
+Names have changed between versions; all that are known are here, the newest first.
+"""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+
+from prime_train.trainers.folders import STEP_MAX
+
+LINE_CHARS_MAX = 2**20
+
+
+class Part(StrEnum):
+    """What a trainer does in a step, in order."""
+
+    WAIT = "wait_for_batch"
+    LOAD = "load_data"
+    TRAIN = "forward_backward"
+    """The optimizer's part is in it."""
+    BROADCAST = "broadcast_weights"
+    SAVE = "save_ckpt"
+    OTHER = "other"
+    """What is left of the step: nothing is said of it."""
+
+
+TOLD = tuple(part for part in Part if part is not Part.OTHER)
+NEEDED = (Part.WAIT, Part.TRAIN)
+
+
+def key_of(part: Part) -> str:
+    return f"time/{part.value}"
+
+
+HELD = ("time/wait_for_policy", "time/wait_for_ckpt")
+ROLLOUTS = ("progress/rollouts", "progress/samples")
+DROPPED = "off_policy/dropped"
+TURNS = ("train/agg/all/num_turns/mean", "num_turns/all/mean")
+TIMING = re.compile(r"(?:train/agg/all/(?:(?P<agent>[^/]+)/)??timing|timing/all)/(?P<part>[a-z/]+)/(?P<stat>mean|max)")
+ERRORS = re.compile(r"train/agg/all/(?:[^/]+/)?has_error/mean")
+LOADS: Mapping[str, tuple[str, ...]] = {
+    "running": ("inference/agg/num_requests_running/sum", "inference/agg/running_requests"),
+    "waiting": ("inference/agg/num_requests_waiting/sum", "inference/agg/waiting_requests"),
+    "running_each": ("inference/agg/num_requests_running/mean",),
+    "cache": ("inference/agg/kv_cache_usage_perc/mean", "inference/agg/kv_cache_usage_mean"),
+    "preemptions": ("inference/agg/num_preemptions_total:rate/sum", "inference/agg/num_preemptions:rate/sum"),
+    "inflight": ("dispatcher/inflight/train", "dispatcher/inflight_train"),
+    "allowed": ("concurrency/max_inflight",),
+}
+REWARD = "reward/all/mean"
+_HEAD = {"step", "time", "producer"}
+_OURS = {*_HEAD, "time/step", "time/pack", "perf/mfu", DROPPED, REWARD, *HELD, *ROLLOUTS, *TURNS}
+_OURS |= {*(key_of(part) for part in TOLD), *(key for keys in LOADS.values() for key in keys)}
+
+
+def figures_of(line: str) -> Mapping[str, object] | None:
+    """None: it is no JSON object, or longer than any can be."""
+    text = line.strip()
+    if not text.startswith("{") or len(text) > LINE_CHARS_MAX:
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, Mapping) else None
+
+
+def thinned(line: str) -> str:
+    """The line with nothing in it but what a profile reads; "" where nothing is left."""
+    figures = figures_of(line)
+    if figures is None:
+        return ""
+    left = {key: value for key, value in figures.items() if _is_ours(key)}
+    return json.dumps(left) if left.keys() - _HEAD else ""
+
+
+def number(value: object) -> float | None:
+    """A finite number, no truth value and no text; else None."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) else None
+
+
+def step_of(figures: Mapping[str, object]) -> int | None:
+    found = number(figures.get("step"))
+    return int(found) if found is not None and found == int(found) and 0 <= found <= STEP_MAX else None
+
+
+def amount(figures: Mapping[str, object], *keys: str) -> float | None:
+    """The first of the keys that has a number from 0 on."""
+    found = (number(figures.get(key)) for key in keys)
+    return next((value for value in found if value is not None and value >= 0), None)
+
+
+def _is_ours(key: str) -> bool:
+    return key in _OURS or TIMING.fullmatch(key) is not None or ERRORS.fullmatch(key) is not None

@@ -1,0 +1,60 @@
+"""A run on a rented machine, seen with ssh, logs and profile from its first step to after its end: real, but for Prime and prime-rl."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import CALL_S_MAX, PROGRAM
+from tests.e2e.prime_plane import STEPS, PrimePlane, prime_plane
+from tests.fakes.prime import needs_sshd
+
+pytestmark = [pytest.mark.slow, needs_sshd, pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux")]
+
+
+def env(on: PrimePlane) -> dict[str, str]:
+    reached = {"PRIME_API_KEY": on.fake.api_key, "PRIME_API_BASE_URL": on.fake.url}
+    return {**os.environ, **reached, "PRIME_TRAIN_HOME": str(on.plane.home), "COLUMNS": "80"}
+
+
+def said(on: PrimePlane, *words: str) -> str:
+    """The output of a call that must succeed."""
+    done = subprocess.run([PROGRAM, *words], env=env(on), capture_output=True, text=True, timeout=CALL_S_MAX, check=False)
+    assert done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}\n{on.evidence()}"
+    return done.stdout
+
+
+def test_a_rented_run_can_be_looked_at_from_its_first_step_to_after_its_end(tmp_path: Path) -> None:
+    with prime_plane(tmp_path, {"FAKE_RL_STEP_S": "0.5"}) as on:
+        run_id = on.launch()
+        on.await_step(run_id, 1)
+        with subprocess.Popen([PROGRAM, "logs", run_id, "-f"], env=env(on), stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as following:
+            on.await_step(run_id, 9)
+            assert said(on, "ssh", run_id, "--", "ls", "logs").split() == ["agent.log", "setup.log", "trainer.log"]
+            assert "SUCCESS Step " in said(on, "logs", run_id, "--lines", "1").splitlines()[-1]
+            live = json.loads(said(on, "profile", run_id, "--json"))
+            on.await_success(run_id)
+            followed = heard(following)
+        kept = json.loads(said(on, "profile", run_id, "--json"))
+        assert "--- runs/" in said(on, "logs", run_id)
+    assert live["source"] == "the machine of attempt 1"
+    assert live["diagnosis"]["bottleneck"] == "tools"
+    assert kept["source"] == f"runs/{run_id}/evidence/e1/metrics.jsonl"
+    assert (kept["diagnosis"]["bottleneck"], kept["times"]["last_step"]) == ("tools", STEPS)
+    assert [f"Step {step} |" in followed for step in range(1, STEPS + 1)] == [True] * STEPS
+    assert "finished at step 20" in followed
+
+
+def heard(process: "subprocess.Popen[bytes]") -> str:
+    """All that it has said; it ends by itself."""
+    timer = threading.Timer(CALL_S_MAX, process.kill)
+    timer.start()
+    assert process.stdout is not None
+    text = process.stdout.read().decode()
+    timer.cancel()
+    assert process.wait(CALL_S_MAX) == 0, text
+    return text
