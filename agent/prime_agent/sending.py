@@ -14,6 +14,7 @@ from pathlib import Path
 
 from prime_agent.blobs import Blobs
 from prime_agent.nice import step_back, step_back_library
+from prime_agent.spare import SpareCores
 from prime_agent.stage import Vanished
 from prime_agent.uplink import Uplink
 from prime_train.checkpoints.codec import Codec, encode
@@ -55,7 +56,7 @@ class Sent:
 
 
 class Sender:
-    """Sends one checkpoint at a time. `cores`: how many the encoders may use."""
+    """Sends one checkpoint at a time. `cores`: how many the encoders may use, if so many are spare."""
 
     def __init__(self, blobs: Blobs, uplink: Uplink, *, compress: Compress, monotonic_s: Callable[[], float], cores: int) -> None:
         self._blobs = blobs
@@ -63,6 +64,7 @@ class Sender:
         self._compress = compress
         self._monotonic_s = monotonic_s
         self._kinds = Kinds(cores)
+        self._spare = SpareCores(monotonic_s)
         self._own = threading.local()
         self._stopped = threading.Event()
         self.sent = Sent()
@@ -91,7 +93,8 @@ class Sender:
             return chunks[digest]
 
         try:
-            done = in_parallel(one, pieces)
+            with self._spare.upload():
+                done = in_parallel(one, pieces)
         finally:
             self._stopped.set()
             self._own = threading.local()
@@ -116,7 +119,7 @@ class Sender:
         if known is not None:
             return known
         codec = self._codec(raw, piece)
-        stored = raw if codec is Codec.NONE else encode(codec, raw)
+        stored = raw if codec is Codec.NONE else self._encoded(codec, raw)
         if codec is not Codec.NONE and len(stored) >= len(raw):
             codec, stored = Codec.NONE, raw
         chunk = Chunk(digest=digest, size=len(raw), stored=len(stored), codec=codec.value)
@@ -130,7 +133,13 @@ class Sender:
         if self._compress is not Compress.AUTO:
             return CODECS[self._compress]
         kind = kind_of(piece.file.path, raw if piece.index == 0 else b"")
-        return self._kinds.codec_for(kind, raw, uplink_bytes_per_s=self._uplink.bytes_per_s, total_bytes=self.sent.bytes_total)
+        return self._kinds.codec_for(
+            kind, raw, uplink_bytes_per_s=self._uplink.bytes_per_s, spare_cores=self._spare.cores, total_bytes=self.sent.bytes_total
+        )
+
+    def _encoded(self, codec: Codec, raw: memoryview) -> bytes:
+        with self._spare.encoding():
+            return encode(codec, raw)
 
 
 def _listed(files: Sequence[FileSeen], pieces: Sequence[Piece], chunks: Sequence[Chunk]) -> tuple[ManifestFile, ...]:

@@ -1,14 +1,10 @@
-"""The uploading half of an agent, as a process of its own: told `go`, it uploads one checkpoint after the other; `stop` calls it off."""
+"""The uploading half of an agent, as a process of its own: one checkpoint after the other, until it is killed; it tells of each."""
 
 import os
 import sys
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import islice
 from pathlib import Path
-from threading import Event
 
-from prime_agent.checkpoints import Cancelled, Uploader
 from prime_train.adapters.bucket.open import open_bucket
 from prime_train.core.manifest import CHUNK_BYTES
 from tests.agent.saving import NOW_S, uploader
@@ -22,22 +18,13 @@ def checkpoints(disk: Path) -> Path:
 
 
 def main() -> None:
-    disk, stopped = Path(sys.argv[1]), Event()
-    agent, steps = uploader(open_bucket(os.environ["BENCH_BUCKET"]), disk, files=[]), _steps(disk)
-    under_way: Future[int] | None = None
-    with ThreadPoolExecutor(1) as pool:
-        _say("ready")
-        for line in sys.stdin:
-            if line == "go\n":
-                stopped.clear()
-                under_way = pool.submit(_upload_until, agent, steps, stopped)
-            elif under_way is not None:
-                stopped.set()
-                _say(str(under_way.result()))
-
-
-def _say(text: str) -> None:
-    print(text, flush=True)
+    disk = Path(sys.argv[1])
+    agent = uploader(open_bucket(os.environ["BENCH_BUCKET"]), disk, files=[])
+    for step in _steps(disk):
+        (local,) = agent.scan(NOW_S)
+        agent.upload(local, cancelled=lambda: False)
+        print(step, flush=True)
+    raise RuntimeError(f"{STEPS_MAX} checkpoints were uploaded, and nobody ended it")
 
 
 def _steps(disk: Path) -> Iterator[int]:
@@ -51,19 +38,6 @@ def _steps(disk: Path) -> Iterator[int]:
                     open_file.seek(at)
                     open_file.write(step.to_bytes(8, "little"))
         yield step
-
-
-def _upload_until(agent: Uploader, steps: Iterator[int], stopped: Event) -> int:
-    """Bytes that were in the bucket before `stopped`."""
-    sent = 0
-    for _ in islice(steps, STEPS_MAX):
-        (local,) = agent.scan(NOW_S)
-        try:
-            agent.upload(local, cancelled=stopped.is_set)
-        except Cancelled:
-            return sent + agent.sent.bytes_sent
-        sent += agent.sent.bytes_sent
-    raise RuntimeError(f"{STEPS_MAX} checkpoints were uploaded, and nobody said stop")
 
 
 if __name__ == "__main__":

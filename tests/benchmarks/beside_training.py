@@ -1,9 +1,12 @@
 """Uploading beside a trainer that uses every core: what it costs the trainer, at the priority and with the limits that ship.
 
-The trainer multiplies matrices on every core, each step waiting for the slowest. It goes on all the time; the agent's uploads, over TLS,
-come and go. The server would be elsewhere; here its share, of the lowest priority, counts too. The noise is what steps differ by alone.
+The trainer multiplies matrices on every core, each step waiting for the slowest. It goes on all the time. So do the agent's uploads, over
+TLS, but for windows of time in which the agent and the server are stopped, as they stand: so windows without uploads and with them follow
+each other at once, and can be short and many. The server would be elsewhere; here its share, of the lowest priority, counts too. The noise
+is what steps differ by alone.
 """
 
+import argparse
 import os
 import signal
 import statistics
@@ -17,22 +20,25 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+import psutil
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 
 from prime_agent.nice import NICE
 from tests.benchmarks.beside_agent import FIRST, checkpoints
-from tests.benchmarks.transfer import QUICK, fill, room_for, server_on
+from tests.benchmarks.transfer_room import MIB, Load, fill, room_for, server_on
 from tests.benchmarks.transfer_tools import ROOT
 from tests.buckets import keys_for, url_of
 from tests.fakes.s3_servers import S3Server, minio_program
 
-LOAD = QUICK[0]
+LOAD = Load(4, 64 * MIB)
 ROOM = 6 * 2**30
-WINDOW_S = 5.0
+WINDOW_S = 3.5
 PAIRS = 12
 SLOWER_PCT_MAX = 5
 SERVER_NICE = 19
+START_S = 6
 ANSWER_S_MAX = 120
 
 # 60 ms a step on two cores, which is short beside what a scheduler shares out, and long beside what it costs to start the threads.
@@ -48,12 +54,12 @@ while True:
 
 @dataclass(frozen=True)
 class Window:
-    """Some seconds of training: with uploads or without, and the bytes that were sent in them."""
+    """Some seconds of training: with uploads or without, and the bytes that the server received in them."""
 
     began_s: float
     ended_s: float
     beside: bool
-    sent: int = 0
+    received: int
 
     def median_s(self, steps: list[tuple[float, float]]) -> float:
         return statistics.median(end_s - began_s for began_s, end_s in steps if self.began_s <= began_s and end_s <= self.ended_s)
@@ -65,30 +71,50 @@ def main(quick: bool = False) -> None:
         console.print("skipped: it needs Linux, and minio on PATH, in $MINIO or in ~/go/bin")
         return
     pairs, window_s = (2, 3.0) if quick else (PAIRS, WINDOW_S)
+    progress = Console(stderr=True)
+    progress.print(f"{pairs} pairs of windows of {window_s:g} s: this takes about {2 * pairs * window_s + START_S:.0f} s")
     with room_for(ROOM) as disk, server_on(disk) as server:
         fill(checkpoints(disk) / FIRST, LOAD)
         _stand_behind(server.pid)
-        windows, steps = _watch(disk, server, pairs, window_s)
+        windows, steps = _watch(disk, server, [window_s] * pairs, progress)
     _say(console, windows, steps)
 
 
-def _watch(disk: Path, server: S3Server, pairs: int, window_s: float) -> tuple[list[Window], list[tuple[float, float]]]:
-    said = disk / "steps"
+def _watch(disk: Path, server: S3Server, pairs: list[float], progress: Console) -> tuple[list[Window], list[tuple[float, float]]]:
+    said, serving = disk / "steps", psutil.Process(server.pid)
     windows = []
-    with _trainer(said), _agent(disk, server) as agent:
-        for _ in range(pairs):
-            windows.append(_window(window_s))
-            _tell(agent, "go")
-            alone = _window(window_s)
-            _tell(agent, "stop")
-            windows.append(Window(alone.began_s, alone.ended_s, beside=True, sent=int(_answer(agent))))
+    with _agent(disk, server) as agent, _trainer(said):
+        # Drawn once a second, so that it costs the trainer nothing.
+        for window_s in track(pairs, "pairs of windows", console=progress, transient=True, refresh_per_second=1):
+            with _stopped(agent.pid, server.pid):
+                windows.append(_window(window_s, serving, beside=False))
+            windows.append(_window(window_s, serving, beside=True))
+        if agent.poll() is not None:
+            raise RuntimeError("the agent ended before the last window did")
     return windows, [(float(began), float(end)) for began, end in (line.split() for line in said.read_text().splitlines()[:-1])]
 
 
-def _window(seconds: float) -> Window:
-    began_s = time.monotonic()
+@contextmanager
+def _stopped(*pids: int) -> Iterator[None]:
+    """The server too, for it still reads what the agent sent before."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+def _window(seconds: float, server: psutil.Process, *, beside: bool) -> Window:
+    began_s, before = time.monotonic(), _received(server)
     threading.Event().wait(seconds)
-    return Window(began_s, time.monotonic(), beside=False)
+    return Window(began_s, time.monotonic(), beside, _received(server) - before)
+
+
+def _received(server: psutil.Process) -> int:
+    """Bytes that it read so far, nearly all of them from its connections."""
+    return server.io_counters().read_chars
 
 
 @contextmanager
@@ -100,9 +126,10 @@ def _trainer(said: Path) -> Iterator[None]:
 
 @contextmanager
 def _agent(disk: Path, server: S3Server) -> Iterator[subprocess.Popen[str]]:
+    """It has uploaded a checkpoint, so that all its threads are there, and goes on."""
     env = {**os.environ, **keys_for(server), "BENCH_BUCKET": url_of(server)}
     command = [sys.executable, "-m", "tests.benchmarks.beside_agent", str(disk)]
-    agent = subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    agent = subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True)
     with _ended(agent):
         _answer(agent)
         yield agent
@@ -115,11 +142,6 @@ def _ended(process: "subprocess.Popen[str] | subprocess.Popen[bytes]") -> Iterat
             yield
         finally:
             process.kill()
-
-
-def _tell(agent: subprocess.Popen[str], text: str) -> None:
-    assert agent.stdin is not None
-    print(text, file=agent.stdin, flush=True)
 
 
 def _answer(agent: subprocess.Popen[str]) -> str:
@@ -143,11 +165,11 @@ def _stand_behind(pid: int) -> None:
 
 
 def _say(console: Console, windows: list[Window], steps: list[tuple[float, float]]) -> None:
-    table = Table("uploads", "step ms (median of medians)", "lowest", "highest", "MB/s sent")
+    table = Table("uploads", "step ms (median of medians)", "lowest", "highest", "MB/s received")
     medians = {beside: [w.median_s(steps) * 1000 for w in windows if w.beside == beside] for beside in (False, True)}
     for beside, name in ((False, "none"), (True, f"nice {NICE}")):
         mine = [w for w in windows if w.beside == beside]
-        rate = sum(w.sent for w in mine) / 1e6 / sum(w.ended_s - w.began_s for w in mine)
+        rate = sum(w.received for w in mine) / 1e6 / sum(w.ended_s - w.began_s for w in mine)
         made = medians[beside]
         table.add_row(name, f"{statistics.median(made):.1f}", f"{min(made):.1f}", f"{max(made):.1f}", f"{rate:.1f}")
     console.print(table)
@@ -159,4 +181,6 @@ def _say(console: Console, windows: list[Window], steps: list[tuple[float, float
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    main(**vars(parser.parse_args()))

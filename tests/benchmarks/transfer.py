@@ -1,7 +1,8 @@
 """Transfers: a checkpoint up and down, ours beside s5cmd, aws-cli, boto3 and rclone, over TLS, on one machine with a real server.
 
 Each is a process of its own, whose start counts. Ours hashes what it sends, looks it up in the bucket's list, and checks every byte that
-it fetches; the others do not. The server shares the cores with its client, so compare the tools with each other, not with a wire.
+it fetches; the others do not. The server shares the cores with its client, so compare the tools with each other, not with a wire. With
+`--gbit` the server is at the far end of a wire of that speed, and the table says which share of it was filled with content.
 
 What the profile of our way down says (`--profile`): waiting in obstore itself cost a third of all CPU, for the thread that waited was woken
 for every packet; see `adapters/bucket/waiting.py`. What is left is spread thin: BLAKE3 (a tenth), putting packets together and AES (a
@@ -10,7 +11,6 @@ twentieth each), the start of Python; and the kernel's copies out of the socket 
 
 import argparse
 import json
-import os
 import random
 import shutil
 import statistics
@@ -18,26 +18,21 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
+from tests.benchmarks.transfer_room import MIB, Load, fill, room_for, server_on
 from tests.benchmarks.transfer_tools import OURS, ROOT, TOOLS, Tool, install_peers, present, source
-from tests.buckets import BUCKET
-from tests.fakes.certificates import make_certificate
-from tests.fakes.s3_servers import S3Server, minio, minio_program
+from tests.benchmarks.wire import NoWire, at_the_end_of, speed
+from tests.fakes.s3_servers import LOOPBACK, Place, minio_program
 
-MIB = 2**20
 ROUNDS = 3
 TRANSFER_S_MAX = 1800
 ROOM_FACTOR = 2
 """What the server keeps, and what comes back."""
-SPARE_BYTES = 5 * 2**30
 PROFILE_LINES = 14
 
 # Between us and the tool, as small as can be: a process inherits the peak memory of the one that started it.
@@ -54,21 +49,6 @@ MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 @dataclass(frozen=True)
-class Load:
-    """What is sent: so many files of that size."""
-
-    count: int
-    size: int
-
-    @property
-    def total(self) -> int:
-        return self.count * self.size
-
-    def __str__(self) -> str:
-        return f"{self.total / MIB:,.0f} MiB in {self.count:,} files"
-
-
-@dataclass(frozen=True)
 class Shot:
     """One transfer; `cpu_s` is of the tool's processes together, `mib` the peak memory of the largest."""
 
@@ -78,44 +58,51 @@ class Shot:
 
 
 LOADS = (Load(8, 512 * MIB), Load(2000, MIB))
+WIRED = (Load(4, 256 * MIB), Load(512, MIB))
 QUICK = (Load(4, 64 * MIB), Load(256, MIB))
 
 
-def main(quick: bool = False, profile: bool = False) -> None:
+def main(quick: bool = False, profile: bool = False, gbit: float | None = None) -> None:
     console = Console()
     if minio_program() is None:
         console.print("skipped: there is no minio on PATH, in $MINIO or in ~/go/bin")
         return
     install_peers()
     console.print(*(f"{name} is left out: there is none on PATH" for name in TOOLS if name not in present()))
-    loads, rounds = (QUICK, 1) if quick else (LOADS, ROUNDS)
-    for load in loads:
-        # What is sent lies on the disk, of which the system keeps in memory what fits.
-        with tempfile.TemporaryDirectory() as name:
-            disk = Path(name)
-            fill(source(disk), load)
-            if profile:
-                print(_profile(disk, load))
-            else:
-                console.print(_table(load, measure(disk, load, rounds)))
+    loads, rounds = (QUICK, 1) if quick else (WIRED if gbit else LOADS, ROUNDS)
+    try:
+        with at_the_end_of(gbit) as place:
+            for load in loads:
+                # What is sent lies on the disk, of which the system keeps in memory what fits.
+                with tempfile.TemporaryDirectory() as name:
+                    fill(source(Path(name)), load)
+                    if profile:
+                        print(_profile(Path(name), load, place))
+                    else:
+                        console.print(_table(load, measure(Path(name), load, rounds, place), gbit))
+    except NoWire as why:
+        console.print(f"skipped: {why}")
+        return
     if not profile:
         console.print(f"medians of {rounds} in shuffled order; every folder that came back was compared with what was sent")
+    if gbit:
+        console.print("wire %: content by the speed of the wire; of a full one about 5 % are headers")
 
 
-def measure(disk: Path, load: Load, rounds: int) -> dict[tuple[str, str], list[Shot]]:
-    """Shots by tool and way."""
+def measure(disk: Path, load: Load, rounds: int, place: Place = LOOPBACK) -> dict[tuple[str, str], list[Shot]]:
+    """Shots by tool and way, with the server in that place."""
     shots = defaultdict(list)
     for turn in range(rounds):
         for name in random.Random(turn).sample(present(), len(present())):
-            for way, shot in _both_ways(name, disk, load).items():
+            for way, shot in _both_ways(name, disk, load, place).items():
                 shots[name, way].append(shot)
     return shots
 
 
-def _both_ways(name: str, disk: Path, load: Load) -> dict[str, Shot]:
+def _both_ways(name: str, disk: Path, load: Load, place: Place) -> dict[str, Shot]:
     """With a new server, for an old one keeps for minutes what was deleted."""
     sent = source(disk)
-    with room_for(ROOM_FACTOR * load.total) as room, server_on(room) as server:
+    with room_for(ROOM_FACTOR * load.total) as room, server_on(room, place) as server:
         tool, into = TOOLS[name](server, room), room / "into"
         shots = {"up": _shot(tool, tool.up(disk), load.total), "down": _shot(tool, tool.down(into), load.total)}
         _compare(sent, into / sent.name if name == OURS else into)
@@ -129,35 +116,6 @@ def _shot(tool: Tool, command: list[str], total: int) -> Shot:
         raise RuntimeError(f"{tool.name} failed: {done.stderr[-2000:]}")
     took_s, cpu_s, peak = json.loads(done.stdout)
     return Shot(total / 1e9 / took_s, cpu_s / (total / 1e9), peak * MAXRSS_UNIT / MIB)
-
-
-# --------------------------------------------------------------------------------------------------------------- the surroundings
-
-
-@contextmanager
-def room_for(size: int) -> Iterator[Path]:
-    """In memory, where there is so much: it is the tools that are compared, not the disk."""
-    shm = Path("/dev/shm")
-    free = min(shutil.disk_usage(shm).free, psutil.virtual_memory().available) if shm.is_dir() else 0
-    inside = shm if free > size + SPARE_BYTES else None
-    with tempfile.TemporaryDirectory(prefix="transfer-", dir=inside) as name:
-        yield Path(name)
-
-
-@contextmanager
-def server_on(room: Path) -> Iterator[S3Server]:
-    with minio(room / "server", make_certificate(room / "certificate")) as server:
-        server.create_bucket(BUCKET)
-        yield server
-
-
-def fill(folder: Path, load: Load) -> None:
-    folder.mkdir(parents=True)
-    for number in range(load.count):
-        with (folder / f"shard_{number:05}.bin").open("wb") as file:
-            for at in range(0, load.size, MIB):
-                file.write(os.urandom(min(MIB, load.size - at)))
-    (folder / "COMPLETE").write_bytes(b"1\n")
 
 
 def _compare(sent: Path, came: Path) -> None:
@@ -175,26 +133,30 @@ def _compare(sent: Path, came: Path) -> None:
 # --------------------------------------------------------------------------------------------------------------------- what is said
 
 
-def _table(load: Load, shots: dict[tuple[str, str], list[Shot]]) -> Table:
-    columns = [f"{way} {what}" for way in ("up", "down") for what in ("GB/s", "CPU s/GB", "MiB")]
-    table = Table(str(load), *columns, padding=(0, 0))
+def _table(load: Load, shots: dict[tuple[str, str], list[Shot]], gbit: float | None) -> Table:
+    numbers = ("GB/s", "wire %", "CPU s/GB", "MiB") if gbit else ("GB/s", "CPU s/GB", "MiB")
+    title = f"{load} over a wire of {gbit:g} Gbit/s each way" if gbit else f"{load} over loopback"
+    table = Table(
+        Column("tool", no_wrap=True), *(f"{way} {what}" for way in ("up", "down") for what in numbers), title=title, padding=(0, 0)
+    )
     for name in dict.fromkeys(name for name, _ in shots):
-        cells = []
-        for way in ("up", "down"):
-            made = shots[name, way]
-            cells.append(f"{statistics.median(shot.gb_per_s for shot in made):.2f}")
-            cells.append(f"{statistics.median(shot.cpu_s_per_gb for shot in made):.2f}")
-            cells.append(f"{statistics.median(shot.mib for shot in made):.0f}")
-        table.add_row(name, *cells)
+        table.add_row(name, *(cell for way in ("up", "down") for cell in _cells(shots[name, way], gbit)))
     return table
 
 
-def _profile(disk: Path, load: Load) -> str:
+def _cells(made: list[Shot], gbit: float | None) -> list[str]:
+    gb_per_s = statistics.median(shot.gb_per_s for shot in made)
+    share = [f"{100 * gb_per_s * 8 / gbit:.0f}"] if gbit else []
+    cpu_s_per_gb, mib = (statistics.median(values) for values in zip(*((shot.cpu_s_per_gb, shot.mib) for shot in made), strict=True))
+    return [f"{gb_per_s:.2f}", *share, f"{cpu_s_per_gb:.2f}", f"{mib:.0f}"]
+
+
+def _profile(disk: Path, load: Load, place: Place) -> str:
     """Where the cores are while we restore, by perf."""
     if shutil.which("perf") is None:
         return "there is no perf on PATH"
     data = disk / "perf.data"
-    with room_for(ROOM_FACTOR * load.total) as room, server_on(room) as server:
+    with room_for(ROOM_FACTOR * load.total) as room, server_on(room, place) as server:
         ours = TOOLS[OURS](server, room)
         _shot(ours, ours.up(disk), load.total)
         _shot(ours, ["perf", "record", "--quiet", "-F", "499", "-o", str(data), *ours.down(room / "into")], load.total)
@@ -211,4 +173,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument(
+        "--gbit", type=speed, help="over a wire of that speed (above 0, 1000 at most) instead of loopback; needs Linux and root"
+    )
     main(**vars(parser.parse_args()))

@@ -46,6 +46,10 @@ def ticking(step_s: float) -> Callable[[], float]:
         (WEIGHTS, 1, 2, Codec.BYTES2),
         (WEIGHTS, 5, 2, Codec.BYTES2),
         (WEIGHTS, 5, 1, Codec.NONE),
+        (WEIGHTS, 1, 0.5, Codec.BYTES2),
+        (WEIGHTS, 1, 0.2, Codec.NONE),
+        (WEIGHTS, 1, 0.0, Codec.NONE),
+        (WEIGHTS, 1, -0.1, Codec.NONE),
         (WEIGHTS, 10, 2, Codec.NONE),
         (WEIGHTS, 10, 4, Codec.BYTES2),
         (WEIGHTS, 25, 4, Codec.NONE),
@@ -58,7 +62,7 @@ def ticking(step_s: float) -> Callable[[], float]:
         ((), 1, 8, Codec.NONE),
     ],
 )
-def test_the_soonest_durable_is_chosen(samples: tuple[Sample, ...], gbit: float, cores: int, chosen: Codec) -> None:
+def test_the_soonest_durable_is_chosen(samples: tuple[Sample, ...], gbit: float, cores: float, chosen: Codec) -> None:
     assert choose(samples, gbit * GBIT, cores, total_bytes=100 * GB) is chosen
 
 
@@ -78,10 +82,10 @@ def test_sending_overlaps_with_encoding_but_for_the_first_chunk() -> None:
     assert (slow_wire, slow_cores) == (1 + 100, 1 + 25)
 
 
-@given(samples=SAMPLES, uplink_bytes_per_s=UPLINKS, cores=st.integers(1, 200), total_bytes=SIZES)
+@given(samples=SAMPLES, uplink_bytes_per_s=UPLINKS, cores=st.floats(0.01, 200), total_bytes=SIZES)
 @PROPERTY
 def test_the_choice_is_never_slower_than_none_even_on_busy_cores(
-    samples: list[Sample], uplink_bytes_per_s: float, cores: int, total_bytes: int
+    samples: list[Sample], uplink_bytes_per_s: float, cores: float, total_bytes: int
 ) -> None:
     codec = choose(samples, uplink_bytes_per_s, cores, total_bytes=total_bytes)
     off_s = durable_s(OFF, uplink_bytes_per_s, cores, total_bytes=total_bytes)
@@ -91,9 +95,9 @@ def test_the_choice_is_never_slower_than_none_even_on_busy_cores(
         assert durable_s(chosen, uplink_bytes_per_s, cores, total_bytes=total_bytes) <= off_s
 
 
-@given(samples=SAMPLES, uplink_bytes_per_s=UPLINKS, cores=st.integers(1, 200), total_bytes=SIZES)
+@given(samples=SAMPLES, uplink_bytes_per_s=UPLINKS, cores=st.floats(0.01, 200), total_bytes=SIZES)
 @PROPERTY
-def test_no_codec_that_was_not_measured_is_chosen(samples: list[Sample], uplink_bytes_per_s: float, cores: int, total_bytes: int) -> None:
+def test_no_codec_that_was_not_measured_is_chosen(samples: list[Sample], uplink_bytes_per_s: float, cores: float, total_bytes: int) -> None:
     measured = {sample.codec for sample in samples}
     assert choose(samples, uplink_bytes_per_s, cores, total_bytes=total_bytes) in measured | {Codec.NONE}
 

@@ -37,8 +37,10 @@ def safetensors(dtype: str, before: dict[str, dict[str, str]] | None = None) -> 
     return struct.pack("<Q", len(header)) + header + bytes(4)
 
 
-def ask(kinds: Kinds, chunk: bytes, kind: str = "model.pt", uplink_bytes_per_s: float | None = UPLINK) -> Codec:
-    return kinds.codec_for(kind, chunk, uplink_bytes_per_s=uplink_bytes_per_s, total_bytes=TOTAL)
+def ask(
+    kinds: Kinds, chunk: bytes, kind: str = "model.pt", uplink_bytes_per_s: float | None = UPLINK, spare_cores: float | None = 64.0
+) -> Codec:
+    return kinds.codec_for(kind, chunk, uplink_bytes_per_s=uplink_bytes_per_s, spare_cores=spare_cores, total_bytes=TOTAL)
 
 
 @pytest.mark.parametrize(
@@ -151,3 +153,10 @@ def test_a_measurement_that_fails_is_tried_again() -> None:
         ask(kinds, BF16)
     kinds.clock_s = Clock()
     assert ask(kinds, BF16) is Codec.BYTES2
+
+
+@pytest.mark.parametrize("spare_cores", [None, 0.0, 0.001])
+def test_without_a_spare_core_nothing_is_encoded(spare_cores: float | None) -> None:
+    kinds = Kinds(cores=8, clock_s=Clock())
+    assert ask(kinds, FP32, spare_cores=8.0) is Codec.BYTES4
+    assert ask(kinds, FP32, spare_cores=spare_cores) is Codec.NONE

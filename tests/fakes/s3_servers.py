@@ -1,5 +1,7 @@
 """Real S3 servers for tests: a process on loopback that certainly ends, told where its home is, spoken to with boto3.
 
+minio may also run in another place than loopback, such as a network namespace.
+
 What each can be trusted with (measured):
 
 | it refuses or does                             | ministack               | minio  |
@@ -105,6 +107,17 @@ def _session(access_key: str, secret_key: str, region: str) -> Any:
 
 
 @dataclass(frozen=True)
+class Place:
+    """The address that a server listens on, and the command behind which it is started there; that becomes the server, as `exec` does."""
+
+    host: str = HOST
+    prefix: tuple[str, ...] = ()
+
+
+LOOPBACK = Place()
+
+
+@dataclass(frozen=True)
 class Program:
     """How one kind of server is started on a port, and where it says that it is ready."""
 
@@ -119,14 +132,14 @@ class Program:
 @contextmanager
 def ministack(home: Path, certificate: Certificate | None = None) -> Iterator[S3Server]:
     """ministack with S3 only, objects in memory; `home` takes its log and small files."""
-    with _running(_ministack, home, certificate) as server:
+    with _running(_ministack, home, certificate, LOOPBACK) as server:
         yield server
 
 
 @contextmanager
-def minio(home: Path, certificate: Certificate | None = None) -> Iterator[S3Server]:
-    """minio with its objects under `home`; fails where `minio_program()` is None."""
-    with _running(_minio, home, certificate) as server:
+def minio(home: Path, certificate: Certificate | None = None, place: Place = LOOPBACK) -> Iterator[S3Server]:
+    """minio with its objects under `home`; fails where `minio_program()` is None. The certificate is for the place's address."""
+    with _running(_minio, home, certificate, place) as server:
         yield server
 
 
@@ -139,9 +152,9 @@ def minio_program() -> Path | None:
 needs_minio = pytest.mark.skipif(minio_program() is None, reason="there is no minio on PATH, in $MINIO or in ~/go/bin")
 
 
-def _ministack(home: Path, port: int, certificate: Certificate | None) -> Program:
+def _ministack(home: Path, host: str, port: int, certificate: Certificate | None) -> Program:
     env = {
-        "BIND_HOST": HOST,
+        "BIND_HOST": host,
         "GATEWAY_PORT": str(port),
         "SERVICES": "s3",
         "SFTP_ENABLED": "0",
@@ -156,7 +169,7 @@ def _ministack(home: Path, port: int, certificate: Certificate | None) -> Progra
     return Program("ministack", [sys.executable, "-m", "ministack"], env, "/_ministack/health", "test", "test")
 
 
-def _minio(home: Path, port: int, certificate: Certificate | None) -> Program:
+def _minio(home: Path, host: str, port: int, certificate: Certificate | None) -> Program:
     program, certs = minio_program(), home / "certs"
     assert program is not None, "there is no minio: mark the test `needs_minio`"
     certs.mkdir(exist_ok=True)
@@ -164,22 +177,25 @@ def _minio(home: Path, port: int, certificate: Certificate | None) -> Program:
         shutil.copy(certificate.chain, certs / "public.crt")
         shutil.copy(certificate.key, certs / "private.key")
     env = {"MINIO_ROOT_USER": "minio-user", "MINIO_ROOT_PASSWORD": "minio-password", "MINIO_BROWSER": "off", "MINIO_UPDATE": "off"}
-    command = [str(program), "server", "--quiet", "--certs-dir", str(certs), "--address", f"{HOST}:{port}", str(home / "objects")]
+    command = [str(program), "server", "--quiet", "--certs-dir", str(certs), "--address", f"{host}:{port}", str(home / "objects")]
     # Not its `ready`, which is said before it can create a bucket.
     return Program("minio", command, env, "/minio/health/cluster", env["MINIO_ROOT_USER"], env["MINIO_ROOT_PASSWORD"])
 
 
+Kind = Callable[[Path, str, int, Certificate | None], Program]
+
+
 @contextmanager
-def _running(kind: Callable[[Path, int, Certificate | None], Program], home: Path, certificate: Certificate | None) -> Iterator[S3Server]:
+def _running(kind: Kind, home: Path, certificate: Certificate | None, place: Place) -> Iterator[S3Server]:
     home.mkdir(parents=True, exist_ok=True)
     log = home / "server.log"
     # A port that was free a moment ago may be taken by now: then the server ends at once, and another port is tried.
     for _ in range(STARTS_MAX):
         port = _free_port()
-        program = kind(home, port, certificate)
-        process = _start(program, home, log)
+        program = kind(home, place.host, port, certificate)
+        process = _start(program, place.prefix, home, log)
         try:
-            url = f"{'https' if certificate else 'http'}://{HOST}:{port}"
+            url = f"{'https' if certificate else 'http'}://{place.host}:{port}"
             if _is_ready(process, url + program.health, certificate):
                 authority = certificate.authority if certificate else None
                 yield S3Server(program.name, url, program.access_key, program.secret_key, process.pid, authority)
@@ -190,9 +206,9 @@ def _running(kind: Callable[[Path, int, Certificate | None], Program], home: Pat
     raise AssertionError(f"{program.name} did not start; it said: {log.read_bytes()[-LOG_TAIL_BYTES:].decode(errors='replace')}")
 
 
-def _start(program: Program, home: Path, log: Path) -> subprocess.Popen[bytes]:
+def _start(program: Program, prefix: tuple[str, ...], home: Path, log: Path) -> subprocess.Popen[bytes]:
     """In the thread that calls: the server lives no longer than that."""
-    command = [sys.executable, "-I", "-S", "-c", LAUNCH, str(os.getpid()), *program.command]
+    command = [sys.executable, "-I", "-S", "-c", LAUNCH, str(os.getpid()), *prefix, *program.command]
     env = {"PATH": os.environ["PATH"], "HOME": str(home), **program.env}
     with log.open("ab") as output:
         return subprocess.Popen(command, env=env, cwd=home, stdin=subprocess.DEVNULL, stdout=output, stderr=output)

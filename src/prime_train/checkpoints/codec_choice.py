@@ -33,7 +33,7 @@ class Sample:
 OFF = Sample(Codec.NONE, ratio=1.0, encode_bytes_per_s=math.inf)
 
 
-def durable_s(sample: Sample, uplink_bytes_per_s: float, cores: int, *, total_bytes: int) -> float:
+def durable_s(sample: Sample, uplink_bytes_per_s: float, cores: float, *, total_bytes: int) -> float:
     """Seconds until all of `total_bytes` is sent, at most: encoding and sending overlap but for the first chunk's encoding."""
     first_s = min(total_bytes, CHUNK_BYTES) / sample.encode_bytes_per_s
     encode_s = total_bytes / (sample.encode_bytes_per_s * cores)
@@ -41,13 +41,13 @@ def durable_s(sample: Sample, uplink_bytes_per_s: float, cores: int, *, total_by
     return first_s + max(encode_s, send_s)
 
 
-def choose(samples: Iterable[Sample], uplink_bytes_per_s: float | None, cores: int, *, total_bytes: int) -> Codec:
+def choose(samples: Iterable[Sample], uplink_bytes_per_s: float | None, cores: float, *, total_bytes: int) -> Codec:
     """The codec with the soonest durable checkpoint; `NONE` unless one wins by GAIN_MIN, and while the uplink is not known.
 
     `uplink_bytes_per_s`: what the wire takes while senders are never without work, else slow encoding would pass for a slow uplink.
-    `total_bytes`: raw, of all that is sent together.
+    `cores`: for encoding, beside what sending takes; a part of one counts. `total_bytes`: raw, of all that is sent together.
     """
-    if not uplink_bytes_per_s or not total_bytes:
+    if not uplink_bytes_per_s or not total_bytes or cores <= 0:
         return Codec.NONE
     off_s = durable_s(OFF, uplink_bytes_per_s, cores, total_bytes=total_bytes)
     times = {sample.codec: durable_s(sample.busy, uplink_bytes_per_s, cores, total_bytes=total_bytes) for sample in samples}

@@ -59,26 +59,28 @@ class _Known:
 
 @dataclass
 class Kinds:
-    """For any number of threads. `cores`: how many may encode at once. Nobody waits for a measurement but the thread that makes it."""
+    """For any number of threads. `cores`: how many may encode at once, at most. Only the thread that makes a measurement waits for it."""
 
     cores: int
-    clock_s: Callable[[], float] = time.perf_counter
+    clock_s: Callable[[], float] = time.thread_time
     _known: dict[str, _Known] = field(default_factory=dict)
     _measuring: set[str] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def codec_for(self, kind: str, chunk: Buffer, *, uplink_bytes_per_s: float | None, total_bytes: int) -> Codec:
-        """How to store this chunk. `NONE` until the uplink is known (None): what is sent first measures it.
+    def codec_for(
+        self, kind: str, chunk: Buffer, *, uplink_bytes_per_s: float | None, spare_cores: float | None, total_bytes: int
+    ) -> Codec:
+        """How to store this chunk. `NONE` until the uplink and the spare cores are known (None): what is sent first measures them.
 
-        `total_bytes`: raw, of the whole checkpoint that is on its way.
+        `spare_cores`: how many neither sending nor anybody else uses. `total_bytes`: raw, of the whole checkpoint that is on its way.
         """
-        if not uplink_bytes_per_s:
+        if not uplink_bytes_per_s or not spare_cores:
             return Codec.NONE
         if self._claim(kind, uplink_bytes_per_s, len(chunk)):
             self._measure(kind, chunk, uplink_bytes_per_s)
         with self._lock:
             samples = self._known[kind].samples if kind in self._known else ()
-        return choose(samples, uplink_bytes_per_s, self.cores, total_bytes=total_bytes)
+        return choose(samples, uplink_bytes_per_s, min(self.cores, spare_cores), total_bytes=total_bytes)
 
     def measured(self) -> dict[str, tuple[Sample, ...]]:
         """What is known now, by kind, for a log or a view."""

@@ -1,0 +1,78 @@
+"""How many cores are left for encoding: those that nobody uses while an upload is under way, and those that its own encoders use.
+
+Sending takes cores too, and so may the trainer: a codec that would win over the wire loses when it takes from the senders what they need.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import psutil
+
+WINDOW_S = 0.5
+"""Less says little: the counters move by hundredths of a second."""
+
+
+def idle_s() -> float:
+    """Seconds that all cores of this machine were idle, added up, since it was started; also those that only waited for a disk."""
+    times = psutil.cpu_times()
+    return float(times.idle + getattr(times, "iowait", 0.0))
+
+
+@dataclass(frozen=True)
+class _Mark:
+    at_s: float
+    idle_s: float
+    encoding_s: float
+
+
+class SpareCores:
+    """For any number of threads."""
+
+    def __init__(self, monotonic_s: Callable[[], float], idle_s: Callable[[], float] = idle_s) -> None:
+        self._monotonic_s = monotonic_s
+        self._idle_s = idle_s
+        self._lock = threading.Lock()
+        self._encoding_s = 0.0
+        self._since = self._mark()
+        self._cores: float | None = None
+
+    @property
+    def cores(self) -> float | None:
+        """By the last half second or so; at the beginning of an upload by all of the one before; None until an upload has taken so long."""
+        with self._lock:
+            if self._monotonic_s() - self._since.at_s >= WINDOW_S:
+                self._since = self._measured_from(self._since)
+            return self._cores
+
+    @contextmanager
+    def upload(self) -> Iterator[None]:
+        with self._lock:
+            began = self._since = self._mark()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._measured_from(began)
+
+    @contextmanager
+    def encoding(self) -> Iterator[None]:
+        """Around the work of one encoder, in its thread."""
+        began_s = time.thread_time()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._encoding_s += time.thread_time() - began_s
+
+    def _mark(self) -> _Mark:
+        return _Mark(self._monotonic_s(), self._idle_s(), self._encoding_s)
+
+    def _measured_from(self, began: _Mark) -> _Mark:
+        now = self._mark()
+        took_s = now.at_s - began.at_s
+        if took_s >= WINDOW_S:
+            self._cores = (now.idle_s - began.idle_s + now.encoding_s - began.encoding_s) / took_s
+        return now
