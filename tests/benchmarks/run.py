@@ -7,7 +7,19 @@ import platform
 
 from rich.console import Console
 
-BENCHMARKS = ("beats", "sweep", "takeover", "agent_idle", "startup", "transfer", "beside_training", "dedup", "compression")
+BENCHMARKS = (
+    "beats",
+    "sweep",
+    "takeover",
+    "takeover_prime",
+    "agent_idle",
+    "startup",
+    "transfer",
+    "durable",
+    "beside_training",
+    "dedup",
+    "compression",
+)
 
 
 def main() -> None:

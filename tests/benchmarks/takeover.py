@@ -37,10 +37,10 @@ def one_round() -> dict[str, float]:
             assert pod_id is not None
             here.pods.preempt(pod_id)
             killed = time.monotonic()
-            moments = _moments(here, run_id)
+            seen = moments(here, run_id)
             here.cli("stop", run_id, "--now")
             here.await_end(run_id)
-    after = {what: at - killed for what, at in moments.items()}
+    after = {what: at - killed for what, at in seen.items()}
     others = (after["agent's first beat"] - after["new machine"]) + (after["first new step"] - after["agent's first beat"])
     ours = after["first new step"] - others
     return {**after, "of which boot, set-up, restore, first step": others, "what we add (detect, fence, rent)": ours}
@@ -51,30 +51,32 @@ def _committed(here: Plane, run_id: str) -> bool:
     return held is not None and held.lease.committed_step > 0
 
 
-def _moments(here: Plane, run_id: str) -> dict[str, float]:
-    """When each thing was first seen, by polling the store every few milliseconds."""
+def moments(here: Plane, run_id: str) -> dict[str, float]:
+    """When each thing was first seen of the second attempt, by asking the store every few milliseconds."""
     store = here.store
-    moments: dict[str, float] = {}
+    found: dict[str, float] = {}
 
     def look() -> bool:
         held = store.load(run_id)
         assert held is not None
         run, lease, now = held.run, held.lease, time.monotonic()
         if run.epoch > 1 or run.state is RunState.QUEUED:
-            moments.setdefault("fenced", now)
-        if run.epoch > 1 and run.state is RunState.BOOTING:
-            moments.setdefault("new machine", now)
+            found.setdefault("fenced", now)
+        if run.epoch > 1 and run.attempt is not None:
+            if run.attempt.pod_id is not None or lease.beat is not None:
+                found.setdefault("new machine", now)
+            if run.attempt.agent_put_s is not None or lease.beat is not None:
+                found.setdefault("agent being brought", now)
         if lease.epoch > 1 and lease.beat is not None:
-            moments.setdefault("new machine", now)
-            moments.setdefault("agent's first beat", now)
+            found.setdefault("agent's first beat", now)
             if lease.beat.phase is Phase.TRAIN:
-                moments.setdefault("restored", now)
+                found.setdefault("restored", now)
             if lease.beat.step > 0:
-                moments.setdefault("first new step", now)
-        return "first new step" in moments
+                found.setdefault("first new step", now)
+        return "first new step" in found
 
     await_true("the first new step", look)
-    return moments
+    return found
 
 
 if __name__ == "__main__":

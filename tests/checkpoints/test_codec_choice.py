@@ -9,7 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prime_train.checkpoints.codec import Codec
-from prime_train.checkpoints.codec_choice import BUSY_SHARE, CHUNK_BYTES, GAIN_MIN, OFF, Sample, choose, durable_s, sample
+from prime_train.checkpoints.codec_choice import (
+    BUSY_SHARE,
+    CHUNK_BYTES,
+    FASTEST_BYTES_PER_S,
+    GAIN_MIN,
+    OFF,
+    Sample,
+    choose,
+    durable_s,
+    may_win,
+    sample,
+)
 
 PROPERTY = settings(deadline=None, max_examples=500, derandomize=True)
 GBIT = 125_000_000.0
@@ -112,3 +123,10 @@ def test_a_sample_tells_ratio_and_speed() -> None:
 
 def test_a_clock_that_stands_still_is_no_division_by_zero() -> None:
     assert all(0 < found.encode_bytes_per_s < 1e15 for found in sample(b"x", list(Codec), ticking(0)))
+
+
+@pytest.mark.parametrize(("uplink", "cores", "may"), [(0.1e9, 1.0, True), (0.1e9, 0.1, False), (0.35e9, 0.2, False), (1.2e9, 4.0, True)])
+def test_where_no_codec_could_keep_up_with_the_wire_none_is_measured(uplink: float, cores: float, may: bool) -> None:
+    assert may_win(uplink, cores) is may
+    fastest = Sample(Codec.ZSTD, 0.01, FASTEST_BYTES_PER_S)
+    assert may or choose([fastest], uplink, cores, total_bytes=10**12) is Codec.NONE

@@ -39,7 +39,7 @@ class Shell:
 
     @property
     def env(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("PRIME_TRAIN_")}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("PRIME_")}
         path = os.pathsep.join((str(Path(sys.executable).parent), kept.get("PATH", os.defpath)))
         return kept | {"PRIME_TRAIN_HOME": str(self.home), "PATH": path, "COLUMNS": "200"}
 

@@ -189,7 +189,8 @@ def plane(
     """
     home, fired = folder / "home", folder / "fired"
     fired.mkdir(parents=True)
-    env = {**os.environ, "PRIME_TRAIN_HOME": str(home), "PYTHONPATH": str(CRASH), "PYTHONDONTWRITEBYTECODE": "1", **(settings or {})}
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PRIME_")}
+    env = {**own, "PRIME_TRAIN_HOME": str(home), "PYTHONPATH": str(CRASH), "PYTHONDONTWRITEBYTECODE": "1", **(settings or {})}
     env["PT_CRASH"] = json.dumps([point.row(fired, home / "pods") for point in points])
     serve = [str(BIN / "prime-train"), "serve", "--port", str(free_port()), *(["--no-watch"] if watcher else [])]
     kept = [Kept("plane", serve, env, folder / "serve.log", fired / "plane.pid")]

@@ -25,6 +25,7 @@ from prime_train.ports import PermanentError, TemporaryError
 
 CONNECT_S = 10.0
 READ_S = 30.0
+PAUSE_S = 0.2
 BODY_S_MAX = 60.0
 """For reading an answer's body, whatever the pace at which it drips."""
 BODY_BYTES_MAX = 8 * 2**20
@@ -68,7 +69,7 @@ class Http:
     something it is then not known whether it did. PermanentError: it can not even be asked, and nothing was sent.
     """
 
-    def __init__(self, url: str, *, key: str = "", pause_s: float = 0.2) -> None:
+    def __init__(self, url: str, *, key: str = "", pause_s: float = PAUSE_S) -> None:
         self._url, self._key = url.rstrip("/"), key
         self._host = _host(url)
         self._session = _session(pause_s)

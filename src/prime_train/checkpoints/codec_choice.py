@@ -17,6 +17,10 @@ BUSY_SHARE = 0.5
 """Of the measured speed is counted on: a core that encodes beside all the others, and a trainer, is slower than one alone."""
 
 
+FASTEST_BYTES_PER_S = 2e9
+"""No codec that saves anything is faster than this on one core."""
+
+
 @dataclass(frozen=True)
 class Sample:
     """What a codec did to a piece of real data: stored bytes a raw byte, and raw bytes a second on one core."""
@@ -39,6 +43,12 @@ def durable_s(sample: Sample, uplink_bytes_per_s: float, cores: float, *, total_
     encode_s = total_bytes / (sample.encode_bytes_per_s * cores)
     send_s = total_bytes * sample.ratio / uplink_bytes_per_s
     return first_s + max(encode_s, send_s)
+
+
+def may_win(uplink_bytes_per_s: float, cores: float) -> bool:
+    """Whether a codec could be worth it at all: else none need be measured, which costs the senders a core for a while."""
+    fastest = FASTEST_BYTES_PER_S * BUSY_SHARE * cores
+    return fastest * (1 - GAIN_MIN) > uplink_bytes_per_s
 
 
 def choose(samples: Iterable[Sample], uplink_bytes_per_s: float | None, cores: float, *, total_bytes: int) -> Codec:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from prime_train.checkpoints.codec import Buffer, Codec
-from prime_train.checkpoints.codec_choice import Sample, choose, sample
+from prime_train.checkpoints.codec_choice import Sample, choose, may_win, sample
 
 KINDS_MAX = 64
 """Remembered at once; the one measured longest ago goes first."""
@@ -74,7 +74,7 @@ class Kinds:
 
         `spare_cores`: how many neither sending nor anybody else uses. `total_bytes`: raw, of the whole checkpoint that is on its way.
         """
-        if not uplink_bytes_per_s or not spare_cores:
+        if not uplink_bytes_per_s or not spare_cores or not may_win(uplink_bytes_per_s, min(self.cores, spare_cores)):
             return Codec.NONE
         if self._claim(kind, uplink_bytes_per_s, len(chunk)):
             self._measure(kind, chunk, uplink_bytes_per_s)

@@ -39,7 +39,7 @@ def find(
     limit: Annotated[int, typer.Option(min=1, help="Rows to show.")] = ROWS,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> Exit:
-    """Find the machine for rent that would train a model for the least money.
+    """Find the cheapest machine for a model.
 
     Shows what fits, what it would take and cost, and why the others were left out. Nothing is rented. Leaves with 1 where nothing fits.
     """

@@ -76,11 +76,11 @@ class Home:
         self._make()
         return open_bucket(self.bucket_url, self.environment)
 
-    def providers(self, webhook_url: str = "") -> "Providers":
+    def providers(self, webhook_url: str = "", *, waits: bool = False) -> "Providers":
         """Without a `webhook_url`, for looking only."""
         from prime_train.cli.providers import Providers
 
-        return Providers(self.root, self.environment, self.master(), self.bucket_url, webhook_url)
+        return Providers(self.root, self.environment, self.master(), self.bucket_url, webhook_url, waits)
 
     def pods(self) -> "PodsByProvider":
         """For looking only: an agent would not know whom to call."""
@@ -123,12 +123,12 @@ class Home:
         keys = pod_keys(self.bucket_url, self.environment)
         return Desk(self.store(), (self.master(),), secrets=self.environment, bucket_url=self.bucket_url, bucket_keys=keys)
 
-    def world(self, webhook_url: str, *, watched: "Watched | None" = None) -> "World":
-        """What a watcher needs. `webhook_url`: what agents are to call."""
+    def world(self, webhook_url: str, *, watched: "Watched | None" = None, waits: bool = False) -> "World":
+        """What a watcher needs. `webhook_url`: what agents are to call. `waits`: for a process that ends soon, see `Providers`."""
         from prime_train.adapters.canary_http import CanaryHttp
         from prime_train.reconcile import World
 
-        master, providers = self.master(), self.providers(webhook_url)
+        master, providers = self.master(), self.providers(webhook_url, waits=waits)
         pods = providers.pods
         world = World(
             store=self.store(),

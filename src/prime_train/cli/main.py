@@ -7,9 +7,10 @@ import typer
 from prime_train import __version__
 from prime_train.cli.checkpoints import checkpoints
 from prime_train.cli.demo import demo
-from prime_train.cli.exits import guarded
+from prime_train.cli.exits import end, guarded
 from prime_train.cli.find import find
 from prime_train.cli.logs import logs
+from prime_train.cli.models import models
 from prime_train.cli.profile import profile
 from prime_train.cli.resume import resume
 from prime_train.cli.run import run
@@ -19,9 +20,10 @@ from prime_train.cli.ssh import ssh
 from prime_train.cli.status import status
 from prime_train.cli.stop import stop
 from prime_train.cli.validate import validate
+from prime_train.cli.verify_model import verify_model
 from prime_train.cli.watch import watch
 
-VERBS = (validate, find, run, status, logs, profile, ssh, stop, resume, serve, watch, demo, schema)
+VERBS = (validate, verify_model, find, run, status, logs, profile, ssh, stop, resume, serve, watch, demo, schema)
 
 # Help in plain text: drawing it with rich would double the time that `--help` takes.
 app = typer.Typer(
@@ -36,6 +38,7 @@ app = typer.Typer(
 for _verb in VERBS:
     app.command()(guarded(_verb))
 app.add_typer(checkpoints)
+app.add_typer(models)
 
 
 def _version(wanted: bool) -> None:
@@ -53,4 +56,8 @@ def options(
 
 def main() -> None:
     """Runs one verb and leaves with its exit code."""
-    app()
+    try:
+        app()
+    except SystemExit as error:
+        end(error)
+        raise

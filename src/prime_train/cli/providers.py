@@ -33,13 +33,15 @@ class Reach:
 
 @dataclass(frozen=True)
 class Providers:
-    """`root`: the home's folder. `webhook_url`: what agents are to call; empty where nothing will be rented. `master`: the home's key."""
+    """`root`: the home's folder. `webhook_url`: what agents are to call; empty where nothing will be rented. `master`: the home's key.
+    `waits`: until an agent is on its machine, for a process that ends soon."""
 
     root: Path
     environment: Mapping[str, str]
     master: bytes
     bucket_url: str
     webhook_url: str = ""
+    waits: bool = False
 
     @property
     def default(self) -> str:
@@ -67,10 +69,10 @@ class Providers:
         pusher = AgentPusher(self.login_key, self.root / "attempts", recipe=Recipe(self.environment.get(POD_PYTHON, "")))
         return PrimePods(
             self._client,
-            BackgroundPusher(pusher),
+            pusher if self.waits else BackgroundPusher(pusher),
             public_key=self.login_key.public,
             mark=Mark.of(self.master),
-            closed=self._unreachable() if self.webhook_url else "",
+            closed=self.unreachable() if self.webhook_url else "",
         )
 
     @property
@@ -107,8 +109,8 @@ class Providers:
 
         return PrimeClient(self._settings)
 
-    def _unreachable(self) -> str:
-        """Why a machine elsewhere could do nothing for us; empty also where the provider itself is on this machine."""
+    def unreachable(self) -> str:
+        """Why a machine of Prime's could do nothing for us; empty also where the provider itself is on this machine."""
         from prime_train.adapters.http import is_loopback
 
         if is_loopback(self._settings.base_url):

@@ -29,7 +29,7 @@ def run(
     """
     from prime_train.adapters.config_yaml import read_config
     from prime_train.cli.home import Home
-    from prime_train.cli.launch import Unfit, launch, plan, renamed
+    from prime_train.cli.launch import Unfit, launch, on_provider, plan, renamed
 
     read = read_config(config)
     if not read.is_fit or read.spec is None:
@@ -39,7 +39,7 @@ def run(
     try:
         made = plan(spec, file=str(config))
         _say((*read.findings, *made.findings, *_unset_secrets(spec, read)), read)
-        _say_limits(spec)
+        _say_doubts(on_provider(spec, home), home)
         if dry_run:
             return _dry_run(home, spec, made)
         started = launch(home, spec, made)
@@ -92,8 +92,23 @@ def _place(source: str, name: str) -> tuple[int, int]:
     return before.count("\n") + 1, len(before) - before.rfind("\n")
 
 
+def _say_doubts(spec: "RunSpec", home: "Home") -> None:
+    """What would keep every attempt from starting: said before one is paid for."""
+    from prime_train.cli.providers import PRIME, has_prime
+
+    if spec.hardware.provider != PRIME:
+        _say_limits(spec)
+        return
+    said = home.last_serving()
+    if said is None or not has_prime(home.environment):
+        return
+    why = home.providers(said.public_url).unreachable()
+    if why:
+        typer.echo(f"warning: {why}; nothing is rented before", err=True)
+
+
 def _say_limits(spec: "RunSpec") -> None:
-    """Where this machine, which is all the machines there are, will not do: said before an attempt is paid for."""
+    """Where this machine, which is all the machines that provider `local` has, will not do."""
     import resource
 
     wanted = spec.hardware.open_files_min

@@ -27,19 +27,19 @@ def watch(
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     home = Home.of(os.environ)
-    world = _world(home)
+    world = _world(home, waits=once)
     if once:
         return _told(sweep(world, wall_s(), clock=wall_s))
     _go_on(home, world, interval)
     return Exit.OK
 
 
-def _world(home: "Home") -> "World":
+def _world(home: "Home", *, waits: bool = False) -> "World":
     """With the webhook's address as serve.json has it."""
     said = home.last_serving()
     if said is None:
         raise Refused("no webhook is known: nothing has served this home yet", fix="prime-train serve, or prime-train serve --no-watch")
-    return home.world(said.public_url, watched=_say)
+    return home.world(said.public_url, watched=_say, waits=waits)
 
 
 def _say(run_id: str, what: str, text: str) -> None:

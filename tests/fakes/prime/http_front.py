@@ -38,6 +38,7 @@ class HttpFront(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # head and body are two writes, and the second would wait for the client's word on the first
     server: HttpFront
 
     def _serve(self) -> None:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from prime_train.adapters.http import READ_S, Answer, Http, Parameters
+from prime_train.adapters.http import PAUSE_S, READ_S, Answer, Http, Parameters
 from prime_train.adapters.pods_prime import errors
 from prime_train.adapters.pods_prime.models import Billed, Disk, Part, Person, Rented, SshKey, Wallet
 from prime_train.adapters.pods_prime.settings import API, Settings
@@ -51,15 +51,17 @@ def complaint(error: ValidationError) -> str:
 
 
 class PrimeClient:
-    """Speaks for one key and, where it is set, one team. TemporaryError and PermanentError as every adapter raises them."""
+    """Speaks for one key and, where it is set, one team. TemporaryError and PermanentError as every adapter raises them. `read_s`: how long
+    an answer may take; `pause_s`: before it is asked for again, longer each time."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, read_s: float = READ_S, pause_s: float = PAUSE_S) -> None:
         self.team_id = settings.team_id
-        self._http = Http(settings.base_url + API, key=settings.key)
+        self._read_s = read_s
+        self._http = Http(settings.base_url + API, key=settings.key, pause_s=pause_s)
 
     def get(self, path: str, parameters: Parameters | None = None) -> Answer:
         """Any answer of success; what else comes is raised."""
-        answer = self._http.ask("GET", path, parameters=parameters)
+        answer = self._http.ask("GET", path, parameters=parameters, read_s=self._read_s)
         if not answer.is_ok:
             raise errors.refusal(answer)
         return answer
@@ -79,7 +81,7 @@ class PrimeClient:
 
     def pod(self, pod_id: str) -> Rented | None:
         """None: Prime does not know the id."""
-        answer = self._http.ask("GET", f"/pods/{pod_id}")
+        answer = self._http.ask("GET", f"/pods/{pod_id}", read_s=self._read_s)
         if errors.is_unknown(answer):
             return None
         if not answer.is_ok:
@@ -165,13 +167,13 @@ class PrimeClient:
         log.warning("%s has more than %d pages; the rest was not read", path, PAGES_MAX)
 
     def _post(self, path: str, body: dict[str, object]) -> tuple[object, str]:
-        answer = self._http.ask("POST", path, body=body)
+        answer = self._http.ask("POST", path, body=body, read_s=self._read_s)
         if not answer.is_ok:
             raise errors.refusal(answer)
         return answer.content(), answer.what
 
     def _delete(self, path: str) -> None:
-        answer = self._http.ask("DELETE", path, read_s=READ_S)
+        answer = self._http.ask("DELETE", path, read_s=self._read_s)
         if not answer.is_ok and not errors.is_unknown(answer):
             raise errors.refusal(answer)
 

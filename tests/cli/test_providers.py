@@ -1,0 +1,120 @@
+"""From whom machines are rented, and what is said before one is."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from prime_train.cli.exits import Refused
+from prime_train.cli.home import Home
+from prime_train.cli.providers import default_provider, has_prime
+from prime_train.ports import PermanentError
+from tests.cli.shell import Shell
+from tests.fakes.prime import FakePrime
+
+FIVE = "name: five\ntrainer: {command: python train.py}\nhardware: {open_files_min: 256, disk_gib: 1}\nbudget: {usd: 5}\n"
+
+
+def home(folder: Path, **environment: str) -> Home:
+    return Home.of({"PRIME_TRAIN_HOME": str(folder / "home"), "HOME": str(folder), **environment})
+
+
+@pytest.fixture(name="fake")
+def _fake(tmp_path: Path) -> Iterator[FakePrime]:
+    with FakePrime(tmp_path / "prime", machines=False) as fake:
+        yield fake
+
+
+def key(fake: FakePrime) -> dict[str, str]:
+    return {"PRIME_API_KEY": fake.api_key, "PRIME_API_BASE_URL": fake.url}
+
+
+@pytest.mark.parametrize(
+    ("environment", "provider", "prime"),
+    [
+        ({}, "local", False),
+        ({"PRIME_API_KEY": "k"}, "prime", True),
+        ({"PRIME_API_KEY": "k", "PRIME_TRAIN_PROVIDER": "local"}, "local", True),
+        ({"PRIME_TRAIN_PROVIDER": "prime"}, "prime", True),
+    ],
+)
+def test_a_key_is_what_it_takes_and_the_choice_can_be_said(environment: dict[str, str], provider: str, prime: bool) -> None:
+    assert (default_provider(environment), has_prime(environment)) == (provider, prime)
+
+
+def test_a_provider_nobody_knows_is_refused() -> None:
+    with pytest.raises(Refused, match="'aws'"):
+        default_provider({"PRIME_TRAIN_PROVIDER": "aws"})
+
+
+def test_having_logged_in_once_rents_nothing(tmp_path: Path) -> None:
+    (tmp_path / ".prime").mkdir()
+    (tmp_path / ".prime" / "config.json").write_text(json.dumps({"api_key": "k"}))
+    assert home(tmp_path).pods().names == {"local"}
+    assert home(tmp_path, PRIME_TRAIN_PROVIDER="prime").pods().names == {"local", "prime"}
+
+
+@pytest.mark.parametrize(
+    ("url", "bucket", "said"),
+    [
+        ("http://127.0.0.1:7431", "s3://b", "https address"),
+        ("http://train.example.org", "s3://b", "https address"),
+        ("https://train.example.org", "", "could not reach the bucket"),
+        ("https://train.example.org", "s3://b", ""),
+    ],
+)
+def test_where_rented_machines_could_not_reach_us_none_is_rented(url: str, bucket: str, said: str, tmp_path: Path) -> None:
+    real = home(tmp_path, PRIME_API_KEY="k", PRIME_TRAIN_BUCKET=bucket).providers(url)
+    assert said in real.unreachable()
+    assert bool(said) == bool(real.unreachable())
+
+
+def test_the_offers_of_a_provider_that_could_not_reach_us_say_so(tmp_path: Path) -> None:
+    from prime_train.core.spec import HardwareSpec
+
+    with pytest.raises(PermanentError, match="https address"):
+        home(tmp_path, PRIME_API_KEY="k").providers("http://127.0.0.1:1").pods.offers(HardwareSpec())
+
+
+def test_a_provider_on_this_machine_reaches_us(tmp_path: Path, fake: FakePrime) -> None:
+    assert home(tmp_path, **key(fake)).providers("http://127.0.0.1:1").unreachable() == ""
+
+
+def test_a_dry_run_shows_what_prime_would_rent_out_and_why_not_the_rest(shell: Shell, fake: FakePrime) -> None:
+    (shell.here / "five.yaml").write_text(FIVE.replace("disk_gib: 1", "disk_gib: 50, gpus: [A100], usd_per_hour_max: 1.5"))
+    done = shell.run("run", "five.yaml", "--dry-run", **key(fake))
+    assert done.returncode == 0, done.stderr
+    assert "launch on prime datacrunch:A100_80GB:PCIe:1x:FIN-01:secure:spot" in done.stdout
+    assert "over hardware.usd_per_hour_max 1.50" in done.stdout
+    assert "has H100_80GB, wanted A100" in done.stdout
+    assert not fake.asked("POST", "/pods/")
+
+
+def test_a_run_at_a_provider_without_a_key_says_what_to_do(shell: Shell) -> None:
+    (shell.here / "five.yaml").write_text(FIVE.replace("disk_gib: 1", "disk_gib: 1, provider: prime"))
+    done = shell.run("run", "five.yaml", "--dry-run")
+    assert done.returncode == 4
+    assert "set PRIME_API_KEY" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_key_that_prime_does_not_know_is_said_in_a_line(shell: Shell, fake: FakePrime) -> None:
+    (shell.here / "five.yaml").write_text(FIVE)
+    done = shell.run("run", "five.yaml", "--dry-run", **(key(fake) | {"PRIME_API_KEY": "pit_wrong"}))
+    assert done.returncode == 4
+    assert "look at PRIME_API_KEY" in done.stderr
+    assert "pit_wrong" not in done.stdout + done.stderr
+
+
+def test_a_public_address_that_is_none_is_refused(shell: Shell) -> None:
+    done = shell.run("serve", "--public-url", "train.example.org")
+    assert done.returncode == 2
+    assert "https://train.example.org" in done.stderr
+
+
+def test_the_run_remembers_who_rents_it_out(shell: Shell) -> None:
+    (shell.here / "five.yaml").write_text(FIVE)
+    shell.ok("run", "five.yaml")
+    (run,) = Home.of(shell.env).store().list_runs()
+    assert run.spec.hardware.provider == "local"

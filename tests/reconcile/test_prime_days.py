@@ -1,0 +1,143 @@
+"""Days at a fake Prime Intellect, in virtual time: what its weather does to a run."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from prime_train.adapters.bucket.folder import FolderBucket
+from prime_train.adapters.pods_prime import Connection, Mark, PrimeAccount, PrimeClient, PrimePods, Settings
+from prime_train.adapters.store_memory import MemoryStore
+from prime_train.core.causes import Cause
+from prime_train.core.ledger import spent
+from prime_train.core.run import Run, RunState
+from prime_train.core.wire import Phase, Ticket
+from prime_train.reconcile import World, sweep
+from tests import builders as b
+from tests.fakes.prime import ALWAYS, NO_STOCK_400, SERVER_ERROR, SPOT, Answer, FakePrime, Hang, Plan
+
+BEAT_S = 30
+STEP_S = 10
+DAY_S = 24 * 3600
+TIMEOUTS = 25
+ANSWER_S_MAX = 0.1
+"""The fake answers in a few milliseconds."""
+MARK = Mark("11111111")
+
+
+@dataclass
+class Days:
+    """A run on machines of the fake, whose agents beat as long as their machines are there."""
+
+    fake: FakePrime
+    world: World
+    now_s: int = b.T0_S
+    seq: int = 0
+
+    def run(self) -> Run:
+        held = self.world.store.load(b.RUN_ID)
+        assert held is not None
+        return held.run
+
+    def pass_by(self, seconds: int) -> None:
+        """Time, with its beats, and sweeps when there is something to look at."""
+        for _ in range(seconds // BEAT_S):
+            self.now_s += BEAT_S
+            self.fake.advance(BEAT_S)
+            self._beat()
+            if self.world.store.due(self.now_s, 1):
+                sweep(self.world, self.now_s)
+
+    def _beat(self) -> None:
+        attempt = self.run().attempt
+        if attempt is None or attempt.agent_put_s is None or attempt.fenced_s is not None:
+            return
+        if attempt.pod_id in {pod.pod_id for pod in self.fake.alive}:
+            self.seq += 1
+            step = 1 + (self.now_s - attempt.launched_s) // STEP_S
+            self.world.store.beat(b.beat(self.seq, epoch=attempt.epoch, phase=Phase.TRAIN, step=step), self.now_s)
+
+
+@pytest.fixture(name="days")
+def _days(tmp_path: Path) -> Iterator[Days]:
+    with FakePrime(tmp_path / "prime", machines=False) as fake:
+        client = PrimeClient(Settings(fake.api_key, base_url=fake.url), read_s=ANSWER_S_MAX, pause_s=0.0)
+
+        def pushed(connection: Connection, ticket: Ticket) -> None:
+            assert connection.pod_id in {pod.pod_id for pod in fake.alive}
+
+        store = MemoryStore()
+        spec = b.spec(hardware={"gpus": ["A100"], "provider": "prime", "disk_gib": 50, "usd_per_hour_max": 2.0}, budget={"usd": 500.0})
+        store.create(Run(b.RUN_ID, spec, created_s=b.T0_S))
+        world = World(
+            store,
+            FolderBucket(tmp_path / "bucket"),
+            PrimePods(client, pushed, mark=MARK, pause=lambda _: None),
+            master=b"master",
+            webhook_url="http://127.0.0.1:1",
+            providers={"prime"},
+        )
+        yield Days(fake, world)
+
+
+def test_a_day_with_25_status_timeouts_on_a_healthy_run_has_no_recovery(days: Days) -> None:
+    days.pass_by(300)
+    assert days.run().state is RunState.TRAINING
+    for _ in range(TIMEOUTS):
+        days.fake.fail(Hang(), method="GET", path="/pods/", times=ALWAYS)
+        days.world.store.wake(b.RUN_ID, days.now_s)
+        days.pass_by(BEAT_S)
+        days.fake.heal()
+        days.pass_by(DAY_S // TIMEOUTS - BEAT_S)
+    assert len([request for request in days.fake.asked("GET", "/pods/") if request.status == 0]) >= TIMEOUTS
+    run = days.run()
+    assert (run.epoch, run.state) == (1, RunState.TRAINING)
+    assert len(days.fake.world.pods) == 1
+    assert days.now_s - b.T0_S >= DAY_S * 0.99
+
+
+@pytest.mark.parametrize("fault", [SERVER_ERROR, Answer(502, b"<html>"), Answer(200, b"{}"), Answer(404, b"<html>no route</html>")])
+def test_nothing_that_the_api_says_in_error_is_taken_for_a_machine_that_is_gone(days: Days, fault: Answer) -> None:
+    days.pass_by(300)
+    days.fake.fail(fault, method="GET", path="/pods/", times=ALWAYS)
+    days.pass_by(1800)
+    assert (days.run().epoch, days.run().state) == (1, RunState.TRAINING)
+
+
+def test_no_capacity_for_an_hour_is_waited_for(days: Days) -> None:
+    days.fake.rows = [row.model_copy(update={"stockStatus": "Unavailable"}) for row in days.fake.rows]
+    days.pass_by(3600)
+    assert days.run().state is RunState.QUEUED
+    assert not days.fake.asked("POST", "/pods/")
+    days.fake.rows = [SPOT]
+    days.pass_by(900)
+    assert days.run().state is RunState.TRAINING
+    assert [alert.kind for alert in days.world.store.outbox(100)].count("no_capacity") == 0
+    assert [line.kind for line in days.world.store.history(b.RUN_ID)].count("no_capacity") == 1
+
+
+def test_orders_that_are_refused_for_an_hour_for_lack_of_stock_are_made_seldom_and_end_well(days: Days) -> None:
+    days.fake.fail(NO_STOCK_400, method="POST", path="/pods/", times=ALWAYS)
+    days.pass_by(3600)
+    assert 5 <= len(days.fake.asked("POST", "/pods/")) <= 20
+    days.fake.heal()
+    days.pass_by(900)
+    run = days.run()
+    assert run.state is RunState.TRAINING
+    assert {attempt.cause for attempt in run.attempts[:-1]} == {Cause.NO_CAPACITY}
+    assert spent(run, days.now_s).usd < 1.0
+
+
+def test_what_prime_bills_is_what_the_ledger_says_in_the_end(days: Days) -> None:
+    account = PrimeAccount(PrimeClient(Settings(days.fake.api_key, base_url=days.fake.url)), MARK, clock=lambda: float(days.now_s))
+    days.world = World(**{**vars(days.world), "account": account})
+    days.fake.plan = Plan(usd_per_hour=0.64)
+    days.pass_by(3600)
+    (pod,) = days.fake.alive
+    days.fake.preempt(pod.pod_id)
+    days.pass_by(1800)
+    first = days.run().attempts[0]
+    assert first.offer.usd_per_hour == 0.64
+    assert first.billed_usd == pytest.approx(days.fake.pod(pod.pod_id).billed_usd)
+    assert days.run().state is RunState.TRAINING
