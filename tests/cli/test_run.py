@@ -39,7 +39,7 @@ def test_a_dry_run_says_what_would_be_rented_and_leaves_nothing(shell: Shell) ->
     assert "launch on local local-spot (spot)" in said
     assert "$0.60 an hour" in said
     assert "$5.00, 2 hours: enough for 2 h" in said
-    assert "left out    local local-on-demand (on-demand): costs $1.90/h, over hardware.usd_per_hour_max 0.70" in said
+    assert "left out  local local-on-demand (on-demand): costs $1.90/h, over hardware.usd_per_hour_max 0.70" in said
     assert "1 files" in said
     assert json.loads(shell.ok("status", "--json")) == []
     assert not (shell.home / "bucket").exists() or not list((shell.home / "bucket").rglob("tree.tar.gz"))

@@ -1,8 +1,7 @@
 """What a launch would do: the decision, the machine it would take, and why not the others."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
-
-import typer
 
 from prime_train.cli.amounts import size, span, usd
 from prime_train.cli.home import Home, wall_s
@@ -13,9 +12,12 @@ from prime_train.core.run import Run
 from prime_train.core.verdict import PodsSeen
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from prime_train.core.spec import RunSpec
 
-OFFERS_MAX = 20
+NEXT_MAX = 5
+REASONS_MAX = 10
 
 
 def ranking(home: Home, spec: "RunSpec") -> Ranking:
@@ -27,20 +29,53 @@ def ranking(home: Home, spec: "RunSpec") -> Ranking:
 
 
 def show(spec: "RunSpec", made: Plan, ranked: Ranking) -> None:
+    from rich.console import Console
+
+    Console(highlight=False).print(words(spec, made, ranked))
+
+
+def words(spec: "RunSpec", made: Plan, ranked: Ranking) -> "Table":
+    """What would be done, in two columns that fold at the terminal's width."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, said in (*_decided(spec, ranked), ("tree", _tree(spec, made)), ("commit", _commit(made)), *_others(ranked)):
+        table.add_row(name, Text(said))
+    table.add_row("", "nothing was launched")
+    return table
+
+
+def _decided(spec: "RunSpec", ranked: Ranking) -> Iterator[tuple[str, str]]:
     first = ranked.best[0] if ranked.best else None
     if first is None:
-        typer.echo("decision    wait: no machine that fits is for rent now")
-    else:
-        typer.echo(f"decision    launch on {_named(first)}")
-        typer.echo(f"price       {usd(first.usd_per_hour)} an hour")
-        typer.echo(f"budget      {usd(spec.budget.usd)}{_hours(spec)}: enough for {span(_affordable_s(spec, first))}")
-    typer.echo(f"tree        {_tree(spec, made)}")
-    typer.echo(f"commit      {made.commit or 'none: not a git checkout'}")
-    for offer in ranked.best[1:OFFERS_MAX]:
-        typer.echo(f"next best   {_named(offer)}, {usd(offer.usd_per_hour)} an hour")
-    for row in ranked.left_out[:OFFERS_MAX]:
-        typer.echo(f"left out    {_named(row.offer)}: {row.why}")
-    typer.echo("nothing was launched")
+        yield "decision", "wait: no machine that fits is for rent now"
+        return
+    yield "decision", f"launch on {_named(first)}"
+    yield "price", f"{usd(first.usd_per_hour)} an hour"
+    yield "budget", f"{usd(spec.budget.usd)}{_hours(spec)}: enough for {span(_affordable_s(spec, first))}"
+
+
+def _commit(made: Plan) -> str:
+    return made.commit or "none: not a git checkout"
+
+
+def _others(ranked: Ranking) -> Iterator[tuple[str, str]]:
+    """The next best, and the reasons for leaving out the rest, each with the machines it left out."""
+    for offer in ranked.best[1 : 1 + NEXT_MAX]:
+        yield "next best", f"{_named(offer)}, {usd(offer.usd_per_hour)} an hour"
+    if len(ranked.best) > 1 + NEXT_MAX:
+        yield "", f"and {len(ranked.best) - 1 - NEXT_MAX} more that fit"
+    reasons: dict[str, list[Offer]] = {}
+    for row in ranked.left_out:
+        reasons.setdefault(row.why, []).append(row.offer)
+    for why, offers in list(reasons.items())[:REASONS_MAX]:
+        more = f" and {len(offers) - 1} more" if len(offers) > 1 else ""
+        yield "left out", f"{_named(offers[0])}{more}: {why}"
+    if len(reasons) > REASONS_MAX:
+        yield "", f"and {sum(map(len, list(reasons.values())[REASONS_MAX:]))} for {len(reasons) - REASONS_MAX} more reasons"
 
 
 def _affordable_s(spec: "RunSpec", offer: Offer) -> float:
