@@ -63,7 +63,22 @@ def test_a_wrong_call_is_a_usage_error(shell: Shell, args: list[str]) -> None:
 
 def test_help_lists_every_verb_and_version_is_said(shell: Shell) -> None:
     said = shell.ok("--help")
-    verbs = ("validate", "find", "run", "status", "logs", "profile", "ssh", "checkpoints", "stop", "resume", "watch", "serve", "demo", "schema")
+    verbs = (
+        "validate",
+        "find",
+        "run",
+        "status",
+        "logs",
+        "profile",
+        "ssh",
+        "checkpoints",
+        "stop",
+        "resume",
+        "watch",
+        "serve",
+        "demo",
+        "schema",
+    )
     assert all(f"\n  {verb} " in said for verb in verbs)
     assert "..." not in said.split("Commands:")[1]
     assert shell.ok("--version").startswith("prime-train ")

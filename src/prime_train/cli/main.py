@@ -10,7 +10,6 @@ from prime_train.cli.demo import demo
 from prime_train.cli.exits import end, guarded
 from prime_train.cli.find import find
 from prime_train.cli.logs import logs
-from prime_train.cli.models import models
 from prime_train.cli.profile import profile
 from prime_train.cli.resume import resume
 from prime_train.cli.run import run
@@ -20,10 +19,9 @@ from prime_train.cli.ssh import ssh
 from prime_train.cli.status import status
 from prime_train.cli.stop import stop
 from prime_train.cli.validate import validate
-from prime_train.cli.verify_model import verify_model
 from prime_train.cli.watch import watch
 
-VERBS = (validate, verify_model, find, run, status, logs, profile, ssh, stop, resume, serve, watch, demo, schema)
+VERBS = (validate, find, run, status, logs, profile, ssh, stop, resume, serve, watch, demo, schema)
 
 # Help in plain text: drawing it with rich would double the time that `--help` takes.
 app = typer.Typer(
@@ -38,7 +36,6 @@ app = typer.Typer(
 for _verb in VERBS:
     app.command()(guarded(_verb))
 app.add_typer(checkpoints)
-app.add_typer(models)
 
 
 def _version(wanted: bool) -> None:
