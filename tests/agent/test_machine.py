@@ -63,6 +63,7 @@ def test_where_no_gpu_is_asked_for_none_is_looked_at(tmp_path: Path) -> None:
 
 def test_later_layers_win_and_our_own_secrets_are_left_out() -> None:
     machine = {"PATH": "/bin", "PRIME_TRAIN_MASTER_KEY": "k", "PRIME_TRAIN_POD": "local-1", "A": "machine", "PT_TOKEN": "t"}
+    machine |= {"PRIME_API_KEY": "who rents machines is not the trainer"}
     assert for_children(machine, {"A": "spec", "B": "spec"}, {"B": "secret"}) == {
         "PATH": "/bin",
         "PRIME_TRAIN_POD": "local-1",

@@ -174,7 +174,8 @@ class Passage:
 
 
 def _waits(request: Head) -> bool:
-    return request.headers.get("expect", "").lower() == "100-continue"
+    # Without a body there is nothing to wait for: such a request is answered at once, and the connection goes on.
+    return request.headers.get("expect", "").lower() == "100-continue" and request.length_bytes != 0
 
 
 def _framed(piece: bytes, head: Head) -> bytes:
