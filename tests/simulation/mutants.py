@@ -21,8 +21,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "prime_train"
 UNIT_TESTS = ("tests/core", "tests/reconcile", "tests/contracts/test_store.py", "tests/simulation/test_found.py")
 RUN_S_MAX = 900
+SEEING, CARRYING, STEPPING, DELIVERING = (f"reconcile/{name}.py" for name in ("seeing", "carrying", "stepping", "delivering"))
 DECIDE, CHANGE, VERDICT = "core/decide.py", "core/change.py", "core/verdict.py"
-RECONCILE, STORE, LEDGER = "reconcile.py", "adapters/store_memory.py", "core/ledger.py"
+STORE, LEDGER = "adapters/store_memory.py", "core/ledger.py"
 
 
 @dataclass(frozen=True)
@@ -61,39 +62,39 @@ MUTANTS = (
     _mutant(
         "the pod is created before the intent is saved",
         (
-            RECONCILE,
+            CARRYING,
             "    if not world.store.save(intent):\n        return False\n    _create(world, intent, ranking.best[0], now_s)\n",
             "    _create(world, intent, ranking.best[0], now_s)\n    if not world.store.save(intent):\n        return False\n",
         ),
     ),
     _mutant(
         "what is resumed is chosen among all epochs",
-        (RECONCILE, "read_manifests(world.bucket, run.run_id, epoch=run.epoch)", "read_manifests(world.bucket, run.run_id)"),
+        (CARRYING, "read_manifests(world.bucket, run.run_id, epoch=run.epoch)", "read_manifests(world.bucket, run.run_id)"),
         ("core/manifest.py", "(m for m in manifests if m.epoch == epoch)", "iter(manifests)"),
     ),
     _mutant("what is resumed is not chosen anew after a fence", (CHANGE, "        resume_chosen=False,\n", "")),
     _mutant("half a checkpoint counts", ("core/manifest.py", "(m for m in manifests if not missing_blobs(m, sizes))", "iter(manifests)")),
     _mutant(
         "there is no breaker",
-        (RECONCILE, "blind=sight.hearing.blind_for(run.run_id)", "blind=None"),
-        (RECONCILE, "seen_since_s=sight.hearing.heard_since_s", "seen_since_s=0"),
+        (SEEING, "blind=sight.hearing.blind_for(run.run_id)", "blind=None"),
+        (SEEING, "seen_since_s=sight.hearing.heard_since_s", "seen_since_s=0"),
     ),
-    _mutant("the canary is never asked", (RECONCILE, "world.canary.sings(now_s) if world.canary is not None else True", "True")),
+    _mutant("the canary is never asked", (SEEING, "world.canary.sings(now_s) if world.canary is not None else True", "True")),
     _mutant(
         "a single step concludes from silence without listening",
-        (RECONCILE, "return replace(look(world), hearing=_listen(world, now_s))", "return look(world)"),
+        (SEEING, "return replace(look(world), hearing=_listen(world, now_s))", "return look(world)"),
     ),
     _mutant(
         "a pod that is not listed is gone",
         (
-            RECONCILE,
+            SEEING,
             "    mine = _mine(held.run)\n",
             "    mine = _mine(held.run)\n    gone |= {mine} if mine and mine not in known else set()\n",
         ),
     ),
     _mutant(
         "a provider that does not answer has no pods",
-        (RECONCILE, "        return PodsUnknown(sight.listed)\n", "        return PodsSeen((), frozenset({_mine(held.run) or ''}))\n"),
+        (SEEING, "        return PodsUnknown(sight.listed)\n", "        return PodsSeen((), frozenset({_mine(held.run) or ''}))\n"),
     ),
     _mutant(
         "a pod is asked back only once",
@@ -127,13 +128,13 @@ MUTANTS = (
     _mutant("evidence given once counts for every stall", (CHANGE, "replace(run.attempt, evidence_asked_s=None)", "run.attempt")),
     _mutant(
         "an alert is marked before it is sent",
-        (RECONCILE, "        waits = [", "        world.store.mark_sent(alert.key)\n        waits = ["),
+        (DELIVERING, "        waits = [", "        world.store.mark_sent(alert.key)\n        waits = ["),
     ),
     _mutant(
         "a dead pod that a lagging list shows is asked back for ever",
-        (RECONCILE, "    asked += [pod.pod_id for pod in d.stray_pods(run, PodsSeen(tuple(known.values())))]\n", ""),
+        (SEEING, "    asked += [pod.pod_id for pod in d.stray_pods(run, PodsSeen(tuple(known.values())))]\n", ""),
     ),
-    _mutant("all steps of a sweep bear its first second", (RECONCILE, "now_s if clock is None else clock(), sight)", "now_s, sight)")),
+    _mutant("all steps of a sweep bear its first second", (STEPPING, "now_s if clock is None else clock(), sight)", "now_s, sight)")),
     _mutant(
         "nobody looks at a pod while the run backs off",
         (DECIDE, "if _unsettled(run) else not_before_s", "if False else not_before_s"),
@@ -166,7 +167,7 @@ MUTANTS = (
     ),
     _mutant(
         "an old pod that can not be asked about blinds the watcher",
-        (RECONCILE, "            if pod_id == mine:\n", "            if pod_id:\n"),
+        (SEEING, "            if pod_id == mine:\n", "            if pod_id:\n"),
     ),
 )
 

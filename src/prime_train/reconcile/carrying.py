@@ -1,0 +1,127 @@
+"""Carrying a decision out: the save first, then what it says outside."""
+
+import json
+from dataclasses import replace
+
+from prime_train.core import change as c
+from prime_train.core import decide as d
+from prime_train.core.causes import Cause
+from prime_train.core.keys import blob_prefix, spec_key
+from prime_train.core.manifest import choose_resume
+from prime_train.core.offers import Offer, rank
+from prime_train.core.run import Change, Run, Severity
+from prime_train.core.wire import Ticket, attempt_key
+from prime_train.ports import Held, NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
+from prime_train.reconcile.manifests import read_manifests
+from prime_train.reconcile.world import World
+
+
+def carry_out(world: World, held: Held, decision: d.Decision, now_s: int) -> bool:
+    """Saves the decision, then does what it says outside. False: the save was lost, and nothing was done."""
+    match decision:
+        case d.ChooseResume():
+            return _choose_resume(world, held, now_s)
+        case d.Launch(on_demand):
+            return _launch(world, held, on_demand=on_demand, now_s=now_s)
+        case _:
+            pass
+    saved = c.change(held.run, held.lease, decision, now_s)
+    if not world.store.save(saved):
+        return False
+    match decision:
+        case d.PutAgent(pod_id):
+            _put_agent(world, Held(saved.run, held.lease), pod_id, now_s)
+        case d.Terminate(pods):
+            terminate(world, held.run.run_id, [pod.pod_id for pod in pods])
+        case d.Recover() | d.Finish():
+            terminate(world, held.run.run_id, [a.pod_id for a in held.run.attempts[-1:] if a.pod_id and a.ended_s is None])
+        case _:
+            pass
+    return True
+
+
+def terminate(world: World, run_id: str, pod_ids: list[str]) -> None:
+    """Asks once; the strays rule asks again until the provider confirms."""
+    for pod_id in pod_ids:
+        try:
+            world.pods.terminate(pod_id)
+        except OutsideError as error:
+            world.watched(run_id, "TerminateFailed", f"{pod_id}: {error}; asked again later")
+
+
+def _put_agent(world: World, held: Held, pod_id: str, now_s: int) -> None:
+    run = held.run
+    key = attempt_key(world.master, run.run_id, run.epoch)
+    ticket = Ticket(run=run.run_id, epoch=run.epoch, url=world.webhook_url, key=key, now_s=now_s)
+    try:
+        pod = world.pods.get(pod_id)
+        if pod is not None:
+            world.pods.put_agent(pod, ticket)
+    except PermanentError as error:
+        world.store.save(c.change(run, held.lease, d.Recover(Cause.PREFLIGHT_FAILED, str(error)), now_s))
+    except OutsideError as error:
+        world.watched(run.run_id, "PutAgentFailed", f"{pod_id}: {error}; tried again later")
+
+
+def _choose_resume(world: World, held: Held, now_s: int) -> bool:
+    run = held.run
+    try:
+        manifests = read_manifests(world.bucket, run.run_id, epoch=run.epoch)
+        sizes = {stat.key: stat.size for stat in world.bucket.list(blob_prefix(run.run_id))} if manifests else {}
+    except OutsideError as error:
+        world.watched(run.run_id, "BucketFailed", str(error))
+        return world.store.save(_bucket_away(held, str(error), now_s))
+    point = choose_resume(manifests, sizes, epoch=run.epoch, previous=run.resume)
+    return world.store.save(c.resume_chosen(run, point, now_s))
+
+
+def _bucket_away(held: Held, why: str, now_s: int) -> Change:
+    if held.run.noted_s("bucket") is None:
+        text = f"{why}; the run waits, for nothing is known of its checkpoints"
+        return c.change(held.run, held.lease, d.Note("bucket", Severity.WARNING, "the bucket does not answer", text), now_s)
+    return Change(replace(held.run, version=held.run.version + 1, next_check_s=now_s + d.check_s(held.run)))
+
+
+def _launch(world: World, held: Held, *, on_demand: bool, now_s: int) -> bool:
+    """Offer, intent, create, answer. A crash after the intent is settled by the pod's name, never by creating again."""
+    run = held.run
+    try:
+        world.bucket.put(spec_key(run.run_id), _spec_json(run))
+        ranking = rank(
+            world.pods.offers(run.spec.hardware),
+            run.spec.hardware,
+            excluded=run.excluded,
+            avoided=d.avoided_offers(run, now_s),
+            on_demand=on_demand,
+        )
+    except OutsideError as error:
+        return world.store.save(c.no_offer(run, f"bucket or offers could not be reached: {error}", now_s))
+    if not ranking.best:
+        why = "; ".join(f"{row.offer.offer_id} {row.why}" for row in ranking.left_out[:5]) or "the provider has none for rent"
+        return world.store.save(c.no_offer(run, why, now_s))
+    intent = c.launch(run, held.lease, ranking.best[0], now_s)
+    if not world.store.save(intent):
+        return False
+    _create(world, intent, ranking.best[0], now_s)
+    return True
+
+
+def _spec_json(run: Run) -> bytes:
+    return json.dumps({"commit": run.commit, "spec": run.spec.model_dump(mode="json")}, indent=2).encode()
+
+
+def _create(world: World, intent: Change, offer: Offer, now_s: int) -> None:
+    run, lease = intent.run, intent.lease
+    assert lease is not None
+    try:
+        pod = world.pods.create(d.name_of(run, run.epoch), offer, run.spec.hardware)
+    except NoCapacity as error:
+        world.store.save(c.refused(run, lease, Cause.NO_CAPACITY, str(error), now_s))
+    except NoFunds as error:
+        world.store.save(c.refused(run, lease, Cause.NO_FUNDS, str(error), now_s))
+    except PermanentError as error:
+        world.store.save(c.refused(run, lease, Cause.LAUNCH_REFUSED, str(error), now_s))
+    except TemporaryError as error:
+        world.watched(run.run_id, "CreateUnknown", f"{error}; settled by the pod's name")
+    else:
+        world.store.save(c.adopted(run, pod.pod_id, now_s, usd_per_hour=pod.usd_per_hour))

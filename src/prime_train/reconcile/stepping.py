@@ -1,0 +1,69 @@
+"""One step for one run, and steps until it rests."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from prime_train.core import decide as d
+from prime_train.core.funds import Funds
+from prime_train.core.run import ATTENDED, Run
+from prime_train.core.verdict import Verdict, judge
+from prime_train.reconcile.carrying import carry_out
+from prime_train.reconcile.seeing import gather, look, see
+from prime_train.reconcile.world import Sight, Step, World
+
+STEPS_A_RUN_MAX = 12
+
+
+def reconcile(world: World, run_id: str, now_s: int, sight: Sight | None = None) -> Step:
+    """One step for one run."""
+    held = world.store.load(run_id)
+    if held is None:
+        return Step(None, False)
+    sight = sight if sight is not None else see(world, now_s)
+    evidence = gather(world, held, sight, now_s)
+    verdict: Verdict | None = judge(held.run, evidence, now_s) if held.run.state in ATTENDED else None
+    lacking = [name for name in held.run.spec.secrets if world.secrets is not None and name not in world.secrets]
+    decision = d.decide(held.run, verdict, evidence.pods, now_s, lacking=lacking, funds=_paying(held.run, sight.funds))
+    saved = carry_out(world, held, decision, now_s)
+    if saved and not isinstance(decision, d.Wait):
+        world.watched(run_id, type(decision).__name__, describe(decision))
+    return Step(decision, saved)
+
+
+def _paying(run: Run, funds: Funds | None) -> Funds | None:
+    """The wallet, if it is the one that pays for this run."""
+    attended = run.attempt if run.state in ATTENDED else None
+    provider = attended.offer.provider if attended is not None else run.spec.hardware.provider
+    return funds if funds is not None and funds.provider == provider else None
+
+
+def describe(decision: d.Decision) -> str:
+    """The decision in a line."""
+    match decision:
+        case d.Recover(cause, detail):
+            return f"{cause.value}: {detail}"
+        case d.Finish(state, _, why):
+            return f"{state.value}: {why}"
+        case d.Terminate(pods):
+            return ", ".join(p.pod_id for p in pods)
+        case d.Note(title=title, text=text):
+            return f"{title}: {text}"
+        case d.Hold(_, title, why):
+            return f"{title}: {why}"
+        case d.Drain(reason, text):
+            return f"{reason.value}: {text}"
+        case _:
+            return ""
+
+
+def settle(world: World, run_id: str, now_s: int, sight: Sight | None = None, *, clock: Callable[[], int] | None = None) -> int:
+    """Reconciles one run until it rests, `STEPS_A_RUN_MAX` steps at most; the number of steps. With a `clock`, each step has its own
+    `now_s`: a create call takes minutes, and what comes after it must not be dated before it."""
+    sight = sight if sight is not None else see(world, now_s)
+    for step in range(1, STEPS_A_RUN_MAX + 1):
+        done = reconcile(world, run_id, now_s if clock is None else clock(), sight)
+        if done.is_rest:
+            return step
+        if isinstance(done.decision, d.Launch | d.Terminate | d.Recover | d.Finish):
+            sight = replace(look(world), hearing=sight.hearing)
+    return STEPS_A_RUN_MAX

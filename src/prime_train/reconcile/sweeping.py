@@ -1,0 +1,85 @@
+"""A look at all runs that are due, at pods nobody owns, at bills and at alerts that wait."""
+
+from collections.abc import Callable, Sequence
+
+from prime_train.core import change as c
+from prime_train.core import decide as d
+from prime_train.core.keys import parse_pod_name
+from prime_train.core.run import Run, RunState
+from prime_train.core.verdict import Pod, PodStatus
+from prime_train.ports import OutsideError
+from prime_train.reconcile.carrying import terminate
+from prime_train.reconcile.delivering import deliver
+from prime_train.reconcile.seeing import see
+from prime_train.reconcile.stepping import settle
+from prime_train.reconcile.world import Swept, World
+
+DUE_MAX = 200
+BOOT_NAMES_MAX = 10_000
+
+
+def sweep(world: World, now_s: int, *, clock: Callable[[], int] | None = None) -> Swept:
+    """All runs that are due, a few steps each; pods nobody owns; alerts that wait. Safe beside any other sweep."""
+    sight = see(world, now_s)
+    listed, hearing = sight.listed, sight.hearing
+    due = world.store.due(now_s, DUE_MAX)
+    due += [run_id for run_id in _reap(world, listed, now_s) if run_id not in due]
+    if hearing.through is not None and hearing.through not in due:
+        due.append(hearing.through)
+    steps = 0
+    failures: list[Exception] = []
+    for run_id in due:
+        try:
+            steps += settle(world, run_id, now_s, sight, clock=clock)
+        except Exception as error:  # one run's failure must not keep the watcher from all others; it is raised below
+            error.add_note(f"while looking at run {run_id}")
+            failures.append(error)
+    _book(world, now_s)
+    deliver(world, now_s)
+    if failures:
+        raise ExceptionGroup(f"{len(failures)} of {len(due)} runs could not be looked at", failures)
+    return Swept(tuple(due), steps, hearing.blind, listed if isinstance(listed, str) else None)
+
+
+def _reap(world: World, listed: Sequence[Pod] | str, now_s: int) -> list[str]:
+    """Runs whose pods are not where they should be, to be looked at now; pods of runs nobody knows are taken back here."""
+    suspects: list[str] = []
+    for pod in [] if isinstance(listed, str) else listed[:BOOT_NAMES_MAX]:
+        named = parse_pod_name(pod.name)
+        if named is None or pod.status is PodStatus.GONE:
+            continue
+        held = world.store.load(named[0])
+        if held is None:
+            world.watched(named[0], "Orphan", f"{pod.pod_id} belongs to no run: terminated")
+            terminate(world, named[0], [pod.pod_id])
+        elif not _belongs(held.run, pod, named[1]) and not _asked_lately(held.run, pod, now_s):
+            suspects.append(held.run.run_id)
+    return list(dict.fromkeys(suspects))
+
+
+def _book(world: World, now_s: int) -> None:
+    """What the provider has billed takes the place of what was reckoned. A save that is lost is made at the next telling."""
+    if world.account is None:
+        return
+    try:
+        bills = world.account.bills()
+    except OutsideError as error:
+        world.watched("", "BillsUnknown", f"{world.account.provider}: {error}")
+        return
+    for bill in bills:
+        named = parse_pod_name(bill.name)
+        held = world.store.load(named[0]) if named is not None else None
+        attempts = held.run.attempts if held is not None else ()
+        mine = next((a for a in attempts if a.pod_id == bill.pod_id and a.ended_s is not None and a.billed_usd is None), None)
+        if held is not None and mine is not None:
+            world.store.save(c.billed(held.run, mine.epoch, bill.usd, now_s))
+
+
+def _belongs(run: Run, pod: Pod, epoch: int) -> bool:
+    if run.state is RunState.LAUNCHING:
+        return epoch == run.epoch
+    return d.current_epoch(run) == epoch and run.attempt is not None and run.attempt.pod_id == pod.pod_id
+
+
+def _asked_lately(run: Run, pod: Pod, now_s: int) -> bool:
+    return any(s.pod_id == pod.pod_id and s.asked_s + d.STRAY_ASK_AGAIN_S > now_s for s in run.strays)

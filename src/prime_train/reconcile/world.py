@@ -1,0 +1,68 @@
+"""What a watcher works with: the ports, what it saw, and what it did."""
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, field
+
+from prime_train.core import decide as d
+from prime_train.core.breaker import Hearing
+from prime_train.core.funds import Funds
+from prime_train.core.verdict import Pod
+from prime_train.ports import Account, Bucket, Canary, Notifier, NoTracker, Pods, Store, Tracker, Watched
+
+
+def _quiet(run_id: str, what: str, text: str) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class World:
+    """Everything a watcher needs: the ports, and the settings of this control plane."""
+
+    store: Store
+    bucket: Bucket
+    pods: Pods
+    master: bytes = field(repr=False)
+    webhook_url: str
+    notifiers: tuple[Notifier, ...] = ()
+    tracker: Tracker = field(default_factory=NoTracker)
+    canary: Canary | None = None
+    watched: Watched = _quiet
+    secrets: Container[str] | None = None
+    """Names of the secrets this control plane can hand out; None: not known here."""
+    providers: Container[str] | None = None
+    """Whose pods this control plane can see; None: everybody's."""
+    account: Account | None = None
+    told: set[tuple[str, int]] = field(default_factory=set, repr=False, compare=False)
+    """Alerts (by key and notifier) this process has sent, as long as another notifier has not taken them."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one call did. `saved` False: another watcher was first. `decision` None: there is no such run."""
+
+    decision: d.Decision | None
+    saved: bool
+
+    @property
+    def is_rest(self) -> bool:
+        return self.decision is None or not self.saved or isinstance(self.decision, d.Wait)
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What a sweep saw once for all runs: the provider's list, and what silence may mean."""
+
+    listed: Sequence[Pod] | str
+    """The pods, or why the provider could not be asked."""
+    hearing: Hearing = field(default_factory=Hearing)
+    funds: Funds | None = None
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What a sweep did: runs looked at, steps taken, and whom it could not see."""
+
+    looked_at: tuple[str, ...]
+    steps: int
+    blind: str | None
+    provider_error: str | None
