@@ -22,7 +22,8 @@ PACKAGE = ROOT / "src" / "prime_train"
 UNIT_TESTS = ("tests/core", "tests/reconcile", "tests/contracts/test_store.py", "tests/simulation/test_found.py")
 RUN_S_MAX = 900
 SEEING, CARRYING, STEPPING, DELIVERING = (f"reconcile/{name}.py" for name in ("seeing", "carrying", "stepping", "delivering"))
-DECIDE, CHANGE, VERDICT = "core/decide.py", "core/change.py", "core/verdict.py"
+ATTENDED, MONEY, PACE, STRAYS, DRAINING = (f"core/decide/{name}.py" for name in ("attended", "money", "pace", "strays", "draining"))
+CHANGE, VERDICT = "core/change.py", "core/verdict.py"
 STORE, LEDGER = "adapters/store_memory.py", "core/ledger.py"
 
 
@@ -58,7 +59,7 @@ MUTANTS = (
         (STORE, "or not lease.open or lease.epoch != beat.epoch:", "or not lease.open:"),
     ),
     _mutant("beats are taken in any order", (STORE, "if beat.seq <= lease.seq:", "if beat.seq == lease.seq:")),
-    _mutant("pods of other epochs are left alone", (DECIDE, "    if due:\n        return Terminate(due)\n", "")),
+    _mutant("pods of other epochs are left alone", (STRAYS, "    if due:\n        return Terminate(due)\n", "")),
     _mutant(
         "the pod is created before the intent is saved",
         (
@@ -98,13 +99,13 @@ MUTANTS = (
     ),
     _mutant(
         "a pod is asked back only once",
-        (DECIDE, "if asked.get(p.pod_id, -STRAY_ASK_AGAIN_S) + STRAY_ASK_AGAIN_S <= now_s)", "if p.pod_id not in asked)"),
+        (STRAYS, "if asked.get(p.pod_id, -STRAY_ASK_AGAIN_S) + STRAY_ASK_AGAIN_S <= now_s)", "if p.pod_id not in asked)"),
     ),
     _mutant("attempts without progress are not counted", (CHANGE, "strikes = (*strikes, decision.cause)", "strikes = strikes")),
     _mutant(
         "the budget is not looked at",
-        (DECIDE, "    if spent.usd >= budget.usd:\n", "    if spent.usd >= 1000 * budget.usd:\n"),
-        (DECIDE, "if spent.usd >= budget.usd - drain_reserve_usd(run):", "if spent.usd >= 1000 * budget.usd:"),
+        (MONEY, "    if spent.usd >= budget.usd:\n", "    if spent.usd >= 1000 * budget.usd:\n"),
+        (MONEY, "if spent.usd >= budget.usd - drain_reserve_usd(run):", "if spent.usd >= 1000 * budget.usd:"),
     ),
     _mutant(
         "only the newest attempt is paid for",
@@ -115,15 +116,15 @@ MUTANTS = (
         (STORE, "replace(run, version=run.version + 1, next_check_s=at_s)", "replace(run, next_check_s=at_s)"),
     ),
     _mutant("saves ignore the version", (STORE, "if stored is None or stored.version != run.version - 1:", "if stored is None:")),
-    _mutant("a silent machine is replaced without a word", (DECIDE, 'noted_s = run.noted_s("silent")', "noted_s = 0")),
+    _mutant("a silent machine is replaced without a word", (ATTENDED, 'noted_s = run.noted_s("silent")', "noted_s = 0")),
     _mutant(
         "a machine is silent as soon as it is overdue",
         (VERDICT, "past_limit=silent_s > run.spec.health.silence_s", "past_limit=True"),
-        (DECIDE, "max(now_s + health.silence_s - verdict.silent_s + 1, noted_s + health.overdue_s)", "noted_s"),
+        (ATTENDED, "max(now_s + health.silence_s - verdict.silent_s + 1, noted_s + health.overdue_s)", "noted_s"),
     ),
     _mutant(
         "a stalled machine is replaced without evidence",
-        (DECIDE, "        return AskEvidence(verdict.cause, detail)", "        return Recover(verdict.cause, detail)"),
+        (ATTENDED, "        return AskEvidence(verdict.cause, detail)", "        return Recover(verdict.cause, detail)"),
     ),
     _mutant("evidence given once counts for every stall", (CHANGE, "replace(run.attempt, evidence_asked_s=None)", "run.attempt")),
     _mutant(
@@ -137,21 +138,21 @@ MUTANTS = (
     _mutant("all steps of a sweep bear its first second", (STEPPING, "now_s if clock is None else clock(), sight)", "now_s, sight)")),
     _mutant(
         "nobody looks at a pod while the run backs off",
-        (DECIDE, "if _unsettled(run) else not_before_s", "if False else not_before_s"),
+        (PACE, "if unsettled(run) else not_before_s", "if False else not_before_s"),
     ),
     _mutant(
         "money is not looked at while a machine is silent",
         (CHANGE, "return decision.until_s if money_s is None else min(decision.until_s, money_s)", "return decision.until_s"),
-        (DECIDE, 'Wait(min(now_s + check_s(run), max(now_s + 1, act_s)), "silent")', 'Wait(max(now_s + 1, act_s), "silent")'),
+        (ATTENDED, 'Wait(min(now_s + check_s(run), max(now_s + 1, act_s)), "silent")', 'Wait(max(now_s + 1, act_s), "silent")'),
     ),
     _mutant(
         "an attempt that ended before it was seen can not succeed",
-        (DECIDE, "            if run.state is RunState.BOOTING:  #", "            if False:  #"),
+        (ATTENDED, "            if run.state is RunState.BOOTING:  #", "            if False:  #"),
     ),
     _mutant(
         "a drained run does not end",
         (
-            DECIDE,
+            DRAINING,
             "        case Sick(exited=True) | Gone():\n            return _drained(run, verdict)\n",
             "        case Sick(exited=True) | Gone():\n            ended = False\n",
         ),
@@ -160,7 +161,7 @@ MUTANTS = (
         "a tracker that can not be asked takes back what it said",
         (VERDICT, "max(attempt.last_sign_s or 0, evidence.tracker.heard_s", "max(0, evidence.tracker.heard_s"),
     ),
-    _mutant("what was told is taken back at once", (DECIDE, "and notice.at_s <= before_s)", "and notice.at_s <= now_s)")),
+    _mutant("what was told is taken back at once", (ATTENDED, "and notice.at_s <= before_s)", "and notice.at_s <= now_s)")),
     _mutant(
         "the breaker lets the longest silent run through, always",
         ("core/breaker.py", "longest_first[watch.let_through % len(longest_first)]", "longest_first[0]"),

@@ -1,0 +1,88 @@
+"""The one next thing to do with a run.
+
+Theory of operation
+-------------------
+`decide` is asked again and again, by watchers that may overlap, crash anywhere and see stale facts. It keeps its promises by four habits:
+
+1. One decision a call. What was decided is saved (compare-and-set) before anything outside is touched; so a second watcher either loses
+   the write or sees the new state and decides the next thing.
+2. A pod of any epoch but the current one is a stray and goes first, whatever state the run is in. That one rule covers lost create
+   answers, machines that outlive their fence, doubled launches and runs that have ended.
+3. The fence is the lease closing, in the same write as the change of state. From then on the old attempt can neither beat nor commit.
+   What the next attempt restores is chosen once, after that.
+4. Nothing is destroyed on Unknown.
+
+Money is checked in every state that costs money, before anything else about the attempt.
+"""
+
+from prime_train.core.decide.attended import EVIDENCE_WAIT_S, SILENCE_NOTICES
+from prime_train.core.decide.deciding import decide
+from prime_train.core.decide.draining import PREEMPTION_DRAIN_S
+from prime_train.core.decide.money import DRAIN_SHARE_MAX, WARN_SHARE, budget_moment_s, drain_reserve_usd
+from prime_train.core.decide.pace import BACKOFF_FIRST_S, BACKOFF_S_MAX, CHECK_S, back_off_until_s, backoff_s, check_s, healthy_until_s
+from prime_train.core.decide.queued import BEHIND_SHARE_MAX, PREEMPTIONS_AN_HOUR_MAX, avoided_offers, in_common, wants_on_demand
+from prime_train.core.decide.strays import STRAY_ASK_AGAIN_S, current_epoch, name_of, stray_pods
+from prime_train.core.decision import (
+    Adopt,
+    AllClear,
+    AskEvidence,
+    ChooseResume,
+    Decision,
+    Drain,
+    Finish,
+    Hold,
+    Launch,
+    Note,
+    PutAgent,
+    Recover,
+    SeeBeat,
+    SeeStep,
+    Settle,
+    Terminate,
+    Wait,
+)
+
+# The decisions are spoken of together with what decides: `d.Launch`, `d.decide`.
+__all__ = [
+    "BACKOFF_FIRST_S",
+    "BACKOFF_S_MAX",
+    "BEHIND_SHARE_MAX",
+    "CHECK_S",
+    "DRAIN_SHARE_MAX",
+    "EVIDENCE_WAIT_S",
+    "PREEMPTIONS_AN_HOUR_MAX",
+    "PREEMPTION_DRAIN_S",
+    "SILENCE_NOTICES",
+    "STRAY_ASK_AGAIN_S",
+    "WARN_SHARE",
+    "Adopt",
+    "AllClear",
+    "AskEvidence",
+    "ChooseResume",
+    "Decision",
+    "Drain",
+    "Finish",
+    "Hold",
+    "Launch",
+    "Note",
+    "PutAgent",
+    "Recover",
+    "SeeBeat",
+    "SeeStep",
+    "Settle",
+    "Terminate",
+    "Wait",
+    "avoided_offers",
+    "back_off_until_s",
+    "backoff_s",
+    "budget_moment_s",
+    "check_s",
+    "current_epoch",
+    "decide",
+    "drain_reserve_usd",
+    "healthy_until_s",
+    "in_common",
+    "name_of",
+    "stray_pods",
+    "wants_on_demand",
+]

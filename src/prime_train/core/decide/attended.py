@@ -1,0 +1,135 @@
+"""A run whose attempt holds the lease, by its state and the verdict."""
+
+from prime_train.core.causes import Cause
+from prime_train.core.decide.concluding import sick, unknown
+from prime_train.core.decide.draining import decide_draining
+from prime_train.core.decide.pace import check_s
+from prime_train.core.decide.strays import may_be_adopted
+from prime_train.core.decision import Adopt, AllClear, AskEvidence, Decision, Finish, Note, PutAgent, Recover, SeeBeat, SeeStep, Wait
+from prime_train.core.run import Attempt, Run, RunState, Severity
+from prime_train.core.verdict import (
+    Finished,
+    Gone,
+    Healthy,
+    PodsSeen,
+    PodStatus,
+    PodsUnknown,
+    PodsView,
+    Sick,
+    Silent,
+    Stalled,
+    Unknown,
+    Verdict,
+)
+
+EVIDENCE_WAIT_S = 60
+SILENCE_NOTICES = ("silent", "cut_off", "unknown", "blind", "boot_late")
+
+
+def decide_attended(run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView, now_s: int) -> Decision:
+    if run.state is RunState.LAUNCHING:
+        return _launching(run, attempt, verdict, pods, now_s)
+    if run.state is RunState.DRAINING:
+        return decide_draining(run, verdict, now_s)
+    match verdict:
+        case Healthy():
+            return _healthy(run, attempt, verdict, pods, now_s)
+        case Finished(step):
+            if run.state is RunState.BOOTING:  # all its earlier beats were lost
+                return SeeBeat()
+            return Finish(RunState.SUCCEEDED, Cause.FINISHED, f"finished at step {step}")
+        case Sick():
+            return sick(verdict)
+        case Gone(why, beaten):
+            return Recover(_loss(attempt, beaten=beaten), why)
+        case Silent():
+            return _silent(run, verdict, now_s)
+        case Stalled():
+            return _stalled(run, attempt, verdict, now_s)
+        case Unknown():
+            return unknown(run, verdict, now_s)
+
+
+def _loss(attempt: Attempt, *, beaten: bool) -> Cause:
+    if attempt.first_beat_s is None and not beaten:
+        return Cause.BOOT_LOST
+    return Cause.PREEMPTED if attempt.offer.spot else Cause.MACHINE_LOST
+
+
+def _launching(run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView, now_s: int) -> Decision:
+    if isinstance(pods, PodsUnknown):
+        return unknown(run, Unknown(pods.why), now_s)
+    mine = [p for p in pods.pods if may_be_adopted(run, p)]
+    if mine:  # one that is gone already, too: it was paid for, and nothing has to be waited for
+        first = min(mine, key=lambda p: (p not in pods.living(), p.pod_id))
+        return Adopt(first.pod_id, first.usd_per_hour)
+    settled_s = attempt.launched_s + run.spec.health.settle_s
+    beats = isinstance(verdict, Healthy) and verdict.phase is not None
+    if now_s < settled_s or beats:
+        return Wait(now_s + check_s(run), "waiting for the create call to settle")
+    return Recover(Cause.LAUNCH_LOST, "the create call brought no answer and the provider lists no such pod")
+
+
+def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s: int) -> Decision:
+    if verdict.phase is None and not verdict.cut_off:
+        return _booting(run, attempt, pods, now_s)
+    if verdict.cut_off:
+        if run.noted_s("cut_off") is None:
+            text = "no beats, yet the tracker still advances: waiting"
+            return Note("cut_off", Severity.WARNING, "cut off, but training", text, sign_s=verdict.sign_s)
+        return Wait(now_s + check_s(run), "cut off, but training", sign_s=verdict.sign_s)
+    if run.state is RunState.BOOTING:
+        return SeeBeat()
+    if run.state is RunState.STARTING and verdict.step > 0:
+        return SeeStep(verdict.step)
+    # What was told lasts one beat at least: else two watchers whose clocks differ take back, and tell anew, what is late for one of them.
+    before_s = now_s - run.spec.health.beat_s
+    told = tuple(notice.kind for notice in run.notices if notice.kind in SILENCE_NOTICES and notice.at_s <= before_s)
+    if attempt.evidence_asked_s is not None and attempt.evidence_asked_s <= before_s:
+        told = (*told, "stalled")
+    if told:
+        return AllClear(told)
+    return Wait(None, "healthy")
+
+
+def _booting(run: Run, attempt: Attempt, pods: PodsView, now_s: int) -> Decision:
+    ready = isinstance(pods, PodsSeen) and any(p.pod_id == attempt.pod_id and p.status is PodStatus.ACTIVE for p in pods.pods)
+    if ready and attempt.pod_id is not None:
+        asked_s = attempt.agent_put_s
+        if asked_s is None or asked_s + run.spec.health.settle_s <= now_s:
+            return PutAgent(attempt.pod_id)
+    return Wait(now_s + check_s(run), "waiting for the machine and its agent")
+
+
+def _silent(run: Run, verdict: Silent, now_s: int) -> Decision:
+    """Told first, acted on later: between the two, an agent that could not be heard has had time to be heard again."""
+    health = run.spec.health
+    text = f"no beat for {verdict.silent_s} s while the provider calls the machine active"
+    noted_s = run.noted_s("silent")
+    if noted_s is None:
+        return Note("silent", Severity.WARNING, "the machine is silent", f"{text}; it is replaced after {health.silence_s} s")
+    act_s = max(now_s + health.silence_s - verdict.silent_s + 1, noted_s + health.overdue_s)
+    if verdict.past_limit and now_s >= act_s:
+        return Recover(Cause.SILENT, text)
+    # Not only at `act_s`: the provider may come to say that it is gone.
+    return Wait(min(now_s + check_s(run), max(now_s + 1, act_s)), "silent")
+
+
+def _stalled(run: Run, attempt: Attempt, verdict: Stalled, now_s: int) -> Decision:
+    detail = f"waited {verdict.waited_s} s, limit {verdict.limit_s} s"
+    if verdict.cause is Cause.BOOT_TIMEOUT:
+        return _boot_late(run, detail, now_s)
+    if attempt.evidence_asked_s is None:
+        return AskEvidence(verdict.cause, detail)
+    until_s = attempt.evidence_asked_s + EVIDENCE_WAIT_S
+    if verdict.evidence or now_s >= until_s:
+        return Recover(verdict.cause, detail)
+    return Wait(until_s, "waiting for the evidence")
+
+
+def _boot_late(run: Run, detail: str, now_s: int) -> Decision:
+    noted_s = run.noted_s("boot_late")
+    if noted_s is None:
+        return Note("boot_late", Severity.WARNING, "the machine is late", detail)
+    until_s = noted_s + run.spec.health.overdue_s
+    return Wait(until_s, "late, one last wait") if now_s < until_s else Recover(Cause.BOOT_TIMEOUT, detail)

@@ -1,0 +1,23 @@
+"""What follows from a verdict whatever the state is."""
+
+from prime_train.core.causes import POLICY, Retry
+from prime_train.core.decide.pace import check_s
+from prime_train.core.decision import Decision, Finish, Note, Recover, Wait
+from prime_train.core.run import Run, RunState, Severity
+from prime_train.core.verdict import Sick, Unknown
+
+
+def sick(verdict: Sick) -> Decision:
+    policy = POLICY[verdict.cause]
+    if policy.retry is Retry.NEVER:
+        state = RunState.STOPPED if policy.needs_person else RunState.FAILED
+        return Finish(state, verdict.cause, f"{policy.title}: {verdict.detail}. {policy.advice}".strip())
+    return Recover(verdict.cause, verdict.detail or policy.title)
+
+
+def unknown(run: Run, verdict: Unknown, now_s: int) -> Decision:
+    kind = "blind" if verdict.breaker else "unknown"
+    if run.noted_s(kind) is None:
+        title = "the watcher is blind" if verdict.breaker else "the provider does not answer"
+        return Note(kind, Severity.WARNING, title, f"{verdict.why}; nothing is destroyed")
+    return Wait(now_s + check_s(run), verdict.why)

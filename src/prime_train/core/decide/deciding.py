@@ -1,0 +1,35 @@
+"""The one question."""
+
+from collections.abc import Sequence
+
+from prime_train.core.decide.attended import decide_attended
+from prime_train.core.decide.money import wished
+from prime_train.core.decide.pace import check_s
+from prime_train.core.decide.queued import decide_queued
+from prime_train.core.decide.strays import housekeeping, unsettled
+from prime_train.core.decision import Decision, Wait
+from prime_train.core.funds import Funds
+from prime_train.core.run import Run, RunState
+from prime_train.core.verdict import PodsView, Verdict
+
+
+def decide(
+    run: Run, verdict: Verdict | None, pods: PodsView, now_s: int, *, lacking: Sequence[str] = (), funds: Funds | None = None
+) -> Decision:
+    """The next thing to do with `run`. `verdict` is None where no attempt holds the lease (queued and terminal states); `lacking` names
+    the secrets of the run that the control plane can not hand out; `funds` is the wallet that pays for the run, None where there is none
+    or it can not be asked."""
+    first = housekeeping(run, pods, now_s)
+    if first is not None:
+        return first
+    if run.is_over:
+        return Wait(
+            now_s + check_s(run) if unsettled(run) else None,
+            "waiting for the provider to confirm that its pods are gone",
+        )
+    if run.state is RunState.QUEUED:
+        return decide_queued(run, pods, now_s, lacking, funds)
+    attempt = run.attempt
+    if attempt is None or verdict is None:
+        raise ValueError(f"run {run.run_id} is {run.state.value}, so it has an attempt, and its verdict is needed")
+    return wished(run, verdict, funds, now_s) or decide_attended(run, attempt, verdict, pods, now_s)

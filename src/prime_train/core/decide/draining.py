@@ -1,0 +1,46 @@
+"""A run that was told to flush and stop."""
+
+from prime_train.core.causes import POLICY, Cause, Retry
+from prime_train.core.decide.concluding import sick
+from prime_train.core.decide.pace import check_s
+from prime_train.core.decision import Decision, Finish, Recover, Wait
+from prime_train.core.run import DrainReason, Run, RunState
+from prime_train.core.verdict import Finished, Gone, Healthy, Sick, Silent, Stalled, Unknown, Verdict
+
+PREEMPTION_DRAIN_S = 120
+
+
+def decide_draining(run: Run, verdict: Verdict, now_s: int) -> Decision:
+    if run.drain is None or run.drain_s is None:
+        raise ValueError(f"run {run.run_id} is draining without a reason")
+    preempted = run.drain is DrainReason.PREEMPTION
+    limit_s = min(PREEMPTION_DRAIN_S, run.spec.health.drain_s) if preempted else run.spec.health.drain_s
+    over = now_s >= run.drain_s + limit_s
+    match verdict:
+        case Finished(step):
+            return Finish(RunState.SUCCEEDED, Cause.FINISHED, f"finished at step {step}")
+        case Sick(exited=True) | Gone():
+            return _drained(run, verdict)
+        case Silent():
+            ended = over or preempted
+        case Healthy() | Stalled() | Sick():
+            ended = over
+        case Unknown():
+            ended = over and not preempted
+    if ended:
+        return _drained(run, verdict)
+    return Wait(now_s + check_s(run) if over else min(now_s + check_s(run), run.drain_s + limit_s), "flushing")
+
+
+def _drained(run: Run, verdict: Verdict) -> Decision:
+    if run.drain in (DrainReason.PREEMPTION, DrainReason.FUNDS):
+        asked_to_leave = isinstance(verdict, Sick) and verdict.cause is Cause.STOPPED_EARLY
+        if isinstance(verdict, Sick) and not asked_to_leave and POLICY[verdict.cause].retry is Retry.NEVER:
+            return sick(verdict)
+        if run.drain is DrainReason.FUNDS:
+            return Recover(Cause.NO_FUNDS, "told to leave before the wallet was empty")
+        return Recover(Cause.PREEMPTED, "taken away after a notice")
+    flushed = isinstance(verdict, Sick) and verdict.cause is Cause.DRAINED
+    cause = Cause.DRAINED if run.drain is DrainReason.USER else Cause.BUDGET_SPENT
+    why = "stopped by the user" if run.drain is DrainReason.USER else "the budget is used up"
+    return Finish(RunState.STOPPED, cause, f"{why}; {'flushed' if flushed else 'it was not flushed in time'}")

@@ -1,0 +1,35 @@
+"""How soon to look again."""
+
+from prime_train.core.decide.money import budget_moment_s
+from prime_train.core.decide.strays import unsettled
+from prime_train.core.run import Run
+
+CHECK_S = 15
+BACKOFF_FIRST_S = 15
+BACKOFF_S_MAX = 600
+
+
+def check_s(run: Run) -> int:
+    """How soon to look again where something is expected that no beat will tell of."""
+    return min(CHECK_S, run.spec.health.beat_s)
+
+
+def back_off_until_s(run: Run, not_before_s: int, now_s: int) -> int:
+    """When to look again while backing off: pods that are not known to be gone do not wait."""
+    return min(not_before_s, now_s + check_s(run)) if unsettled(run) else not_before_s
+
+
+def backoff_s(failures: int) -> int:
+    """Seconds to wait after this many infrastructure failures in a row: 15 s doubling up to 10 min."""
+    return min(BACKOFF_S_MAX, BACKOFF_FIRST_S << min(10, max(0, failures - 1)))
+
+
+def healthy_until_s(run: Run, beat_s: int | None, deadline_s: int | None, now_s: int) -> int:
+    """The next second that matters for a healthy attempt: a missed beat, the step deadline or money. `beat_s`: the last beat's arrival."""
+    health = run.spec.health
+    heard_s = beat_s if beat_s is not None else now_s
+    missed_s = heard_s + health.beat_s + max(1, health.beat_s // 4) + 1
+    if missed_s <= now_s:  # seen already: not each second from now on, but whenever the provider may know more, and when it is overdue
+        missed_s = min(now_s + check_s(run), max(now_s + 1, heard_s + health.overdue_s + 1))
+    moments = [missed_s, *(m for m in (deadline_s, budget_moment_s(run, now_s)) if m is not None)]
+    return max(now_s + 1, min(moments))

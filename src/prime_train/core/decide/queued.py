@@ -1,0 +1,79 @@
+"""A run that waits for a machine."""
+
+from collections.abc import Sequence
+
+from prime_train.core import ledger
+from prime_train.core.causes import POLICY, Cause
+from prime_train.core.decide.concluding import unknown
+from prime_train.core.decide.money import DRAIN_SHARE_MAX, in_wallet
+from prime_train.core.decide.pace import back_off_until_s
+from prime_train.core.decision import ChooseResume, Decision, Finish, Hold, Launch, Wait
+from prime_train.core.funds import LAUNCH_S, Funds
+from prime_train.core.run import Run, RunState, Want
+from prime_train.core.verdict import PodsUnknown, PodsView, Unknown
+
+PREEMPTIONS_AN_HOUR_MAX = 3
+BEHIND_SHARE_MAX = 0.1
+"""How far progress may lag behind the hours."""
+
+
+def decide_queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str], funds: Funds | None) -> Decision:
+    if run.want is not Want.RUN:
+        state = RunState.CANCELLED if run.want is Want.CANCEL else RunState.STOPPED
+        return Finish(state, None, "stopped by the user " + ("between two machines" if run.attempts else "before a machine was rented"))
+    if not run.resume_chosen:
+        return ChooseResume()
+    spent, budget = ledger.spent(run, now_s), run.spec.budget
+    if spent.usd >= budget.usd * (1 - DRAIN_SHARE_MAX):
+        return Finish(RunState.STOPPED, Cause.BUDGET_SPENT, f"the budget is spent: ${spent.usd:.2f} of ${budget.usd:.2f}")
+    if budget.hours is not None and spent.paid_s >= budget.hours * 3600:
+        return Finish(
+            RunState.STOPPED,
+            Cause.BUDGET_SPENT,
+            f"the hours are used up: {spent.paid_s / 3600:.2f} of {budget.hours:.2f}",
+        )
+    if len(run.strikes) >= budget.restarts_without_progress:
+        return Finish(
+            RunState.STOPPED,
+            run.strikes[-1],
+            f"{len(run.strikes)} attempts in a row made no new checkpoint: {in_common(run.strikes)}",
+        )
+    if isinstance(pods, PodsUnknown):
+        return unknown(run, Unknown(pods.why), now_s)
+    if now_s < run.not_before_s:
+        return Wait(back_off_until_s(run, run.not_before_s, now_s), "backing off before the next machine")
+    if lacking:
+        why = f"the control plane's environment lacks {', '.join(lacking)}; start it again with them, nothing is rented before"
+        return Hold("secrets", "secrets are missing", why)
+    if funds is not None and funds.left_s(_likely_usd_per_hour(run)) < LAUNCH_S:
+        return Hold("funds", "the wallet is nearly empty", f"{in_wallet(funds)}; nothing is rented before there is credit for an hour")
+    return Launch(on_demand=wants_on_demand(run, now_s))
+
+
+def _likely_usd_per_hour(run: Run) -> float:
+    """What its next machine may cost: what the last one did, or else the most that is allowed."""
+    return run.attempt.offer.usd_per_hour if run.attempt is not None else run.spec.hardware.usd_per_hour_max or 0.0
+
+
+def in_common(causes: tuple[Cause, ...]) -> str:
+    """What attempts that led nowhere had in common, in words."""
+    kinds = list(dict.fromkeys(causes))
+    if len(kinds) == 1:
+        return f"all ended by '{POLICY[kinds[0]].title}'. {POLICY[kinds[0]].advice}".strip()
+    return "they ended by " + ", ".join(f"'{POLICY[kind].title}' ({causes.count(kind)})" for kind in kinds)
+
+
+def wants_on_demand(run: Run, now_s: int) -> bool:
+    """After several preemptions in an hour, or when durable steps lag well behind the share of the hours that is used up, spot is the
+    dearer choice."""
+    lately = [at_s for at_s in run.preempted_s if at_s > now_s - 3600]
+    steps, hours = run.spec.trainer.steps, run.spec.budget.hours
+    if len(lately) >= PREEMPTIONS_AN_HOUR_MAX or steps is None or hours is None:
+        return len(lately) >= PREEMPTIONS_AN_HOUR_MAX
+    return run.durable_step / steps + BEHIND_SHARE_MAX < ledger.paid_hours(run, now_s) / hours
+
+
+def avoided_offers(run: Run, now_s: int) -> frozenset[str]:
+    """Offers whose machines were taken away within the hour: it is likely to happen there again soon."""
+    recent = (a for a in run.attempts if a.cause is Cause.PREEMPTED and (a.fenced_s or 0) > now_s - 3600)
+    return frozenset(a.offer.offer_id for a in recent)

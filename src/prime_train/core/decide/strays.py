@@ -1,0 +1,56 @@
+"""Pods that should not be there, and attempts that are over."""
+
+from prime_train.core.decision import Decision, Settle, Terminate
+from prime_train.core.keys import pod_name
+from prime_train.core.run import Attempt, Run, RunState
+from prime_train.core.verdict import Pod, PodsSeen, PodsUnknown, PodsView
+
+STRAY_ASK_AGAIN_S = 30
+
+
+def housekeeping(run: Run, pods: PodsView, now_s: int) -> Decision | None:
+    """What pods that should not be there ask for; it comes before everything else, in whatever state the run is."""
+    if isinstance(pods, PodsUnknown):
+        return None
+    asked = {stray.pod_id: stray.asked_s for stray in run.strays}
+    due = tuple(p for p in stray_pods(run, pods) if asked.get(p.pod_id, -STRAY_ASK_AGAIN_S) + STRAY_ASK_AGAIN_S <= now_s)
+    if due:
+        return Terminate(due)
+    epochs = tuple(a.epoch for a in run.attempts if _is_settled(run, a, pods, now_s))
+    strays = tuple(stray.pod_id for stray in run.strays if stray.pod_id in pods.gone)
+    return Settle(epochs, strays) if epochs or strays else None
+
+
+def current_epoch(run: Run) -> int | None:
+    """The epoch whose pod may run, or None when no pod may."""
+    return None if run.is_over or run.state is RunState.QUEUED else run.epoch
+
+
+def stray_pods(run: Run, pods: PodsSeen) -> tuple[Pod, ...]:
+    """Living pods of this run that are not its current attempt's one pod, a second pod of the current name included."""
+    attempt = run.attempt
+    mine = attempt.pod_id if attempt is not None and current_epoch(run) is not None else None
+    return tuple(p for p in pods.living() if p.pod_id != mine and not may_be_adopted(run, p))
+
+
+def may_be_adopted(run: Run, pod: Pod) -> bool:
+    from_now = run.state is RunState.LAUNCHING and run.attempt is not None and run.attempt.pod_id is None
+    return from_now and pod.name == pod_name(run.run_id, run.epoch)
+
+
+def _is_settled(run: Run, attempt: Attempt, pods: PodsSeen, now_s: int) -> bool:
+    """A past attempt is settled when the provider says its pod is gone, or when its launch stayed without a pod for long enough."""
+    if attempt.ended_s is not None or attempt.epoch == current_epoch(run):
+        return False
+    if attempt.pod_id is not None:
+        return attempt.pod_id in pods.gone
+    return (attempt.fenced_s if attempt.fenced_s is not None else attempt.launched_s) + run.spec.health.settle_s <= now_s
+
+
+def unsettled(run: Run) -> bool:
+    return bool(run.strays) or any(a.ended_s is None for a in run.attempts)
+
+
+def name_of(run: Run, epoch: int) -> str:
+    """The name of the pod of that attempt."""
+    return pod_name(run.run_id, epoch)
