@@ -1,0 +1,180 @@
+"""What Hugging Face's hub, or a mirror of it, says of a model: two requests, of what anybody may read.
+
+The first is answered for gated models too; the second, `config.json`, only for whom they are open to. Both are asked for in the forms that
+lead to no redirect. A model that is private or not there is answered alike: the hub does not tell which.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from prime_train.adapters.http import PAUSE_S, READ_S, Answer, Http, failure
+from prime_train.core.model_table import Model
+from prime_train.ports import PermanentError, TemporaryError
+
+ENDPOINT = "HF_ENDPOINT"
+TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
+"""The second is what the first was called."""
+DEFAULT_ENDPOINT = "https://huggingface.co"
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}(/[A-Za-z0-9][A-Za-z0-9._-]{0,95})?")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_ABSENT = (401, 404)
+_CLOSED = (401, 403)
+_SEEING = frozenset({"image-text-to-text", "video-text-to-text", "any-to-any", "visual-question-answering"})
+_EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")
+_EXPERT_WIDTHS = ("moe_intermediate_size", "intermediate_size")
+
+Config = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class HubModel:
+    """One model as the hub knows it. What it does not say is None or empty."""
+
+    id: str
+    commit: str
+    gated: str
+    """no, auto or manual"""
+    readable: bool
+    """Whether its files are open to us."""
+    architecture: str
+    is_vision_language: bool
+    params: int | None
+    context: int | None
+    tools: bool | None
+    shape: Model | None
+
+
+class Hub:
+    """Asks as whoever holds `token`. `model` raises TemporaryError and PermanentError as every adapter does."""
+
+    def __init__(self, endpoint: str = DEFAULT_ENDPOINT, *, token: str = "", read_s: float = READ_S, pause_s: float = PAUSE_S) -> None:
+        self._http, self._read_s = Http(endpoint, key=token, pause_s=pause_s), read_s
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> "Hub":
+        """As the environment says, in the variables that Hugging Face's own tools read. PermanentError: it names no address."""
+        endpoint = environment.get(ENDPOINT) or DEFAULT_ENDPOINT
+        if not endpoint.startswith(("http://", "https://")):
+            raise PermanentError(f"{ENDPOINT} is {endpoint[:100]!r}, which is no http or https URL")
+        token = next((environment[name].strip() for name in TOKENS if environment.get(name, "").strip()), "")
+        return cls(endpoint, token=token)
+
+    def model(self, model_id: str) -> HubModel | None:
+        """None: there is no such model, or none that we may know of."""
+        if not _ID.fullmatch(model_id) or ".." in model_id:
+            raise PermanentError(f"{model_id[:100]!r} is no id of a model; one is written owner/name")
+        answer = self._ask(f"/api/models/{model_id}")
+        if answer.status in _ABSENT:
+            return None
+        told = _object(answer)
+        commit = _text(told.get("sha"))
+        config = self._config(_text(told.get("id")) or model_id, commit)
+        return _read(model_id, told, config)
+
+    def _config(self, model_id: str, commit: str) -> Config | None:
+        """None: it has none, or it is not open to us."""
+        if not _ID.fullmatch(model_id) or not _COMMIT.fullmatch(commit):
+            return None
+        answer = self._ask(f"/{model_id}/raw/{commit}/config.json")
+        return None if answer.status == 404 or answer.status in _CLOSED else _object(answer)
+
+    def _ask(self, path: str) -> Answer:
+        answer = self._http.ask("GET", path, read_s=self._read_s)
+        if answer.is_ok or answer.status in (*_ABSENT, *_CLOSED):
+            return answer
+        raise failure(answer)
+
+
+def _object(answer: Answer) -> Config:
+    if not answer.is_ok:
+        raise failure(answer)
+    content = answer.content()
+    if not isinstance(content, dict):
+        raise TemporaryError(f"{answer.what}: the answer is not understood: it is no JSON object")
+    return content
+
+
+def _read(model_id: str, told: Config, config: Config | None) -> HubModel:
+    brief = _mapping(told.get("config"))
+    whole = config or brief
+    text = _mapping(whole.get("text_config")) or whole
+    architectures = whole.get("architectures") or brief.get("architectures")
+    architecture = _text(architectures[0]) if isinstance(architectures, list) and architectures else ""
+    params = _int(_mapping(told.get("safetensors")).get("total"))
+    return HubModel(
+        id=_text(told.get("id")) or model_id,
+        commit=_text(told.get("sha")),
+        gated=_gated(told.get("gated")),
+        readable=config is not None,
+        architecture=architecture,
+        is_vision_language=told.get("pipeline_tag") in _SEEING or "vision_config" in whole,
+        params=params,
+        context=_int(text.get("max_position_embeddings")),
+        tools=_takes_tools(brief),
+        shape=shape(model_id.rpartition("/")[2], params, text, tied=whole.get("tie_word_embeddings") is True),
+    )
+
+
+def shape(name: str, params: int | None, config: Config, *, tied: bool = False) -> Model | None:
+    """The shape that a `config.json` describes, or its part for text; None where it lacks what memory is counted from."""
+    layers, hidden, heads = (_int(config.get(key)) for key in ("num_hidden_layers", "hidden_size", "num_attention_heads"))
+    ffn, vocab = _int(config.get("intermediate_size")), _int(config.get("vocab_size"))
+    if None in (params, layers, hidden, heads, vocab) or not (params and layers and hidden and heads and vocab):
+        return None
+    experts = next((count for key in _EXPERTS if (count := _int(config.get(key)))), 1)
+    used = _int(config.get("num_experts_per_tok")) or 1
+    shared = _int(config.get("n_shared_experts")) or 0
+    width = next((size for key in _EXPERT_WIDTHS if (size := _int(config.get(key)))), None) if experts > 1 else ffn
+    if width is None:
+        return None
+    passed = used + shared if experts > 1 else 1
+    idle = 3 * hidden * width * max(0, experts - used) * layers if experts > 1 else 0
+    return Model(
+        name,
+        params,
+        layers,
+        hidden,
+        heads,
+        _int(config.get("num_key_value_heads")) or heads,
+        _int(config.get("head_dim")) or hidden // heads,
+        width * passed,
+        vocab,
+        tied=tied or config.get("tie_word_embeddings") is True,
+        active=max(1, params - idle),
+        experts=experts + shared if experts > 1 else 1,
+        experts_used=passed,
+    )
+
+
+def _gated(value: object) -> str:
+    """The hub says false, auto or manual; whatever else it may say one day, it is not open to all."""
+    if value in ("auto", "manual"):
+        return str(value)
+    return "manual" if value else "no"
+
+
+def _takes_tools(brief: Config) -> bool | None:
+    """Whether one of its chat templates speaks of tools; None: it tells none."""
+    template = brief.get("chat_template_jinja") or _mapping(brief.get("tokenizer_config")).get("chat_template")
+    match template:
+        case str(text):
+            return "tools" in text
+        case [*named]:
+            texts = [_text(_mapping(one).get("template")) for one in named]
+            return any("tools" in text for text in texts)
+        case _:
+            return None
+
+
+def _mapping(value: object) -> Config:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _int(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

@@ -1,0 +1,127 @@
+"""What differs between two configs, key by key, and what it means: in the words of the spec's own fields."""
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import get_args
+
+from prime_train.cli.schema import field_texts
+from prime_train.core.spec import Part, RunSpec
+
+VALUE_CHARS_MAX = 60
+ABSENT = object()
+"""Stands for what is not written there."""
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One key. `before` and `after` are `ABSENT` where it is not written; `meaning` is empty where nothing is known of it."""
+
+    key: str
+    before: object
+    after: object
+    default: object
+    meaning: str
+
+    @property
+    def said(self) -> str:
+        """20 to 40; 1 (its default) to 2"""
+        before, after = (self.default if value is ABSENT else value for value in (self.before, self.after))
+        return f"{self._shown(self.before)} to {self._shown(self.after)}{': the same' if before == after else ''}"
+
+    def _shown(self, value: object) -> str:
+        if value is not ABSENT:
+            return shown(value)
+        return "nothing" if self.default is ABSENT else f"{shown(self.default)} (its default)"
+
+
+def of_config(before: str, after: str) -> tuple[Change, ...] | None:
+    """Of two YAML texts; None: one of them can not be read."""
+    first, second = _yaml(before), _yaml(after)
+    return None if first is None or second is None else tuple(_changes(first, second, RunSpec))
+
+
+def of_trainer(before: str, after: str) -> tuple[Change, ...] | None:
+    """Of two TOML texts; None: one of them can not be read."""
+    try:
+        first, second = tomllib.loads(before), tomllib.loads(after)
+    except (ValueError, RecursionError):
+        return None
+    return tuple(_changes(first, second, None))
+
+
+def shown(value: object) -> str:
+    """On one line, and not long."""
+    try:
+        text = value if isinstance(value, str) and value else json.dumps(value, default=str)
+    except ValueError:
+        return "a number of more digits than can be shown"
+    text = " ".join(text.split())
+    return text if len(text) <= VALUE_CHARS_MAX else f"{text[: VALUE_CHARS_MAX - 3]}..."
+
+
+def _yaml(text: str) -> object:
+    from prime_train.adapters.config_yaml.nodes import Halt
+    from prime_train.adapters.config_yaml.parse import read_tree
+    from prime_train.core.tree import plain
+
+    try:
+        return plain(read_tree(text)[0])
+    except Halt:
+        return None
+
+
+def _changes(before: object, after: object, model: type[Part] | None) -> Iterator[Change]:
+    first, second = dict(_leaves(before)), dict(_leaves(after))
+    texts = field_texts() if model is not None else {}
+    for path in dict.fromkeys((*first, *second)):
+        old, new = first.get(path, ABSENT), second.get(path, ABSENT)
+        if old is not new and old != new:
+            owner, name = _field(model, path)
+            default = _default(owner.model_fields[name].default) if owner is not None else ABSENT
+            meaning = (texts.get(owner.__name__, {}).get(name) or owner.__doc__ or "") if owner is not None else ""
+            yield Change(_dotted(path), old, new, default, " ".join(meaning.split()))
+
+
+def _leaves(value: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
+    """Every value that holds no others; lists of plain values stay whole."""
+    if isinstance(value, Mapping) and value:
+        for key, below in value.items():
+            yield from _leaves(below, (*path, str(key)))
+    elif isinstance(value, list) and any(isinstance(item, Mapping | list) for item in value):
+        for at, item in enumerate(value):
+            yield from _leaves(item, (*path, at))
+    else:
+        yield path, value
+
+
+def _dotted(path: Path) -> str:
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
+
+
+def _field(model: type[Part] | None, path: Path) -> tuple[type[Part] | None, str]:
+    """The part and the field that a path leads to, or the last ones on its way."""
+    found: tuple[type[Part] | None, str] = None, ""
+    part = model
+    for step in path:
+        if isinstance(step, int):
+            continue
+        if part is None or step not in part.model_fields:
+            break
+        found = part, step
+        part = _part(part.model_fields[step].annotation)
+    return found
+
+
+def _part(annotation: object) -> type[Part] | None:
+    if isinstance(annotation, type) and issubclass(annotation, Part):
+        return annotation
+    return next((part for argument in get_args(annotation) if (part := _part(argument)) is not None), None)
+
+
+def _default(value: object) -> object:
+    """`ABSENT` for none, or one that says nothing."""
+    return value if isinstance(value, str | int | float) and value != "" else ABSENT

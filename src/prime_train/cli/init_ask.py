@@ -1,0 +1,136 @@
+"""The questions of `init`, each with what its answers mean; and what of an answer is refused."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import typer
+
+from prime_train.cli.exits import Refused
+
+if TYPE_CHECKING:
+    from prime_train.core.model_table import Model
+    from prime_train.core.registry import Entry
+    from prime_train.core.registry_presets import Preset
+
+TRIES_MAX = 5
+DEFAULT_MODEL, DEFAULT_USD = "Qwen/Qwen3-4B", 50.0
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}(/[A-Za-z0-9][A-Za-z0-9._-]{0,95})?")
+_ENVIRONMENT = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Empty or 0: not given."""
+
+    model: str
+    preset: str
+    gpus: int
+    environment: str
+    usd: float
+
+
+def answers(given: Answers) -> Answers:
+    """What is not given is asked."""
+    from prime_train.core.registry_presets import DEFAULT
+
+    model = given.model or _ask(_MODEL_WORDS, "Model", DEFAULT_MODEL, checked_model)
+    preset = given.preset or _ask(_preset_words(), "Hardware", DEFAULT.name, checked_preset)
+    gpus = given.gpus or int(_ask(_GPU_WORDS, "GPUs", "2", lambda text: checked_gpus(_whole(text))))
+    environment = given.environment or _ask(_ENVIRONMENT_WORDS, "Environment", "reverse-text", checked_environment)
+    usd = given.usd or float(_ask(_USD_WORDS, "Dollars", f"{DEFAULT_USD:g}", checked_usd))
+    return Answers(model, preset, gpus, environment, usd)
+
+
+def checked_model(text: str) -> "tuple[Model, Entry | None]":
+    """Its shape, and its row of the registry if it has one. Raises Refused, as all of these."""
+    from prime_train.cli.models_registry import registry
+    from prime_train.core.models import understand
+    from prime_train.core.registry import Kind
+
+    known = registry()
+    entry, shape = known.entry(text), understand(text) if _ID.fullmatch(text) else None
+    if entry is not None and entry.kind is Kind.VISION_LANGUAGE:
+        raise Refused(f"{text} is a vision-language model: what is written here is for text", fix="take a text model of its family")
+    if shape is None:
+        near = known.near(text)
+        fix = f"did you mean {', '.join(near)}?" if near else "write owner/name, with its size: Qwen/Qwen3-4B"
+        raise Refused(f"the model {text} is not known, and its name does not tell its size", fix=fix)
+    return shape, entry
+
+
+def checked_preset(text: str) -> "Preset":
+    from prime_train.core.registry_presets import near, preset
+
+    found = preset(text)
+    if found is None:
+        raise Refused(f"the hardware {text} is not known", fix=f"write one of {', '.join(near(text))}")
+    return found
+
+
+def checked_gpus(count: int) -> int:
+    from prime_train.cli.init_plan import GPUS
+
+    if count not in GPUS:
+        why = "prime-rl needs one to train and one to generate" if count == 1 else "no machine for rent has so many, or they do not halve"
+        raise Refused(f"{count} GPUs: {why}", fix=f"write one of {', '.join(map(str, GPUS))}")
+    return count
+
+
+def checked_environment(text: str) -> str:
+    if not _ENVIRONMENT.fullmatch(text):
+        raise Refused(f"{text[:80]!r} is no environment", fix="write its id, such as reverse-text")
+    return text
+
+
+def checked_usd(text: str) -> float:
+    try:
+        usd = float(text.strip().lstrip("$"))
+    except ValueError:
+        usd = 0.0
+    if not 0 < usd < 1e6:
+        raise Refused(f"{text}: no amount", fix="write dollars, such as 50")
+    return usd
+
+
+def _whole(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 4 else 0
+
+
+def _ask(words: str, question: str, default: str, check: Callable[[str], object]) -> str:
+    """The first answer that passes the check; what is wrong with others is said."""
+    typer.echo(f"\n{words}")
+    for _ in range(TRIES_MAX):
+        answer = str(typer.prompt(typer.style(question, bold=True), default=default)).strip()
+        try:
+            check(answer)
+        except Refused as error:
+            typer.echo(f"  {error}\n  {error.fix}")
+            continue
+        return answer
+    raise Refused(f"{TRIES_MAX} answers to {question} were none", fix="prime-train init --help shows the options")
+
+
+def _preset_words() -> str:
+    from prime_train.core.registry_presets import PRESETS
+
+    rows = "\n".join(f"  {preset.name:<11} {preset.gb:>4} GB  {preset.good_for}" for preset in PRESETS)
+    return f"Which GPUs? Their memory decides what fits. `prime-train find` tells which\nmachine is the cheapest now.\n{rows}"
+
+
+_MODEL_WORDS = (
+    "Which model? Its id at Hugging Face. A small one shows sooner whether the rest\n"
+    "is right: 4B learns most tasks that 8B does. `prime-train models list` shows\n"
+    "those that are known, and what goes wrong with them."
+)
+_GPU_WORDS = (
+    "How many? Half of them train, half generate answers. Two are enough for 4B on\n"
+    "80 GB; more make it faster. All of them are in one machine: 2, 4 or 8."
+)
+_ENVIRONMENT_WORDS = (
+    "What is it to learn? An environment gives the prompts and judges the answers.\n"
+    "reverse-text comes with prime-rl and shows within 20 steps whether everything\n"
+    "works; others have to be installed, under setup."
+)
+_USD_WORDS = "What may it cost at most? All attempts together: at 80 % you are told, at\n100 % it is saved and stopped."

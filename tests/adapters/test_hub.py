@@ -1,0 +1,147 @@
+"""Reading models from the hub: what is told, what is not, and what fails."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from prime_train.adapters.hub import Hub
+from prime_train.core import models
+from prime_train.ports import PermanentError, TemporaryError
+from tests.fakes.hub import QWEN3_8B, TOKEN, FakeHub, Repo
+
+ID = "Qwen/Qwen3-8B"
+SMALL = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 1000}
+SEEING = Repo(
+    "Qwen/Qwen2.5-VL-3B-Instruct",
+    {
+        "architectures": ["Qwen2_5_VLForConditionalGeneration"],
+        "vision_config": {},
+        "text_config": {**SMALL, "max_position_embeddings": 512},
+    },
+    1_000_000,
+    pipeline="image-text-to-text",
+    template=[{"name": "default", "template": "plain"}, {"name": "tool_use", "template": "{{ tools }}"}],
+)
+GATED = replace(QWEN3_8B, id="meta-llama/Llama-3.1-8B", gated="manual")
+
+
+@pytest.fixture(name="fake")
+def _fake() -> Iterator[FakeHub]:
+    with FakeHub(QWEN3_8B, SEEING, GATED) as fake:
+        yield fake
+
+
+def hub(fake: FakeHub, token: str = "") -> Hub:
+    return Hub(fake.url, token=token, pause_s=0.0)
+
+
+def test_a_model_is_told_with_the_shape_that_the_table_has(fake: FakeHub) -> None:
+    told = hub(fake).model(ID)
+    assert told is not None
+    assert (told.gated, told.readable, told.architecture, told.context, told.tools) == ("no", True, "Qwen3ForCausalLM", 40_960, True)
+    table = models.understand(ID)
+    assert told.shape is not None
+    assert table is not None
+    for name in ("params", "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab", "tied"):
+        assert getattr(told.shape, name) == getattr(table, name), name
+
+
+def test_a_mixture_of_experts_has_the_shape_that_the_table_has() -> None:
+    config = {
+        "architectures": ["Qwen3MoeForCausalLM"],
+        "hidden_size": 2048,
+        "num_hidden_layers": 48,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 4,
+        "head_dim": 128,
+        "intermediate_size": 6144,
+        "moe_intermediate_size": 768,
+        "num_experts": 128,
+        "num_experts_per_tok": 8,
+        "vocab_size": 151_936,
+    }
+    with FakeHub(Repo("Qwen/Qwen3-30B-A3B", config, 30_532_122_624)) as fake:
+        told = hub(fake).model("Qwen/Qwen3-30B-A3B")
+    table = models.understand("Qwen/Qwen3-30B-A3B")
+    assert told is not None
+    assert told.shape is not None
+    assert table is not None
+    assert (told.shape.ffn, told.shape.experts, told.shape.experts_used) == (table.ffn, table.experts, table.experts_used)
+    assert told.shape.active == pytest.approx(table.active, rel=0.02)
+
+
+def test_a_vision_language_model_is_read_in_its_part_for_text(fake: FakeHub) -> None:
+    told = hub(fake).model(SEEING.id)
+    assert told is not None
+    assert (told.is_vision_language, told.context, told.tools) == (True, 512, True)
+    assert told.shape is not None
+    assert told.shape.layers == 2
+
+
+def test_a_gated_model_is_known_but_not_read(fake: FakeHub) -> None:
+    for token in ("", TOKEN):
+        told = hub(fake, token).model(GATED.id)
+        assert told is not None
+        assert (told.gated, told.readable, told.architecture, told.shape) == ("manual", False, "Qwen3ForCausalLM", None)
+    fake.let_in = True
+    told = hub(fake, TOKEN).model(GATED.id)
+    assert told is not None
+    assert told.readable
+
+
+@pytest.mark.parametrize("token", ["", TOKEN])
+def test_a_model_that_is_not_there_is_none(fake: FakeHub, token: str) -> None:
+    assert hub(fake, token).model("nobody/nothing") is None
+
+
+@pytest.mark.parametrize("model_id", ["", "a/b/c", "../../api", "a b", "Qwen/..", "x" * 300, "Qwen/Qwen3?a=b"])
+def test_what_is_no_id_is_refused_and_not_asked_for(fake: FakeHub, model_id: str) -> None:
+    with pytest.raises(PermanentError, match="is no id of a model"):
+        hub(fake).model(model_id)
+    assert fake.asked == []
+
+
+@pytest.mark.parametrize(("status", "error"), [(503, TemporaryError), (429, TemporaryError), (0, TemporaryError), (400, PermanentError)])
+def test_failures_are_told_by_their_kind(fake: FakeHub, status: int, error: type[Exception]) -> None:
+    fake.failing = status
+    with pytest.raises(error):
+        hub(fake).model(ID)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"sha": "main/../.."},
+        {"id": 5},
+        {"config": None},
+        {"config": {"architectures": "x", "tokenizer_config": 3}},
+        {"safetensors": {"total": "many"}},
+        {"gated": None},
+    ],
+)
+def test_an_odd_answer_is_read_as_far_as_it_goes(more: dict[str, Any]) -> None:
+    with FakeHub(replace(QWEN3_8B, more=more)) as fake:
+        told = hub(fake).model(ID)
+    assert told is not None
+    assert told.id == ID
+
+
+def test_an_answer_that_is_no_object_is_not_understood() -> None:
+    with FakeHub() as fake:
+        fake.failing = 200
+        with pytest.raises(TemporaryError, match="not understood"):
+            hub(fake).model(ID)
+
+
+def test_the_environment_says_where_and_as_whom(fake: FakeHub) -> None:
+    fake.let_in = True
+    told = Hub.of({"HF_ENDPOINT": fake.url, "HF_TOKEN": f" {TOKEN}\n"}).model(GATED.id)
+    assert told is not None
+    assert told.readable
+
+
+def test_an_address_that_is_none_is_told_with_its_variable() -> None:
+    with pytest.raises(PermanentError, match=r"HF_ENDPOINT is 'hub\.example', which is no http"):
+        Hub.of({"HF_ENDPOINT": "hub.example"})

@@ -1,0 +1,182 @@
+"""`prime-train init`: answered on a terminal, called from a script, and what it refuses."""
+
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from prime_train.adapters.config_yaml import read_config
+from prime_train.cli import init_text
+from prime_train.cli.exits import Refused
+from prime_train.cli.init_ask import checked_environment, checked_gpus, checked_model, checked_preset, checked_usd
+from prime_train.cli.init_plan import GPUS, How, Settings, Wanted, settle
+from prime_train.cli.subjects import matters
+from prime_train.core.memory import Method
+from prime_train.core.models import understand
+from prime_train.core.registry_presets import PRESETS, preset
+from prime_train.rules import look
+from tests.cli.inside import Inside
+from tests.cli.shell import Shell
+from tests.cli.terminal import terminal
+
+READY = ("--model", "Qwen/Qwen3-4B", "--preset", "h100-80gb", "--gpus", "2", "--yes")
+
+
+@pytest.fixture(name="shell")
+def _shell(tmp_path: Path) -> Shell:
+    return Inside(tmp_path)
+
+
+def wanted(model: str = "Qwen/Qwen3-4B", hardware: str = "h100-80gb", gpus: int = 2, how: How = How.AUTO) -> Wanted:
+    shape, chosen = understand(model), preset(hardware)
+    assert shape is not None
+    assert chosen is not None
+    return Wanted(model, shape, chosen, gpus, "reverse-text", how, 50.0, 100, init_text.PLACEHOLDER)
+
+
+def settled(one: Wanted) -> Settings:
+    found = settle(one)
+    assert isinstance(found, Settings), found
+    return found
+
+
+def test_questions_are_answered_on_a_terminal_and_the_files_are_written(shell: Shell) -> None:
+    with terminal(shell, "init") as screen:
+        screen.expect("Its id at Hugging Face")
+        screen.answer("Model [Qwen/Qwen3-4B]: ", "Qwen/Qwen3-4x")
+        screen.expect("is not known, and its name does not tell its size")
+        screen.answer("Model [Qwen/Qwen3-4B]: ", "Qwen/Qwen3-8B")
+        screen.expect("rtx4090")
+        screen.answer("Hardware [h100-80gb]: ")
+        screen.answer("GPUs [2]: ", "3")
+        screen.expect("write one of 2, 4, 8")
+        screen.answer("GPUs [2]: ", "4")
+        screen.expect("comes with prime-rl")
+        screen.answer("Environment [reverse-text]: ")
+        screen.answer("Dollars [50]: ", "30")
+        screen.expect("--- configs/qwen3-8b-full.yaml")
+        screen.expect("--- configs/qwen3-8b-full/rl.toml")
+        assert not (shell.here / "configs").exists()
+        screen.answer("Write these files? [Y/n]: ")
+        assert screen.end() == 0
+        assert "fill in trainer.prime_rl.ref" in screen.seen
+        assert screen.is_coloured
+        assert max(map(len, screen.seen.splitlines())) <= 80
+    read = read_config(shell.here / "configs" / "qwen3-8b-full.yaml")
+    assert read.findings == ()
+    assert read.spec is not None
+    assert (read.spec.hardware.count, read.spec.budget.usd) == (4, 30.0)
+
+
+def test_files_that_are_there_are_replaced_only_after_a_yes(shell: Shell) -> None:
+    shell.ok("init", *READY)
+    config = shell.here / "configs" / "qwen3-4b-full.yaml"
+    config.write_text("mine\n")
+    done = shell.run("init", *READY)
+    assert (done.returncode, "exists, and was left as it is" in done.stderr) == (2, True)
+    with terminal(shell, "init", *READY[:-1], "--env", "reverse-text", "--budget", "5") as screen:
+        screen.answer("exist. Replace? [y/N]: ")
+        assert screen.end() == 2
+    assert config.read_text() == "mine\n"
+    shell.ok("init", *READY, "--force")
+    assert config.read_text() != "mine\n"
+
+
+def test_a_person_who_leaves_leaves_nothing_behind(shell: Shell) -> None:
+    with terminal(shell, "init", "--model", "Qwen/Qwen3-4B") as screen:
+        screen.expect("Hardware [h100-80gb]: ")
+        screen.press_control_d()
+        assert screen.end() == 130
+        assert screen.seen.endswith("prime-train: interrupted\n")
+    assert not (shell.here / "configs").exists()
+
+
+def test_without_a_terminal_it_does_not_wait_for_answers(shell: Shell) -> None:
+    done = shell.run("init", "--model", "Qwen/Qwen3-4B")
+    assert (done.returncode, "this is no terminal" in done.stderr, "--yes" in done.stderr) == (2, True, True)
+
+
+@pytest.mark.parametrize("gpus", GPUS)
+@pytest.mark.parametrize("hardware", [known.name for known in PRESETS])
+@pytest.mark.parametrize("model", ["Qwen/Qwen3-0.6B", "Qwen/Qwen3-4B", "Qwen/Qwen3-32B", "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"])
+def test_what_is_written_for_any_hardware_can_be_read_and_fits(model: str, hardware: str, gpus: int, tmp_path: Path) -> None:
+    found = settle(wanted(model, hardware, gpus))
+    if isinstance(found, str):
+        assert "needs up to" in found
+        return
+    path, beside = tmp_path / f"{found.name}.yaml", tmp_path / found.name
+    beside.mkdir()
+    (beside / "rl.toml").write_text(init_text.trainer(found))
+    path.write_text(init_text.config(found, str(beside)))
+    read = read_config(path)
+    assert read.spec is not None
+    (matter,) = matters([path])
+    assert matter.subject is not None
+    assert [*matter.findings, *look(matter.subject)] == []
+    toml = tomllib.loads(init_text.trainer(found))
+    division = toml["deployment"]
+    assert division["num_train_gpus"] + division["num_infer_gpus"] == read.spec.hardware.count == gpus
+    assert division["num_infer_gpus"] % toml["inference"]["vllm"].get("tensor_parallel_size", 1) == 0
+    assert (
+        toml["orchestrator"]["train"]["sampling"]["max_completion_tokens"] < toml["seq_len"] == toml["inference"]["vllm"]["max_model_len"]
+    )
+    assert toml["orchestrator"]["batch_size"] % toml["orchestrator"]["group_size"] == 0
+
+
+def test_adapters_are_trained_where_all_weights_do_not_fit() -> None:
+    assert settled(wanted("Qwen/Qwen3-4B", "h100-80gb")).method is Method.FULL
+    assert settled(wanted("Qwen/Qwen3-14B", "h100-80gb")).method is Method.LORA
+    assert settled(wanted("Qwen/Qwen3-4B", "h100-80gb", how=How.LORA)).name == "qwen3-4b-lora"
+
+
+def test_a_folder_with_an_odd_name_is_still_one(shell: Shell) -> None:
+    shell.ok("init", *READY, "--folder", "my: configs #1")
+    spec = read_config(shell.here / "my: configs #1" / "qwen3-4b-full.yaml").spec
+    assert spec is not None
+    assert spec.trainer.tree.folder == "my: configs #1/qwen3-4b-full"
+
+
+def test_what_does_not_fit_is_told_with_its_numbers() -> None:
+    found = settle(wanted("Qwen/Qwen3-32B", "rtx4090"))
+    assert isinstance(found, str)
+    assert "2 x RTX4090_24GB have 24 GB each" in found
+
+
+def test_a_model_is_not_given_more_tokens_than_it_was_made_for() -> None:
+    assert settled(replace(wanted(), context=4096)).seq_len == 4096
+
+
+@pytest.mark.parametrize(
+    ("check", "answer", "words"),
+    [
+        (checked_model, "Qwen/Qwen3-VL-4B-Instruct", "vision-language"),
+        (checked_model, "../../etc/passwd-8B", "is not known"),
+        (checked_model, "", "is not known"),
+        (checked_preset, "tpu", "is not known"),
+        (checked_gpus, 1, "one to train and one to generate"),
+        (checked_gpus, 3, "3 GPUs"),
+        (checked_environment, "a b; rm -rf", "is no environment"),
+        (checked_usd, "free", "no amount"),
+        (checked_usd, "-3", "no amount"),
+        (checked_usd, "nan", "no amount"),
+    ],
+)
+def test_an_answer_that_is_none_is_refused_with_a_reason(check: object, answer: object, words: str) -> None:
+    with pytest.raises(Refused, match=words):
+        check(answer)  # type: ignore[operator]  # checks of answers of different kinds
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (("--yes",), 2, "--yes needs --model and --preset"),
+        ((*READY, "--ref", "main"), 2, "no commit"),
+        ((*READY, "--name", "My Run"), 2, "is no name"),
+        ((*READY, "--budget", "inf"), 2, "no amount"),
+        (("--model", "Qwen/Qwen3-32B", "--preset", "rtx4090", "--yes"), 1, "larger GPUs"),
+    ],
+)
+def test_wishes_that_can_not_be_met_get_a_line_and_a_code(shell: Shell, args: tuple[str, ...], code: int, words: str) -> None:
+    done = shell.run("init", *args)
+    assert (done.returncode, words in done.stderr, "Traceback" in done.stderr) == (code, True, False), done.stderr

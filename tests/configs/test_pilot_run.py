@@ -1,0 +1,60 @@
+"""The pilot's config carried out, on this machine and with a trainer of a few lines: tried, killed, and resumed from a single file."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import Shell
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="processes of a run are found by Linux's means")]
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+TRAINER = """
+import argparse, os, signal, time, zipfile
+parser = argparse.ArgumentParser()
+for name in ("--size", "--seq-len", "--micro-batch", "--accumulate", "--save-dir", "--progress", "--resume"):
+    parser.add_argument(name)
+parser.add_argument("--save-every", type=int)
+parser.add_argument("--steps", type=int)
+args = parser.parse_args()
+start = int(zipfile.ZipFile(args.resume).read("step")) if args.resume else 0
+os.makedirs(args.save_dir, exist_ok=True)
+with open(args.progress, "a") as progress:
+    print("step,loss", file=progress, flush=True)
+    for step in range(start + 1, args.steps + 1):
+        time.sleep(0.02)
+        print(f"{step},{1 / step}", file=progress, flush=True)
+        if step % args.save_every == 0:
+            with zipfile.ZipFile(f"{args.save_dir}/checkpoint_step{step}.pt", "w") as file:
+                file.writestr("step", str(step))
+        if step == 70 and not args.resume:
+            os.kill(os.getpid(), signal.SIGKILL)
+"""
+SHORTER = {
+    "20000": "80",
+    "every_steps: 500": "every_steps: 25",
+    "  gpus: [RTX4090_24GB, A100_40GB, L40S_48GB, A100_80GB, H100_80GB]\n": "",
+    "disk_gib: 60": "disk_gib: 1\n  open_files_min: 256",
+    "  - python3 -m pip install -q -r requirements.txt": "  - test -f train.py",
+}
+HEALTH = "health: {beat_s: 1, overdue_s: 5, silence_s: 10, settle_s: 5, drain_s: 20}\n"
+
+
+def test_a_killed_pilot_goes_on_from_its_newest_single_file(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    text = (CONFIGS / "m7c-125m.yaml").read_text()
+    for ours, shorter in SHORTER.items():
+        assert ours in text
+        text = text.replace(ours, shorter)
+    shell.write("configs/m7c-125m.yaml", text + HEALTH)
+    shell.write("configs/boxed/box.py", (CONFIGS / "boxed" / "box.py").read_text())
+    script = (CONFIGS / "m7c-125m" / "train.sh").read_text()
+    shell.write("configs/m7c-125m/train.sh", script.replace("--save-every 500", "--save-every 25"))
+    shell.write("train.py", TRAINER)
+    shell.write("bin/nvidia-smi", "#!/bin/sh\necho 24564\n").chmod(0o755)
+    path = f"{tmp_path / 'bin'}:{shell.env['PATH']}"
+    done = shell.run("run", "configs/m7c-125m.yaml", "--follow", PATH=path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "resumes from step 50 of attempt 1" in done.stdout
+    assert "finished at step 80" in done.stdout

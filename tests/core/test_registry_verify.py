@@ -1,0 +1,53 @@
+"""Whether a model will do, and why not."""
+
+from dataclasses import replace
+from importlib import resources
+
+import pytest
+
+from prime_train.core import registry
+from prime_train.core.registry import Kind
+from prime_train.core.registry_presets import preset
+from prime_train.core.registry_verify import Check, Known, Verdict, Wanted, checks
+
+REGISTRY = registry.parse(resources.files("prime_train.core").joinpath(registry.FILE).read_text("utf-8"))
+ENTRY = REGISTRY.entry("Qwen/Qwen3-8B")
+assert ENTRY is not None
+KNOWN = Known.of(ENTRY)
+
+
+def checked(known: Known, wanted: Wanted | None = None) -> dict[str, Check]:
+    return {check.name: check for check in checks(known, wanted or Wanted(), REGISTRY.vllm)}
+
+
+def test_a_good_model_has_nothing_against_it() -> None:
+    found = checked(KNOWN, Wanted(preset("h100-80gb"), gpus=4, seq_len=8192, tools=True))
+    assert {check.verdict for check in found.values()} == {Verdict.YES}
+    assert set(found) == {"access", "kind", "vLLM", "tools", "context", "memory, serving", "memory, LoRA", "memory, full"}
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted", "name", "verdict", "words"),
+    [
+        ({"gated": "auto", "readable": False}, Wanted(), "access", Verdict.NO, "agree to its terms"),
+        ({"gated": "manual", "readable": False}, Wanted(), "access", Verdict.NO, "HF_TOKEN"),
+        ({"gated": "manual", "readable": True}, Wanted(), "access", Verdict.YES, "open to your token"),
+        ({"gated": "manual"}, Wanted(), "access", Verdict.NOTE, "let in"),
+        ({"kind": Kind.VISION_LANGUAGE}, Wanted(), "kind", Verdict.NOTE, "vision-language"),
+        ({"architecture": "MllamaForConditionalGeneration"}, Wanted(), "vLLM", Verdict.NO, "up to vLLM 0.10.2"),
+        ({"architecture": "BertForSequenceClassification"}, Wanted(), "vLLM", Verdict.NO, "generates no text"),
+        ({"architecture": "Qwen9ForCausalLM"}, Wanted(), "vLLM", Verdict.NOTE, "newer ones may"),
+        ({"architecture": ""}, Wanted(), "vLLM", Verdict.NOTE, "not told"),
+        ({"tools": False}, Wanted(tools=True), "tools", Verdict.NO, "no tools"),
+        ({"tools": False}, Wanted(), "tools", Verdict.NOTE, "no tools"),
+        ({"tools": None}, Wanted(tools=True), "tools", Verdict.NOTE, "not told"),
+        ({}, Wanted(seq_len=50_000), "context", Verdict.NO, "--seq-len 40960"),
+        ({"context": None}, Wanted(seq_len=50_000), "context", Verdict.NOTE, "not told"),
+        ({}, Wanted(preset("rtx4090")), "memory, serving", Verdict.NO, "does not fit"),
+        ({}, Wanted(preset("h100-80gb")), "memory, full", Verdict.NOTE, "does not fit"),
+        ({"shape": None}, Wanted(preset("h100-80gb")), "memory", Verdict.NOTE, "not known"),
+    ],
+)
+def test_each_point_is_told_with_its_reason(change: dict[str, object], wanted: Wanted, name: str, verdict: Verdict, words: str) -> None:
+    check = checked(replace(KNOWN, **change), wanted)[name]  # type: ignore[arg-type]  # fields of different kinds
+    assert (check.verdict, words in check.said) == (verdict, True), check.said
