@@ -1,0 +1,220 @@
+"""AReaL's config (TR40x, TR41x), as of August 2026: recovery above all, which it leaves off and never complains about."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from prime_train.core import gpus
+from prime_train.core.finding import Severity
+from prime_train.core.tree import Mapping
+from prime_train.rules.rule import Document, Flaw, Rule, Subject
+from prime_train.rules.words import words
+
+FAMILY = "AReaL"
+
+_ON, _OFF = frozenset(("on", "auto")), frozenset(("off", "disabled"))
+_FREQUENCIES = ("freq_epochs", "freq_steps", "freq_secs")
+_WANDB_MODES = frozenset(("online", "offline", "disabled", "shared"))
+_REMOVED = ("behave_imp_weight_cap", "behave_imp_weight_mode")
+_BARE_LAYOUT = re.compile(r"([dtpce]\d+)+")
+_LEGACY = re.compile(r"areal\.(infra\.)?launcher\.")
+_HOPPER = frozenset(("H100", "H200", "GH200", "H800", "H20"))
+_REFERENCE = "${"
+
+
+def _flaw(path: tuple[str | int, ...], message: str, fix: str = "", *, on_key: bool = False) -> Flaw:
+    return Flaw(path, message, fix, on_key=on_key, document="trainer")
+
+
+def _mode(config: Document) -> str | None:
+    """on or off; None where it is neither, or taken from elsewhere. YAML reads a bare on and off as true and false."""
+    value = config.value("recover", "mode")
+    if value is True or value in _ON:
+        return "on"
+    return "off" if value is False or value in _OFF else None
+
+
+def _bad_mode(subject: Subject) -> Iterator[Flaw]:
+    config = subject.trainer
+    value = config.text("recover", "mode") if config is not None else None
+    if value is not None and value not in _ON | _OFF and _REFERENCE not in value:
+        gone = " (fault and resume were removed)" if value in ("fault", "resume") else ""
+        yield _flaw(("recover", "mode"), f"{value!r} is no mode of recovery{gone}", "write auto")
+
+
+def _no_recovery(subject: Subject) -> Iterator[Flaw]:
+    config = subject.trainer
+    if config is not None and (_mode(config) == "off" or config.at("recover", "mode") is None):
+        yield _flaw(("recover", "mode"), "recovery is off: a run that is started again starts from step 0", "write recover: {mode: auto}")
+
+
+def _never_saved(subject: Subject) -> Iterator[Flaw]:
+    config = subject.trainer
+    if config is None or _mode(config) != "on" or not isinstance(config.at("recover"), Mapping):
+        return
+    if all(config.value("recover", name) is None for name in _FREQUENCIES):
+        yield _flaw(("recover",), "recovery is on, and no freq_epochs, freq_steps or freq_secs is set: nothing is ever saved", on_key=True)
+
+
+def _epochs_only(subject: Subject) -> Iterator[Flaw]:
+    config = subject.trainer
+    if config is None or _mode(config) != "on" or config.number("recover", "freq_epochs") is None:
+        return
+    if config.value("recover", "freq_steps") is None and config.value("recover", "freq_secs") is None:
+        yield _flaw(("recover", "freq_epochs"), "what recovery needs is saved once in an epoch only, which may take hours")
+
+
+def _lost_with_the_machine(subject: Subject) -> Iterator[Flaw]:
+    config, spec = subject.trainer, subject.spec
+    root = config.text("cluster", "fileroot") if config is not None else None
+    if root is None or _REFERENCE in root or spec is None:
+        return
+    if root.startswith(("/tmp/", "/dev/shm")):
+        yield _flaw(("cluster", "fileroot"), f"{root} is no part of the working tree: nobody takes its checkpoints to the bucket")
+
+
+def _schedule(subject: Subject) -> Iterator[Flaw]:
+    config = subject.trainer
+    if config is None or _mode(config) != "on" or not (config.text("actor", "backend") or "").startswith("fsdp"):
+        return
+    kind = config.text("actor", "optimizer", "lr_scheduler_type")
+    if kind is not None and kind != "constant" and _REFERENCE not in kind:
+        yield _flaw(("actor", "optimizer", "lr_scheduler_type"), f"the {kind} schedule of the learning rate starts anew after a recovery")
+
+
+def _key_in_the_open(subject: Subject) -> Iterator[Flaw]:
+    config = subject.trainer
+    key = config.text("stats_logger", "wandb", "api_key") if config is not None else None
+    if key and _REFERENCE not in key:
+        yield _flaw(("stats_logger", "wandb", "api_key"), "AReaL stores this key in the run's saved config and sends it to W&B with it")
+
+
+def _tracker_mode(subject: Subject) -> Iterator[Flaw]:
+    config = subject.trainer
+    mode = config.text("stats_logger", "wandb", "mode") if config is not None else None
+    if mode is not None and mode not in _WANDB_MODES and _REFERENCE not in mode:
+        yield _flaw(("stats_logger", "wandb", "mode"), f"{mode!r} is none of {', '.join(sorted(_WANDB_MODES))}")
+
+
+def _removed(subject: Subject) -> Iterator[Flaw]:
+    actor = subject.trainer.at("actor") if subject.trainer is not None else None
+    for entry in actor.entries if isinstance(actor, Mapping) else ():
+        if entry.key in _REMOVED and getattr(entry.value, "value", 0) is not None:
+            yield _flaw(("actor", entry.key), f"{entry.key} was removed", "see actor.rejection_sampling", on_key=True)
+
+
+def _bare_layout(subject: Subject) -> Iterator[Flaw]:
+    for part in ("actor", "rollout", "critic", "ref"):
+        layout = subject.trainer.text(part, "backend") if subject.trainer is not None else None
+        if layout is not None and _BARE_LAYOUT.fullmatch(layout):
+            engine = "sglang" if part == "rollout" else "fsdp"
+            yield _flaw((part, "backend"), f"{layout!r} does not say whose layout it is", f"write {engine}:{layout}")
+
+
+def _attention(subject: Subject) -> Iterator[Flaw]:
+    config, spec = subject.trainer, subject.spec
+    if config is None or spec is None or not (config.text("rollout", "backend") or "").startswith("sglang"):
+        return
+    backend = config.text("sglang", "attention_backend")
+    families = {gpus.plain(gpus.family(kind)) for kind in spec.hardware.gpus}
+    others = sorted(families - _HOPPER)
+    if others and backend in (None, "fa3"):
+        said = "fa3" if backend else "fa3, its default,"
+        yield _flaw(("sglang", "attention_backend"), f"{said} is for Hopper GPUs; {others[0]} is asked for", "write flashinfer or triton")
+
+
+def _repeated(subject: Subject) -> Iterator[Flaw]:
+    spec, config = subject.spec, subject.trainer
+    if spec is None or config is None or not any(_LEGACY.match(word) for word in words(spec.trainer.command)):
+        return
+    if config.number("recover", "retries") != 0:
+        yield _flaw(("recover", "retries"), "this launcher starts a finished run again, as often as recover.retries says (3)", "write 0")
+
+
+def _no_epochs(subject: Subject) -> Iterator[Flaw]:
+    epochs = subject.trainer.number("total_train_epochs") if subject.trainer is not None else None
+    if epochs is not None and epochs <= 0:
+        yield _flaw(("total_train_epochs",), f"must be more than 0, got {epochs:g}")
+
+
+def _row(code: str, severity: Severity, title: str, why: str, fix: str, check: Callable[[Subject], Iterable[Flaw]]) -> Rule:
+    return Rule(code, severity, title, why, fix, FAMILY, check, "areal")
+
+
+RULES = (
+    _row(
+        "TR401",
+        Severity.ERROR,
+        "no mode of recovery",
+        "AReaL refuses it when it starts.",
+        "on, auto, off or disabled",
+        _bad_mode,
+    ),
+    _row(
+        "TR402",
+        Severity.WARNING,
+        "recovery is off",
+        "AReaL's examples leave it off. A run that loses its machine starts from step 0, without a word.",
+        "recover: {mode: auto, freq_steps: ...}",
+        _no_recovery,
+    ),
+    _row(
+        "TR403",
+        Severity.WARNING,
+        "recovery without anything to recover from",
+        "What recovery needs is saved when one of three intervals has passed; none is set.",
+        "add freq_steps or freq_secs",
+        _never_saved,
+    ),
+    _row(
+        "TR404",
+        Severity.NOTE,
+        "saved once an epoch",
+        "A preemption costs up to a whole epoch.",
+        "add freq_secs: 1800",
+        _epochs_only,
+    ),
+    _row(
+        "TR405",
+        Severity.WARNING,
+        "checkpoints outside of the working tree",
+        "The agent takes checkpoints.folder to the bucket, which is inside the working tree; the rest is gone with the machine.",
+        "cluster.fileroot={checkpoints} in the command",
+        _lost_with_the_machine,
+    ),
+    _row(
+        "TR406",
+        Severity.WARNING,
+        "a schedule that recovery forgets",
+        "With FSDP the weights and the optimizer are restored, the schedule of the learning rate is not: it starts anew, warm-up and all.",
+        "lr_scheduler_type: constant",
+        _schedule,
+    ),
+    _row(
+        "TR407",
+        Severity.ERROR,
+        "a key in the config",
+        "It is copied into the run's saved config and sent to W&B with all settings.",
+        "delete it, and write secrets: [WANDB_API_KEY] in the run's spec; the key must be replaced",
+        _key_in_the_open,
+    ),
+    _row("TR408", Severity.ERROR, "no mode of W&B", "AReaL refuses it when it starts.", "write online", _tracker_mode),
+    _row("TR409", Severity.ERROR, "a setting that was removed", "AReaL refuses it when it starts.", "delete it", _removed),
+    _row("TR410", Severity.ERROR, "a layout without its engine", "AReaL refuses it when it starts.", "ENGINE:LAYOUT", _bare_layout),
+    _row(
+        "TR411",
+        Severity.WARNING,
+        "attention for other GPUs",
+        "SGLang as AReaL sets it up uses kernels for Hopper GPUs. On others the server dies at its start.",
+        "+sglang.attention_backend=flashinfer",
+        _attention,
+    ),
+    _row(
+        "TR412",
+        Severity.WARNING,
+        "a launcher that repeats what is finished",
+        "The legacy launchers can not tell a finished run from a failed one and start it again; in the end they report a failure.",
+        "recover: {retries: 0}",
+        _repeated,
+    ),
+    _row("TR413", Severity.ERROR, "no epochs", "AReaL refuses it when it starts.", "1 or more", _no_epochs),
+)

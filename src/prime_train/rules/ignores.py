@@ -1,0 +1,86 @@
+"""`# prime-train: ignore[CODE] reason`: a finding that somebody has looked at and means to keep.
+
+The comment stands on the line of the finding, or alone on the line before it. Without a reason it counts for nothing; one that nothing
+needs is told, so that it does not outlive what it was for.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from prime_train.core.finding import CODES, Finding, Severity, in_order
+
+IGNORES_MAX = 200
+"""In one file; those after them are not read."""
+LINE_CHARS_MAX = 2000
+
+_COMMENT = re.compile(r"(?:^|\s)(#\s*prime-train:\s*ignore\b\s*(?:\[([^\]]*)\])?)[ \t]*:?[ \t]*(.*)$")
+_UNREADABLE = frozenset(code for code in CODES if code < "PT020")
+"""What keeps a file from being understood: there is nothing to launch, whatever a comment says."""
+
+
+@dataclass(frozen=True)
+class Ignore:
+    """`line` is the one whose findings are ignored, `stands` and `column` where the comment is."""
+
+    file: str
+    line: int
+    codes: tuple[str, ...]
+    reason: str
+    stands: int
+    column: int
+
+
+def settle(findings: Iterable[Finding], sources: Mapping[str, str], *, known: Collection[str]) -> tuple[Finding, ...]:
+    """The findings without those that are ignored, and a note for each comment that does not do what it says.
+
+    `known`: the codes of the rules.
+    """
+    found = list(findings)
+    comments = [ignore for file, text in sources.items() for ignore in ignores(file, text)]
+    silent = {(ignore.file, ignore.line, code) for ignore in comments if ignore.reason for code in ignore.codes if code not in _UNREADABLE}
+    at = {(finding.file, finding.line, finding.code) for finding in found}
+    notes = [note for ignore in comments for note in _notes(ignore, at, known)]
+    return in_order([*(f for f in found if (f.file, f.line, f.code) not in silent), *notes])
+
+
+def ignores(file: str, text: str) -> Iterator[Ignore]:
+    """Every comment of this kind, in order."""
+    if "prime-train:" not in text:
+        return
+    lines = text.split("\n")
+    below = _below(lines)
+    spoken_of = [at for at, line in enumerate(lines) if "prime-train:" in line]
+    for at in spoken_of[:IGNORES_MAX]:
+        line = lines[at]
+        found = _COMMENT.search(line) if len(line) <= LINE_CHARS_MAX else None
+        if found is None:
+            continue
+        codes = tuple(code.strip() for code in (found[2] or "").split(",") if code.strip())
+        alone = not line[: found.start(1)].strip()
+        yield Ignore(file, below[at] if alone else at + 1, codes, found[3].strip(), at + 1, found.start(1) + 1)
+
+
+def _below(lines: list[str]) -> list[int]:
+    """For each line the number of the next one that is no comment: two ignores can stand above one value."""
+    found = [len(lines) + 1] * len(lines)
+    for at in range(len(lines) - 2, -1, -1):
+        found[at] = found[at + 1] if lines[at + 1].lstrip().startswith("#") else at + 2
+    return found
+
+
+def _notes(ignore: Ignore, at: Collection[tuple[str, int, str]], known: Collection[str]) -> Iterator[Finding]:
+    def note(code: str, message: str, fix: str) -> Finding:
+        return Finding(code, message, ignore.file, ignore.stands, ignore.column, severity=Severity.NOTE, fix=fix)
+
+    if not ignore.codes:
+        yield note("PT091", "an ignore without a code ignores nothing", "name the code, such as ignore[PT020] reason")
+    elif not ignore.reason:
+        yield note("PT090", "an ignore without a reason ignores nothing", "say why after the bracket, for whoever reads this next")
+    for code in ignore.codes:
+        if code not in known and code not in CODES:
+            yield note("PT091", f"{code[:20]!r} is no code of a finding", "see docs/rules.md for the codes, or delete the comment")
+        elif code in _UNREADABLE:
+            yield note("PT091", f"{code} can not be ignored: {CODES[code]}", "mend it, and delete the comment")
+        elif ignore.reason and (ignore.file, ignore.line, code) not in at:
+            yield note("PT092", f"nothing in line {ignore.line} needs this: {code} is not found there", "delete the comment")

@@ -1,0 +1,70 @@
+"""Whose config a file is, told by its keys."""
+
+from prime_train.core.tree import Mapping
+from prime_train.rules.rule import Kind
+from prime_train.rules.words import words
+
+_PRIME_RL = frozenset(("trainer", "orchestrator", "inference", "deployment", "weight_broadcast", "rollout_transport"))
+_NOT_PRIME_RL = frozenset(("project", "build-system", "tool", "package", "workspace"))
+_AREAL = frozenset(("experiment_name", "trial_name"))
+_TRM = frozenset(("data_paths", "epochs", "eval_interval", "checkpoint_every_eval"))
+_HF = frozenset(
+    (
+        "save_strategy",
+        "save_steps",
+        "save_total_limit",
+        "save_only_model",
+        "eval_strategy",
+        "eval_steps",
+        "load_best_model_at_end",
+        "per_device_train_batch_size",
+        "per_device_eval_batch_size",
+        "gradient_accumulation_steps",
+        "gradient_checkpointing",
+        "num_train_epochs",
+        "report_to",
+        "logging_steps",
+        "warmup_ratio",
+        "lr_scheduler_type",
+        "learning_rate",
+        "model_name_or_path",
+        "resume_from_checkpoint",
+        "num_generations",
+        "use_vllm",
+        "vllm_mode",
+        "max_prompt_length",
+        "max_completion_length",
+    )
+)
+_HF_MIN = 3
+_NOT_HF = frozenset(("base_model", "actor", "data_paths"))
+_SPEC = frozenset(("trainer", "budget"))
+
+
+def kind_of_toml(root: Mapping) -> Kind:
+    keys = {entry.key for entry in root.entries}
+    return "prime_rl" if keys & _PRIME_RL and not keys & _NOT_PRIME_RL else ""
+
+
+def kind_of_yaml(root: Mapping) -> Kind:
+    """Empty for a run's spec, and for whatever else is written in YAML."""
+    keys = {entry.key for entry in root.entries}
+    if is_spec(root):
+        return ""
+    if keys >= _AREAL:
+        return "areal"
+    if keys >= _TRM:
+        return "trm"
+    return "hf_trainer" if "output_dir" in keys and len(keys & _HF) >= _HF_MIN and not keys & _NOT_HF else ""
+
+
+def kind_of_command(command: str) -> Kind:
+    """Of a command that names no config but says all itself."""
+    split = words(command)
+    is_trm = any(word.rpartition("/")[2] == "pretrain.py" for word in split) and any(word.startswith("data_paths=") for word in split)
+    return "trm" if is_trm else ""
+
+
+def is_spec(root: Mapping) -> bool:
+    """Whether a file found in a folder is meant as a run's spec."""
+    return bool({entry.key for entry in root.entries} & _SPEC)

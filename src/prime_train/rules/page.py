@@ -1,0 +1,67 @@
+"""The table of rules for people: the page docs/rules.md, and the same for a terminal."""
+
+from collections.abc import Iterator
+
+from prime_train.core.finding import CODES, FAMILIES
+from prime_train.rules.rule import Rule
+from prime_train.rules.table import BY_CODE, RULES
+
+_HEAD = """\
+# What is looked for in a config
+
+Made from the table of rules by `prime-train rules --markdown`.
+
+An error keeps a run from being launched; a warning and a note do not. A finding that is meant to stay is ignored by a comment on its line,
+or alone on the line before it, which says why:
+
+```yaml
+hardware:
+  disk_gib: 20  # prime-train: ignore[HW105] the model is on a volume of its own
+```
+"""
+_READING = """\
+## Reading
+
+What keeps a file from being understood, and what any text may have in it. All are errors but for PT009, PT021 and those of the ignores,
+which are notes."""
+
+
+def markdown() -> str:
+    parts = [_HEAD, _READING, "", "| code | what it is |", "|---|---|", *(f"| {code} | {title} |" for code, title in CODES.items())]
+    for family in _families():
+        parts += [
+            "",
+            f"## {family[0].upper()}{family[1:]}",
+            "",
+            "| code | severity | what it is | why | what to do |",
+            "|---|---|---|---|---|",
+        ]
+        parts += [_row(rule) for rule in RULES if rule.family == family]
+    return "\n".join(parts) + "\n"
+
+
+def lines() -> Iterator[str]:
+    """A line a code."""
+    yield from (f"{code}  {title}" for code, title in CODES.items())
+    yield from (f"{rule.code}  {rule.title} ({rule.severity.value})" for rule in RULES)
+
+
+def explained(code: str) -> str | None:
+    """Everything the table says of one code; None for any other word."""
+    rule = BY_CODE.get(code)
+    if rule is None:
+        return f"{code}: {CODES[code]}" if code in CODES else None
+    about = FAMILIES[code[:3]]
+    return f"{code} ({rule.severity.value}, {about}): {rule.title}\n\n{rule.why}\n\nwhat to do: {rule.fix}"
+
+
+def _families() -> list[str]:
+    return list(dict.fromkeys(rule.family for rule in RULES))
+
+
+def _row(rule: Rule) -> str:
+    return f"| {rule.code} | {rule.severity.value} | {_cell(rule.title)} | {_cell(rule.why)} | {_cell(rule.fix)} |"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,136 @@
+"""The settings of prime-rl: which there are, what they may hold, and what they are when nothing is said.
+
+A table has a row a setting, below the section it belongs to ("+" after a section: it takes any other key as well):
+
+    lr null | number[0..) = 1e-06
+
+that is its name, what it may be, and its default ("!" where it must be said). What it may be: null, bool, text, any, 'a word', int and
+number with bounds (a round bracket leaves the bound itself out), @Section, by:type(word@Section, ...) for a section that is chosen by
+one of its settings, list:... and map:... of all that follows.
+
+Whoever judges anything has this loaded: rows are read when they are asked for, and kept as named tuples, which are soon defined.
+"""
+
+import json
+import re
+from functools import cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from prime_train.core.tree import Value
+from prime_train.rules.data import prime_rl_559b4477
+
+ROOT = "RLConfig"
+UNSAID = "(unsaid)"
+"""In place of a default: none, as for sections and lists."""
+_ROW = r"(\w+) (.*?)(?: (!)| = (.*))?"
+_KIND = r"(int|number|by)([\[(:])(.*)"
+_SIDES = r"([\[(])(.*)\.\.(.*)([\])])"
+
+
+class Kind(NamedTuple):
+    """`name`: null, bool, text, any, word, int, number, section, by, list or map."""
+
+    name: str
+    low: float | None = None
+    high: float | None = None
+    low_open: bool = False
+    high_open: bool = False
+    text: str = ""
+    """The word; the section; of `by`, the setting that chooses."""
+    options: tuple[tuple[str, str], ...] = ()
+    """Of `by`: word and section."""
+    items: tuple["Kind", ...] = ()
+    """Of a list or map: what each may be."""
+
+    def admits(self, number: float) -> bool:
+        below = self.low is not None and (number < self.low or (self.low_open and number == self.low))
+        above = self.high is not None and (number > self.high or (self.high_open and number == self.high))
+        return not below and not above
+
+
+class Setting(NamedTuple):
+    name: str
+    kinds: tuple[Kind, ...]
+    default: Value = UNSAID
+    needed: bool = False
+
+    def kind(self, name: str) -> Kind | None:
+        return next((kind for kind in self.kinds if kind.name == name), None)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple(kind.text for kind in self.kinds if kind.name == "word")
+
+
+class Section(NamedTuple):
+    name: str
+    settings: dict[str, Setting]
+    is_open: bool = False
+    """It takes keys that it does not name."""
+
+
+@cache
+def section(name: str) -> Section:
+    """Of the newest table. Raises KeyError for a name that is no section."""
+    return _section(_texts()[name])
+
+
+def below(setting: Setting, tag: str | None) -> tuple[Section, ...]:
+    """The sections that a table of this setting may be: one, or where `tag` does not tell which of several, all of them."""
+    plain = setting.kind("section")
+    if plain is not None:
+        return (section(plain.text),)
+    by = setting.kind("by")
+    if by is None:
+        return ()
+    chosen = [to for word, to in by.options if word == (tag or setting.default)]
+    return tuple(section(to) for to in chosen or [to for _, to in by.options])
+
+
+@cache
+def _texts() -> dict[str, list[str]]:
+    """The lines of each section, its own first."""
+    lines = prime_rl_559b4477.FIELDS.splitlines()
+    starts = [at for at, line in enumerate(lines) if not line.startswith(" ")]
+    return {lines[at].split(" ")[0]: [line.strip() for line in lines[at:end]] for at, end in pairwise((*starts, len(lines)))}
+
+
+def _section(rows: list[str]) -> Section:
+    name, _, mark = rows[0].partition(" ")
+    settings = (_setting(row) for row in rows[1:])
+    return Section(name, {setting.name: setting for setting in settings}, is_open=mark == "+")
+
+
+def _setting(row: str) -> Setting:
+    found = re.fullmatch(_ROW, row)
+    assert found is not None, row
+    name, kinds, needed, default = found.groups()
+    return Setting(name, _kinds(kinds.replace(" ", "")), UNSAID if default is None else json.loads(default), needed is not None)
+
+
+def _kinds(text: str) -> tuple[Kind, ...]:
+    """List and map take the rest of the text."""
+    first, bar, rest = text.partition("|")
+    if first.startswith(("list:", "map:")):
+        name, _, items = text.partition(":")
+        return (Kind(name, items=_kinds(items)),)
+    return (_kind(first), *(_kinds(rest) if bar else ()))
+
+
+def _kind(text: str) -> Kind:
+    if text.startswith("'"):
+        return Kind("word", text=text.strip("'"))
+    if text.startswith("@"):
+        return Kind("section", text=text[1:])
+    found = re.fullmatch(_KIND, text)
+    if found is None:
+        return Kind(text)
+    if found[1] == "by":
+        by, _, options = found[3].rstrip(")").partition("(")
+        pairs = (option.partition("@") for option in options.split(","))
+        return Kind("by", text=by, options=tuple((word, to) for word, _, to in pairs))
+    sides = re.fullmatch(_SIDES, found[2] + found[3])
+    assert sides is not None, text
+    low, high = (float(side) if side else None for side in (sides[2], sides[3]))
+    return Kind(found[1], low, high, low_open=sides[1] == "(", high_open=sides[4] == ")")

@@ -1,0 +1,141 @@
+"""How a prime-rl config deals out the GPUs of a machine."""
+
+from collections.abc import Iterator
+
+from prime_train.core.finding import Severity
+from prime_train.rules.prime_rl_rule import flaw, row
+from prime_train.rules.prime_rl_settings import Settings
+from prime_train.rules.rule import Flaw
+
+_TRAIN, _INFER = "deployment.num_train_gpus", "deployment.num_infer_gpus"
+_CONTEXT, _COPIES = "trainer.model.cp", "trainer.model.dp_replicate"
+
+
+def _more_than_there_are(settings: Settings) -> Iterator[Flaw]:
+    if not settings.is_one_node:
+        return
+    train, infer, node = (settings.whole(name) for name in (_TRAIN, _INFER, "deployment.gpus_per_node"))
+    if train is not None and train < 1:
+        yield flaw(settings.place(_TRAIN), f"{_TRAIN} is {train}: nothing would train", "give the trainer 1 GPU at least")
+    elif train is not None and infer is not None and node is not None and train + infer > node:
+        message = f"{train} GPUs to train and {infer} for inference are more than the {node} of deployment.gpus_per_node"
+        yield flaw(settings.place(_TRAIN if settings.has(_TRAIN) else _INFER), message, f"make them {node} together at most")
+
+
+def _rented(settings: Settings) -> tuple[int, int] | None:
+    """GPUs that are asked for, and those that are rented; None where either is not known."""
+    train, spec = settings.train_gpus, settings.spec
+    if train is None or spec is None or not spec.hardware.gpus:
+        return None
+    return train + (settings.infer_gpus or 0), spec.hardware.count
+
+
+def _more_than_rented(settings: Settings) -> Iterator[Flaw]:
+    asked, rented = _rented(settings) or (0, 0)
+    if asked > rented:
+        message = f"{asked} GPUs are dealt out, and hardware.count rents {rented}"
+        yield _at_split(settings, message, f"set hardware.count to {_fitting(asked)}, or deal out {rented}")
+
+
+def _idle(settings: Settings) -> Iterator[Flaw]:
+    asked, rented = _rented(settings) or (0, 0)
+    if 0 < asked < rented:
+        message = f"{asked} of the {rented} GPUs that hardware.count rents are dealt out; {rented - asked} would stay idle, and be paid for"
+        yield _at_split(settings, message, f"deal out all {rented}, or rent {_fitting(asked)}")
+
+
+def _at_split(settings: Settings, message: str, fix: str) -> Flaw:
+    """Where the GPUs are dealt out; where nothing says how, at those that are rented."""
+    said = next((name for name in (_TRAIN, _INFER) if settings.has(name)), None)
+    return flaw(settings.place(said), message, fix) if said is not None else Flaw(("hardware", "count"), message, fix)
+
+
+def _fitting(gpus: int) -> int:
+    """The smallest machine that has so many."""
+    return next((size for size in (1, 2, 4, 8) if size >= gpus), gpus)
+
+
+def _context(settings: Settings) -> Iterator[Flaw]:
+    train, context = settings.train_gpus, settings.whole(_CONTEXT)
+    if train is None or context is None or train < 1 or (context >= 1 and train % context == 0):
+        return
+    fix = f"one of {', '.join(str(n) for n in range(1, train + 1) if train % n == 0)}"
+    yield flaw(settings.place(_CONTEXT), f"{_CONTEXT} of {context} does not divide the {train} GPUs of the trainer", fix)
+
+
+def _copies(settings: Settings) -> Iterator[Flaw]:
+    train, copies = settings.train_gpus, settings.whole(_COPIES)
+    if train is None or copies is None or train < 1 or (copies >= 1 and train % copies == 0):
+        return
+    fix = f"one of {', '.join(str(n) for n in range(1, train + 1) if train % n == 0)}"
+    yield flaw(settings.place(_COPIES), f"{_COPIES} of {copies} does not divide the {train} GPUs of the trainer", fix)
+
+
+def _nodes_without_slurm(settings: Settings) -> Iterator[Flaw]:
+    several = settings.value("deployment.type") == "multi_node"
+    if settings.spec is None and several and settings.is_whole and not settings.has("slurm"):
+        yield flaw(("deployment", "type"), "several machines need SLURM: there is no [slurm]", 'add [slurm], or type = "single_node"')
+
+
+def _nodes(settings: Settings) -> Iterator[Flaw]:
+    if settings.spec is None:
+        return
+    if settings.value("deployment.type") == "multi_node":
+        yield flaw(("deployment", "type"), "a run has one machine here, not several", 'write type = "single_node"')
+    elif settings.has("slurm"):
+        yield flaw(("slurm",), "a run has one machine here, without SLURM", "delete [slurm]", on_key=True)
+
+
+_REFUSES = "prime-rl refuses it, on the machine that was rented for it."
+
+RULES = (
+    row(
+        "PR320",
+        Severity.ERROR,
+        "more GPUs are dealt out than a machine has",
+        _more_than_there_are,
+        why=_REFUSES,
+        fix="lower num_train_gpus or num_infer_gpus",
+    ),
+    row(
+        "PR321",
+        Severity.ERROR,
+        "more GPUs are dealt out than are rented",
+        _more_than_rented,
+        why=_REFUSES,
+        fix="make hardware.count and [deployment] agree",
+    ),
+    row(
+        "PR322",
+        Severity.WARNING,
+        "GPUs are rented and not used",
+        _idle,
+        why="prime-rl uses what [deployment] deals out and no more, 1 GPU for each side where nothing is said.",
+        fix="make hardware.count and [deployment] agree",
+    ),
+    row(
+        "PR323",
+        Severity.ERROR,
+        "context parallelism does not divide the trainer's GPUs",
+        _context,
+        why="prime-rl takes it, and rounds the number of workers that share the data down: the trainer dies, or learns from a part.",
+        fix="make trainer.model.cp divide deployment.num_train_gpus",
+    ),
+    row(
+        "PR324",
+        Severity.ERROR,
+        "copies of the model do not divide the trainer's GPUs",
+        _copies,
+        why="The trainer can not lay its GPUs out, and dies when it starts.",
+        fix="make trainer.model.dp_replicate divide deployment.num_train_gpus",
+    ),
+    row("PR325", Severity.ERROR, "several machines without SLURM", _nodes_without_slurm, why=_REFUSES, fix="add [slurm]"),
+    row(
+        "PR326",
+        Severity.ERROR,
+        "more than one machine",
+        _nodes,
+        why="A run is carried out on one rented machine, and there is no SLURM on it.",
+        fix="use one machine with more GPUs",
+    ),
+)

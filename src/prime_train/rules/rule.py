@@ -1,0 +1,98 @@
+"""What a rule is: a row of a table. It looks at a subject and says which of its values are flawed; it never knows how that is printed."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from prime_train.core.finding import Severity
+from prime_train.core.spec import RunSpec
+from prime_train.core.tree import Mapping, Node, Path, Scalar, Value, find
+
+Kind = Literal["", "prime_rl", "areal", "hf_trainer", "trm"]
+"""Whose settings a trainer's config holds; empty: nobody's we know."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """One file with the files it includes. `source` is the text of the file itself, with secrets in it, if it has any."""
+
+    file: str
+    root: Mapping
+    source: str = field(default="", repr=False)
+
+    def at(self, *path: str | int) -> Node | None:
+        """What stands there; None where nothing does."""
+        return find(self.root, path)
+
+    def value(self, *path: str | int) -> Value:
+        """The single value that stands there; None where none does, or where it is null."""
+        node = find(self.root, path)
+        return node.value if isinstance(node, Scalar) else None
+
+    def number(self, *path: str | int) -> int | float | None:
+        """The number that stands there; true and false are none."""
+        value = self.value(*path)
+        return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+    def text(self, *path: str | int) -> str | None:
+        value = self.value(*path)
+        return value if isinstance(value, str) else None
+
+    def file_of(self, node: Node) -> str:
+        return node.place.file or self.file
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a rule may look at. A trainer's config can stand alone (no spec), and a spec alone (no trainer's config)."""
+
+    spec: RunSpec | None = None
+    config: Document | None = None
+    """The file of the spec."""
+    trainer: Document | None = None
+    """The trainer's own config, includes and the spec's overrides merged into it."""
+    kind: Kind = ""
+    """Whose config `trainer` is."""
+    files: frozenset[str] | None = None
+    """Of the files in the working tree that the spec names (`named_files`), those that are there. None: the tree is not on this machine."""
+    sources: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """File and text of whatever `trainer` includes."""
+
+
+@dataclass(frozen=True)
+class Flaw:
+    """One value that is wrong. Where `path` is missing in the document, the flaw stands at the nearest part above it."""
+
+    path: Path
+    message: str
+    fix: str = ""
+    on_key: bool = False
+    """The key is wrong (unknown, moved), not its value."""
+    document: Literal["config", "trainer"] = "config"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`check` is pure. A fix a flaw does not give itself is the rule's."""
+
+    code: str
+    severity: Severity
+    title: str
+    why: str
+    """What happens to a run with it, for docs/rules.md: a sentence or two."""
+    fix: str
+    family: str
+    check: Callable[[Subject], Iterable[Flaw]] = field(repr=False)
+    requires: str = ""
+    """What the subject must have for the rule to be asked: "spec" (with its file), "trainer", or a kind of trainer's config."""
+
+    def applies(self, subject: Subject) -> bool:
+        match self.requires:
+            case "":
+                return True
+            case "spec":
+                return subject.spec is not None and subject.config is not None
+            case "trainer":
+                return subject.trainer is not None
+            case kind:
+                return subject.trainer is not None and subject.kind == kind

@@ -1,0 +1,35 @@
+"""Where the tools of an environment run (TO6xx)."""
+
+from collections.abc import Iterator
+
+from prime_train.core.finding import Severity
+from prime_train.core.tree import Listing
+from prime_train.rules.rule import Flaw, Rule, Subject
+
+FAMILY = "tools"
+REMOTE = frozenset(("prime", "modal", "daytona", "e2b", "morph"))
+"""Sandboxes on somebody's servers, in prime-rl's words."""
+
+
+def _remote(subject: Subject) -> Iterator[Flaw]:
+    trainer = subject.trainer
+    sources = trainer.at("orchestrator", "train", "source") if trainer is not None else None
+    for at in range(len(sources.items) if isinstance(sources, Listing) else 0):
+        path = ("orchestrator", "train", "source", at, "env", "agent", "runtime", "type")
+        if trainer is not None and trainer.value(*path) in REMOTE:
+            yield Flaw(path, f"each call of a tool goes to {trainer.value(*path)} and back", document="trainer")
+
+
+RULES = (
+    Rule(
+        "TO601",
+        Severity.NOTE,
+        "tools that run far away",
+        "A call takes about 1.5 s, of which next to nothing is work. With ten calls in turn a rollout is 10 to 15 times as slow, and the GPUs "
+        "wait: it looks like a bottleneck of inference, and is none.",
+        'runtime = {type = "subprocess"} where the tools are harmless; or more rollouts in flight',
+        FAMILY,
+        _remote,
+        "prime_rl",
+    ),
+)

@@ -1,0 +1,93 @@
+"""Configs of prime-rl for tests: one that is right, the same with one mistake, and runs that use it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from prime_train.cli.subjects import matters
+from prime_train.core.finding import Finding
+from prime_train.rules import look
+from prime_train.rules.prime_rl import RULES
+
+CONFIGS = Path(__file__).parents[1] / "data" / "prime_rl_configs"
+GOOD = (CONFIGS / "good.toml").read_text(encoding="utf-8")
+
+KNOWN = "559b4477" + "0" * 32
+SPEC = """\
+name: arithmetic
+trainer:
+  kind: prime_rl
+  steps: 200
+  prime_rl:
+    config: rl.toml
+    ref: {ref}
+  tree: {{folder: {folder}}}
+hardware:
+  gpus: [H100_80GB]
+  count: 8
+checkpoints:
+  every_steps: 10
+budget: {{usd: 20}}
+"""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """`at` and `says` as in mistakes.txt."""
+
+    name: str
+    code: str
+    text: str
+    at: str
+    says: str
+
+
+def mistakes() -> list[Mistake]:
+    _, *blocks = (CONFIGS / "mistakes.txt").read_text(encoding="utf-8").split("\n== ")
+    return [_mistake(block) for block in blocks]
+
+
+def _mistake(block: str) -> Mistake:
+    title, *rows = block.strip().splitlines()
+    code, _, name = title.partition(" ")
+    said = {row[0]: row[1:].strip() for row in rows if row[0] in "@?"}
+    text, old, new = f"\n{GOOD}", "", ""
+    for row in rows:
+        if old and row[0] in ".@":
+            text, old, new = changed(text, (f"\n{old}", f"\n{new}")), "", ""
+        old += f"{row[1:]}\n" if row[0] == "-" else ""
+        new += f"{row[1:]}\n" if row[0] == "+" else ""
+    return Mistake(name, code, text[1:], said["@"], said.get("?", ""))
+
+
+def changed(text: str, *changes: tuple[str, str]) -> str:
+    for old, new in changes:
+        assert text.count(old) == 1, f"{old!r} is {text.count(old)} times in it"
+        text = text.replace(old, new)
+    return text
+
+
+def line(text: str, at: str) -> int:
+    """Of the first line that begins so."""
+    lines = text.splitlines()
+    return next(number for number, here in enumerate(lines, 1) if here.strip().startswith(at)) if at else 1
+
+
+def found(path: Path) -> tuple[Finding, ...]:
+    """Of the rules about prime-rl alone."""
+    (matter,) = matters([path])
+    assert matter.subject is not None, matter.findings
+    return look(matter.subject, rules=RULES)
+
+
+def found_in(folder: Path, text: str) -> tuple[Finding, ...]:
+    path = folder / "rl.toml"
+    path.write_text(text, encoding="utf-8")
+    return found(path)
+
+
+def found_in_run(folder: Path, text: str, *changes: tuple[str, str], ref: str = KNOWN) -> tuple[Finding, ...]:
+    """Of a run whose config is `text`, its spec changed."""
+    (folder / "rl.toml").write_text(text, encoding="utf-8")
+    path = folder / "run.yaml"
+    path.write_text(changed(SPEC.format(ref=ref, folder=folder), *changes), encoding="utf-8")
+    return found(path)

@@ -1,0 +1,150 @@
+"""Rules about prime-rl configs, where a run's spec says more: its machine, its version, its arguments."""
+
+from pathlib import Path
+
+import pytest
+
+from prime_train.core.finding import Finding, Severity
+from tests.rules.prime_rl_given import GOOD, SPEC, changed, found_in_run, line
+
+OVERRIDES = ("    config: rl.toml\n", "    config: rl.toml\n    overrides:\n      - {}\n")
+
+
+def overridden(*words: str) -> tuple[str, str]:
+    """A change of the spec."""
+    old, new = OVERRIDES
+    return old, new.format("\n      - ".join(f'"{word}"' for word in words))
+
+
+def codes(findings: tuple[Finding, ...]) -> list[tuple[str, str, int]]:
+    return [(finding.code, Path(finding.file).name, finding.line) for finding in findings]
+
+
+def toml(*changes: tuple[str, str]) -> str:
+    return changed(GOOD, *changes)
+
+
+def test_a_run_that_is_right_is_left_alone(tmp_path: Path) -> None:
+    assert found_in_run(tmp_path, GOOD) == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "spec", "code", "at"),
+    [
+        (("num_infer_gpus = 6", "num_infer_gpus = 2"), None, "PR322", "num_train_gpus"),
+        (("port = 9400", "port = 9400"), ("count: 8", "count: 4"), "PR321", "num_train_gpus"),
+        (("keep_last = 2", "keep_last = 1"), None, "PR338", "keep_last"),
+        (("keep_last = 2", 'keep_last = 2\noutput_dir = "/big"'), None, "PR346", 'output_dir = "/big"'),
+        (("[run]", "[resume]\nstep = 5\n[run]"), None, "PR346", "[resume]"),
+        (("[run]", "[resume]\n[run]"), None, "PR346", "[resume]"),
+        (("max_steps = 200", "max_steps = 200\nclean = true"), None, "PR346", "clean"),
+        (("max_steps = 200", "max_steps = 200\ndry_run = true"), None, "PR346", "dry_run"),
+        (("[run]", '[monitors.file]\npath = "other.jsonl"\n[run]'), None, "PR346", "path"),
+        (("[run]", '[trainer.monitors]\nfile = "None"\n[run]'), None, "PR346", "file"),
+        (("[run]", '[slurm]\npartition = "all"\n[run]'), None, "PR326", "[slurm]"),
+        (('attn = "flash_attention_2"', 'attn = "flash_attention_3"'), ("[H100_80GB]", "[H100_80GB, A100_80GB]"), "PR372", "attn"),
+        (('attn = "flash_attention_2"', 'attn = "flash_attention_4"'), ("[H100_80GB]", "[RTX4090]"), "PR372", "attn"),
+        (("[trainer.optim]", '[trainer.model.quantization]\ntype = "fp8"\n[trainer.optim]'), ("H100", "A100"), "PR373", 'type = "fp8"'),
+        (("cp = 2", "cp = 2\n[trainer]\nmax_steps = 100"), None, "PR380", "max_steps = 100"),
+        (("[run]", "[run]\nkeep = 3"), None, "PR301", "keep = 3"),
+    ],
+)
+def test_a_mistake_in_the_config_of_a_run(
+    tmp_path: Path, written: tuple[str, str], spec: tuple[str, str] | None, code: str, at: str
+) -> None:
+    text = toml(written)
+    findings = found_in_run(tmp_path, text, *([spec] if spec else []))
+    assert codes(findings) == [(code, "rl.toml", line(text, at))], findings
+
+
+def test_several_machines_are_not_rented(tmp_path: Path) -> None:
+    text = toml(("gpus_per_node = 8\nnum_train_gpus = 2\nnum_infer_gpus = 6", 'type = "multi_node"\nnum_train_nodes = 2'))
+    assert codes(found_in_run(tmp_path, text)) == [("PR326", "rl.toml", line(text, "type"))]
+
+
+def test_gpus_that_nothing_deals_out_are_told_where_they_are_rented(tmp_path: Path) -> None:
+    text = toml(
+        ("[deployment]\ngpus_per_node = 8\nnum_train_gpus = 2\nnum_infer_gpus = 6\n", ""),
+        ("cp = 2\n", ""),
+        ("tensor_parallel_size = 2\n", ""),
+    )
+    (finding,) = found_in_run(tmp_path, text)
+    assert codes((finding,)) == [("PR322", "run.yaml", line(SPEC, "count"))]
+    assert "6 would stay idle" in finding.message
+
+
+def test_a_machine_of_any_gpu_is_not_counted(tmp_path: Path) -> None:
+    assert found_in_run(tmp_path, GOOD, ("  gpus: [H100_80GB]\n  count: 8\n", "  disk_gib: 20\n")) == ()
+
+
+def test_attention_for_the_gpu_that_is_rented_is_right(tmp_path: Path) -> None:
+    text = toml(('attn = "flash_attention_2"', 'attn = "flash_attention_3"'))
+    assert found_in_run(tmp_path, text, ("[H100_80GB]", "[H100_80GB, H200_141GB, SOME_NEW_GPU]")) == ()
+
+
+def test_checkpoints_are_the_spec_s_to_ask_for(tmp_path: Path) -> None:
+    text = toml(("[ckpt]\ninterval = 10\nkeep_last = 2\n", ""))
+    assert found_in_run(tmp_path, text) == ()
+    (finding,) = found_in_run(tmp_path, text, ("checkpoints:\n  every_steps: 10\n", ""))
+    assert (finding.code, finding.severity) == ("PR336", Severity.WARNING)
+    assert found_in_run(tmp_path, GOOD, ("checkpoints:\n  every_steps: 10\n", "")) == ()
+
+
+def test_what_a_launch_says_itself_may_stand_in_the_config(tmp_path: Path) -> None:
+    text = toml(
+        ("max_steps = 200", "max_steps = 50"),
+        ('output_dir = "outputs"', 'output_dir = "/elsewhere"'),
+        ("interval = 10\n", "interval = 7\n"),
+    )
+    assert found_in_run(tmp_path, text) == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "at"),
+    [
+        (("--trainer.model.cp", "3"), "PR323", '- "3"'),
+        (("--inference.vllm.gpu-memory-utilization", "1.5"), "PR317", '- "1.5"'),
+        (("--orchestrator.group-size=1",), "PR350", '- "--orchestrator'),
+        (("--orchestrator.rollouts-per-example", "8"), "PR302", '- "--orchestrator'),
+        (("--trainer.optim.lrr", "1e-5"), "PR301", '- "--trainer'),
+        (("--trainer.optim.lr", "fast"), "PR304", '- "fast"'),
+        (("--trainer.model.ac", "None"), "PR360", '- "None"'),
+        (("--trainer.model.lora.rank", "1024"), "PR330", '- "1024"'),
+    ],
+)
+def test_an_argument_counts_as_a_setting_and_is_told_in_its_line(tmp_path: Path, words: tuple[str, ...], code: str, at: str) -> None:
+    findings = found_in_run(tmp_path, GOOD, overridden(*words))
+    text = (tmp_path / "run.yaml").read_text(encoding="utf-8")
+    assert codes(findings) == [(code, "run.yaml", line(text, at))], findings
+
+
+def test_arguments_that_are_right_are_left_alone(tmp_path: Path) -> None:
+    words = ("--trainer.optim.lr", "1e-5", "--ckpt.keep-last", "3", "--monitors.wandb.name", "7", "--trainer.model.lora", "--run-x", "2")
+    assert found_in_run(tmp_path, GOOD, overridden(*words[:7])) == ()
+
+
+def test_an_argument_mends_what_the_config_says(tmp_path: Path) -> None:
+    assert found_in_run(tmp_path, toml(("group_size = 16", "group_size = 1")), overridden("--orchestrator.group-size", "16")) == ()
+
+
+# ---------------------------------------------------------------------------------------------------------------- versions
+
+
+def test_another_version_is_told_and_what_it_may_take_is_a_warning(tmp_path: Path) -> None:
+    text = toml(("[monitors.wandb]", "[wandb]"))
+    note, warning = sorted(found_in_run(tmp_path, text, ref="a" * 40), key=lambda finding: finding.code)
+    assert (note.code, note.severity, Path(note.file).name) == ("PR307", Severity.NOTE, "run.yaml")
+    assert (warning.code, warning.severity, warning.line) == ("PR308", Severity.WARNING, line(text, "[wandb]"))
+    assert "monitors.wandb" in warning.message
+
+
+def test_an_older_version_had_what_has_moved_since(tmp_path: Path) -> None:
+    text = toml(("[monitors.wandb]", "[wandb]"), ("keep_last = 2", "keep = 2"))
+    findings = found_in_run(tmp_path, text, ref="e26b50503" + "0" * 31)
+    assert [(finding.code, finding.line) for finding in findings if finding.code != "PR307"] == [("PR308", line(text, "keep = 2"))]
+
+
+def test_a_later_setting_is_refused_by_a_version_that_is_named(tmp_path: Path) -> None:
+    text = toml(("[orchestrator.train.sampling]", "[orchestrator.train]\ngroup_size = 16 # later\n[orchestrator.train.sampling]"))
+    assert codes(found_in_run(tmp_path, text)) == [("PR301", "rl.toml", line(text, "group_size = 16 #"))]
+    assert [finding.code for finding in found_in_run(tmp_path, text, ref="b" * 40)] == ["PR307"]
