@@ -44,7 +44,7 @@ def seen(health: GpuHealth, sight: GpuSight, now_s: float, *, training: bool) ->
     health = replace(health, sight=sight)
     if not health.is_fresh or not sight.loads:
         # What an Xid tells is true however old the figures are.
-        return replace(health, idle_since_s=None, fault=health.fault or next(_reported(sight), ""))
+        return replace(health, idle_since_s=None, unaskable_since_s=None, fault=health.fault or next(_reported(sight), ""))
     unaskable = [load for load in _unaskable(health, sight) if not load.lost]
     since_s = (now_s if health.unaskable_since_s is None else health.unaskable_since_s) if unaskable else None
     overlong = since_s is not None and now_s - since_s >= UNASKABLE_S

@@ -1,13 +1,13 @@
 """The wallet, bills, whose pods are whose, and pushes in the background, at a fake Prime Intellect."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_prime import BackgroundPusher, Connection, Mark, PrimeAccount, PrimeClient, PrimePods, Settings
-from prime_train.adapters.pods_prime.account import BILLS_S, FUNDS_S
+from prime_train.adapters.pods_prime import BackgroundPusher, Connection, Mark, Owner, PrimeAccount, PrimeClient, PrimePods, Settings
+from prime_train.adapters.pods_prime.account import BILLED_AFTER_S, BILLS_S, FUNDS_S
 from prime_train.core.offers import rank
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
@@ -34,6 +34,12 @@ def client(fake: FakePrime) -> PrimeClient:
 
 def pods_of(fake: FakePrime, mark: Mark) -> PrimePods:
     return PrimePods(client(fake), lambda connection, ticket: None, mark=mark)
+
+
+def account_of(fake: FakePrime, pods: PrimePods, clock: Callable[[], float] | None = None) -> PrimeAccount:
+    """By the fake's own time of day."""
+    burn = pods.burn_usd_per_hour
+    return PrimeAccount(client(fake), OURS, burn, clock=clock or Clock(), wall=fake.world.clock.now_s)
 
 
 def rent(pods: PrimePods, name: str = NAME) -> Pod:
@@ -70,8 +76,10 @@ def test_a_mark_is_always_the_same_for_one_key() -> None:
 
 def test_funds_are_what_is_left_and_what_all_pods_cost_whoever_rented_them(fake: FakePrime) -> None:
     fake.balance_usd = 42.0
-    first, second = rent(pods_of(fake, OURS)), rent(pods_of(fake, THEIRS))
-    funds = PrimeAccount(client(fake), OURS).funds()
+    pods = pods_of(fake, OURS)
+    first, second = rent(pods), rent(pods_of(fake, THEIRS))
+    pods.list()
+    funds = account_of(fake, pods).funds()
     assert funds is not None
     assert funds.provider == "prime"
     assert funds.balance_usd == pytest.approx(42.0)
@@ -80,7 +88,7 @@ def test_funds_are_what_is_left_and_what_all_pods_cost_whoever_rented_them(fake:
 
 def test_the_wallet_is_asked_for_seldom(fake: FakePrime) -> None:
     clock = Clock()
-    account = PrimeAccount(client(fake), OURS, clock=clock)
+    account = account_of(fake, pods_of(fake, OURS), clock)
     for _ in range(5):
         account.funds()
     assert len(fake.asked("GET", "/billing/wallet")) == 1
@@ -93,28 +101,60 @@ def test_the_wallet_is_asked_for_seldom(fake: FakePrime) -> None:
 
 def test_a_wallet_that_can_not_be_asked_for_is_not_remembered_as_full(fake: FakePrime) -> None:
     clock = Clock()
-    account = PrimeAccount(client(fake), OURS, clock=clock)
+    account = account_of(fake, pods_of(fake, OURS), clock)
     account.funds()
     clock.now_s = FUNDS_S
     fake.fail(SERVER_ERROR, path="/billing/wallet", times=1000)
     for _ in range(2):
         with pytest.raises(OutsideError):
             account.funds()
+    fake.heal()
+    with pytest.raises(OutsideError):
+        account.funds()
+    clock.now_s += FUNDS_S
+    assert account.funds() is not None
 
 
 def test_bills_are_of_our_own_pods_and_told_now_and_then(fake: FakePrime) -> None:
     clock = Clock()
-    pods, account = pods_of(fake, OURS), PrimeAccount(client(fake), OURS, clock=clock)
+    pods = pods_of(fake, OURS)
+    account = account_of(fake, pods, clock)
     mine, theirs = rent(pods), rent(pods_of(fake, THEIRS))
     fake.advance(3600)
     pods.terminate(mine.pod_id)
     pods.terminate(theirs.pod_id)
+    assert account.bills() == []
+    fake.advance(BILLED_AFTER_S + 1)
+    clock.now_s = BILLS_S
     (bill,) = account.bills()
     assert (bill.pod_id, bill.name) == (mine.pod_id, NAME)
     assert bill.usd == pytest.approx(mine.usd_per_hour, rel=0.05)
     assert account.bills() == []
-    clock.now_s = BILLS_S
+    clock.now_s = 2 * BILLS_S
     assert len(account.bills()) == 1
+
+
+def test_pods_that_another_wallet_pays_for_do_not_count(fake: FakePrime) -> None:
+    pods = pods_of(fake, OURS)
+    mine = rent(pods)
+    pods.list()
+    assert pods.burn_usd_per_hour(fake.pod(mine.pod_id).wallet_id) == pytest.approx(mine.usd_per_hour)
+    assert pods.burn_usd_per_hour("wallet-of-a-team") == 0.0
+
+
+def test_a_key_of_another_account_is_refused_before_anything_looks_gone(fake: FakePrime, tmp_path: Path) -> None:
+    (tmp_path / "prime-account").write_text("somebody-else\n")
+    pods = PrimePods(client(fake), lambda connection, ticket: None, owner=Owner(client(fake), tmp_path / "prime-account"))
+    for ask in (pods.list, lambda: pods.get("abc"), lambda: pods.terminate("abc"), lambda: pods.offers(HARDWARE)):
+        with pytest.raises(PermanentError, match="another account"):
+            ask()
+    assert not fake.asked("DELETE", "/pods/abc")
+
+
+def test_whose_account_it_is_is_remembered_at_the_first_time(fake: FakePrime, tmp_path: Path) -> None:
+    for _ in range(2):
+        PrimePods(client(fake), lambda connection, ticket: None, owner=Owner(client(fake), tmp_path / "prime-account")).list()
+    assert (tmp_path / "prime-account").read_text().strip()
 
 
 def test_an_installation_that_failed_is_seen_as_broken(fake: FakePrime) -> None:

@@ -36,6 +36,7 @@ S = RunState
 LATE = Stalled(Cause.STALLED, 400, 300)
 PAST_LIMIT = Silent(400, past_limit=True)
 DESTRUCTIVE = (d.Recover, d.Finish, d.Terminate)
+SETTLE_S = b.spec().health.settle_s
 AGENT_THERE = [S.STARTING, S.TRAINING]
 
 
@@ -124,7 +125,7 @@ def test_the_current_attempt_is_never_settled_by_its_machine_being_gone() -> Non
     assert isinstance(after(a_run(), Gone("404"), seen(gone=("pod-1",))), d.Recover)
 
 
-@pytest.mark.parametrize(("waited_s", "settled"), [(119, False), (120, True)])
+@pytest.mark.parametrize(("waited_s", "settled"), [(SETTLE_S - 1, False), (SETTLE_S, True)])
 def test_a_launch_that_made_no_machine_is_settled_after_the_settle_time(waited_s: int, settled: bool) -> None:
     lost = replace(b.attempt(1, S.QUEUED), pod_id=None, ended_s=None, fenced_s=NOW_S - waited_s)
     run = a_run(S.STOPPED, attempts=(lost,))
@@ -251,7 +252,7 @@ def test_a_machine_that_is_gone_already_is_adopted_as_it_was_paid_for_but_never_
     assert after(run, NOT_YET, seen(b.pod(run, pod_id="pod-0"), living, gone=("pod-0",))) == d.Adopt("pod-1", 0.36)
 
 
-@pytest.mark.parametrize(("waited_s", "lost"), [(0, False), (119, False), (120, True), (5000, True)])
+@pytest.mark.parametrize(("waited_s", "lost"), [(0, False), (SETTLE_S - 1, False), (SETTLE_S, True), (5000, True)])
 def test_a_create_call_that_brought_no_machine_is_lost_after_the_settle_time(waited_s: int, lost: bool) -> None:
     decision = after(a_run(S.LAUNCHING), NOT_YET, seen(), b.T0_S + waited_s)
     assert recover_of(decision).cause is Cause.LAUNCH_LOST if lost else wait_of(decision)
@@ -279,7 +280,7 @@ def test_a_machine_that_is_not_up_yet_is_waited_for(status: PodStatus) -> None:
     assert wait_of(after(run, NOT_YET, seen(b.pod(run, status=status)))).until_s == NOW_S + 15
 
 
-@pytest.mark.parametrize(("ago_s", "again"), [(119, False), (120, True)])
+@pytest.mark.parametrize(("ago_s", "again"), [(SETTLE_S - 1, False), (SETTLE_S, True)])
 def test_the_agent_is_put_again_when_it_has_not_beaten_within_the_settle_time(ago_s: int, again: bool) -> None:
     run = a_run(S.BOOTING, attempts=(replace(b.attempt(1, S.BOOTING), agent_put_s=NOW_S - ago_s),))
     decision = after(run, NOT_YET)
@@ -796,3 +797,13 @@ def test_unless_ordered_or_out_of_money_nothing_is_destroyed_without_proof(run: 
         if isinstance(verdict, Silent):
             assert verdict.past_limit
             assert run.noted_s("silent") is not None
+
+
+def test_a_machine_that_came_dearer_than_the_run_allows_is_given_back_and_not_adopted() -> None:
+    run = a_run(S.LAUNCHING, hardware={"usd_per_hour_max": 0.5})
+    dear = recover_of(after(run, NOT_YET, seen(b.pod(run, usd_per_hour=0.51))))
+    assert dear.cause is Cause.LAUNCH_REFUSED
+    assert "given back" in dear.detail
+    assert isinstance(after(run, NOT_YET, seen(b.pod(run, usd_per_hour=0.5))), d.Adopt)
+    lost = change(run, b.lease(run), dear, NOW_S).run
+    assert after(lost, None, seen(b.pod(run, usd_per_hour=0.51))) == d.Terminate((b.pod(run, usd_per_hour=0.51),))

@@ -94,6 +94,13 @@ def test_what_others_draw_from_the_wallet_counts() -> None:
     assert isinstance(after(run, Funds("prime", 9.0, 6.0), None), d.Hold)
 
 
+def test_a_flush_that_takes_long_needs_more_in_the_wallet_before_a_machine_is_rented() -> None:
+    run = a_run(S.QUEUED, hardware={"usd_per_hour_max": 4.0}, health={"drain_s": 3600})
+    lasts_s = 2 * (RESERVE_S + 3600)
+    assert isinstance(after(run, Funds("prime", 4.0 * (lasts_s - 60) / 3600, 0.0), None), d.Hold)
+    assert isinstance(after(run, Funds("prime", 4.0 * (lasts_s + 60) / 3600, 0.0), None), d.Launch)
+
+
 def test_a_launch_leaves_more_in_the_wallet_than_what_ends_it_again() -> None:
     assert 2 * (RESERVE_S + a_run().spec.health.drain_s) <= LAUNCH_S
 

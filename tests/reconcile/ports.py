@@ -57,17 +57,19 @@ class Faults:
 
 
 class Provider:
-    """MemoryPods behind a bad line. Its list can leave pods out and show pods that are gone; `charges`: another price than it offered."""
+    """MemoryPods behind a bad line. Its list can leave pods out and show pods that are gone. `charges`: another price than it offered;
+    `called`: another provider's name."""
 
     def __init__(self, pods: MemoryPods, faults: Faults) -> None:
         self.real, self.faults = pods, faults
         self.hidden: set[str] = set()
         self.charges: float | None = None
+        self.called = ""
         self.ghosts: list[Pod] = []
 
     def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
         self.faults.before("offers")
-        return self.real.offers(hardware)
+        return [replace(offer, provider=self.called or offer.provider) for offer in self.real.offers(hardware)]
 
     def create(self, name: str, offer: Offer, hardware: HardwareSpec) -> Pod:
         self.faults.before("create", name)

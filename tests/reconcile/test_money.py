@@ -68,6 +68,17 @@ def test_training_is_saved_before_the_wallet_is_empty_and_goes_on_when_it_is_fil
     assert w.run().resume is not None
 
 
+def test_runs_that_are_launched_in_one_sweep_share_what_is_in_the_wallet() -> None:
+    w, account = paid()
+    hardware = {"provider": "local", "usd_per_hour_max": 0.7}
+    for number in range(3):
+        w.add(f"more-{number}", {"hardware": hardware})
+    w.pods.called = "local"
+    account.said = Funds("local", 1.8, 0.0)
+    w.sweep()
+    assert [name for name in w.living() if "more" in name] == ["pt-more-0-e1", "pt-more-1-e1"]
+
+
 def test_an_account_that_can_not_be_asked_changes_nothing() -> None:
     w, account = paid()
     w.trains()

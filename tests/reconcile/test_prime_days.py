@@ -1,12 +1,13 @@
 """Days at a fake Prime Intellect, in virtual time: what its weather does to a run."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from prime_train.adapters.bucket.folder import FolderBucket
+from prime_train.adapters.pods_by_provider import AccountOfOne, PodsByProvider, provider_of
 from prime_train.adapters.pods_prime import Connection, Mark, PrimeAccount, PrimeClient, PrimePods, Settings
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.core.causes import Cause
@@ -53,7 +54,7 @@ class Days:
         attempt = self.run().attempt
         if attempt is None or attempt.agent_put_s is None or attempt.fenced_s is not None:
             return
-        if attempt.pod_id in {pod.pod_id for pod in self.fake.alive}:
+        if provider_of(attempt.pod_id or "")[1] in {pod.pod_id for pod in self.fake.alive}:
             self.seq += 1
             step = 1 + (self.now_s - attempt.launched_s) // STEP_S
             self.world.store.beat(b.beat(self.seq, epoch=attempt.epoch, phase=Phase.TRAIN, step=step), self.now_s)
@@ -130,13 +131,17 @@ def test_orders_that_are_refused_for_an_hour_for_lack_of_stock_are_made_seldom_a
 
 
 def test_what_prime_bills_is_what_the_ledger_says_in_the_end(days: Days) -> None:
-    account = PrimeAccount(PrimeClient(Settings(days.fake.api_key, base_url=days.fake.url)), MARK, clock=lambda: float(days.now_s))
-    days.world = World(**{**vars(days.world), "account": account})
+    here, client = days.world.pods, PrimeClient(Settings(days.fake.api_key, base_url=days.fake.url))
+    assert isinstance(here, PrimePods)
+    clock = days.fake.world.clock.now_s
+    account = PrimeAccount(client, MARK, here.burn_usd_per_hour, clock=clock, wall=clock)
+    pods = PodsByProvider({"prime": here}, "prime")
+    days.world = replace(days.world, account=AccountOfOne(account), pods=pods)
     days.fake.plan = Plan(usd_per_hour=0.64)
     days.pass_by(3600)
     (pod,) = days.fake.alive
     days.fake.preempt(pod.pod_id)
-    days.pass_by(1800)
+    days.pass_by(3600)
     first = days.run().attempts[0]
     assert first.offer.usd_per_hour == 0.64
     assert first.billed_usd == pytest.approx(days.fake.pod(pod.pod_id).billed_usd)

@@ -24,6 +24,7 @@ S = RunState
 DOWN = TemporaryError("HTTP 503")
 E1, E2 = f"pt-{b.RUN_ID}-e1", f"pt-{b.RUN_ID}-e2"
 THREE = {"health": {"settle_s": 30}}
+SETTLE_S = b.spec().health.settle_s
 
 
 def gone(outside: Outside) -> None:
@@ -174,7 +175,7 @@ def test_a_watcher_that_crashed_before_its_create_call_reached_anybody_is_follow
     with pytest.raises(Crash):
         w.settle()
     w.fail.clear()
-    w.after(119).settle()
+    w.after(SETTLE_S - 1).settle()
     assert w.run().state is S.LAUNCHING
     w.after(1).settle()
     assert (w.run().state, w.run().cause) == (S.QUEUED, Cause.LAUNCH_LOST)
@@ -188,7 +189,7 @@ def test_a_slow_creator_whose_machine_appears_after_the_settle_time_has_it_taken
     w.pods.hidden.add("memory-1")
     w.settle()
     w.fail.clear()
-    w.after(120).settle()
+    w.after(SETTLE_S).settle()
     w.after(15).settle()
     assert w.living() == [E1, E2]
     w.pods.hidden.clear()
@@ -590,7 +591,7 @@ def test_one_runs_failure_does_not_keep_the_watcher_from_the_others() -> None:
         w.sweep()
     assert len(failed.value.exceptions) == 2
     w.fail.clear()
-    w.after(120).sweep()
+    w.after(SETTLE_S).sweep()
     w.after(15).sweep()
     assert w.living() == [f"pt-{name}-e2" for name in (b.RUN_ID, "tiny-2")]
 

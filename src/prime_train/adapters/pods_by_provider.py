@@ -6,11 +6,12 @@ Ids of pods are unique among all: those of any provider but the local one begin 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from prime_train.core.funds import Bill, Funds
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
 from prime_train.core.wire import Ticket
-from prime_train.ports import PermanentError, Pods, TemporaryError
+from prime_train.ports import Account, PermanentError, Pods, TemporaryError
 
 LOCAL = "local"
 ADVICE = {"prime": "set PRIME_API_KEY, or log in with `prime login` and set PRIME_TRAIN_PROVIDER=prime"}
@@ -62,6 +63,23 @@ class PodsByProvider:
         return self._providers[name]
 
 
+class AccountOfOne:
+    """The account of one of several providers: pods on its bills have the ids that they have here."""
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+
+    @property
+    def provider(self) -> str:
+        return self._account.provider
+
+    def funds(self) -> Funds | None:
+        return self._account.funds()
+
+    def bills(self) -> Sequence[Bill]:
+        return [replace(bill, pod_id=_id(self.provider, bill.pod_id)) for bill in self._account.bills()]
+
+
 def provider_of(pod_id: str) -> tuple[str, str]:
     """The provider's name, and the id as the provider knows it."""
     name, slash, own_id = pod_id.partition("/")
@@ -69,4 +87,8 @@ def provider_of(pod_id: str) -> tuple[str, str]:
 
 
 def _with_id(name: str, pod: Pod) -> Pod:
-    return pod if name == LOCAL else replace(pod, pod_id=f"{name}/{pod.pod_id}")
+    return replace(pod, pod_id=_id(name, pod.pod_id))
+
+
+def _id(name: str, own_id: str) -> str:
+    return own_id if name == LOCAL else f"{name}/{own_id}"

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 HOME = "PRIME_TRAIN_HOME"
 BUCKET = "PRIME_TRAIN_BUCKET"
 ALERT_URL = "PRIME_TRAIN_ALERT_URL"
+LOCAL = "local"
 MASTER_BYTES = 32
 PORT = 7431
 
@@ -36,11 +37,14 @@ def wall_s() -> int:
 
 @dataclass(frozen=True)
 class Serving:
-    """What `prime-train serve` says of itself in serve.json. `public_url`: what rented machines call."""
+    """What `prime-train serve` says of itself in serve.json. `public_url`: what rented machines call; `provider`: from whom it rents unless
+    a run says otherwise; `bucket_url`: where it looks for checkpoints."""
 
     url: str
     pid: int
     public_url: str
+    provider: str
+    bucket_url: str
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,11 @@ class Home:
     @property
     def bucket_url(self) -> str:
         return self.environment.get(BUCKET) or (self.root / "bucket").as_uri()
+
+    @property
+    def has_runs(self) -> bool:
+        """Whether runs were ever kept here."""
+        return (self.root / "control.sqlite").exists()
 
     def store(self) -> "SqliteStore":
         from prime_train.adapters.store_sqlite import SqliteStore
@@ -98,10 +107,13 @@ class Home:
         return self.providers().reach(attempt.pod_id, run.run_id, attempt.epoch)
 
     def public_url(self, url: str) -> str:
-        """What machines elsewhere call, for a webhook that listens at `url`."""
+        """What machines elsewhere call, for a webhook that listens at `url`: where it is not said, what was said last for this address, as
+        machines that are rented know that one."""
         from prime_train.cli.providers import PUBLIC_URL
 
-        return (self.environment.get(PUBLIC_URL) or url).rstrip("/")
+        last = self.last_serving()
+        kept = last.public_url if last is not None and last.url == url else url
+        return (self.environment.get(PUBLIC_URL) or kept).rstrip("/")
 
     def master(self) -> bytes:
         """The key of which all agents' keys are made: created once, by whoever comes first."""
@@ -155,14 +167,18 @@ class Home:
         """What serve.json says; whoever wrote it may have gone."""
         try:
             said = json.loads(self.serve_file.read_text())
-            return Serving(str(said["url"]), int(said["pid"]), str(said.get("public_url") or said["url"]))
+            provider, bucket_url = str(said.get("provider") or LOCAL), str(said.get("bucket_url") or self.bucket_url)
+            return Serving(str(said["url"]), int(said["pid"]), str(said.get("public_url") or said["url"]), provider, bucket_url)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
     def say_serving(self, url: str) -> None:
         """Writes serve.json. It stays when we leave: whoever serves next takes the same port."""
         draft = self.root / f".serve-{os.getpid()}.json"
-        draft.write_text(json.dumps({"url": url, "pid": os.getpid(), "public_url": self.public_url(url)}) + "\n")
+        from prime_train.cli.providers import default_provider
+
+        told = {"public_url": self.public_url(url), "provider": default_provider(self.environment), "bucket_url": self.bucket_url}
+        draft.write_text(json.dumps({"url": url, "pid": os.getpid()} | told) + "\n")
         draft.replace(self.serve_file)
 
     def port(self) -> int:

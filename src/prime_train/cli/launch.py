@@ -66,10 +66,13 @@ def launch(home: Home, spec: "RunSpec", made: Plan) -> "Run":
 
 
 def on_provider(spec: "RunSpec", home: Home) -> "RunSpec":
-    """With the provider named: what the control plane rents from by default may be another one tomorrow."""
-    from prime_train.cli.providers import default_provider
+    """With the provider named: what the control plane rents from by default may be another one tomorrow. What serves the home is asked
+    first, for its environment has the key, and ours may not."""
+    from prime_train.cli.providers import PROVIDER, default_provider
 
-    hardware = spec.hardware.model_copy(update={"provider": spec.hardware.provider or default_provider(home.environment)})
+    serving = home.serving() if not home.environment.get(PROVIDER) else None
+    default = serving.provider if serving is not None else default_provider(home.environment)
+    hardware = spec.hardware.model_copy(update={"provider": spec.hardware.provider or default})
     return spec.model_copy(update={"hardware": hardware})
 
 

@@ -1,7 +1,7 @@
 """From whom this control plane rents: its own machine, and Prime Intellect where there is a key."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,8 +37,8 @@ class Providers:
     `waits`: until an agent is on its machine, for a process that ends soon."""
 
     root: Path
-    environment: Mapping[str, str]
-    master: bytes
+    environment: Mapping[str, str] = field(repr=False)
+    master: bytes = field(repr=False)
     bucket_url: str
     webhook_url: str = ""
     waits: bool = False
@@ -63,7 +63,7 @@ class Providers:
     @cached_property
     def prime(self) -> "PrimePods":
         """Raises PermanentError where the settings are not understood."""
-        from prime_train.adapters.pods_prime import BackgroundPusher, Mark, PrimePods
+        from prime_train.adapters.pods_prime import BackgroundPusher, Mark, Owner, PrimePods
         from prime_train.adapters.pushing import AgentPusher, Recipe
 
         pusher = AgentPusher(self.login_key, self.root / "attempts", recipe=Recipe(self.environment.get(POD_PYTHON, "")))
@@ -72,14 +72,18 @@ class Providers:
             pusher if self.waits else BackgroundPusher(pusher),
             public_key=self.login_key.public,
             mark=Mark.of(self.master),
+            owner=Owner(self._client, self.root / "prime-account"),
             closed=self.unreachable() if self.webhook_url else "",
         )
 
     @property
     def account(self) -> "Account | None":
+        from prime_train.adapters.pods_by_provider import AccountOfOne
         from prime_train.adapters.pods_prime import Mark, PrimeAccount
 
-        return PrimeAccount(self._client, Mark.of(self.master)) if has_prime(self.environment) else None
+        if not has_prime(self.environment):
+            return None
+        return AccountOfOne(PrimeAccount(self._client, Mark.of(self.master), self.prime.burn_usd_per_hour))
 
     @cached_property
     def login_key(self) -> "LoginKey":

@@ -42,10 +42,11 @@ def run(
         _say_doubts(on_provider(spec, home), home)
         if dry_run:
             return _dry_run(home, spec, made)
+        _refuse_other_bucket(home)
         started = launch(home, spec, made)
     except Unfit as error:
         return _unfit(error.findings, read)
-    typer.echo(f"{started.run_id} is queued")
+    typer.echo(f"{started.run_id} is queued, for a machine of provider {started.spec.hardware.provider}")
     if follow:
         from prime_train.cli.follow import follow as follow_run
 
@@ -90,6 +91,17 @@ def _place(source: str, name: str) -> tuple[int, int]:
         return 1, 1
     before = source[: found[-1].start()]
     return before.count("\n") + 1, len(before) - before.rfind("\n")
+
+
+def _refuse_other_bucket(home: "Home") -> None:
+    """The tree would lie where no machine looks for it."""
+    from prime_train.cli.exits import Refused
+    from prime_train.cli.home import BUCKET
+
+    serving = home.serving()
+    if serving is not None and serving.bucket_url != home.bucket_url:
+        said = f"the control plane that serves {home.root} uses the bucket {serving.bucket_url}, and here it is {home.bucket_url}"
+        raise Refused(said, fix=f"export {BUCKET}={serving.bucket_url}")
 
 
 def _say_doubts(spec: "RunSpec", home: "Home") -> None:

@@ -54,7 +54,8 @@ Seconds = Annotated[int, Field(ge=1, le=30 * 86400)]
 
 
 class Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
+    # The texts below fields are read by whoever prints the schema: pydantic would read this file once a class, on every start.
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 PartT = TypeVar("PartT", bound=Part)
@@ -319,7 +320,7 @@ class HealthSpec(Part):
     stall_s: Seconds = 300
     """Shortest step deadline; the deadline is `stall_factor` times the run's own slow steps."""
     stall_factor: float = Field(default=5.0, ge=1.5, le=100)
-    settle_s: Seconds = 120
+    settle_s: Seconds = 300
     """A create call or an agent put on a machine that brought no answer is given so long before it counts as lost."""
     saving_s: Seconds = 1800
     """Added to the step deadline while a checkpoint or evaluation is being made."""

@@ -1,5 +1,6 @@
 """What a watcher sees: the provider, the wallet, who can be heard, and of one run the evidence."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from prime_train.core import decide as d
@@ -14,11 +15,11 @@ from prime_train.reconcile.world import Sight, World
 
 def look(world: World) -> Sight:
     """The provider's list and the wallet now. It says nothing of who could be heard: see `see`."""
-    funds = _funds(world)
     try:
-        return Sight(world.pods.list(), funds=funds)
+        listed: Sequence[Pod] | str = world.pods.list()
     except OutsideError as error:
-        return Sight(f"the provider's list failed: {error}", funds=funds)
+        listed = f"the provider's list failed: {error}"
+    return Sight(listed, funds=_funds(world))  # after the list: what the pods cost is told by it
 
 
 def _funds(world: World) -> Funds | None:

@@ -1,6 +1,7 @@
 """A look at all runs that are due, at pods nobody owns, at bills and at alerts that wait."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from prime_train.core import change as c
 from prime_train.core import decide as d
@@ -12,7 +13,7 @@ from prime_train.reconcile.carrying import terminate
 from prime_train.reconcile.delivering import deliver
 from prime_train.reconcile.seeing import see
 from prime_train.reconcile.stepping import settle
-from prime_train.reconcile.world import Swept, World
+from prime_train.reconcile.world import Sight, Swept, World
 
 DUE_MAX = 200
 BOOT_NAMES_MAX = 10_000
@@ -31,6 +32,7 @@ def sweep(world: World, now_s: int, *, clock: Callable[[], int] | None = None) -
     for run_id in due:
         try:
             steps += settle(world, run_id, now_s, sight, clock=clock)
+            sight = _with_burn(world, sight, run_id, now_s)
         except Exception as error:  # one run's failure must not keep the watcher from all others; it is raised below
             error.add_note(f"while looking at run {run_id}")
             failures.append(error)
@@ -39,6 +41,18 @@ def sweep(world: World, now_s: int, *, clock: Callable[[], int] | None = None) -
     if failures:
         raise ExceptionGroup(f"{len(failures)} of {len(due)} runs could not be looked at", failures)
     return Swept(tuple(due), steps, hearing.blind, listed if isinstance(listed, str) else None)
+
+
+def _with_burn(world: World, sight: Sight, run_id: str, now_s: int) -> Sight:
+    """The wallet as the next run may count on it: what this one has just rented is paid from it too."""
+    held = world.store.load(run_id) if sight.funds is not None else None
+    attempt = held.run.attempt if held is not None else None
+    if sight.funds is None or attempt is None or attempt.launched_s < now_s or attempt.ended_s is not None:
+        return sight
+    if attempt.offer.provider != sight.funds.provider:
+        return sight
+    burn = sight.funds.burn_usd_per_hour + attempt.offer.usd_per_hour
+    return replace(sight, funds=replace(sight.funds, burn_usd_per_hour=burn))
 
 
 def _reap(world: World, listed: Sequence[Pod] | str, now_s: int) -> list[str]:

@@ -4,55 +4,68 @@ Credit is taken each minute, and at a balance of 0 every pod is deleted at once,
 what all pods of the account cost, those of other people and tools among them.
 """
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 
 from prime_train.adapters.pods_prime.client import PrimeClient
 from prime_train.adapters.pods_prime.marks import Mark
-from prime_train.adapters.pods_prime.models import Rented
+from prime_train.adapters.pods_prime.models import Wallet
 from prime_train.adapters.pods_prime.offers import PROVIDER
-from prime_train.adapters.pods_prime.statuses import status_of
+from prime_train.adapters.pods_prime.statuses import second
 from prime_train.core.funds import Bill, Funds
-from prime_train.core.verdict import PodStatus
-from prime_train.ports import TemporaryError
+from prime_train.ports import OutsideError, TemporaryError
 
 FUNDS_S = 30.0
 BILLS_S = 600.0
-
-log = logging.getLogger(__name__)
+BILLED_AFTER_S = 900
+"""What a pod cost is taken in minutes; so long after its end nothing more is."""
 
 
 class PrimeAccount:
-    """Asks for the wallet every `FUNDS_S` at most, for bills every `BILLS_S`. `clock`: seconds that only rise."""
+    """Asks for the wallet every `FUNDS_S` at most, for bills every `BILLS_S`. `burn`: what all pods cost an hour that are paid from the
+    wallet with this id, or do not tell theirs. `clock`: seconds that only rise; `wall`: the time of day, as Prime has it."""
 
     provider = PROVIDER
 
-    def __init__(self, client: PrimeClient, mark: Mark, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._client, self._mark, self._clock = client, mark, clock
-        self._funds: Funds | None = None
-        self._funds_at = self._bills_at = -BILLS_S
+    def __init__(
+        self,
+        client: PrimeClient,
+        mark: Mark,
+        burn: Callable[[str | None], float],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._client, self._mark, self._burn, self._clock, self._wall = client, mark, burn, clock, wall
+        self._wallet: Wallet | OutsideError | None = None
+        self._wallet_at = self._bills_at = -BILLS_S
 
     def funds(self) -> Funds | None:
-        """The team's wallet, where one pays. TemporaryError also for one that is not in USD."""
+        """The team's wallet, where one pays. TemporaryError also for one that is not in USD. What failed is not asked again at once."""
         now_s = self._clock()
-        if self._funds is None or now_s - self._funds_at >= FUNDS_S:
-            self._funds = None
+        if self._wallet is None or now_s - self._wallet_at >= FUNDS_S:
+            self._wallet, self._wallet_at = self._read(), now_s
+        if isinstance(self._wallet, OutsideError):
+            raise self._wallet
+        return Funds(PROVIDER, self._wallet.balance_usd, self._burn(self._wallet.wallet_id))
+
+    def _read(self) -> Wallet | OutsideError:
+        try:
             wallet = self._client.wallet()
-            if wallet.currency.upper() != "USD":
-                raise TemporaryError(f"the wallet is in {wallet.currency[:8]}, and only USD is understood")
-            self._funds = Funds(PROVIDER, wallet.balance_usd, sum(map(_burn_usd, self._client.pods())))
-            self._funds_at = now_s
-        return self._funds
+        except OutsideError as error:
+            return error
+        usd = wallet.currency.upper() == "USD"
+        return wallet if usd else TemporaryError(f"the wallet is in {wallet.currency[:8]}, and only USD is understood")
 
     def bills(self) -> Sequence[Bill]:
         now_s = self._clock()
         if now_s - self._bills_at < BILLS_S:
             return []
         self._bills_at = now_s
+        before_s = self._wall() - BILLED_AFTER_S
         told = [(row, self._mark.without(row.name or "")) for row in self._client.history()]
-        return [Bill(row.id, name, row.total_billed_price) for row, name in told if name is not None and row.total_billed_price is not None]
-
-
-def _burn_usd(rented: Rented) -> float:
-    return 0.0 if status_of(rented) is PodStatus.GONE else rented.price_hr or 0.0
+        return [
+            Bill(row.id, name, row.total_billed_price)
+            for row, name in told
+            if name is not None and row.total_billed_price is not None and 0 < second(row.terminated_at) <= before_s
+        ]

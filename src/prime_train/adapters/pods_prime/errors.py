@@ -17,7 +17,7 @@ _INSUFFICIENT = re.compile(r"insufficient", re.IGNORECASE)
 ADVICE = {
     401: "the key is not known there, or has no right to do this; look at PRIME_API_KEY",
     402: "the wallet does not pay for it; add credit under Billing, or set PRIME_TEAM_ID to pay from a team's",
-    403: "the key may not do this; it needs Availability (read), Instances (read and write) and SSH keys (read and write)",
+    403: "the key may not do this; it needs Availability (read), Instances (read and write), SSH keys (read and write) and Billing (read)",
 }
 """What a person can do, by status."""
 

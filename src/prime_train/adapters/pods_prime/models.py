@@ -80,6 +80,7 @@ class Rented(Part):
     installation_failure: Told = None
     installation_progress: Figure = None
     price_hr: Figure = None
+    wallet_id: Told = None
     created_at: Told = None
     ssh_connection: object = None
 
@@ -112,6 +113,7 @@ class Disk(Part):
 
 class Wallet(Part):
     balance_usd: float
+    wallet_id: Told = None
     currency: str = "USD"
 
 

@@ -35,7 +35,8 @@ SSH_KEY_NAME = "prime-train"
 class PrimePods:
     """Pods of one account or team. `pusher` brings the agent to a machine. `public_key`, a line of OpenSSH's, is put on every machine;
     without one it is the account's primary key. `closed`: why nothing may be rented, whatever there is. `mark` tells our pods from those of
-    other control planes on the account. `pause` waits between looks at a list that should not be empty."""
+    other control planes on the account. `owner` raises where it is not the account that our machines are on. `pause` waits between looks at
+    a list that should not be empty."""
 
     def __init__(
         self,
@@ -45,12 +46,14 @@ class PrimePods:
         public_key: str = "",
         mark: Mark | None = None,
         closed: str = "",
+        owner: Callable[[], None] = lambda: None,
         terms: Terms | None = None,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._client, self._pusher = client, pusher
         self._public_key, self._ssh_key_id = public_key, ""
-        self._closed = closed
+        self._closed, self._owner = closed, owner
+        self._burning: list[tuple[str | None, float]] = []
         self._mark = mark if mark is not None else Mark()
         self._terms = terms if terms is not None else Terms()
         self._pause = pause
@@ -62,11 +65,13 @@ class PrimePods:
         """Every machine that is not sold out, priced with the disk that `hardware` asks for."""
         if self._closed:
             raise PermanentError(self._closed)
+        self._owner()
         self._rows = offers.named(availability.rows(self._client, self._pause), hardware)
         return [offers.offer(offer_id, row, hardware, self._terms) for offer_id, row in self._rows.items()]
 
     def create(self, name: str, offer: Offer, hardware: HardwareSpec) -> Pod:
         """The price is the one listed, whatever `offer` says. NoCapacity also for a machine that has become dearer than the run allows."""
+        self._owner()
         row = self._row(offer.offer_id, hardware)
         asked, ceiling_usd = offers.asked(row, hardware), self._ceiling_usd(offer.offer_id, row, hardware)
         body = _order(self._mark.on(name), row, asked, ceiling_usd, image=self._terms.image(row), ssh_key_id=self._key_id())
@@ -80,16 +85,23 @@ class PrimePods:
 
     def list(self) -> Sequence[Pod]:
         """Those whose names are ours; on the account there may be others. One that is said to be terminated is left out: `get` tells."""
-        pods = [self._named(pod_of(rented)) for rented in self._client.pods()]
+        self._owner()
+        seen = [(pod_of(rented), rented.wallet_id) for rented in self._client.pods()]
+        self._burning = [(wallet_id, pod.usd_per_hour) for pod, wallet_id in seen if pod.status is not PodStatus.GONE]
+        pods = [self._named(pod) for pod, _ in seen]
         return [pod for pod in pods if parse_pod_name(pod.name) is not None and pod.status is not PodStatus.GONE]
 
     def get(self, pod_id: str) -> Pod | None:
+        self._owner()
         rented = self._client.pod(pod_id) if is_pod_id(pod_id) else None
         pod = pod_of(rented) if rented is not None else None
         return None if pod is None or pod.status is PodStatus.GONE else self._named(pod)
 
     def put_agent(self, pod: Pod, ticket: Ticket) -> None:
-        """TemporaryError: the pod is gone, still booting, or does not say yet how to reach it."""
+        """TemporaryError: the pod is gone, still booting, or does not say yet how to reach it; or its agent could not call us."""
+        if self._closed:
+            raise TemporaryError(self._closed)
+        self._owner()
         rented = self._client.pod(pod.pod_id) if is_pod_id(pod.pod_id) else None
         seen = pod_of(rented) if rented is not None else None
         if rented is None or seen is None or seen.status is PodStatus.GONE:
@@ -109,8 +121,13 @@ class PrimePods:
         return read_connection(pod_id, rented.ssh_connection) if rented is not None else None
 
     def terminate(self, pod_id: str) -> None:
+        self._owner()
         if is_pod_id(pod_id):
             self._client.delete(pod_id)
+
+    def burn_usd_per_hour(self, wallet_id: str | None) -> float:
+        """What all pods cost that were listed last, whoever rented them, and that are paid from that wallet or do not tell from which."""
+        return sum(usd for paid_from, usd in self._burning if wallet_id is None or paid_from in (None, wallet_id))
 
     # ----------------------------------------------------------------------------------------------------------------- inside
 

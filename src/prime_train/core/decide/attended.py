@@ -62,6 +62,10 @@ def _launching(run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView, now
     mine = [p for p in pods.pods if may_be_adopted(run, p)]
     if mine:  # one that is gone already, too: it was paid for, and nothing has to be waited for
         first = min(mine, key=lambda p: (p not in pods.living(), p.pod_id))
+        most_usd = run.spec.hardware.usd_per_hour_max
+        if most_usd is not None and first.usd_per_hour > most_usd:
+            dear = f"machine {first.pod_id} came at ${first.usd_per_hour:.2f}/h, over hardware.usd_per_hour_max {most_usd:.2f}"
+            return Recover(Cause.LAUNCH_REFUSED, f"{dear}; it is given back")
         return Adopt(first.pod_id, first.usd_per_hour)
     settled_s = attempt.launched_s + run.spec.health.settle_s
     beats = isinstance(verdict, Healthy) and verdict.phase is not None

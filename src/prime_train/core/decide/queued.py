@@ -8,7 +8,7 @@ from prime_train.core.decide.concluding import unknown
 from prime_train.core.decide.money import DRAIN_SHARE_MAX, in_wallet
 from prime_train.core.decide.pace import back_off_until_s
 from prime_train.core.decision import ChooseResume, Decision, Finish, Hold, Launch, Wait
-from prime_train.core.funds import LAUNCH_S, Funds
+from prime_train.core.funds import LAUNCH_S, RESERVE_S, Funds
 from prime_train.core.run import Run, RunState, Want
 from prime_train.core.verdict import PodsUnknown, PodsView, Unknown
 
@@ -45,7 +45,7 @@ def decide_queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str], 
     if lacking:
         why = f"the control plane's environment lacks {', '.join(lacking)}; start it again with them, nothing is rented before"
         return Hold("secrets", "secrets are missing", why)
-    if funds is not None and funds.left_s(_likely_usd_per_hour(run)) < LAUNCH_S:
+    if funds is not None and funds.left_s(_likely_usd_per_hour(run)) < max(LAUNCH_S, 2 * (RESERVE_S + run.spec.health.drain_s)):
         return Hold("funds", "the wallet is nearly empty", f"{in_wallet(funds)}; nothing is rented before there is credit for an hour")
     return Launch(on_demand=wants_on_demand(run, now_s))
 
