@@ -14,6 +14,7 @@ BENCHMARKS = (
     "takeover_prime",
     "agent_idle",
     "startup",
+    "validate",
     "transfer",
     "durable",
     "beside_training",

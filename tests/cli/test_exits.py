@@ -63,8 +63,14 @@ def test_a_wrong_call_is_a_usage_error(shell: Shell, args: list[str]) -> None:
 
 def test_help_lists_every_verb_and_version_is_said(shell: Shell) -> None:
     said = shell.ok("--help")
-    verbs = (
+    verbs = [
+        "init",
         "validate",
+        "lint",
+        "rules",
+        "verify-model",
+        "memory",
+        "cost",
         "find",
         "run",
         "status",
@@ -78,7 +84,9 @@ def test_help_lists_every_verb_and_version_is_said(shell: Shell) -> None:
         "serve",
         "demo",
         "schema",
-    )
+        "config",
+        "models",
+    ]
     assert all(f"\n  {verb} " in said for verb in verbs)
     assert "..." not in said.split("Commands:")[1]
     assert shell.ok("--version").startswith("prime-train ")

@@ -118,3 +118,14 @@ def test_the_run_remembers_who_rents_it_out(shell: Shell) -> None:
     shell.ok("run", "five.yaml")
     (run,) = Home.of(shell.env).store().list_runs()
     assert run.spec.hardware.provider == "local"
+
+
+def test_a_placeholder_for_a_commit_is_refused_before_anything_is_queued(shell: Shell) -> None:
+    (shell.here / "rl.toml").write_text("max_steps = 10\n")
+    ref = "559b4477" + "0" * 32
+    config = f"name: rl\ntrainer: {{kind: prime_rl, steps: 10, prime_rl: {{config: rl.toml, ref: {ref!r}}}}}\nbudget: {{usd: 5}}\n"
+    (shell.here / "rl.yaml").write_text(config)
+    done = shell.run("run", "rl.yaml")
+    assert done.returncode == 1
+    assert "PT022" in done.stdout
+    assert Home.of(shell.env).store().list_runs() == []

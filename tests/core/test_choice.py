@@ -82,7 +82,7 @@ def test_a_fit_is_judged_by_what_is_usable_of_a_gpu() -> None:
     def need(gib: float) -> Need:
         return Need((Use(Phase.STEP, weights=gib * GIB),))
 
-    assert [fit(need(gib), 80) for gib in (71, 72, 78, 79)] == [Fit.YES, Fit.TIGHT, Fit.TIGHT, Fit.NO]
+    assert [fit(need(gib), 80) for gib in (73, 75, 78, 79)] == [Fit.YES, Fit.TIGHT, Fit.TIGHT, Fit.NO]
 
 
 # ----------------------------------------------------------------------------------------------------------- what is left out

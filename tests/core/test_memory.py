@@ -1,10 +1,6 @@
 """GPU memory: what is counted, what is estimated, and what was measured."""
 
-import json
-from collections import Counter
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -14,9 +10,10 @@ from prime_train.core.memory import (
     GIB,
     Logits,
     Method,
-    Need,
     Phase,
+    Recompute,
     Serving,
+    Sharding,
     Training,
     Use,
     kv_bytes,
@@ -26,44 +23,15 @@ from prime_train.core.memory import (
     trained_params,
     training_need,
 )
+from prime_train.core.memory_serving import share
+from prime_train.core.memory_software import LITGPT
 from prime_train.core.model_table import MODELS, Model
 from prime_train.core.models import sized, understand
+from tests.benchmarks.memory_model import accelerate, covered, left_out, score, unsloth
+from tests.benchmarks.memory_rows import estimate, rows
 from tests.core.given import PROPERTY
 
-PEAKS = Path(__file__).parent.parent / "data" / "memory_peaks.json"
-SHAPE = ("params", "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab", "tied", "active", "experts", "experts_used")
-HOW = ("seq_len", "micro_batch", "weight_bytes", "gradient_bytes", "state_bytes", "recompute", "lora_rank", "foreach", "sharded")
-TODAY = {"prime-rl", "torchtitan", "torchtune", "fsdp_qlora"}
-"""Trainers that shard each layer for itself and keep their memory in one piece."""
-
-
-@dataclass(frozen=True)
-class Peak:
-    """A published one, and what we say of it."""
-
-    row: dict[str, Any]
-
-    @property
-    def need(self) -> Need:
-        shape = {name: self.row[name] for name in SHAPE if name in self.row}
-        how = {name: self.row[name] for name in HOW}
-        training = Training(method=Method(self.row["method"]), logits=Logits[self.row["logits"]], **how)
-        return training_need(Model(self.row["model"], **shape), training, self.row["gpus"])
-
-    @property
-    def bytes(self) -> float:
-        return float(self.row["peak_gib"] * GIB)
-
-    @property
-    def is_above(self) -> bool:
-        return self.bytes > self.need.high
-
-    @property
-    def is_below(self) -> bool:
-        return self.bytes < self.need.low
-
-
-PUBLISHED = [Peak(row) for row in json.loads(PEAKS.read_text())]
+PUBLISHED = rows()
 
 
 def model(name: str) -> Model:
@@ -80,30 +48,37 @@ TRAINING = st.builds(
     seq_len=st.integers(1, 10**6),
     micro_batch=st.integers(1, 64),
     weight_bytes=st.sampled_from([2, 4]),
-    recompute=st.booleans(),
+    recompute=st.sampled_from(Recompute),
     logits=st.sampled_from(Logits),
     foreach=st.booleans(),
-    sharded=st.booleans(),
+    sharding=st.sampled_from(Sharding),
 )
 COUNT = st.integers(1, 64)
+SEVERAL = st.integers(4, 64)
+"""A single GPU gathers nothing."""
 
 
 # --------------------------------------------------------------------------------------------------------------------- the band
 
 
-def test_published_peaks_lie_in_the_band_but_for_those_the_docstring_names() -> None:
-    above = Counter(peak.row["trainer"] for peak in PUBLISHED if peak.is_above)
-    assert len(PUBLISHED) == 79
-    assert sum(above.values()) == 10
-    assert sum(peak.is_below for peak in PUBLISHED) == 2
-    assert not TODAY & set(above)
+def test_published_peaks_are_told_as_closely_as_promised() -> None:
+    found = score((estimate(row), row.peak) for row in PUBLISHED)
+    assert found.rows == 166
+    assert found.median <= 0.04
+    assert found.within_20 >= 0.95
+    assert found.below_10 <= 0.025
 
 
-def test_what_prime_rl_measured_is_met_closely() -> None:
-    told = [peak.bytes / peak.need.peak.total for peak in PUBLISHED if peak.row["trainer"] == "prime-rl" and peak.row["quality"] == "A"]
-    assert len(told) >= 15
-    assert min(told) >= 0.85
-    assert max(told) <= 1.15
+def test_trainers_nobody_published_peaks_of_are_told_less_closely_but_better_than_by_other_formulas() -> None:
+    ours, unsloths, accelerates = (score((told(row), row.peak) for row in PUBLISHED) for told in (left_out, unsloth, accelerate))
+    assert ours.median <= 0.08
+    assert ours.median < min(unsloths.median, accelerates.median) / 4
+
+
+def test_nine_in_ten_published_peaks_lie_in_the_band() -> None:
+    inside, ratio = covered(PUBLISHED)
+    assert inside >= 0.9
+    assert ratio <= 1.6
 
 
 def test_a_doubt_widens_the_band() -> None:
@@ -119,14 +94,14 @@ def test_a_doubt_widens_the_band() -> None:
 
 def test_full_training_in_32_bit_takes_16_bytes_a_parameter() -> None:
     use = training_need(QWEN_8B, Training(), 1).peak
-    assert use.phase is Phase.PASS
+    assert use.phase is Phase.LOSS
     assert use.counted == 16 * QWEN_8B.params
 
 
 def test_lora_has_gradients_and_states_of_its_adapters_only() -> None:
     lora = Training(method=Method.LORA, lora_rank=8)
     use = training_need(QWEN_8B, lora, 1).peak
-    assert use.weights == 4 * QWEN_8B.params
+    assert use.weights == 4 * (QWEN_8B.params + trained_params(QWEN_8B, lora))
     assert use.gradients + use.optimizer == 12 * trained_params(QWEN_8B, lora)
 
 
@@ -142,10 +117,10 @@ def test_an_adapter_lies_beside_every_expert() -> None:
 
 
 def test_an_optimizer_that_goes_over_all_at_once_needs_a_copy_of_the_gradients() -> None:
-    short = Training(seq_len=8, logits=Logits.FUSED, sharded=False)
+    short = Training(seq_len=8, logits=Logits.FUSED, sharding=Sharding.NONE)
     plain, foreach = (training_need(QWEN_8B, replace(short, foreach=each), 1) for each in (False, True))
     assert foreach.peak.phase is Phase.STEP
-    assert foreach.peak.total - plain.uses[1].total == pytest.approx(4 * QWEN_8B.params)
+    assert foreach.peak.total - plain.uses[2].total == pytest.approx(4 * QWEN_8B.params)
 
 
 def test_a_token_in_the_cache_takes_what_servers_say() -> None:
@@ -162,7 +137,75 @@ def test_a_server_of_an_8b_model_needs_its_weights_a_cache_and_some_gib() -> Non
     use = serving_need(model("Llama-3-8B"), Serving(seq_len=8192, sequences=1), 1).peak
     assert use.weights / GIB == pytest.approx(14.96, abs=0.01)
     assert use.kv_cache / GIB == 1.0
-    assert (use.activations + use.rest) / GIB == pytest.approx(1.26 + 1.79, rel=0.15)
+    assert (use.activations + use.logits + use.rest) / GIB == pytest.approx(1.26 + 1.79, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("sharding", "weights", "gradients", "states"),
+    [
+        (Sharding.NONE, 1, 1, 1),
+        (Sharding.ZERO1, 1, 1, 8),
+        (Sharding.ZERO2, 1, 8, 8),
+        (Sharding.ZERO3, 8, 8, 8),
+        (Sharding.FSDP1, 8, 8, 8),
+        (Sharding.FSDP2, 8, 8, 8),
+    ],
+)
+def test_what_is_divided_among_the_gpus(sharding: Sharding, weights: int, gradients: int, states: int) -> None:
+    use = training_need(QWEN_8B, Training(sharding=sharding), 8).uses[0]
+    whole = QWEN_8B.params
+    assert (use.weights, use.gradients, use.optimizer) == (4 * whole / weights, 4 * whole / gradients, 8 * whole / states)
+
+
+def test_what_is_offloaded_takes_no_memory_of_the_gpu() -> None:
+    states = training_need(QWEN_8B, Training(optimizer_offloaded=True), 1).peak
+    nothing = training_need(QWEN_8B, Training(states_offloaded=True), 1).peak
+    assert (states.optimizer, states.gradients) == (0, 4 * QWEN_8B.params)
+    assert nothing.counted == 0
+    assert nothing.gathered > 2 * QWEN_8B.embedding_params
+
+
+def test_borders_of_layers_are_what_offloading_activations_saves() -> None:
+    # prime-rl's Qwen3-0.6B at 65,536 tokens: 19.56 GiB against 16.08; 2 B x layers x hidden for each token are 3.50.
+    small, long = model("Qwen3-0.6B"), Training(seq_len=65_536, logits=Logits.FUSED)
+    kept, offloaded = (training_need(small, replace(long, activations_offloaded=each), 1).peak.total for each in (False, True))
+    assert (kept - offloaded) / GIB == pytest.approx(19.56 - 16.08, rel=0.05)
+
+
+def test_embedding_and_head_stay_wide_where_the_rest_is_quantised() -> None:
+    use = training_need(QWEN_8B, Training(method=Method.LORA, weight_bytes=0.5, adapter_bytes=0), 1).peak
+    assert use.weights == 0.5 * (QWEN_8B.params - QWEN_8B.embedding_params) + 2 * QWEN_8B.embedding_params
+
+
+def test_a_trainer_that_loads_the_whole_model_first_has_its_peak_there() -> None:
+    lora = Training(method=Method.LORA, weight_bytes=2, sharding=Sharding.FSDP1, seq_len=64, software=LITGPT)
+    assert training_need(QWEN_8B, lora, 4).peak.phase is Phase.LOAD
+    assert Phase.LOAD not in [use.phase for use in training_need(QWEN_8B, lora, 1).uses]
+
+
+def test_attention_without_flash_takes_memory_by_the_square_of_the_length() -> None:
+    def activations(seq_len: int, *, eager: bool) -> float:
+        return training_need(QWEN_8B, Training(seq_len=seq_len, recompute=Recompute.NONE, eager_attention=eager), 1).peak.activations
+
+    extra = [activations(length, eager=True) - activations(length, eager=False) for length in (1024, 2048)]
+    assert extra[1] == pytest.approx(4 * extra[0])
+
+
+# --------------------------------------------------------------------------------------------------------------------- a server
+
+
+def test_a_servers_share_leaves_the_rest_to_its_cache() -> None:
+    # vLLM told 58.97 GiB of cache on each of two GPUs: 0.9 of 79.22 GiB less 7.48, 1.26 and 3.58.
+    held = share(model("Llama-3-8B"), Serving(), 2, utilization=0.9, gpu_bytes=79.22 * GIB)
+    cache = held.kv_tokens * kv_bytes(model("Llama-3-8B"), Serving(), 2)
+    assert cache / GIB == pytest.approx(58.97, rel=0.05)
+    assert held.sequences(8192) == held.kv_tokens / 8192
+
+
+def test_a_share_that_is_too_small_holds_no_sequence() -> None:
+    held = share(QWEN_8B, Serving(), 1, utilization=0.1, gpu_bytes=80 * GIB)
+    assert held.kv_tokens < 0
+    assert held.sequences(1024) == 0
 
 
 # --------------------------------------------------------------------------------------------------------------------- RL
@@ -170,9 +213,9 @@ def test_a_server_of_an_8b_model_needs_its_weights_a_cache_and_some_gib() -> Non
 
 def test_half_of_the_gpus_train_and_the_others_serve() -> None:
     need = rl_need(QWEN_8B, Training(), Serving(), 8)
-    assert [use.phase for use in need.uses] == [Phase.PASS, Phase.STEP, Phase.SERVING]
+    assert [use.phase for use in need.uses] == [Phase.LOSS, Phase.BACKWARD, Phase.STEP, Phase.SERVING]
     assert need.uses[0] == training_need(QWEN_8B, Training(), 4).uses[0]
-    assert need.uses[2] == serving_need(QWEN_8B, Serving(), 4).peak
+    assert need.uses[3] == serving_need(QWEN_8B, Serving(), 4).peak
     assert [rl_trainers(count) for count in (1, 2, 3, 8)] == [1, 1, 1, 4]
 
 
@@ -186,7 +229,7 @@ def test_a_single_gpu_does_both_at_once() -> None:
 
 
 @PROPERTY
-@given(MODEL, TRAINING, COUNT, COUNT)
+@given(MODEL, TRAINING, SEVERAL, SEVERAL)
 def test_more_gpus_never_need_more_of_each(model: Model, training: Training, one: int, other: int) -> None:
     few, many = sorted((one, other))
     for need in (training_need(model, training, few), rl_need(model, training, Serving(), few)):
@@ -200,12 +243,11 @@ def test_more_gpus_never_need_more_of_each(model: Model, training: Training, one
 @given(MODEL, TRAINING, COUNT)
 def test_what_asks_for_more_never_needs_less(model: Model, training: Training, gpus: int) -> None:
     needed = training_need(model, training, gpus).high
-    for changes in ({"seq_len": training.seq_len + 1}, {"micro_batch": training.micro_batch + 1}, {"weight_bytes": 4}, {"sharded": False}):
-        more = replace(training, **changes)
-        if changes != {"sharded": False}:
-            assert training_need(model, more, gpus).high >= needed
-    adapters = replace(training, method=Method.LORA)
-    assert training_need(model, adapters, gpus).high <= training_need(model, replace(training, method=Method.FULL), gpus).high * 1.001
+    longer, more_at_once = replace(training, seq_len=training.seq_len + 1), replace(training, micro_batch=training.micro_batch + 1)
+    for more in (longer, more_at_once, replace(training, weight_bytes=4)):
+        assert training_need(model, more, gpus).high >= needed
+    full = replace(training, method=Method.FULL, recompute=Recompute.FULL)
+    assert training_need(model, replace(full, method=Method.LORA), gpus).high <= training_need(model, full, gpus).high * 1.001
 
 
 @pytest.mark.parametrize("changes", [{"seq_len": 0}, {"micro_batch": 0}, {"lora_rank": -1}])
@@ -215,7 +257,7 @@ def test_a_training_of_nothing_is_refused(changes: dict[str, int]) -> None:
 
 
 def test_parts_are_told_one_by_one() -> None:
-    use = Use(Phase.PASS, weights=1, logits=2)
+    use = Use(Phase.LOSS, weights=1, logits=2)
     assert use.parts["weights"] == 1
     assert sum(use.parts.values()) == use.total == 3
 
@@ -223,4 +265,4 @@ def test_parts_are_told_one_by_one() -> None:
 def test_a_mixture_of_experts_gathers_all_experts_of_a_layer() -> None:
     moe, dense = model("Qwen3-30B-A3B"), sized("3B")
     assert dense is not None
-    assert training_need(moe, Training(), 8).peak.gathered > 4 * training_need(dense, Training(), 8).peak.gathered
+    assert training_need(moe, Training(), 8).peak.gathered > 3 * training_need(dense, Training(), 8).peak.gathered

@@ -6,11 +6,9 @@ from prime_train.core.finding import Finding, Severity
 from prime_train.rules import settle
 from prime_train.rules.ignores import ignores
 
-KNOWN = {"HW101", "PR301"}
-
 
 def settled(text: str, *findings: Finding) -> list[tuple[str, int]]:
-    return [(finding.code, finding.line) for finding in settle(findings, {"a.yaml": text}, known=KNOWN)]
+    return [(finding.code, finding.line) for finding in settle(findings, {"a.yaml": text})]
 
 
 def at(line: int, code: str = "HW101") -> Finding:
@@ -66,13 +64,13 @@ def test_a_mistake_in_reading_is_told_whatever_a_comment_says() -> None:
 
 
 def test_an_ignore_that_nothing_needs_any_more_is_told_at_its_place() -> None:
-    (note,) = settle((), {"a.yaml": "x: 1\ny: 2  # prime-train: ignore[HW101] it was meant\n"}, known=KNOWN)
+    (note,) = settle((), {"a.yaml": "x: 1\ny: 2  # prime-train: ignore[HW101] it was meant\n"})
     assert (note.code, note.severity, note.line, note.column) == ("PT092", Severity.NOTE, 2, 7)
 
 
 def test_what_is_ignored_in_one_file_is_told_in_another() -> None:
     text = "x: 1  # prime-train: ignore[HW101] it is meant\n"
-    found = settle((at(1), Finding("HW101", "odd", "b.yaml", 1)), {"a.yaml": text, "b.yaml": "x: 1\n"}, known=KNOWN)
+    found = settle((at(1), Finding("HW101", "odd", "b.yaml", 1)), {"a.yaml": text, "b.yaml": "x: 1\n"})
     assert [finding.file for finding in found] == ["b.yaml"]
 
 

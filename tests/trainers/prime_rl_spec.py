@@ -4,7 +4,7 @@ from typing import Any
 
 from prime_train.core.spec import RunSpec
 
-REF = "559b4477" + "0" * 32
+REF = "559b4477" + "1" * 32
 FOLDER = "outputs/tiny"
 
 

@@ -30,7 +30,7 @@ def find(
     budget: Annotated[str, typer.Option(help="Most dollars an hour for the whole machine, such as 20.", show_default=False)] = "",
     spot: Annotated[bool | None, typer.Option("--spot/--on-demand", help="Only these; without either, both.", show_default=False)] = None,
     lora: Annotated[bool, typer.Option("--lora", help="Train adapters instead of all weights.")] = False,
-    rl: Annotated[bool, typer.Option("--rl", help="By RL: half of the GPUs make roll-outs, and it takes 6 to 9 times as long.")] = False,
+    rl: Annotated[bool, typer.Option("--rl", help="By RL: half of the GPUs make roll-outs, and it takes about 6 times as long.")] = False,
     bf16: Annotated[bool, typer.Option("--bf16", help="Weights, gradients and AdamW in 16 bit; otherwise in 32, as prime-rl.")] = False,
     tokens: Annotated[str, typer.Option(help="Tokens to train on, such as 500k, 100M, 1.5B.")] = TOKENS,
     seq_len: Annotated[int, typer.Option(min=1, max=SEQ_LEN_MAX, help="Tokens of a sequence, one at a time on each GPU.")] = SEQ_LEN,

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from prime_train.cli.find_words import percent_range, size_range, time_range, usd_range
 from prime_train.core import gpus
 from prime_train.core.choice import Against, Candidate, Choice, Job, Wishes
-from prime_train.core.cost import SHARES, SPOT_SHARE, START_S
+from prime_train.core.cost import SPOT_SHARE, START_S
+from prime_train.core.cost_speed import RL_TIMES
 from prime_train.core.memory import Serving
 from prime_train.core.offers import Offer
 from prime_train.core.spec import Spot
@@ -54,11 +55,12 @@ def hardware(one: Candidate, wishes: Wishes) -> str:
 def assumptions(job: Job, wishes: Wishes) -> str:
     """What the figures stand on."""
     guessed = "The shape of the model is guessed from its size. " if job.model.guessed else ""
-    bits = job.training.weight_bytes * 8
+    bits = round(job.training.weight_bytes * 8)
+    times = f", {RL_TIMES:.0f} times that for RL" if job.rl else ""
     served = f"roll-outs: 16-bit weights and {Serving().sequences} sequences at once; " if job.rl else ""
     return (
         f"{guessed}Memory: {bits}-bit weights and AdamW, sharded over the GPUs, activations recomputed, one sequence a GPU; {served}"
-        f"{wishes.disk_gib:,} GiB of disk. Time: {percent_range(SHARES[job.rl, job.model.is_moe])} of the GPUs' peak, "
+        f"{wishes.disk_gib:,} GiB of disk. Time: what such GPUs reach in published trainings{times}, "
         f"{START_S.low / 60:.0f} to {START_S.high / 60:.0f} min to start; spot adds {percent_range(SPOT_SHARE)} for preemptions. "
         f"See --help for what changes them."
     )

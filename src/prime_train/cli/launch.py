@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 SUFFIX_CHARS = 5
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 TRIES_MAX = 5
+ZEROS_MAX = 16
+"""At the end of a commit that somebody made there are never so many."""
 
 
 class Unfit(Exception):
@@ -42,10 +44,26 @@ def plan(spec: "RunSpec", *, file: str = "") -> Plan:
     """Looks at the working tree, and at nothing else. Raises Unfit, and the port's errors where a repository can not be asked."""
     from prime_train.core.finding import has_errors
 
+    placeholder = _placeholder(spec, file)
+    if placeholder is not None:
+        raise Unfit((placeholder,))
     made = _repository(spec, file) if spec.trainer.tree.repo else _folder(spec)
     if has_errors(made.findings):
         raise Unfit(made.findings)
     return made
+
+
+def _placeholder(spec: "RunSpec", file: str) -> "Finding | None":
+    """A commit that nobody made, as examples have it: a machine would be paid for to find that out."""
+    from prime_train.core.finding import Finding
+
+    part = spec.trainer.prime_rl
+    if part is None or not part.ref.endswith("0" * ZEROS_MAX):
+        return None
+    said = f"trainer.prime_rl.ref is a placeholder: {part.ref}"
+    return Finding(
+        "PT022", said, file or spec.name, fix="write the whole commit of prime-rl: git ls-remote, or git rev-parse HEAD in a checkout of it"
+    )
 
 
 def launch(home: Home, spec: "RunSpec", made: Plan) -> "Run":

@@ -1,60 +1,27 @@
-"""`prime-train`: the table of verbs."""
+"""`prime-train`: where a call starts."""
 
-from typing import Annotated
+import sys
 
-import typer
+from prime_train.cli.exits import end
 
-from prime_train import __version__
-from prime_train.cli.checkpoints import checkpoints
-from prime_train.cli.demo import demo
-from prime_train.cli.exits import end, guarded
-from prime_train.cli.find import find
-from prime_train.cli.logs import logs
-from prime_train.cli.profile import profile
-from prime_train.cli.resume import resume
-from prime_train.cli.run import run
-from prime_train.cli.schema import schema
-from prime_train.cli.serve import serve
-from prime_train.cli.ssh import ssh
-from prime_train.cli.status import status
-from prime_train.cli.stop import stop
-from prime_train.cli.validate import validate
-from prime_train.cli.watch import watch
-
-VERBS = (validate, find, run, status, logs, profile, ssh, stop, resume, serve, watch, demo, schema)
-
-# Help in plain text: drawing it with rich would double the time that `--help` takes.
-app = typer.Typer(
-    name="prime-train",
-    help="Training that can be left alone: runs on spot machines that survive losing them.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-
-for _verb in VERBS:
-    app.command()(guarded(_verb))
-app.add_typer(checkpoints)
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"prime-train {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")] = False,
-) -> None:
-    """Training that can be left alone: runs on spot machines that survive losing them."""
+QUICK = ("validate", "lint")
+"""Verbs that do without the library for command lines, where they can."""
 
 
 def main() -> None:
     """Runs one verb and leaves with its exit code."""
     try:
-        app()
+        _run()
     except SystemExit as error:
         end(error)
         raise
+
+
+def _run() -> None:
+    if sys.argv[1:2] and sys.argv[1] in QUICK:
+        from prime_train.cli.quick import quick
+
+        quick(sys.argv[1:])
+    from prime_train.cli.verbs import app
+
+    app()

@@ -62,7 +62,8 @@ class Job:
 
     @property
     def work(self) -> Work:
-        return Work(self.tokens, self.training.seq_len, self.training.method, self.rl)
+        training = self.training
+        return Work(self.tokens, training.seq_len, training.method, self.rl, training.micro_batch, training.recompute)
 
     def need(self, count: int) -> Need:
         """Of each of so many GPUs."""
@@ -164,7 +165,11 @@ def choose(offers: Sequence[Offer], job: Job, wishes: Wishes) -> Choice:
 
 def fit(need: Need, gpu_gb: int) -> Fit:
     """Into GPUs that are sold with so many GB each."""
-    usable = usable_bytes(gpu_gb)
+    return fit_into(need, usable_bytes(gpu_gb))
+
+
+def fit_into(need: Need, usable: float) -> Fit:
+    """Into so many bytes of each."""
     if need.high <= usable:
         return Fit.YES
     return Fit.TIGHT if need.peak.total <= usable else Fit.NO

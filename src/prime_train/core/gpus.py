@@ -32,6 +32,7 @@ _DATA_CENTRE = (
     Gpu("L40", 181, 864),
     Gpu("L40S", 362, 864),
     Gpu("H100", 989, 3350, linked=True),
+    Gpu("H20", 148, 4000, linked=True),
     Gpu("H200", 989, 4800, linked=True),
     Gpu("GH200", 989, 4000, linked=True),
     Gpu("B200", 2250, 8000, linked=True),
@@ -64,6 +65,16 @@ GPUS = {gpu.family: gpu for gpu in (*_DATA_CENTRE, *_WORKSTATION, *_DESKTOP)}
 
 PCIE = {"A100": Gpu("A100", 312, 1935), "H100": Gpu("H100", 756, 2000), "H200": Gpu("H200", 835, 4800)}
 """The same chips on a card: less power, and no NVLink that can be relied on."""
+
+_RENTED = """
+A10_24GB A100_40GB A100_80GB A2000_6GB A30_24GB A40_48GB A4000_16GB A4500_20GB A5000_24GB A6000_48GB B200_180GB B300_262GB CPU_NODE
+GB200 GB300 GH200_480GB GH200_624GB GH200_96GB H100_80GB H200_141GB H200_96GB L40S_48GB L40_48GB L4_24GB P100_16GB P40_24GB P4_8GB
+RTX2000Ada_16GB RTX3070_8GB RTX3080Ti_12GB RTX3080_10GB RTX3090Ti_24GB RTX3090_24GB RTX4000Ada_20GB RTX4000_8GB RTX4070Ti_12GB
+RTX4080Ti_16GB RTX4080_16GB RTX4090_24GB RTX5000Ada_32GB RTX5000_16GB RTX5090_32GB RTX6000Ada_48GB RTX6000_24GB RTX8000_48GB
+RTX_PRO_6000B_96GB T4_16GB V100_16GB V100_32GB
+"""
+RENTED = frozenset(_RENTED.split())
+"""Kinds by the names that Prime Intellect rents them out under; not all are in the table of what GPUs can do."""
 
 WITHOUT_BF16 = frozenset({"V100", "P100", "T4", "P4", "P40", "RTX4000", "RTX5000", "RTX6000", "RTX8000"})
 """Families older than 16-bit brain floats, in which all of this is trained."""

@@ -1,102 +1,45 @@
 """GPU memory of a model while it is trained or serves: what lies on one GPU, in each phase, and how far the estimate may be off.
 
-Weights, gradients and optimizer states are counted: bytes of a number times numbers, divided by the GPUs that they are sharded over
-(FSDP or ZeRO-3). The rest is estimated, per token that one GPU holds at once (`seq_len` times `micro_batch`):
+Weights, gradients and optimizer states are counted: bytes of a number times numbers, divided by the GPUs that they are sharded over. The
+rest is estimated (memory_terms.py), with what trainers differ by (memory_software.py). A training's peak is the largest of its phases:
 
-    recomputed activations   2 bytes x layers x hidden, kept at the borders of layers, and what one layer works with:
-                             2 bytes x (8 hidden + 2 queries + 2 keys + 5 ffn), in widths
-    kept activations         0.7 of what a layer works with, times all layers
-    logits                   bytes of one logit (`Logits`) x vocabulary
-    gathered                 two layers and embedding or head in 16 bit, and with them one layer's gradient in 32 bit
+    loss        borders of layers (or all activations, where nothing is made again) and the logits with their copies and gradients
+    backward    the same activations, and one layer that is made again and gone back through
+    step        states, and one more copy of the gradients where the optimizer goes over all parameters at once (`foreach`)
+    load        the whole model beside its shard, where the trainer loads it so
 
-and 0.7 GiB for whatever holds no tensor of the model. An optimizer that goes over all parameters at once (`foreach`) needs one more copy
-of the gradients in its step. The peak is the phase that needs most. Kept layer borders of 2 bytes x layers x hidden a token and 18 bytes
-a logit are what published peaks differ by between lengths; the widths of a layer are those of its matrices' inputs and outputs.
-
-The band. Counted parts are taken as 0.97 to 1.10 of what is counted, estimated ones as 0.6 to 1.8 (2.4 where a doubt is added: a mixture
-of experts, a shape guessed from the size, activations that are not recomputed). Held against 79 published peaks of full and LoRA
-training (tests/data/memory_peaks.json), which the shares and widths were chosen by as well: 67 lie in the band, 2 below it. The 10 above
-are of trainers that hold unsharded buffers or fragment their memory (DeepSpeed, FSDP 1, HF trainers of 2023); none is of prime-rl,
-torchtitan, torchtune or FSDP for QLoRA.
-
-Not covered: quantised weights, offloading, tensor or pipeline parallel training.
+The band, learned from the published peaks of tests/data/memory_peaks.json: counted parts are taken as 0.97 to 1.06 of what is counted,
+estimated ones as 0.72 to 1.4 (0.6 to 1.8 where a doubt is added: a mixture of experts, a shape guessed from the size, activations that
+are not made again). tests/benchmarks/memory_model.py prints how the estimate and its band do, and two others beside them.
 """
 
 from dataclasses import dataclass, fields, replace
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 
+from prime_train.core import memory_terms as terms
+from prime_train.core.memory_serving import ServerParts, Serving, kv_bytes, server_parts
+from prime_train.core.memory_setup import Logits, Method, Recompute, Sharding, Training
+from prime_train.core.memory_terms import trained_params
 from prime_train.core.model_table import Model
 
+__all__ = [
+    "GIB", "Logits", "Method", "Need", "Phase", "Recompute", "Serving", "Sharding", "Training", "Use",
+    "kv_bytes", "rl_need", "rl_trainers", "serving_need", "trained_params", "training_need",
+]  # fmt: skip
+
 GIB = 2**30
-REST_BYTES = 0.7 * GIB
-ACTIVATION_BYTES = 2
-KEPT_SHARE = 0.7
-COUNTED_BAND = (0.97, 1.10)
-ESTIMATED_BAND = (0.6, 1.8)
-DOUBTED_BAND = (0.5, 2.4)
-FUSED_VOCAB = 2048
-"""Logits that a fused head makes at a time."""
-PREFILL_TOKENS = 8192
-"""What an inference server takes in at once, and measures its own activations by."""
-SERVER_BYTES = 2 * GIB
-"""CUDA graphs, communication buffers and the CUDA context of an inference server; 1.2 to 3.6 GiB are published."""
+COUNTED_BAND = (0.97, 1.06)
+ESTIMATED_BAND = (0.72, 1.4)
+DOUBTED_BAND = (0.6, 1.8)
 _COUNTED = frozenset({"weights", "gradients", "optimizer", "kv_cache"})
 
 
-class Method(StrEnum):
-    FULL = "full"
-    LORA = "lora"
-
-
-class Logits(IntEnum):
-    """How the loss is made of the hidden states; the value is the bytes a logit takes at the peak."""
-
-    WHOLE = 18
-    """All at once, with their 32-bit copies and gradients: prime-rl's SFT, transformers."""
-    CHUNKED = 8
-    """In pieces that are all kept for the backward pass: torchtune, lit-gpt."""
-    FUSED = 12
-    """Only `FUSED_VOCAB` at a time: prime-rl's RL, Liger."""
-
-
 class Phase(StrEnum):
-    PASS = "forward and backward"
+    LOSS = "loss"
+    BACKWARD = "backward"
     STEP = "optimizer step"
+    LOAD = "load"
     SERVING = "inference"
-
-
-@dataclass(frozen=True)
-class Training:
-    """How a model is trained. The defaults are prime-rl's: 32-bit weights, gradients and AdamW states, computed in 16 bit."""
-
-    method: Method = Method.FULL
-    seq_len: int = 4096
-    micro_batch: int = 1
-    weight_bytes: int = 4
-    gradient_bytes: int = 4
-    state_bytes: int = 8
-    """Of the optimizer, for one trained parameter; a 32-bit copy of 16-bit weights is part of it."""
-    recompute: bool = True
-    """Activations inside layers are made again in the backward pass (activation or gradient checkpointing)."""
-    logits: Logits = Logits.WHOLE
-    lora_rank: int = 16
-    foreach: bool = False
-    sharded: bool = True
-    """Over all GPUs; otherwise each has a whole copy."""
-
-    def __post_init__(self) -> None:
-        if self.seq_len < 1 or self.micro_batch < 1 or self.lora_rank < 1:
-            raise ValueError(f"{self}: seq_len, micro_batch and lora_rank must be at least 1")
-
-
-@dataclass(frozen=True)
-class Serving:
-    """What an inference server must hold at the least: so many sequences of that length."""
-
-    seq_len: int = 4096
-    sequences: int = 16
-    weight_bytes: int = 2
-    cache_bytes: int = 2
 
 
 @dataclass(frozen=True)
@@ -161,39 +104,25 @@ class Need:
 
 
 def training_need(model: Model, training: Training, gpus: int) -> Need:
-    """Of each of `gpus` GPUs, weights, gradients and states sharded over them."""
-    shards = gpus if training.sharded else 1
-    trained = trained_params(model, training)
-    step = Use(
-        Phase.STEP,
-        weights=model.params * training.weight_bytes / shards,
-        gradients=trained * training.gradient_bytes / shards,
-        optimizer=trained * training.state_bytes / shards,
-        rest=REST_BYTES,
-    )
-    passing = replace(
-        step,
-        phase=Phase.PASS,
-        activations=_activations(model, training),
-        logits=_logits(model, training),
-        gathered=_gathered(model, training),
-    )
-    if training.foreach:
-        step = replace(step, rest=step.rest + step.gradients)
-    return Need((passing, step), doubted=model.is_moe or model.guessed or not training.recompute)
+    """Of each of `gpus` GPUs."""
+    states = _states(model, training, gpus)
+    shards = training.shards(gpus)
+    held = replace(states, rest=states.rest + terms.workspace(model, training), gathered=terms.gathered(model, training, shards))
+    if training.recompute is Recompute.FULL:
+        activations, working = terms.borders(model, training), terms.working(model, training)
+    else:
+        activations, working = terms.kept(model, training), 0.0
+    loss = replace(held, phase=Phase.LOSS, activations=activations, logits=terms.logit_bytes(model, training))
+    backward = replace(held, phase=Phase.BACKWARD, activations=activations + working)
+    uses = [loss, backward, _step(states, training)]
+    if training.software.whole_at_load and shards > 1:
+        uses.append(_load(model, training, loss, shards))
+    return Need(tuple(uses), doubted=model.is_moe or model.guessed or training.recompute is not Recompute.FULL)
 
 
 def serving_need(model: Model, serving: Serving, gpus: int) -> Need:
     """Of each of `gpus` GPUs that serve one copy together (tensor parallel)."""
-    prefill = PREFILL_TOKENS * ACTIVATION_BYTES * (4 * model.hidden + 2 * model.ffn)
-    use = Use(
-        Phase.SERVING,
-        weights=model.params * serving.weight_bytes / gpus,
-        kv_cache=kv_bytes(model, serving, gpus) * serving.seq_len * serving.sequences,
-        activations=prefill,
-        rest=SERVER_BYTES,
-    )
-    return Need((use,), doubted=model.is_moe or model.guessed)
+    return Need((_serving_use(server_parts(model, serving, gpus)),), doubted=model.is_moe or model.guessed)
 
 
 def rl_need(model: Model, training: Training, serving: Serving, gpus: int) -> Need:
@@ -212,43 +141,45 @@ def rl_trainers(gpus: int) -> int:
     return max(1, gpus // 2)
 
 
-def trained_params(model: Model, training: Training) -> float:
-    """All of them, or LoRA's: two thin matrices beside each of a layer's, every expert's with them."""
-    if training.method is Method.FULL:
-        return model.params
-    attention = 2 * (model.hidden + model.attention_width) + 2 * (model.hidden + model.kv_width)
-    mlp = 3 * model.experts * (model.hidden + model.ffn / model.experts_used)
-    return training.lora_rank * model.layers * (attention + mlp)
+def _states(model: Model, training: Training, gpus: int) -> Use:
+    """What stays from step to step."""
+    whole, parts = training.shards(gpus), training.sharding
+    state_shards = gpus if parts is not Sharding.NONE else whole
+    gradient_shards = gpus if parts not in (Sharding.NONE, Sharding.ZERO1) else whole
+    trained = trained_params(model, training)
+    weights = terms.weight_bytes(model, training)
+    if training.method is Method.LORA:
+        weights += trained * training.adapters * training.adapter_bytes
+        trained += model.embedding_params if training.trains_embeddings else 0
+    return Use(
+        Phase.STEP,
+        weights=0.0 if training.states_offloaded else weights / whole,
+        gradients=0.0 if training.states_offloaded else trained * training.gradient_bytes / gradient_shards,
+        optimizer=0.0 if training.states_offloaded or training.optimizer_offloaded else trained * training.state_bytes / state_shards,
+        rest=training.software.rest_gib * GIB,
+    )
 
 
-def kv_bytes(model: Model, serving: Serving, gpus: int = 1) -> float:
-    """Keys and values of one token on one GPU. Heads are divided among the GPUs, and copied where there are fewer of them."""
-    heads = max(1.0, model.kv_heads / gpus)
-    return 2 * model.layers * heads * model.head_dim * serving.cache_bytes
+def _step(states: Use, training: Training) -> Use:
+    return replace(states, rest=states.rest + states.gradients) if training.foreach else states
 
 
-def _activations(model: Model, training: Training) -> float:
-    tokens = training.seq_len * training.micro_batch
-    widths = 8 * model.hidden + 2 * model.attention_width + 2 * model.kv_width + 5 * model.ffn
-    layer = tokens * ACTIVATION_BYTES * widths
-    if training.recompute:
-        return tokens * ACTIVATION_BYTES * model.layers * model.hidden + layer
-    return KEPT_SHARE * model.layers * layer
+def _load(model: Model, training: Training, loss: Use, shards: int) -> Use:
+    """The first pass comes while both are there still; all-weights training loads in 32 bit."""
+    each = 2 * training.weight_bytes if training.method is Method.FULL else training.weight_bytes
+    whole = terms.weight_bytes(model, training) / training.weight_bytes * each
+    return Use(Phase.LOAD, weights=whole * (1 + 1 / shards), activations=loss.activations, logits=loss.logits, rest=loss.rest)
 
 
-def _logits(model: Model, training: Training) -> float:
-    tokens = training.seq_len * training.micro_batch
-    if training.logits is Logits.FUSED:
-        return tokens * (Logits.FUSED * FUSED_VOCAB + 8 * model.hidden)
-    return tokens * training.logits * model.vocab
-
-
-def _gathered(model: Model, training: Training) -> float:
-    """Whole layers, made of their shards just when they are needed. One GPU gathers as well: into 16 bit."""
-    if not training.sharded:
-        return 0.0
-    gradient = 4 * model.layer_params if training.method is Method.FULL else 0.0
-    return 2 * ACTIVATION_BYTES * model.layer_params + ACTIVATION_BYTES * model.vocab * model.hidden + gradient
+def _serving_use(parts: ServerParts) -> Use:
+    return Use(
+        Phase.SERVING,
+        weights=parts.weights,
+        kv_cache=parts.kv_cache,
+        activations=parts.activations,
+        logits=parts.logits,
+        rest=parts.graphs + parts.buffers,
+    )
 
 
 def _times(use: Use, counted: float, estimated: float) -> float:

@@ -28,6 +28,10 @@ class Model:
     experts_used: int = 1
     """Of these, by one token."""
     guessed: bool = False
+    gated: bool = True
+    """Its MLP has a gate, and its norms are RMS norms in 32 bit, as in all models since Llama."""
+    norms: int = 2
+    """Of a layer; Gemma norms what attention and MLP give back as well."""
 
     def __post_init__(self) -> None:
         if not self.active:
@@ -95,10 +99,10 @@ _MISTRAL = (
     Model("Mixtral-8x7B", 46_702_792_704, 32, 4096, 32, 8, 128, 28_672, 32_000, active=12_880_000_000, experts=8, experts_used=2),
 )
 _GEMMA = (
-    Model("Gemma-2-2B", 2_614_341_888, 26, 2304, 8, 4, 256, 9216, 256_000, tied=True),
-    Model("Gemma-2-9B", 9_241_705_984, 42, 3584, 16, 8, 256, 14_336, 256_000, tied=True),
-    Model("Gemma-2-27B", 27_227_128_320, 46, 4608, 32, 16, 128, 36_864, 256_000, tied=True),
-    Model("Gemma-3-1B", 999_885_952, 26, 1152, 4, 1, 256, 6912, 262_144, tied=True),
+    Model("Gemma-2-2B", 2_614_341_888, 26, 2304, 8, 4, 256, 9216, 256_000, tied=True, norms=4),
+    Model("Gemma-2-9B", 9_241_705_984, 42, 3584, 16, 8, 256, 14_336, 256_000, tied=True, norms=4),
+    Model("Gemma-2-27B", 27_227_128_320, 46, 4608, 32, 16, 128, 36_864, 256_000, tied=True, norms=4),
+    Model("Gemma-3-1B", 999_885_952, 26, 1152, 4, 1, 256, 6912, 262_144, tied=True, norms=4),
 )
 _OTHERS = (
     Model("DeepSeek-R1-Distill-Qwen-1.5B", 1_777_088_000, 28, 1536, 12, 2, 128, 8960, 151_936),

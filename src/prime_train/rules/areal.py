@@ -85,7 +85,8 @@ def _key_in_the_open(subject: Subject) -> Iterator[Flaw]:
     config = subject.trainer
     key = config.text("stats_logger", "wandb", "api_key") if config is not None else None
     if key and _REFERENCE not in key:
-        yield _flaw(("stats_logger", "wandb", "api_key"), "AReaL stores this key in the run's saved config and sends it to W&B with it")
+        message = "AReaL stores this key in the run's saved config and sends it to W&B with it"
+        yield Flaw(("stats_logger", "wandb", "api_key"), message, document="trainer", is_secret=True)
 
 
 def _tracker_mode(subject: Subject) -> Iterator[Flaw]:

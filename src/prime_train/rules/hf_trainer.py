@@ -1,6 +1,7 @@
 """The Trainer of transformers, and TRL (TR42x, TR43x): what its settings do to a run that must go on after a preemption."""
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 
 from prime_train.core.finding import Severity
 from prime_train.core.spec import Spot
@@ -94,7 +95,7 @@ def _resume_ignored(subject: Subject) -> Iterator[Flaw]:
         return
     split = words(spec.trainer.command)
     is_own = any(word.startswith("trl.scripts.") for word in split)
-    is_own |= any(word.rpartition("/")[2] == "trl" and after in _TRL for word, after in zip(split, split[1:], strict=False))
+    is_own |= any(word.rpartition("/")[2] == "trl" and after in _TRL for word, after in pairwise(split))
     if is_own:
         yield Flaw(("trainer", "command"), "trl's own scripts never resume: each attempt starts over, whatever it is told")
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from prime_train.core.finding import CODES, Finding, Severity, in_order
+from prime_train.rules.table import by_code
 
 IGNORES_MAX = 200
 """In one file; those after them are not read."""
@@ -31,16 +32,13 @@ class Ignore:
     column: int
 
 
-def settle(findings: Iterable[Finding], sources: Mapping[str, str], *, known: Collection[str]) -> tuple[Finding, ...]:
-    """The findings without those that are ignored, and a note for each comment that does not do what it says.
-
-    `known`: the codes of the rules.
-    """
+def settle(findings: Iterable[Finding], sources: Mapping[str, str]) -> tuple[Finding, ...]:
+    """The findings without those that are ignored, and a note for each comment that does not do what it says."""
     found = list(findings)
     comments = [ignore for file, text in sources.items() for ignore in ignores(file, text)]
     silent = {(ignore.file, ignore.line, code) for ignore in comments if ignore.reason for code in ignore.codes if code not in _UNREADABLE}
     at = {(finding.file, finding.line, finding.code) for finding in found}
-    notes = [note for ignore in comments for note in _notes(ignore, at, known)]
+    notes = [note for ignore in comments for note in _notes(ignore, at)]
     return in_order([*(f for f in found if (f.file, f.line, f.code) not in silent), *notes])
 
 
@@ -69,7 +67,7 @@ def _below(lines: list[str]) -> list[int]:
     return found
 
 
-def _notes(ignore: Ignore, at: Collection[tuple[str, int, str]], known: Collection[str]) -> Iterator[Finding]:
+def _notes(ignore: Ignore, at: Collection[tuple[str, int, str]]) -> Iterator[Finding]:
     def note(code: str, message: str, fix: str) -> Finding:
         return Finding(code, message, ignore.file, ignore.stands, ignore.column, severity=Severity.NOTE, fix=fix)
 
@@ -78,7 +76,7 @@ def _notes(ignore: Ignore, at: Collection[tuple[str, int, str]], known: Collecti
     elif not ignore.reason:
         yield note("PT090", "an ignore without a reason ignores nothing", "say why after the bracket, for whoever reads this next")
     for code in ignore.codes:
-        if code not in known and code not in CODES:
+        if code not in by_code() and code not in CODES:
             yield note("PT091", f"{code[:20]!r} is no code of a finding", "see docs/rules.md for the codes, or delete the comment")
         elif code in _UNREADABLE:
             yield note("PT091", f"{code} can not be ignored: {CODES[code]}", "mend it, and delete the comment")

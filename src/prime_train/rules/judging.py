@@ -4,26 +4,29 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from prime_train.core.finding import Finding, in_order
-from prime_train.core.masking import masked
+from prime_train.core.masking import HIDDEN, masked
 from prime_train.core.tree import Scalar, place_of
 from prime_train.rules.ignores import settle
 from prime_train.rules.rule import Document, Flaw, Rule, Subject
-from prime_train.rules.table import BY_CODE, RULES
+from prime_train.rules.table import rules_for
 
 VALUE_CHARS_MAX = 60
+MASKED_CHARS_MAX = 2000
+"""What is looked through for secrets before it is cut: a part of one would not be known for what it is."""
 FLAWS_MAX = 50
 """Of one rule in one subject: whoever mends so many may ask again. Rules yield their flaws one by one, so more are not even looked for."""
 
 
-def judge(subject: Subject, found: Iterable[Finding] = (), *, rules: Iterable[Rule] = RULES) -> tuple[Finding, ...]:
+def judge(subject: Subject, found: Iterable[Finding] = (), *, rules: Iterable[Rule] | None = None) -> tuple[Finding, ...]:
     """What is wrong with the subject, each once and in order, with what was `found` while it was read. Comments that ignore
     are honoured."""
-    return settle((*found, *look(subject, rules=rules)), sources_of(subject), known=BY_CODE)
+    return settle((*found, *look(subject, rules=rules)), sources_of(subject))
 
 
-def look(subject: Subject, *, rules: Iterable[Rule] = RULES) -> tuple[Finding, ...]:
-    """As `judge`, for several subjects that share files: nothing is ignored yet."""
-    return in_order([finding for rule in rules if rule.applies(subject) for finding in _findings(rule, subject)])
+def look(subject: Subject, *, rules: Iterable[Rule] | None = None) -> tuple[Finding, ...]:
+    """As `judge`, for several subjects that share files: nothing is ignored yet. `rules`: all of the table, if none are named."""
+    asked = rules_for(subject) if rules is None else rules
+    return in_order([finding for rule in asked if rule.applies(subject) for finding in _findings(rule, subject)])
 
 
 def sources_of(subject: Subject) -> dict[str, str]:
@@ -42,7 +45,7 @@ def _findings(rule: Rule, subject: Subject) -> Iterator[Finding]:
 def _finding(rule: Rule, flaw: Flaw, document: Document) -> Finding:
     place = place_of(document.root, flaw.path, on_key=flaw.on_key)
     node = document.at(*flaw.path)
-    value = masked(node.text[:VALUE_CHARS_MAX]) if isinstance(node, Scalar) else ""
+    shown = masked(node.text[:MASKED_CHARS_MAX])[:VALUE_CHARS_MAX] if isinstance(node, Scalar) else ""
     return Finding(
         rule.code,
         masked(flaw.message),
@@ -51,5 +54,5 @@ def _finding(rule: Rule, flaw: Flaw, document: Document) -> Finding:
         place.column,
         severity=rule.severity,
         fix=masked(flaw.fix or rule.fix),
-        value=value,
+        value=HIDDEN if flaw.is_secret else shown,
     )

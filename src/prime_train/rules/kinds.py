@@ -1,5 +1,7 @@
 """Whose config a file is, told by its keys."""
 
+import re
+
 from prime_train.core.tree import Mapping
 from prime_train.rules.rule import Kind
 from prime_train.rules.words import words
@@ -38,12 +40,23 @@ _HF = frozenset(
 )
 _HF_MIN = 3
 _NOT_HF = frozenset(("base_model", "actor", "data_paths"))
+_MEANT = re.compile(r"^\s*\[{0,2}(trainer|budget|orchestrator|experiment_name)\b", re.MULTILINE)
 _SPEC = frozenset(("trainer", "budget"))
 
 
 def kind_of_toml(root: Mapping) -> Kind:
     keys = {entry.key for entry in root.entries}
     return "prime_rl" if keys & _PRIME_RL and not keys & _NOT_PRIME_RL else ""
+
+
+def is_meant(text: str) -> bool:
+    """Whether a file that was found in a folder, and can not be read, was to be a config: templates and manifests are none."""
+    return _MEANT.search(text) is not None
+
+
+def is_whole(root: Mapping) -> bool:
+    """Whether a file for prime-rl that was found in a folder is more than a part to be laid over another."""
+    return root.entry("orchestrator") is not None
 
 
 def kind_of_yaml(root: Mapping) -> Kind:

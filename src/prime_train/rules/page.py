@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from prime_train.core.finding import CODES, FAMILIES
 from prime_train.rules.rule import Rule
-from prime_train.rules.table import BY_CODE, RULES
+from prime_train.rules.table import all_rules, by_code
 
 _HEAD = """\
 # What is looked for in a config
@@ -36,19 +36,19 @@ def markdown() -> str:
             "| code | severity | what it is | why | what to do |",
             "|---|---|---|---|---|",
         ]
-        parts += [_row(rule) for rule in RULES if rule.family == family]
+        parts += [_row(rule) for rule in all_rules() if rule.family == family]
     return "\n".join(parts) + "\n"
 
 
 def lines() -> Iterator[str]:
     """A line a code."""
     yield from (f"{code}  {title}" for code, title in CODES.items())
-    yield from (f"{rule.code}  {rule.title} ({rule.severity.value})" for rule in RULES)
+    yield from (f"{rule.code}  {rule.title} ({rule.severity.value})" for rule in all_rules())
 
 
 def explained(code: str) -> str | None:
     """Everything the table says of one code; None for any other word."""
-    rule = BY_CODE.get(code)
+    rule = by_code().get(code)
     if rule is None:
         return f"{code}: {CODES[code]}" if code in CODES else None
     about = FAMILIES[code[:3]]
@@ -56,7 +56,7 @@ def explained(code: str) -> str | None:
 
 
 def _families() -> list[str]:
-    return list(dict.fromkeys(rule.family for rule in RULES))
+    return list(dict.fromkeys(rule.family for rule in all_rules()))
 
 
 def _row(rule: Rule) -> str:

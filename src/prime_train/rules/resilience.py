@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 
 from prime_train.core.finding import Severity
-from prime_train.core.models import understand
 from prime_train.core.spec import RunSpec, Spot
 from prime_train.rules.rule import Flaw, Rule, Subject
 
@@ -15,8 +14,9 @@ CHECKPOINT_BYTES = 12
 """Of a trained parameter: weight and both AdamW states in 32 bit."""
 
 _BUILDS = re.compile(
-    r"(?:^|[\s/.])(?:build|prepare|make|create|generate|preprocess|tokenize)_?\w*(?:data|dataset|corpus)\w*(?:\.py)?(?:\s|$)"
+    r"(?:^|[\s/.])(?:build|prepare|make|create|generate|preprocess|tokenize)(?:_[a-z0-9]+)*_(?:data|datasets?|corpus)(?:_\w+)?(?:\.py|\.sh)?(?=\s|$)"
 )
+"""A script that by its name builds data: build_arc_dataset.py, prepare_data.sh, dataset.build_sudoku_dataset."""
 
 
 def _no_interval(subject: Subject) -> Iterator[Flaw]:
@@ -97,6 +97,8 @@ def _checkpoint_bytes(subject: Subject) -> float | None:
     trainer = subject.trainer
     if trainer is None or subject.kind != "prime_rl" or trainer.at("trainer", "model", "lora") is not None:
         return None
+    from prime_train.core.models import understand
+
     name = trainer.text("trainer", "model", "name") or trainer.text("model", "name")
     model = understand(name) if name else None
     return CHECKPOINT_BYTES * model.params if model is not None else None

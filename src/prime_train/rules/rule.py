@@ -69,6 +69,8 @@ class Flaw:
     on_key: bool = False
     """The key is wrong (unknown, moved), not its value."""
     document: Literal["config", "trainer"] = "config"
+    is_secret: bool = False
+    """The value must be shown nowhere, and neither must its line."""
 
 
 @dataclass(frozen=True)

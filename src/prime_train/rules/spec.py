@@ -66,6 +66,8 @@ def _no_tracker_key(subject: Subject) -> Iterator[Flaw]:
     if spec is None or spec.wandb is None or spec.hardware.provider != "prime" or spec.trainer.prime_rl is None:
         return
     mode = spec.environment.get("WANDB_MODE", "")
+    if any("wandb login" in command for command in spec.setup):
+        return
     if "WANDB_API_KEY" not in (*spec.secrets, *spec.environment) and mode not in _OFFLINE:
         yield Flaw(("wandb",), "a rented machine has no login to W&B of its own", on_key=True)
 
@@ -76,6 +78,8 @@ def _no_hub_token(subject: Subject) -> Iterator[Flaw]:
         return
     path = next((path for path in (("model", "name"), ("actor", "path"), ("model_name_or_path",)) if trainer.text(*path)), None)
     if path is None or not _GATED.match(str(trainer.text(*path))):
+        return
+    if any("login" in command for command in spec.setup):
         return
     if not {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"} & {*spec.secrets, *spec.environment}:
         yield Flaw(path, f"{trainer.text(*path)} is only given to those who have accepted its licence", document="trainer")

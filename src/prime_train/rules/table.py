@@ -1,19 +1,62 @@
-"""The table of rules, family by family."""
+"""The table of rules, family by family.
 
-from prime_train.rules import areal, hardware, hf_trainer, launching, memory, prime_rl, resilience, spec, tools, trm
-from prime_train.rules.rule import Rule
+A subject is only asked those that can concern it, and only these are loaded: whoever saves a file waits for it to be checked.
+"""
 
-RULES: tuple[Rule, ...] = (
-    *spec.RULES,
-    *hardware.RULES,
-    *memory.RULES,
-    *prime_rl.RULES,
-    *areal.RULES,
-    *hf_trainer.RULES,
-    *trm.RULES,
-    *launching.RULES,
-    *resilience.RULES,
-    *tools.RULES,
-)
+from collections.abc import Iterator
+from functools import cache
 
-BY_CODE = {rule.code: rule for rule in RULES}
+from prime_train.rules.rule import Rule, Subject
+
+
+def rules_for(subject: Subject) -> Iterator[Rule]:
+    """Every rule that can apply to it, in the order of the table."""
+    for family in _families(subject.kind, has_gpus=subject.spec is not None and bool(subject.spec.hardware.gpus)):
+        yield from (rule for rule in family if rule.applies(subject))
+
+
+@cache
+def all_rules() -> tuple[Rule, ...]:
+    from prime_train.rules import areal, hardware, hf_trainer, launching, memory, prime_rl, resilience, spec, tools, trm
+
+    families = (spec, hardware, memory, prime_rl, areal, hf_trainer, trm, launching, resilience, tools)
+    return tuple(rule for family in families for rule in family.RULES)
+
+
+@cache
+def by_code() -> dict[str, Rule]:
+    return {rule.code: rule for rule in all_rules()}
+
+
+@cache
+def _families(kind: str, *, has_gpus: bool) -> tuple[tuple[Rule, ...], ...]:
+    from prime_train.rules import hf_trainer, launching, resilience, spec
+
+    general = (spec.RULES, hf_trainer.RULES, launching.RULES, resilience.RULES)
+    return (*general, *_of_machine(kind, has_gpus=has_gpus), *_of_kind(kind))
+
+
+def _of_machine(kind: str, *, has_gpus: bool) -> tuple[tuple[Rule, ...], ...]:
+    if not has_gpus and kind != "prime_rl":
+        return ()
+    from prime_train.rules import hardware, memory
+
+    return hardware.RULES, memory.RULES
+
+
+def _of_kind(kind: str) -> tuple[tuple[Rule, ...], ...]:
+    match kind:
+        case "prime_rl":
+            from prime_train.rules import prime_rl, tools
+
+            return prime_rl.RULES, tools.RULES
+        case "areal":
+            from prime_train.rules import areal
+
+            return (areal.RULES,)
+        case "trm":
+            from prime_train.rules import trm
+
+            return (trm.RULES,)
+        case _:
+            return ()

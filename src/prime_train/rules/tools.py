@@ -25,8 +25,8 @@ RULES = (
         "TO601",
         Severity.NOTE,
         "tools that run far away",
-        "A call takes about 1.5 s, of which next to nothing is work. With ten calls in turn a rollout is 10 to 15 times as slow, and the GPUs "
-        "wait: it looks like a bottleneck of inference, and is none.",
+        "A call takes about 1.5 s, of which next to nothing is work. With ten calls in turn a rollout is 10 to 15 times as slow, and the "
+        "GPUs wait: it looks like a bottleneck of inference, and is none.",
         'runtime = {type = "subprocess"} where the tools are harmless; or more rollouts in flight',
         FAMILY,
         _remote,

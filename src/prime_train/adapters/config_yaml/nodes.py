@@ -1,17 +1,12 @@
-"""The tree of a YAML text: every key and value with its place. And what is wrong with it: troubles, which become findings."""
+"""The tree of a YAML text, and what is wrong with the text: troubles, which become findings."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-Value = str | int | float | bool | None
+from prime_train.core.finding import Finding
+from prime_train.core.masking import masked
+from prime_train.core.tree import Entry, Listing, Mapping, Node, Place, Plain, Scalar, Value, plain, scalars
 
-
-@dataclass(frozen=True)
-class Place:
-    """Counted from 1."""
-
-    line: int = 1
-    column: int = 1
+__all__ = ["Entry", "Halt", "Listing", "Mapping", "Node", "Place", "Plain", "Scalar", "Trouble", "Value", "finding", "plain", "scalars"]
 
 
 @dataclass(frozen=True)
@@ -33,64 +28,7 @@ class Halt(Exception):
         self.trouble = trouble
 
 
-@dataclass(frozen=True)
-class Scalar:
-    """`text` is what is written there, `value` what YAML reads it as."""
-
-    place: Place
-    text: str
-    value: Value
-    size: int = 1
-
-
-@dataclass(frozen=True)
-class Listing:
-    place: Place
-    items: tuple["Node", ...]
-    size: int
-
-
-@dataclass(frozen=True)
-class Entry:
-    key: str
-    place: Place
-    value: "Node"
-
-
-@dataclass(frozen=True)
-class Mapping:
-    place: Place
-    entries: tuple[Entry, ...]
-    size: int
-
-    def entry(self, key: str) -> Entry | None:
-        """The entry with this key; of two, the last one, as it is its value that counts."""
-        return next((entry for entry in reversed(self.entries) if entry.key == key), None)
-
-
-Node = Scalar | Listing | Mapping
-Plain = Value | list["Plain"] | dict[str, "Plain"]
-
-
-def plain(node: Node) -> Plain:
-    """The values alone."""
-    match node:
-        case Scalar():
-            return node.value
-        case Listing():
-            return [plain(item) for item in node.items]
-        case Mapping():
-            return {entry.key: plain(entry.value) for entry in node.entries}
-
-
-def scalars(node: Node) -> Iterator[Scalar]:
-    """Every single value of the tree, in order."""
-    match node:
-        case Scalar():
-            yield node
-        case Listing():
-            for item in node.items:
-                yield from scalars(item)
-        case Mapping():
-            for entry in node.entries:
-                yield from scalars(entry.value)
+def finding(file: str, trouble: Trouble) -> Finding:
+    """As it is told; what looks like a secret is left out of it."""
+    message, fix, value = (masked(text) for text in (trouble.message, trouble.fix, trouble.value))
+    return Finding(trouble.code, message, trouble.place.file or file, trouble.place.line, trouble.place.column, fix=fix, value=value)

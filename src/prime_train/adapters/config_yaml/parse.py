@@ -21,6 +21,12 @@ _WORDS: dict[str, bool | None] = {"": None, "~": None, "null": None}
 _WORDS |= dict.fromkeys(("true", "yes", "on"), True) | dict.fromkeys(("false", "no", "off"), False)
 _INT = re.compile(r"[-+]?(0|[1-9][0-9_]{0,17})")
 _FLOAT = re.compile(r"[-+]?([0-9][0-9_]*\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
+_FAST: type | None = getattr(yaml, "CSafeLoader", None)
+"""Ten to twenty times as fast as the other one, where the library was built with it."""
+
+_EXPLAINED_CHARS_MAX = 65_536
+
+_ODD_BREAK = re.compile("[\x85\u2028\u2029]|\r(?!\n)")
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9]")
 
 
@@ -29,9 +35,8 @@ def read_tree(source: str) -> tuple[Mapping, list[Trouble]]:
 
     Raises Halt where there is no such tree.
     """
-    builder = _Builder()
-    for event in _events(source, builder):
-        builder.take(event)
+    _refuse_odd_breaks(source)
+    builder = _built(source)
     root = builder.root
     if root is None or (isinstance(root, Scalar) and root.value is None):
         raise Halt(Trouble("PT005", Place(), "the file is empty", fix="the smallest config has name, trainer.command and budget.usd"))
@@ -61,18 +66,57 @@ def read_scalar(text: str) -> Value:
 # ---------------------------------------------------------------------------------------------------------------------- events
 
 
-def _events(source: str, builder: "_Builder") -> Iterator[yaml.Event]:
+class _NotYaml(Halt):
+    """The parser could not go on."""
+
+
+def _built(source: str) -> "_Builder":
+    """By the fast parser. Where that finds fault, the other one tells better what and where, if the text is not too long for it."""
+    if _FAST is not None:
+        try:
+            return _built_by(_FAST, source)
+        except _NotYaml:
+            if len(source) > _EXPLAINED_CHARS_MAX:
+                raise
+    return _built_by(yaml.SafeLoader, source)
+
+
+def _built_by(loader: type, source: str) -> "_Builder":
+    builder = _Builder()
+    for event in _events(loader, source, builder):
+        builder.take(event)
+    return builder
+
+
+def _events(loader: type, source: str, builder: "_Builder") -> Iterator[yaml.Event]:
     try:
-        yield from yaml.parse(source, Loader=yaml.SafeLoader)
+        yield from yaml.parse(source, Loader=loader)
     except yaml.MarkedYAMLError as error:
-        raise Halt(_not_yaml(error)) from error
+        raise _NotYaml(_not_yaml(error)) from error
     except yaml.reader.ReaderError as error:
-        before = source[: error.position]
-        place = Place(before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
-        raise Halt(Trouble("PT003", place, f"the character U+{ord(source[error.position]):04X} does not belong into text")) from error
+        raise _NotYaml(_no_text(source, error, in_bytes=loader is _FAST)) from error
     except (yaml.YAMLError, ValueError, OverflowError, IndexError) as error:
         # An escape such as "\UFFFFFFFF" is not caught by the library.
-        raise Halt(Trouble("PT004", builder.place, f"not YAML from here on: {str(error)[:200]}")) from error
+        raise _NotYaml(Trouble("PT004", builder.place, f"not YAML from here on: {str(error)[:200]}")) from error
+
+
+def _refuse_odd_breaks(source: str) -> None:
+    """YAML ends a line at characters that no editor does: every line after one would be told wrongly."""
+    found = _ODD_BREAK.search(source)
+    if found is not None:
+        said = f"the character U+{ord(found[0]):04X}, which can not be seen, ends a line for YAML"
+        raise Halt(Trouble("PT003", _place_at(source, found.start()), said, fix="delete it, or save the file with plain line ends"))
+
+
+def _place_at(source: str, at: int) -> Place:
+    return Place(source.count("\n", 0, at) + 1, at - (source.rfind("\n", 0, at) + 1) + 1)
+
+
+def _no_text(source: str, error: yaml.reader.ReaderError, *, in_bytes: bool) -> Trouble:
+    before = source.encode()[: error.position].decode(errors="ignore") if in_bytes else source[: error.position]
+    place = _place_at(source, len(before))
+    odd = ord(source[min(len(before), len(source) - 1)])
+    return Trouble("PT003", place, f"the character U+{odd:04X} does not belong into text")
 
 
 def _not_yaml(error: yaml.MarkedYAMLError) -> Trouble:
@@ -104,6 +148,8 @@ class _Open:
     anchor: str | None
     items: list[Node] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
+    first: dict[str, Place] = field(default_factory=dict)
+    """Where each key was written first."""
     key: Scalar | None = None
     size: int = 1
 
@@ -155,7 +201,7 @@ class _Builder:
         self._refuse_tag(event.tag)
         if any(0xD800 <= ord(char) <= 0xDFFF or char == "\0" for char in event.value):
             raise Halt(Trouble("PT003", self.place, "a character that is no text", fix="remove the escape that makes it"))
-        value = read_scalar(event.value) if event.style is None and event.tag is None else event.value
+        value = read_scalar(event.value) if not event.style and event.tag is None else event.value
         return Scalar(self.place, event.value, value)
 
     def _refuse_tag(self, tag: str | None) -> None:
@@ -204,9 +250,9 @@ class _Builder:
     def _key(self, node: Node, top: _Open) -> Scalar:
         if not isinstance(node, Scalar):
             raise Halt(Trouble("PT007", self.place, "a key must be one word", fix="quote braces and brackets that are meant as text"))
-        first = next((entry for entry in top.entries if entry.key == node.text), None)
-        if first is not None:
-            said = f"the key {node.text[:60]!r} is written twice, first in line {first.place.line}"
+        first = top.first.setdefault(node.text, self.place)
+        if first != self.place:
+            said = f"the key {node.text[:60]!r} is written twice, first in line {first.line}"
             self.troubles.append(Trouble("PT006", self.place, said, fix="keep one of them"))
         if node.text == "<<":
             self.troubles.append(Trouble("PT007", self.place, "the merge key << is not read", fix="write the keys out"))

@@ -1,0 +1,77 @@
+"""TOML text as the tree that YAML is read into: values from the standard library, places from the outline."""
+
+import re
+import tomllib
+from typing import Any
+
+from prime_train.adapters.config_yaml.nodes import Entry, Halt, Listing, Mapping, Node, Place, Scalar, Trouble, Value
+from prime_train.adapters.config_yaml.toml_scan import Array, Leaf, Lost, Outline, Scanner, Table
+
+_WHERE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+_MEANT = {
+    "Invalid value": ("not a TOML value", 'write text in quotes, such as "Qwen/Qwen3-4B", and true or false in small letters'),
+    "Expected '=' after a key in a key/value pair": ("no = after the key", "write key = value"),
+    "Invalid statement": ("neither a key nor a [section]", "write key = value, or [section]"),
+    "Expected newline or end of document after a statement": ("more than one value in a line", "one key = value a line"),
+    "Unclosed array": ("a list without its ]", "close it"),
+    "Cannot declare": ("a section that is there already", "keep one of them"),
+}
+"""What the library says first: what it means, and what to do."""
+
+
+def read_tree(source: str, file: str = "") -> Mapping:
+    """The tree of a text; `file` is said in its places. An empty one has no keys. Raises Halt where it is not TOML, or too much of it."""
+    text = source.replace("\r\n", "\n")
+    scanner = Scanner(text, file)
+    try:
+        outline = scanner.outline()
+    except Lost as lost:
+        raise Halt(scanner.doubled or _wrong(text, scanner, lost)) from lost
+    try:
+        values = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Halt(scanner.doubled or _said(error, scanner.place(len(text)))) from error
+    return _mapping(outline, values)
+
+
+def _wrong(text: str, scanner: Scanner, lost: Lost) -> Trouble:
+    """In the library's words, which has to read no further than the outline could be followed."""
+    try:
+        tomllib.loads(text[: scanner.line_end(lost.at)])
+    except (ValueError, RecursionError) as error:
+        return _said(error, scanner.place(lost.at))
+    return Trouble("PT004", scanner.place(lost.at), "not TOML from here on")
+
+
+def _said(error: Exception, end: Place) -> Trouble:
+    """`end`: the place where the library knows none."""
+    said = str(error)
+    found = _WHERE.search(said)
+    place = Place(int(found[1]), int(found[2])) if found and found[1] else end
+    problem = _WHERE.sub("", said)[:200]
+    text, fix = next((meant for start, meant in _MEANT.items() if problem.startswith(start)), (problem, ""))
+    return Trouble("PT004", place, f"not TOML: {text}", fix=fix)
+
+
+# ------------------------------------------------------------------------------------------------------------------- the tree
+
+
+def _node(outline: Outline, value: Any) -> Node:
+    match outline:
+        case Leaf():
+            return Scalar(outline.place, value if isinstance(value, str) else outline.raw, _plain(value))
+        case Array():
+            items = tuple(_node(item, value[at]) for at, item in enumerate(outline.items))
+            return Listing(outline.place, items, 1 + sum(item.size for item in items))
+        case Table():
+            return _mapping(outline, value)
+
+
+def _mapping(table: Table, values: Any) -> Mapping:
+    entries = tuple(Entry(key, place, _node(inner, values[key])) for key, (place, inner) in table.entries.items())
+    return Mapping(table.place, entries, 1 + sum(entry.value.size for entry in entries))
+
+
+def _plain(value: Any) -> Value:
+    """Dates and times as text: no setting is one."""
+    return value if isinstance(value, str | int | float | bool) else str(value)

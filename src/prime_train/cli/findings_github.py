@@ -1,0 +1,27 @@
+"""Findings as GitHub's annotations: workflow commands, a line each, shown at their lines in a pull request."""
+
+from collections.abc import Iterable
+
+from prime_train.core.finding import Finding, Severity
+
+_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
+
+
+def github(findings: Iterable[Finding]) -> str:
+    return "\n".join(_line(finding) for finding in findings)
+
+
+def _line(finding: Finding) -> str:
+    where = {"file": finding.file, "line": finding.line, "col": finding.column, "title": finding.code}
+    properties = ",".join(f"{name}={_property(str(value))}" for name, value in where.items())
+    said = f"{finding.message}\nfix: {finding.fix}" if finding.fix else finding.message
+    return f"::{_COMMANDS[finding.severity]} {properties}::{_data(said)}"
+
+
+def _data(text: str) -> str:
+    """As GitHub's own toolkit escapes what follows the second colons."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,11 @@
+"""How findings can be printed."""
+
+from enum import StrEnum
+
+
+class Format(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+    SARIF = "sarif"
+    GITHUB = "github"
+    MARKDOWN = "markdown"

@@ -1,0 +1,81 @@
+"""The table of verbs, and the program made of it."""
+
+from typing import Annotated
+
+import typer
+
+from prime_train import __version__
+from prime_train.cli.checkpoints import checkpoints
+from prime_train.cli.config import config
+from prime_train.cli.cost import cost
+from prime_train.cli.demo import demo
+from prime_train.cli.exits import guarded
+from prime_train.cli.find import find
+from prime_train.cli.init import init
+from prime_train.cli.lint import lint
+from prime_train.cli.logs import logs
+from prime_train.cli.memory import memory
+from prime_train.cli.models import models
+from prime_train.cli.profile import profile
+from prime_train.cli.resume import resume
+from prime_train.cli.rules import rules
+from prime_train.cli.run import run
+from prime_train.cli.schema import schema
+from prime_train.cli.serve import serve
+from prime_train.cli.ssh import ssh
+from prime_train.cli.status import status
+from prime_train.cli.stop import stop
+from prime_train.cli.validate import validate
+from prime_train.cli.verify_model import verify_model
+from prime_train.cli.watch import watch
+
+VERBS = (
+    init,
+    validate,
+    lint,
+    rules,
+    verify_model,
+    memory,
+    cost,
+    find,
+    run,
+    status,
+    logs,
+    profile,
+    ssh,
+    stop,
+    resume,
+    serve,
+    watch,
+    demo,
+    schema,
+)
+
+# Help in plain text: drawing it with rich would double the time that `--help` takes.
+app = typer.Typer(
+    name="prime-train",
+    help="Training that can be left alone: runs on spot machines that survive losing them.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+for _verb in VERBS:
+    app.command()(guarded(_verb))
+app.add_typer(checkpoints)
+app.add_typer(config)
+app.add_typer(models)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"prime-train {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")] = False,
+) -> None:
+    """Training that can be left alone: runs on spot machines that survive losing them."""

@@ -1,0 +1,92 @@
+"""Published speeds of inference servers, as they are asked for: one row of tests/data/serving_speeds.json.
+
+    python -m tests.benchmarks.serving_rows [ROWS.json ...]
+
+prints how many lie in the range that is told for them.
+"""
+
+import json
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from prime_train.core.cost_serving import Requests, new_tokens_per_s
+from prime_train.core.gpus import Gpu
+from prime_train.core.memory import GIB, Serving
+from prime_train.core.model_table import Model
+from tests.benchmarks.memory_rows import Row, model, weight_of
+from tests.benchmarks.speed_rows import gpu_of
+
+SERVED = Path(__file__).parent.parent / "data" / "serving_speeds.json"
+GPU_GIB = {"H200": 140.0, "H20": 96.0}
+OTHER_GIB = 79.2
+DECODED = 2048
+AT_ONCE = 256
+"""Sequences that a server takes at once where nothing is said."""
+_LENGTHS = re.compile(r"mean in (\d+)() / out (\d+)()|~?(\d+)(k?) in ?/ ?~?(\d+)(k?) out")
+
+
+@dataclass(frozen=True)
+class Served:
+    """`tokens_per_s`: as it was told, new ones alone or with those of the prompts."""
+
+    name: str
+    model: Model
+    serving: Serving
+    gpu: Gpu
+    gpus: int
+    requests: Requests
+    tokens_per_s: float
+    counts_prompts: bool
+
+
+def served(path: Path = SERVED) -> list[Served]:
+    """Those that tell the model's shape and what was asked of the server, as fast as it could."""
+    rows = [row for row in json.loads(path.read_text()) if row["kind"] == "throughput-infer" and row.get("layers")]
+    told = [(row, requests(row)) for row in rows]
+    return [_served(row, asked) for row, asked in told if asked is not None]
+
+
+def requests(said: dict[str, Any]) -> Requests | None:
+    """None: it is not told, or they came at a rate of their own."""
+    notes, found = str(said.get("notes", "")), _LENGTHS.search(str(said.get("notes", "")))
+    if "rate-limited" in notes:
+        return None
+    if "bs 1" in said["throughput_unit"] and said.get("seq_len"):
+        return Requests(1, said["seq_len"] - DECODED, DECODED, 1)
+    if found is None:
+        return None
+    prompt, times, new, new_times = [group for group in found.groups() if group is not None]
+    count, at_once = re.search(r"(\d+) (?:requests|prompts)", notes), re.search(r"concurrency (\d+)", notes)
+    number = int(count[1]) if count else 1
+    most = int(at_once[1]) if at_once else min(number, AT_ONCE)
+    return Requests(number, int(prompt) * (1000 if times else 1), int(new) * (1000 if new_times else 1), most)
+
+
+def served_told(row: Served) -> tuple[float, float]:
+    gpu_bytes = GPU_GIB.get(row.gpu.family, OTHER_GIB) * GIB
+    slow, fast = new_tokens_per_s(row.model, row.serving, row.gpu, row.gpus, row.requests, gpu_bytes=gpu_bytes, utilization=0.9)
+    times = (row.requests.prompt + row.requests.new) / row.requests.new if row.counts_prompts else 1.0
+    return slow * times, fast * times
+
+
+def _served(said: dict[str, Any], asked: Requests) -> Served:
+    row = Row(said)
+    serving, counts = Serving(weight_bytes=weight_of(row)), "prompt" in said["throughput_unit"]
+    return Served(row.name, model(row), serving, gpu_of(said["gpu"]), row.gpus, asked, said["throughput"], counts)
+
+
+def main(paths: list[Path]) -> None:
+    found = [(row, served_told(row)) for path in paths or [SERVED] for row in served(path)]
+    outside = [(row, told) for row, told in found if not told[0] <= row.tokens_per_s <= told[1]]
+    print(
+        f"{len(found) - len(outside)} of {len(found)} in a range of {max(fast / slow for _, (slow, fast) in found):.2f} times; not in it:"
+    )
+    for row, (slow, fast) in outside:
+        print(f"{slow:10,.0f} to {fast:10,.0f}, measured {row.tokens_per_s:10,.0f} tokens/s  {row.name}")
+
+
+if __name__ == "__main__":
+    main([Path(argument) for argument in sys.argv[1:]])

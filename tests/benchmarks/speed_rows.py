@@ -1,0 +1,78 @@
+"""Published speeds of training, as they are asked for: one row of tests/data/training_speeds.json is a model, a pass and a machine.
+
+    python -m tests.benchmarks.speed_rows [ROWS.json ...]
+
+prints how many lie in the range that is told for them.
+"""
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from prime_train.core.cost_speed import Pass, tokens_per_s
+from prime_train.core.gpus import GPUS, Gpu
+from prime_train.core.memory import Method, Recompute
+from prime_train.core.model_table import Model
+from tests.benchmarks.memory_rows import Row, model, recompute_of
+
+SPEEDS = Path(__file__).parent.parent / "data" / "training_speeds.json"
+NAMES = {"6000": "A6000", "4090": "RTX4090", "3090": "RTX3090", "A10G": "A10"}
+
+
+@dataclass(frozen=True)
+class Speed:
+    """`tokens_per_s`: of all GPUs together."""
+
+    name: str
+    model: Model
+    done: Pass
+    gpu: Gpu
+    gpus: int
+    tokens_per_s: float
+
+
+def speeds(path: Path = SPEEDS) -> list[Speed]:
+    """Those that tell tokens a second and the model's shape."""
+    told = [row for row in json.loads(path.read_text()) if row["kind"] == "throughput-train" and row.get("layers")]
+    return [speed(row) for row in told if str(row.get("throughput_unit")).startswith("tokens/s")]
+
+
+def speed(said: dict[str, Any]) -> Speed:
+    row = Row(said)
+    done = Pass(
+        said.get("seq_len") or 4096,
+        said.get("micro_batch") or 1,
+        Method.LORA if "lora" in row.text("method") else Method.FULL,
+        recompute_of(row.text("activation_checkpointing")) if said.get("activation_checkpointing") else Recompute.FULL,
+        rl="rl" in row.text("method").split(),
+    )
+    times = row.gpus if "/s/GPU" in said["throughput_unit"] else 1
+    return Speed(row.name, model(row), done, gpu_of(said["gpu"]), row.gpus, said["throughput"] * times)
+
+
+def gpu_of(name: str) -> Gpu:
+    plain = name.upper().replace(" ", "")
+    found = sorted((family for family in GPUS if family in plain), key=len)
+    return GPUS[found[-1]] if found else GPUS[next(family for word, family in NAMES.items() if word in plain)]
+
+
+def speed_told(row: Speed) -> tuple[float, float]:
+    return tokens_per_s(row.model, row.done, row.gpu, row.gpus)
+
+
+def main(paths: list[Path]) -> None:
+    found = [row for path in paths or [SPEEDS] for row in speeds(path)]
+    inside = [row for row in found if speed_told(row)[0] <= row.tokens_per_s <= speed_told(row)[1]]
+    print(
+        f"{len(inside)} of {len(found)} in a range of {max(speed_told(row)[1] / speed_told(row)[0] for row in found):.2f} times; not in it:"
+    )
+    for row in found:
+        if row not in inside:
+            slow, fast = speed_told(row)
+            print(f"{slow:12,.0f} to {fast:12,.0f}, measured {row.tokens_per_s:12,.0f} tokens/s  {row.name[:44]}")
+
+
+if __name__ == "__main__":
+    main([Path(argument) for argument in sys.argv[1:]])

@@ -1,0 +1,99 @@
+"""Checking configs: one beside a bare interpreter, and 1,000 beside PyYAML and tomllib reading the same files."""
+
+import contextlib
+import io
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from pathlib import Path
+
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+from prime_train.cli.check import check
+from prime_train.cli.formats import Format
+
+BIN = Path(sys.executable).parent
+ROOT = Path(__file__).parents[2]
+CONFIGS = 1000
+ONE_MS_MAX, ALL_S_MAX = 150, 5.0
+
+RUN = """\
+name: run-{number}
+trainer:
+  kind: prime_rl
+  steps: 200
+  tree: {{folder: {folder}}}
+  prime_rl:
+    config: rl-{number}.toml
+    ref: 559b4477000000000000000000000000000000aa
+hardware: {{provider: prime, gpus: [H100_80GB], count: 2, disk_gib: 2000}}
+checkpoints: {{every_steps: 10}}
+budget: {{usd: 20}}
+"""
+
+
+def user_ms(command: list[str], runs: int) -> float:
+    """The median of several."""
+    times = []
+    for _ in range(runs):
+        before = os.times().children_user
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
+        times.append(os.times().children_user - before)
+    return statistics.median(times) * 1000
+
+
+def written(folder: Path, count: int) -> None:
+    """Half of them prime-rl's with a TOML each, half plain commands."""
+    toml = (ROOT / "tests" / "data" / "prime_rl_configs" / "good.toml").read_text(encoding="utf-8")
+    demo = (ROOT / "configs" / "demo.yaml").read_text(encoding="utf-8")
+    for number in range(count // 2):
+        (folder / f"run-{number}.yaml").write_text(RUN.format(number=number, folder=folder))
+        (folder / f"rl-{number}.toml").write_text(toml)
+        (folder / f"demo-{number}.yaml").write_text(demo)
+
+
+def read_only_s(folder: Path) -> float:
+    """What reading the same files costs whoever looks for nothing in them."""
+    start_s = time.process_time()
+    for path in folder.iterdir():
+        text = path.read_text(encoding="utf-8")
+        yaml.load(text, Loader=yaml.CSafeLoader) if path.suffix == ".yaml" else tomllib.loads(text)
+    return time.process_time() - start_s
+
+
+def checked_s(folder: Path) -> float:
+    start_s = time.process_time()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        check([folder], Format.JSON)
+    return time.process_time() - start_s
+
+
+def main(quick: bool = False) -> None:
+    demo, runs = str(ROOT / "configs" / "demo.yaml"), 5 if quick else 21
+    bare = user_ms([sys.executable, "-c", "pass"], runs)
+    library = user_ms([sys.executable, "-c", "import pydantic.main, yaml"], runs)
+    one = user_ms([str(BIN / "prime-train"), "validate", demo], runs)
+    count = 100 if quick else CONFIGS
+    with tempfile.TemporaryDirectory() as name:
+        written(Path(name), count)
+        checked, read = checked_s(Path(name)), read_only_s(Path(name))
+    table = Table("what", "measured", "allowed", "beside")
+    table.add_row(
+        "validate one config, user ms beyond an interpreter",
+        f"{one - bare:.0f}",
+        str(ONE_MS_MAX),
+        f"{library - bare:.0f}: pydantic and yaml, imported",
+    )
+    allowed = ALL_S_MAX * count / CONFIGS
+    table.add_row(f"validate {count:,} configs, s", f"{checked:.2f}", f"{allowed:g}", f"{read:.2f}: read alone, x {checked / read:.1f}")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main("--quick" in sys.argv)
