@@ -11,7 +11,7 @@ _HEAD = """\
 
 Made from the table of rules by `prime-train rules --markdown`.
 
-An error keeps a run from being launched; a warning and a note do not. A finding that is meant to stay is ignored by a comment on its line,
+An error makes `validate` fail; a warning and a note do not. A finding that is meant to stay is ignored by a comment on its line,
 or alone on the line before it, which says why:
 
 ```yaml
