@@ -50,7 +50,7 @@ AGENT_POINTS = [
     *_both("verification", "agent", "glob.glob|os.scandir|os.listdir", r"work", alone="agent"),
     *_both("smoke-test", "agent", "subprocess.Popen", r"smoke", alone="agent"),
     *_both("trainer-start", "agent", "subprocess.Popen", r"--save-every", alone="agent"),
-    *_both("set-aside", "agent", "os.link", r"step_25", alone="agent"),
+    *_both("set-aside", "agent", "os.link", r"step_\d+", alone="agent"),
     *_both("mid-upload-first-blob", "agent", "os.rename", r"/blobs/", alone="agent"),
     *_both("mid-upload-last-blob", "agent", "os.rename", r"/blobs/", nth=5, alone="agent"),
     *_both("before-manifest", "agent", "os.rename", r"/manifests/", alone="agent"),
