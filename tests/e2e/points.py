@@ -25,7 +25,7 @@ class Point:
     victim: str
     nth: int = 1
     needs: str = ""
-    step_s: float = 0.02
+    step_s: float = 0.04
     """Of the trainer: long enough for several commits, where the point comes only after them."""
 
     def row(self, fired: Path, pods: Path) -> dict[str, object]:
@@ -36,7 +36,7 @@ LOSE_FIRST = Point("lose-first", "trainer", "open", r"step_50/COMPLETE", "machin
 
 
 def _both(
-    name: str, role: str, event: str, pattern: str, *, nth: int = 1, needs: str = "", step_s: float = 0.02, alone: str
+    name: str, role: str, event: str, pattern: str, *, nth: int = 1, needs: str = "", step_s: float = 0.04, alone: str
 ) -> list[Point]:
     """The same point with the process alone as victim, and with the whole machine."""
     return [Point(f"{name}-{victim}", role, event, pattern, victim, nth, needs, step_s) for victim in (alone, "machine")]
