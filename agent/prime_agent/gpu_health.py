@@ -41,6 +41,7 @@ class GpuHealth:
 
 def seen(health: GpuHealth, sight: GpuSight, now_s: float, *, training: bool) -> GpuHealth:
     """After a look. `training`: the trainer runs and has made its first step."""
+    missed_before = bool(health.sight.loads) and len(health.sight.loads) < len(health.first)
     health = replace(health, sight=sight)
     if not health.is_fresh or not sight.loads:
         # What an Xid tells is true however old the figures are.
@@ -48,7 +49,7 @@ def seen(health: GpuHealth, sight: GpuSight, now_s: float, *, training: bool) ->
     unaskable = [load for load in _unaskable(health, sight) if not load.lost]
     since_s = (now_s if health.unaskable_since_s is None else health.unaskable_since_s) if unaskable else None
     overlong = since_s is not None and now_s - since_s >= UNASKABLE_S
-    fault = health.fault or next(_faults(health, sight, unaskable if overlong else []), "")
+    fault = health.fault or next(_faults(health, sight, unaskable if overlong else [], missed_before=missed_before), "")
     idle = training and all(load.is_empty for load in sight.loads)
     idle_since_s = (now_s if health.idle_since_s is None else health.idle_since_s) if idle else None
     return replace(health, first=_with_new(health, sight), unaskable_since_s=since_s, fault=fault, idle_since_s=idle_since_s)
@@ -59,13 +60,13 @@ def idle_s(health: GpuHealth, now_s: float) -> int:
     return 0 if health.idle_since_s is None else int(now_s - health.idle_since_s)
 
 
-def _faults(health: GpuHealth, sight: GpuSight, unaskable: list[GpuLoad]) -> Iterator[str]:
-    """What is broken, the surest first."""
+def _faults(health: GpuHealth, sight: GpuSight, unaskable: list[GpuLoad], *, missed_before: bool) -> Iterator[str]:
+    """What is broken, the surest first. A GPU that is not listed counts when it was missed in the look before, too."""
     before = {load.index: load for load in health.first}
     for load in sight.loads:
         if load.lost:
             yield f"{_title(before.get(load.index, load))} is lost: {load.trouble}"
-    for load in _gone(health, sight):
+    for load in _gone(health, sight) if missed_before else []:
         yield f"{_title(load)} is not there any more: the driver lists {len(sight.loads)} GPUs, and listed {len(health.first)}"
     yield from _reported(sight)
     for load in sight.loads:

@@ -34,7 +34,7 @@ def test_a_gpu_that_has_left_the_bus_is_named() -> None:
 def test_of_gpus_that_move_up_the_one_that_is_gone_is_named() -> None:
     three = sight(BUSY, BUSY, BUSY)
     gone = GpuSight((three.loads[0], replace(three.loads[2], index=1)))
-    assert after(three, gone).fault == "GPU 1 (H100), GPU-1, is not there any more: the driver lists 2 GPUs, and listed 3"
+    assert after(three, gone, gone).fault == "GPU 1 (H100), GPU-1, is not there any more: the driver lists 2 GPUs, and listed 3"
 
 
 def test_a_gpu_that_can_not_be_asked_for_a_moment_is_not_broken_and_for_a_minute_it_is() -> None:
@@ -42,6 +42,18 @@ def test_a_gpu_that_can_not_be_asked_for_a_moment_is_not_broken_and_for_a_minute
     shorter, longer = int(UNASKABLE_S / 10), int(UNASKABLE_S / 10) + 1
     assert after(good, *[bad] * shorter, good, *[bad] * shorter).fault == ""
     assert after(good, *[bad] * longer).fault == "GPU 1 (H100), GPU-1, can not be asked any more: Unknown Error"
+
+
+def test_between_two_refusals_that_a_hang_lies_between_nobody_knows_what_was() -> None:
+    good, bad, hung = sight(BUSY, BUSY), sight(BUSY, GpuLoad(trouble="Unknown Error")), GpuSight(age_s=FRESH_S + 1)
+    longer = int(UNASKABLE_S / 10) + 1
+    assert after(good, bad, *[hung] * longer, bad).fault == ""
+
+
+def test_a_gpu_that_one_look_does_not_list_is_not_gone() -> None:
+    good, fewer = sight(BUSY, BUSY), sight(BUSY)
+    assert after(good, fewer, good, fewer).fault == ""
+    assert "is not there any more" in after(good, fewer, fewer).fault
 
 
 def test_a_gpu_that_never_could_be_asked_is_somebody_elses() -> None:
