@@ -9,7 +9,9 @@ import pytest
 from prime_train.cli.exits import Refused
 from prime_train.cli.home import Home
 from prime_train.cli.providers import default_provider, has_prime
-from prime_train.ports import PermanentError
+from prime_train.core.verdict import Pod, PodStatus
+from prime_train.core.wire import Ticket
+from prime_train.ports import PermanentError, TemporaryError
 from tests.cli.shell import Shell
 from tests.fakes.prime import FakePrime
 
@@ -129,3 +131,41 @@ def test_a_placeholder_for_a_commit_is_refused_before_anything_is_queued(shell: 
     assert done.returncode == 1
     assert "PT022" in done.stdout
     assert Home.of(shell.env).store().list_runs() == []
+
+
+def test_an_agent_that_could_not_call_us_is_not_brought(tmp_path: Path) -> None:
+    pods = home(tmp_path, PRIME_API_KEY="k").providers("http://127.0.0.1:1").pods
+    ticket = Ticket(run="tiny-1", epoch=1, url="http://127.0.0.1:1", key="0123abcd")
+    with pytest.raises(TemporaryError, match="https address"):
+        pods.put_agent(Pod("prime/abc", "pt-tiny-1-e1", PodStatus.ACTIVE), ticket)
+
+
+def test_the_address_that_machines_know_is_kept_when_it_is_not_said_again(tmp_path: Path) -> None:
+    serving = home(tmp_path, PRIME_TRAIN_URL="https://train.example.org/")
+    serving.master()
+    serving.say_serving("http://127.0.0.1:9123")
+    assert home(tmp_path).public_url("http://127.0.0.1:9123") == "https://train.example.org"
+    assert home(tmp_path, PRIME_TRAIN_URL="https://new.example.org").public_url("http://127.0.0.1:9123") == "https://new.example.org"
+    assert home(tmp_path).public_url("http://127.0.0.1:9999") == "http://127.0.0.1:9999"
+
+
+def test_no_key_is_shown_with_what_holds_it(tmp_path: Path) -> None:
+    here = home(tmp_path, PRIME_API_KEY="pit_secret")
+    shown = f"{here!r} {here.providers()!r}"
+    assert "pit_secret" not in shown
+    assert repr(here.master()) not in shown
+
+
+def test_a_run_is_rented_from_whom_the_serving_control_plane_rents_and_finds_its_bucket(shell: Shell, fake: FakePrime) -> None:
+    (shell.here / "five.yaml").write_text(FIVE)
+    elsewhere = (shell.here / "elsewhere").as_uri()
+    with shell.started("serve", "--port", "0", "--no-watch", until="renting from prime", **key(fake), PRIME_TRAIN_BUCKET=elsewhere):
+        refused = shell.run("run", "five.yaml")
+        assert refused.returncode == 2
+        assert f"export PRIME_TRAIN_BUCKET={elsewhere}" in refused.stderr
+        assert Home.of(shell.env).store().list_runs() == []
+        done = shell.run("run", "five.yaml", PRIME_TRAIN_BUCKET=elsewhere)
+        assert done.returncode == 0, done.stderr
+        assert "provider prime" in done.stdout
+    (run,) = Home.of(shell.env).store().list_runs()
+    assert run.spec.hardware.provider == "prime"
