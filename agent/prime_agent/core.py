@@ -98,9 +98,7 @@ def _heard(state: AgentState, event: v.Event, now_s: float) -> Out:
             return replace(state, link=link.failed(state.link), exit_flying=False), ()
         case v.CheckpointsScanned(steps, saving, took_s):
             moved = transfers.scanned(state.transfers, steps, now_s, saving=saving, took_s=took_s)
-            stale = state.flush is not None and moved.seen <= state.flush.scans
-            kept = _saved(state, moved, now_s)
-            return replace(state, saves=kept, transfers=transfers.scan_now(moved, now_s) if stale else moved), ()
+            return _scanned(state, moved, now_s), ()
         case v.Uploaded(step_, key, sent):
             moved = transfers.uploaded(state.transfers, step_, key, now_s)
             return replace(state, transfers=moved, saves=replace(state.saves, moved=sent or state.saves.moved)), ()
@@ -113,13 +111,25 @@ def _heard(state: AgentState, event: v.Event, now_s: float) -> Out:
         case v.CommitFailed():
             return replace(state, transfers=transfers.commit_failed(state.transfers, now_s, beat_s=state.link.beat_s)), ()
         case v.EvidenceDone(kept, why):
-            note = state.note if kept else f"the evidence is not in the bucket: {why}"
-            ill = replace(state.illness, tell_s=now_s) if state.illness is not None else None
-            return replace(_with_news(state), evidence=state.evidence or kept, note=note, illness=ill), ()
+            return _evidence_done(state, why, now_s, kept=kept), ()
         case v.LogKept():
             return replace(state, keeping_log=False), ()
         case v.SigTerm():
             return _preempted(state, now_s)
+
+
+def _scanned(state: AgentState, moved: transfers.Transfers, now_s: float) -> AgentState:
+    """A flush waits for a scan that began after it."""
+    stale = state.flush is not None and moved.seen <= state.flush.scans
+    kept = _saved(state, moved, now_s)
+    return replace(state, saves=kept, transfers=transfers.scan_now(moved, now_s) if stale else moved)
+
+
+def _evidence_done(state: AgentState, why: str, now_s: float, *, kept: bool) -> AgentState:
+    """What was kept back until there was evidence is told now."""
+    note = state.note if kept else f"the evidence is not in the bucket: {why}"
+    ill = replace(state.illness, tell_s=now_s) if state.illness is not None else None
+    return replace(_with_news(state), evidence=state.evidence or kept, note=note, illness=ill)
 
 
 def _with_news(state: AgentState) -> AgentState:
