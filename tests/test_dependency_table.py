@@ -36,6 +36,7 @@ TRAINERS = "prime_train.trainers"
 WEBHOOK = "prime_train.webhook"
 RECONCILE = "prime_train.reconcile"
 CHECKPOINTS = "prime_train.checkpoints"
+STORE_CALLS = "prime_train.store_calls"
 HTTP = "prime_train.adapters.http"
 
 
@@ -52,7 +53,8 @@ TABLE = {
     "prime_train.ports": Row((CORE,)),
     "prime_train.checkpoints": Row((CORE, PORTS), ("blake3", "numpy", "zstandard")),
     "prime_train.reconcile": Row((CORE, PORTS)),
-    "prime_train.webhook": Row((CORE, PORTS), ("pydantic", "pydantic_core")),
+    "prime_train.store_calls": Row((CORE, PORTS), ("pydantic",)),
+    "prime_train.webhook": Row((CORE, PORTS, STORE_CALLS), ("pydantic", "pydantic_core")),
     "prime_train.adapters": Row(),
     "prime_train.adapters.bucket": adapter("obstore", "boto3", "botocore"),
     "prime_train.adapters.canary_http": adapter("requests", "urllib3"),
@@ -66,9 +68,11 @@ TABLE = {
     "prime_train.adapters.pods_by_provider": adapter(),
     "prime_train.adapters.pods_memory": adapter(),
     "prime_train.adapters.pods_prime": adapter("pydantic"),
+    "prime_train.adapters.prime_rl_deep": adapter("pydantic", "prime_rl"),
     "prime_train.adapters.pushing": Row((CORE, PORTS, "prime_train.adapters.ssh")),
     "prime_train.adapters.ssh": adapter("paramiko", "cryptography"),
     "prime_train.adapters.store_memory": adapter(),
+    "prime_train.adapters.store_remote": Row((CORE, PORTS, HTTP, STORE_CALLS)),
     "prime_train.adapters.store_sqlite": adapter("pydantic"),
     "prime_train.adapters.tree_pack": adapter(),
     "prime_train.server": Row((CORE, PORTS, WEBHOOK, RECONCILE), ("fastapi", "pydantic", "starlette", "uvicorn")),

@@ -30,7 +30,7 @@ SECRET = b"a secret that must not be told"
 
 @pytest.fixture(name="key")
 def _key(tmp_path: Path) -> LoginKey:
-    return login_key(tmp_path / "ssh")
+    return login_key(tmp_path / "ssh", b"m" * 32)
 
 
 @pytest.fixture(name="hosts")
@@ -112,7 +112,7 @@ def test_the_key_pair_is_made_once_for_its_owner_only(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_key_is_left_alone_and_not_told(tmp_path: Path) -> None:
     (tmp_path / "id_ed25519").write_bytes(SECRET)
-    error = raised(lambda: login_key(tmp_path))
+    error = raised(lambda: login_key(tmp_path, b"m" * 32))
 
     assert isinstance(error, PermanentError)
     assert "id_ed25519 is no Ed25519 key" in str(error)
@@ -263,7 +263,7 @@ def test_what_is_pinned_is_read_by_openssh(pod: Connection, key: LoginKey, hosts
 
 
 def test_a_machine_that_does_not_know_the_key_yet_is_asked_again(pod: Connection, hosts: KnownHosts, tmp_path: Path) -> None:
-    error = raised(lambda: enter(pod, login_key(tmp_path / "another"), hosts))
+    error = raised(lambda: enter(pod, login_key(tmp_path / "another", b"n" * 32), hosts))
     assert isinstance(error, TemporaryError)
     assert "does not let us in" in str(error)
 

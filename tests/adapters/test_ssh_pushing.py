@@ -51,7 +51,7 @@ def _idle(plane: FakeControlPlane) -> FakeControlPlane:
 @pytest.fixture(name="fake")
 def _fake(tmp_path: Path) -> Iterator[FakePrime]:
     with FakePrime(tmp_path / "prime") as running:
-        running.add_ssh_key(login_key(tmp_path / "ssh").public)
+        running.add_ssh_key(login_key(tmp_path / "ssh", b"m" * 32).public)
         yield running
 
 
@@ -69,7 +69,7 @@ def _pusher(tmp_path: Path) -> AgentPusher:
 
 
 def pusher_of(folder: Path, recipe: Recipe = HERE) -> AgentPusher:
-    return AgentPusher(login_key(folder / "ssh"), folder / "attempts", recipe=recipe)
+    return AgentPusher(login_key(folder / "ssh", b"m" * 32), folder / "attempts", recipe=recipe)
 
 
 def home(fake: FakePrime, pod: Connection) -> Path:
@@ -95,7 +95,7 @@ def raised(action: Callable[[], object]) -> OutsideError:
 
 
 def test_an_agent_on_a_rented_machine_beats(fake: FakePrime, plane: FakeControlPlane, tmp_path: Path) -> None:
-    key = login_key(tmp_path / "ssh")
+    key = login_key(tmp_path / "ssh", b"m" * 32)
     pods = PrimePods(PrimeClient(Settings(fake.api_key, base_url=fake.url)), pusher_of(tmp_path), public_key=key.public)
     pod = pods.create("pt-tiny-1-e1", rank(pods.offers(HARDWARE), HARDWARE).best[0], HARDWARE)
     pods.put_agent(pod, plane.ticket)

@@ -75,7 +75,7 @@ class Rented:
         self.home.joinpath(".prime-train", self.attempt).mkdir(parents=True)
         self.home.joinpath(".prime-train", self.attempt, "disk").write_text(f"{self.disk}\n")
         if pinned:
-            with connect(self.connection(), login_key(self.shell.home / "ssh"), KnownHosts(self.known_hosts)):
+            with connect(self.connection(), login_key(self.shell.home / "ssh", b"m" * 32), KnownHosts(self.known_hosts)):
                 pass
 
     def ended(self) -> None:
@@ -102,7 +102,7 @@ class Rented:
 def rented(shell: Shell, spec: RunSpec | None = None) -> Iterator[Rented]:
     """A run without a machine yet, nor in the store; `moved` puts it there."""
     shell.home.mkdir(mode=0o700, exist_ok=True)
-    key = login_key(shell.home / "ssh")
+    key = login_key(shell.home / "ssh", b"m" * 32)
     with FakePrime(shell.here / "prime") as fake:
         fake.add_ssh_key(key.public)
         yield Rented(shell, fake, b.run(RunState.QUEUED, spec=spec if spec is not None else b.spec()))

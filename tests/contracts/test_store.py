@@ -13,15 +13,19 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from prime_train.adapters.store_memory import MemoryStore
+from prime_train.adapters.store_remote import RemoteStore
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.core.breaker import Watch
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
-from prime_train.core.run import Change, DrainReason, Lease, Notice, Run, RunState, Severity, Stray, Totals, Want
+from prime_train.core.run import Change, DrainReason, Lease, Notice, Origin, Run, RunState, Severity, Stray, Totals, Want
 from prime_train.core.wire import JobExit, Order, Phase, Verdict
 from prime_train.ports import Answer, Held, Store, Vital
+from prime_train.server import Server
+from prime_train.webhook import Desk
 from tests.builders import RUN_ID, T0_S, alert, attempt, beat, commit, happening, lease, offer, run, spec
 
+MASTER = b"m" * 32
 THREADS = 16
 TURNS = 50
 TRIES_MAX = 100_000
@@ -43,7 +47,14 @@ def sqlite(folder: Path) -> Iterator[Store]:
         store.close()
 
 
-STORES: dict[str, Opened] = {"memory": memory, "sqlite": sqlite}
+@contextmanager
+def remote(folder: Path) -> Iterator[Store]:
+    """One that is served elsewhere, by way of its webhook."""
+    with sqlite(folder) as there, Server(Desk(there, (MASTER,), secrets={}, bucket_url="file:///bucket")) as server:
+        yield RemoteStore(server.url, MASTER)
+
+
+STORES: dict[str, Opened] = {"memory": memory, "sqlite": sqlite, "remote": remote}
 
 
 @pytest.fixture(params=STORES)
@@ -140,6 +151,7 @@ def full_run() -> Run:
         version=3,
         epoch=2,
         commit="0123abc",
+        origin=Origin("acme/train", "0123abc", "configs/tiny.yaml", "key", 7, 42, "ann", "https://github.com/acme/train/actions/runs/1"),
         attempts=(lost, attempt(2, RunState.DRAINING)),
         folded=Totals(1, 2, 3, 4, 5, 6, 7, 8, 0.1 + 0.2, 1e-9),
         resume=ResumePoint(step=8, epoch=1, key="runs/tiny-1/manifests/000000000008-e1.json"),
@@ -507,9 +519,11 @@ def test_threads_that_count_together_lose_no_update(store: Store) -> None:
     store.create(run())
     failed: list[BaseException] = []
 
+    turns = 5 if isinstance(store, RemoteStore) else TURNS
+
     def turn() -> None:
         try:
-            count(store, TURNS)
+            count(store, turns)
         except BaseException as error:
             failed.append(error)
 
@@ -519,8 +533,8 @@ def test_threads_that_count_together_lose_no_update(store: Store) -> None:
     for thread in threads:
         thread.join()
     assert not failed
-    assert loaded(store).run.backoffs == THREADS * TURNS
-    assert len(store.history(RUN_ID)) == THREADS * TURNS
+    assert loaded(store).run.backoffs == THREADS * turns
+    assert len(store.history(RUN_ID)) == THREADS * turns
 
 
 def test_threads_that_beat_together_are_each_answered_for_their_own_run(store: Store) -> None:
@@ -653,5 +667,7 @@ def test_whatever_is_called_a_store_answers_as_the_memory_store_does(kind: str, 
         def open_store() -> AbstractContextManager[Store]:
             return STORES[kind](tmp_path_factory.mktemp("model"))
 
-    few = settings(max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck))
+    few = settings(
+        max_examples=8 if kind == "remote" else 40, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    )
     run_state_machine_as_test(Machine, settings=few)

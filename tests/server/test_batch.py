@@ -126,9 +126,9 @@ def test_a_body_that_does_not_come_is_given_up() -> None:
 
     async def both() -> tuple[object, object]:
         reader = BodyReader(limit_s=0.05)
-        late = asyncio.create_task(reader.read({"headers": []}, never))
+        late = asyncio.create_task(reader.read({"headers": [], "path": "/v1/canary"}, never))
         (outcome,) = await asyncio.gather(late, return_exceptions=True)
-        return outcome, await reader.read({"headers": []}, soon)
+        return outcome, await reader.read({"headers": [], "path": "/v1/canary"}, soon)
 
     outcome, body = asyncio.run(both())
 
@@ -142,7 +142,7 @@ def test_a_reader_that_is_cancelled_from_outside_stays_cancelled() -> None:
         return {}
 
     async def cancelled() -> object:
-        task = asyncio.create_task(BodyReader().read({"headers": []}, never))
+        task = asyncio.create_task(BodyReader().read({"headers": [], "path": "/v1/canary"}, never))
         await asyncio.sleep(0)
         task.cancel()
         (outcome,) = await asyncio.gather(task, return_exceptions=True)

@@ -76,7 +76,18 @@ class Http:
         self._session.auth = _Bearer(key) if key else None
         self._session.trust_env = not is_loopback(url)  # a proxy never leads to this machine itself
 
-    def ask(self, method: str, path: str, *, parameters: Parameters | None = None, body: object = None, read_s: float = READ_S) -> Answer:
+    def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        parameters: Parameters | None = None,
+        body: object = None,
+        data: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        read_s: float = READ_S,
+    ) -> Answer:
+        """`body` is sent as JSON, `data` as it is, which is JSON too."""
         what = f"{method} {self._host}{path}"
         try:
             with self._session.request(
@@ -84,7 +95,8 @@ class Http:
                 self._url + path,
                 params=dict(parameters or {}),
                 json=body,
-                headers={"accept": "application/json", "accept-encoding": "identity"},
+                data=data,
+                headers={"accept": "application/json", "accept-encoding": "identity"} | _extra(data, headers),
                 timeout=(CONNECT_S, read_s),
                 allow_redirects=False,
                 stream=True,
@@ -97,6 +109,10 @@ class Http:
 
     def _struck(self, body: bytes) -> bytes:
         return body.replace(self._key.encode(), b"***") if self._key else body
+
+
+def _extra(data: bytes | None, headers: Mapping[str, str] | None) -> dict[str, str]:
+    return dict(headers or {}) | ({"content-type": "application/json"} if data is not None else {})
 
 
 def failure(answer: Answer, said: str = "") -> TemporaryError | PermanentError:

@@ -11,22 +11,25 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from prime_train.cli.exits import Exit, Refused
+from prime_train.cli.providers import STORE
 
 if TYPE_CHECKING:
     from prime_train.adapters.pods_by_provider import PodsByProvider
     from prime_train.adapters.pods_local import LocalPods
-    from prime_train.adapters.store_sqlite import SqliteStore
+    from prime_train.adapters.store_remote import RemoteStore
     from prime_train.cli.providers import Providers, Reach
     from prime_train.core.run import Run
-    from prime_train.ports import Bucket, Notifier, Watched
+    from prime_train.ports import Bucket, Notifier, Store, Watched
     from prime_train.reconcile import World
     from prime_train.webhook import Desk
 
 HOME = "PRIME_TRAIN_HOME"
 BUCKET = "PRIME_TRAIN_BUCKET"
 ALERT_URL = "PRIME_TRAIN_ALERT_URL"
+MASTER = "PRIME_TRAIN_MASTER_KEY"
 LOCAL = "local"
 MASTER_BYTES = 32
+FIX_MASTER = "where it is served, prime-train key --show prints it"
 PORT = 7431
 
 
@@ -65,19 +68,34 @@ class Home:
         return self.root / "serve.json"
 
     @property
+    def elsewhere(self) -> str:
+        """The address of the control plane whose store this is; empty where it is here."""
+        return self.environment.get(STORE, "").rstrip("/")
+
+    @property
     def bucket_url(self) -> str:
-        return self.environment.get(BUCKET) or (self.root / "bucket").as_uri()
+        named = self.environment.get(BUCKET)
+        if not named and self.elsewhere:
+            return self.remote().about().bucket_url
+        return named or (self.root / "bucket").as_uri()
 
     @property
     def has_runs(self) -> bool:
         """Whether runs were ever kept here."""
-        return (self.root / "control.sqlite").exists()
+        return bool(self.elsewhere) or (self.root / "control.sqlite").exists()
 
-    def store(self) -> "SqliteStore":
+    def store(self) -> "Store":
+        if self.elsewhere:
+            return self.remote()
         from prime_train.adapters.store_sqlite import SqliteStore
 
         self._make()
         return SqliteStore(self.root / "control.sqlite")
+
+    def remote(self) -> "RemoteStore":
+        from prime_train.adapters.store_remote import RemoteStore
+
+        return RemoteStore(self.elsewhere, self.master())
 
     def bucket(self) -> "Bucket":
         from prime_train.adapters.bucket import open_bucket
@@ -116,7 +134,12 @@ class Home:
         return (self.environment.get(PUBLIC_URL) or kept).rstrip("/")
 
     def master(self) -> bytes:
-        """The key of which all agents' keys are made: created once, by whoever comes first."""
+        """The key of which all agents' keys are made: the environment's, or the home's own, created once, by whoever comes first."""
+        named = self.environment.get(MASTER, "")
+        if named:
+            return _unhexed(named)
+        if self.elsewhere:
+            raise Refused(f"{STORE} is set, {MASTER} is not", fix=FIX_MASTER, code=Exit.USAGE)
         self._make()
         path = self.root / "master.key"
         if not path.exists():
@@ -128,12 +151,21 @@ class Home:
             )
         return key
 
-    def desk(self) -> "Desk":
+    def desk(self, public_url: str = "") -> "Desk":
         from prime_train.adapters.bucket.places import pod_keys
+        from prime_train.cli.providers import default_provider
         from prime_train.webhook import Desk
 
         keys = pod_keys(self.bucket_url, self.environment)
-        return Desk(self.store(), (self.master(),), secrets=self.environment, bucket_url=self.bucket_url, bucket_keys=keys)
+        return Desk(
+            self.store(),
+            (self.master(),),
+            secrets=self.environment,
+            bucket_url=self.bucket_url,
+            bucket_keys=keys,
+            provider=default_provider(self.environment),
+            public_url=public_url,
+        )
 
     def world(self, webhook_url: str, *, watched: "Watched | None" = None, waits: bool = False) -> "World":
         """What a watcher needs. `webhook_url`: what agents are to call. `waits`: for a process that ends soon, see `Providers`."""
@@ -164,7 +196,10 @@ class Home:
         return said if said is not None and CanaryHttp(said.url, self.master()).sings(wall_s()) else None
 
     def last_serving(self) -> Serving | None:
-        """What serve.json says; whoever wrote it may have gone."""
+        """What serve.json says; whoever wrote it may have gone. Of a control plane elsewhere, what it says itself."""
+        if self.elsewhere:
+            about = self.remote().about()
+            return Serving(self.elsewhere, 0, about.public_url or self.elsewhere, about.provider or LOCAL, about.bucket_url)
         try:
             said = json.loads(self.serve_file.read_text())
             provider, bucket_url = str(said.get("provider") or LOCAL), str(said.get("bucket_url") or self.bucket_url)
@@ -203,6 +238,17 @@ def _watched_by(world: "World", watched: "Watched") -> "World":
     from dataclasses import replace
 
     return replace(world, watched=watched)
+
+
+def _unhexed(text: str) -> bytes:
+    """Not chained and not shown: it is a secret."""
+    try:
+        key = bytes.fromhex(text.strip())
+    except ValueError:
+        key = b""
+    if len(key) != MASTER_BYTES:
+        raise Refused(f"{MASTER} is not {2 * MASTER_BYTES} hex digits", fix=FIX_MASTER, code=Exit.USAGE)
+    return key
 
 
 def _create_once(path: Path, content: bytes) -> None:

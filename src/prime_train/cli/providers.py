@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from prime_train.ports import Account, Pods
 
 PROVIDER = "PRIME_TRAIN_PROVIDER"
+STORE = "PRIME_TRAIN_STORE"
+"""Where the store is: unset, in the home; or the address of a control plane elsewhere."""
 PUBLIC_URL = "PRIME_TRAIN_URL"
 POD_PYTHON = "PRIME_TRAIN_POD_PYTHON"
 LOCAL, PRIME = "local", "prime"
@@ -51,7 +53,8 @@ class Providers:
     def pods(self) -> "PodsByProvider":
         from prime_train.adapters.pods_by_provider import PodsByProvider
 
-        found: dict[str, Pods] = {LOCAL: self.local}
+        # The machines of a control plane elsewhere that are its own box can not be seen from here.
+        found: dict[str, Pods] = {} if self.environment.get(STORE) else {LOCAL: self.local}
         return PodsByProvider(found | {PRIME: self.prime} if has_prime(self.environment) else found, self.default)
 
     @property
@@ -89,7 +92,7 @@ class Providers:
     def login_key(self) -> "LoginKey":
         from prime_train.adapters.ssh import login_key
 
-        return login_key(self.root / "ssh")
+        return login_key(self.root / "ssh", self.master)
 
     def reach(self, pod_id: str, run_id: str, epoch: int) -> Reach | None:
         """None: the pod is not reached by SSH, is gone, or does not say yet how to reach it."""

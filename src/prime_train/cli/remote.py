@@ -73,7 +73,7 @@ def reached(home: "Home", run: "Run") -> "Iterator[Machine | None]":
     if not hosts.knows(reach.connection.pod_id):
         yield None
         return
-    with connect(reach.connection, login_key(reach.key_file.parent), hosts) as shell:
+    with connect(reach.connection, login_key(reach.key_file.parent, home.master()), hosts) as shell:
         yield Machine(shell, f"{run.run_id}-e{run.epoch}")
 
 

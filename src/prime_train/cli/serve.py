@@ -27,22 +27,25 @@ def serve(
     import logging
 
     from prime_train.cli.home import Home
-    from prime_train.cli.providers import PUBLIC_URL, default_provider
+    from prime_train.cli.providers import PUBLIC_URL, STORE, default_provider
     from prime_train.server import run_server
 
     home = Home.of({**os.environ, PUBLIC_URL: _checked(public_url)} if public_url else os.environ)
+    if home.elsewhere:
+        raise Refused(f"the control plane is elsewhere, at {home.elsewhere}", fix=f"unset {STORE} to serve from here")
     _refuse_second(home)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     number = _free_port(host) if port == 0 else port if port is not None else home.port()
     renting = default_provider(home.environment)
-    world = home.world(home.public_url(_url(host, number)), watched=_log) if watching else None
+    public = home.public_url(_url(host, number))
+    world = home.world(public, watched=_log) if watching else None
 
     def announce(url: str) -> None:
         home.say_serving(url)
         typer.echo(f"serving {home.root} at {url}, {'watching' if watching else 'not watching'}, renting from {renting}")
         _say_unset_secrets(home)
 
-    run_server(home.desk(), world, host=host, port=number, interval_s=interval, announce=announce)
+    run_server(home.desk(public), world, host=host, port=number, interval_s=interval, announce=announce)
 
 
 def _checked(url: str) -> str:

@@ -12,6 +12,7 @@ from prime_train.cli.demo import demo
 from prime_train.cli.exits import guarded
 from prime_train.cli.find import find
 from prime_train.cli.init import init
+from prime_train.cli.key import key
 from prime_train.cli.lint import lint
 from prime_train.cli.logs import logs
 from prime_train.cli.memory import memory
@@ -47,6 +48,7 @@ VERBS = (
     resume,
     serve,
     watch,
+    key,
     demo,
     schema,
 )

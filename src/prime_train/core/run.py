@@ -160,6 +160,23 @@ class Notice:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """Where a run was asked for, where that is a repository on GitHub: there people are told how it goes."""
+
+    repository: str
+    """owner/name"""
+    commit: str
+    config: str
+    """The config's path in the repository."""
+    key: str
+    """The same for the same wish: a wish that is repeated is no second run."""
+    pull: int | None = None
+    deployment: int | None = None
+    actor: str = ""
+    job_url: str = ""
+
+
+@dataclass(frozen=True)
 class Run:
     run_id: str
     spec: RunSpec
@@ -170,6 +187,7 @@ class Run:
     """Number of the newest attempt; 0 before the first."""
     commit: str = ""
     """The commit the config was launched from."""
+    origin: Origin | None = None
     attempts: tuple[Attempt, ...] = ()
     folded: Totals = Totals()
     resume: ResumePoint | None = None

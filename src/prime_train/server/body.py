@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from prime_train.core.wire import BODY_BYTES_MAX
+from prime_train.core.wire import body_bytes_max
 
 BODY_DISCARDED_BYTES_MAX = 1024 * 1024
 """What of a body over the limit is read and thrown away, so that its sender gets to hear the answer."""
@@ -41,7 +41,7 @@ class BodyReader:
             body = _chunk(message)
             if message.get("more_body"):
                 return await _rest(scope, receive, body)
-            return body if len(body) <= BODY_BYTES_MAX else None
+            return body if len(body) <= body_bytes_max(scope["path"]) else None
         except asyncio.CancelledError:
             if task not in self._late:
                 raise
@@ -62,16 +62,16 @@ class BodyReader:
 async def _rest(scope: Scope, receive: Receive, first: bytes) -> bytes | None:
     if _declared(scope) > BODY_DISCARDED_BYTES_MAX:
         return None
-    chunks, size, more = [first], len(first), True
+    chunks, size, more, bytes_max = [first], len(first), True, body_bytes_max(scope["path"])
     while more:
         message = await receive()
         chunk, more = _chunk(message), message.get("more_body", False)
         size += len(chunk)
         if size > BODY_DISCARDED_BYTES_MAX:
             return None
-        if size <= BODY_BYTES_MAX:
+        if size <= bytes_max:
             chunks.append(chunk)
-    return b"".join(chunks) if size <= BODY_BYTES_MAX else None
+    return b"".join(chunks) if size <= bytes_max else None
 
 
 def _declared(scope: Scope) -> int:

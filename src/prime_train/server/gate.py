@@ -50,7 +50,7 @@ class Gate:
         except TimeoutError as error:
             return refuse(408, str(error), self._clock(), _CLOSE)
         if body is None:
-            return too_large(self._clock())
+            return too_large(self._clock(), scope["path"])
         headers = {_SIGNED_BY[name]: value.decode("latin-1") for name, value in scope["headers"] if name in _SIGNED_BY}
         call = parse(self._desk, Request(scope["method"], scope["path"], headers, body, self._clock()))
         if isinstance(call, Response):

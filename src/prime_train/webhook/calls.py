@@ -50,7 +50,15 @@ class CanaryCall:
     nonce: str
 
 
-Call = BeatCall | CommitCall | BootstrapCall | CanaryCall
+@dataclass(frozen=True, slots=True)
+class StoreCall:
+    """The operator calls the store's method `name`; `body` is read when it is carried out."""
+
+    name: str
+    body: bytes
+
+
+Call = BeatCall | CommitCall | BootstrapCall | CanaryCall | StoreCall
 
 
 class Nonce(Wire):

@@ -2,16 +2,22 @@
 
 from collections.abc import Sequence
 
+from pydantic import ValidationError
+
 from prime_train.core.causes import Cause
 from prime_train.core.keys import tree_key
 from prime_train.core.ledger import totals
 from prime_train.core.run import Run
 from prime_train.core.wire import Bootstrap, Order, Verdict
 from prime_train.ports import Answer, Held, OutsideError
-from prime_train.webhook.calls import BeatCall, BootstrapCall, Call, CanaryCall, CommitCall, Nonce, Request, Response
+from prime_train.webhook.bodies import describe
+from prime_train.webhook.calls import BeatCall, BootstrapCall, Call, CanaryCall, CommitCall, Nonce, Request, Response, StoreCall
 from prime_train.webhook.desk import BEAT_S, Desk
 from prime_train.webhook.parsing import parse
 from prime_train.webhook.responses import RETRY_S, refuse, reply, unavailable
+
+WAKING = frozenset({"create", "save", "wake"})
+"""Methods after which a run may have something to decide."""
 
 
 def handle(desk: Desk, request: Request) -> Response:
@@ -33,6 +39,8 @@ def carry_out(desk: Desk, call: Call, now_s: int) -> Response:
             case CanaryCall(nonce):
                 desk.store.watch()
                 return Response(200, Nonce(nonce=nonce).model_dump_json().encode())
+            case StoreCall(name, body):
+                return _store(desk, name, body, now_s)
     except OutsideError as error:
         return unavailable(error, now_s)
 
@@ -50,6 +58,20 @@ def answer(call: BeatCall | CommitCall, said: Answer, *, pace_s: int, now_s: int
     """The response to what the store said: 409 for `fenced`, else 200."""
     wakes = isinstance(call, BeatCall) and call.beat.news and said.verdict is Verdict.OK
     return reply(said.verdict, said.order, said.order_reason, pace_s, said.committed_step, now_s, wakes)
+
+
+def _store(desk: Desk, name: str, body: bytes, now_s: int) -> Response:
+    from prime_train import store_calls
+
+    if name == store_calls.ABOUT:
+        about = store_calls.About(desk.provider, desk.bucket_url, desk.public_url)
+        return Response(200, store_calls.packed(store_calls.ABOUT_GIVES, about))
+    if name not in store_calls.CALLS:
+        return refuse(404, "the store has no such method", now_s)
+    try:
+        return Response(200, store_calls.carry_out(desk.store, name, body), wakes=name in WAKING)
+    except ValidationError as error:
+        return refuse(422, describe(error), now_s)
 
 
 def _bootstrap(desk: Desk, held: Held | None, epoch: int, now_s: int) -> Response:

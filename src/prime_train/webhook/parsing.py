@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from prime_train import __version__
 from prime_train.core.keys import is_run_id
-from prime_train.core.wire import BODY_BYTES_MAX, CLOCK_SKEW_S_MAX, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
+from prime_train.core.wire import CLOCK_SKEW_S_MAX, SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, body_bytes_max, operator_key, sign
 from prime_train.webhook.bodies import VERBS, Odd, Place, describe
-from prime_train.webhook.calls import CANARY, Call, Request, Response
+from prime_train.webhook.calls import CANARY, Call, Request, Response, StoreCall
 from prime_train.webhook.desk import Desk
 from prime_train.webhook.responses import refuse, too_large
 
@@ -22,6 +22,7 @@ PLACES_CACHED_MAX = 16_384
 EPOCH_DIGITS_MAX = 9
 TIMESTAMP_DIGITS_MAX = 12
 SIGNATURE_CHARS = 67
+METHOD_CHARS_MAX = 32
 CANARY_PATH = "/v1/canary"
 HEALTH_PATH = "/healthz"
 RUN_PATH = "/v1/runs/"
@@ -29,17 +30,19 @@ RUN_PATH = "/v1/runs/"
 
 def parse(desk: Desk, request: Request) -> Response | Call:
     """The call in a request, or the response that refuses it. Asks nobody and never raises."""
-    if len(request.body) > BODY_BYTES_MAX:
-        return too_large(request.now_s)
+    if len(request.body) > body_bytes_max(request.path):
+        return too_large(request.now_s, request.path)
     if request.path == HEALTH_PATH:
         return _health(request)
+    if request.path.startswith(STORE_PATH):
+        return _operator(desk, request)
     place = _place(request.path) if len(request.path) <= PATH_CHARS_MAX else None
     if place is None:
         return refuse(404, "there is nothing at this path", request.now_s)
     method, parser = VERBS[place.verb]
     if request.method != method:
         return refuse(405, f"{place.verb} is asked with {method}", request.now_s, (("allow", method),))
-    reason = _distrust(desk, place, request)
+    reason = _distrust(desk.keys(place.run, place.epoch), request)
     if reason is not None:
         return refuse(401, reason, request.now_s)
     try:
@@ -74,15 +77,26 @@ def _number(text: str, digits_max: int) -> int | None:
     return int(text)
 
 
-def _distrust(desk: Desk, place: Place, request: Request) -> str | None:
-    """Why the request is not believed to come from that attempt, or None."""
+def _operator(desk: Desk, request: Request) -> Response | Call:
+    """A call of the store, signed by whoever has the master key."""
+    name = request.path.removeprefix(STORE_PATH)
+    if not (name.isascii() and name.replace("_", "").isalpha() and len(name) <= METHOD_CHARS_MAX):
+        return refuse(404, "there is nothing at this path", request.now_s)
+    if request.method != "POST":
+        return refuse(405, "the store is asked with POST", request.now_s, (("allow", "POST"),))
+    reason = _distrust(tuple(operator_key(master) for master in desk.masters), request)
+    return StoreCall(name, request.body) if reason is None else refuse(401, reason, request.now_s)
+
+
+def _distrust(keys: tuple[str, ...], request: Request) -> str | None:
+    """Why the request is not believed to come from whoever has one of the keys, or None."""
     stamped, given = request.headers.get(TIMESTAMP_HEADER, ""), request.headers.get(SIGNATURE_HEADER, "")
     at_s = _number(stamped, TIMESTAMP_DIGITS_MAX)
     if at_s is None or len(given) != SIGNATURE_CHARS or not given.startswith("v1=") or not given.isascii():
         return f"{TIMESTAMP_HEADER} (whole seconds) and {SIGNATURE_HEADER} (v1=<64 hex digits>) are needed"
     if abs(request.now_s - at_s) > CLOCK_SKEW_S_MAX:
         return f"the clock is off by {at_s - request.now_s} s, more than {CLOCK_SKEW_S_MAX}; sign by now_s"
-    for key in desk.keys(place.run, place.epoch):
+    for key in keys:
         if hmac.compare_digest(sign(key, at_s, request.method, request.path, request.body), given):
             return None
-    return "the signature is not this attempt's"
+    return "the signature is none of this path's"

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from prime_train.core.wire import BODY_BYTES_MAX, Order, Refusal, Reply, Verdict
+from prime_train.core.wire import Order, Refusal, Reply, Verdict, body_bytes_max
 from prime_train.ports import OutsideError, TemporaryError
 from prime_train.webhook.calls import Headers, Response
 
@@ -23,9 +23,9 @@ def refuse(status: int, why: str, now_s: int, headers: Headers = ()) -> Response
     return Response(status, Refusal(error=why, now_s=now_s).model_dump_json().encode(), headers=headers)
 
 
-def too_large(now_s: int) -> Response:
+def too_large(now_s: int, path: str) -> Response:
     """The connection is closed with it: what is left of the body is not read."""
-    return refuse(413, f"the body is over {BODY_BYTES_MAX} bytes", now_s, (("connection", "close"),))
+    return refuse(413, f"the body is over {body_bytes_max(path)} bytes", now_s, (("connection", "close"),))
 
 
 def unavailable(error: OutsideError, now_s: int) -> Response:

@@ -1,5 +1,7 @@
 """The key pair with which a control plane logs in to its machines."""
 
+import hashlib
+import hmac
 import io
 import os
 import secrets
@@ -25,24 +27,25 @@ class LoginKey:
     private: paramiko.PKey = field(repr=False)
 
 
-def login_key(folder: Path) -> LoginKey:
-    """The pair in `folder`, made where there is none: id_ed25519, for its owner only. Many may ask at once; all get the same.
+def login_key(folder: Path, master: bytes) -> LoginKey:
+    """The pair in `folder`: id_ed25519, for its owner only. Where there is none it is made of the master key, so that every watcher of one
+    control plane has the same, wherever it runs. Many may ask at once; all get the same.
 
     PermanentError: what is there is no key. TemporaryError: it can not be read or written.
     """
     path = folder / NAME
     try:
         if not path.exists():
-            _make(path)
+            _make(path, hmac.new(master, b"pt/ssh/v1", hashlib.sha256).digest())
         return _read(path)
     except OSError as error:
         raise TemporaryError(f"{path}: {error.strerror or error}") from error
 
 
-def _make(path: Path) -> None:
+def _make(path: Path, seed: bytes) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
-    text = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+    text = Ed25519PrivateKey.from_private_bytes(seed).private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
             file.write(text)

@@ -1,0 +1,117 @@
+"""The store of a control plane elsewhere, over https: what a scheduled job or a laptop works with where nothing of it is at hand.
+
+Every call is signed with the operator's key, which is made of the master key. A call that only reads is asked again after a failure; of
+one that writes and got no answer it is not known whether it was heard: TemporaryError, and whoever decides looks again.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from prime_train.adapters.http import Http, failure
+from prime_train.core.breaker import Watch
+from prime_train.core.run import Alert, Change, Happening, Run
+from prime_train.core.wire import SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, Beat, Commit, operator_key, sign
+from prime_train.ports import Answer, Held, PermanentError, TemporaryError, Vital
+from prime_train.store_calls import ABOUT, ABOUT_GIVES, CALLS, About, packed
+
+READS_MAX = 3
+
+
+class RemoteStore:
+    """A `Store`. `url`: where the control plane serves, without a path. PermanentError where that is no http or https address."""
+
+    def __init__(self, url: str, master: bytes) -> None:
+        if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+            raise PermanentError(f"{url!r} is no address of a control plane, such as https://train.example.org")
+        self._http, self._key = Http(url), operator_key(master)
+
+    def about(self) -> About:
+        """What the control plane says of itself."""
+        told: About = ABOUT_GIVES.validate_json(self._ask(ABOUT, b"[]", tries=READS_MAX))
+        return told
+
+    def create(self, run: Run) -> bool:
+        return bool(self._call("create", run))
+
+    def load(self, run_id: str) -> Held | None:
+        held: Held | None = self._call("load", run_id)
+        return held
+
+    def list_runs(self) -> list[Run]:
+        runs: list[Run] = self._call("list_runs")
+        return runs
+
+    def save(self, change: Change) -> bool:
+        return bool(self._call("save", change))
+
+    def wake(self, run_id: str, now_s: int) -> None:
+        self._call("wake", run_id, now_s)
+
+    def due(self, now_s: int, limit: int) -> list[str]:
+        due: list[str] = self._call("due", now_s, limit)
+        return due
+
+    def vitals(self) -> list[Vital]:
+        vitals: list[Vital] = self._call("vitals")
+        return vitals
+
+    def beat(self, beat: Beat, now_s: int) -> Answer:
+        return self.beats((beat,), now_s)[0]
+
+    def beats(self, beats: Sequence[Beat], now_s: int) -> list[Answer]:
+        answers: list[Answer] = self._call("beats", list(beats), now_s)
+        return answers
+
+    def commit(self, commit: Commit, now_s: int) -> Answer:
+        answer: Answer = self._call("commit", commit, now_s)
+        return answer
+
+    def history(self, run_id: str) -> list[Happening]:
+        lines: list[Happening] = self._call("history", run_id)
+        return lines
+
+    def outbox(self, limit: int) -> list[Alert]:
+        alerts: list[Alert] = self._call("outbox", limit)
+        return alerts
+
+    def mark_sent(self, key: str) -> None:
+        self._call("mark_sent", key)
+
+    def watch(self) -> Watch:
+        watch: Watch = self._call("watch")
+        return watch
+
+    def save_watch(self, watch: Watch, *, version: int) -> bool:
+        return bool(self._call("save_watch", watch, version))
+
+    def _call(self, name: str, *given: object) -> Any:
+        call = CALLS[name]
+        body = packed(call.takes, given)
+        answer = self._ask(name, body, tries=READS_MAX if call.reads else 1)
+        try:
+            return call.gives.validate_json(answer)
+        except ValueError as error:
+            raise PermanentError(f"{name}: the control plane's answer can not be read; is it of another version?") from error
+
+    def _ask(self, name: str, body: bytes, *, tries: int) -> bytes:
+        path = STORE_PATH + name
+        for left in reversed(range(tries)):
+            at_s = int(time.time())
+            headers = {TIMESTAMP_HEADER: str(at_s), SIGNATURE_HEADER: sign(self._key, at_s, "POST", path, body)}
+            try:
+                answer = self._http.ask("POST", path, data=body, headers=headers)
+                if answer.is_ok:
+                    return answer.body
+                raise failure(answer, _said(answer.content()))
+            except TemporaryError:
+                if left == 0:
+                    raise
+        raise AssertionError("there is at least one try")
+
+
+def _said(content: object) -> str:
+    """Why it was refused, in the control plane's words."""
+    said = content.get("error") if isinstance(content, dict) else None
+    return str(said)[:300] if said is not None else ""

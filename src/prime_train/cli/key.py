@@ -1,0 +1,24 @@
+"""`prime-train key`: what another machine needs to work with this control plane."""
+
+import os
+from typing import Annotated
+
+import typer
+
+
+def key(
+    show: Annotated[bool, typer.Option("--show", help="Print the key itself, too.")] = False,
+) -> None:
+    """Say how to reach this control plane from elsewhere.
+
+    As variables, for a laptop or for the secrets of a repository. The key opens everything: whoever has it can rent and stop.
+    """
+    from prime_train.cli.home import MASTER, Home
+    from prime_train.cli.providers import STORE
+
+    home = Home.of(os.environ)
+    said = home.last_serving()
+    typer.echo(f"{STORE}={said.public_url if said is not None else ''}")
+    typer.echo(f"{MASTER}={home.master().hex() if show else '(--show prints it)'}")
+    if said is None:
+        typer.echo("the address is not known: nothing has served this home yet (prime-train serve --public-url https://...)", err=True)

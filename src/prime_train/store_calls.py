@@ -1,0 +1,75 @@
+"""The `Store` as calls over a wire, for both ends: each method's name, what it takes and what it gives.
+
+A call's body is a JSON list of the arguments, its answer the JSON of what came back. Whoever may call is the operator: the key is made of
+the master key, and opens everything. (Loading this module builds the parsers of everything a store holds: a webhook that only hears beats
+leaves it alone.)
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from prime_train.core.breaker import Watch
+from prime_train.core.run import Alert, Change, Happening, Run
+from prime_train.core.wire import Beat, Commit
+from prime_train.ports import Answer, Held, Store, Vital
+
+ROWS_MAX = 1000
+
+
+@dataclass(frozen=True)
+class StoreCall:
+    """One method. `reads`: it changes nothing, so that it may be asked again."""
+
+    takes: TypeAdapter[Any]
+    gives: TypeAdapter[Any]
+    does: Callable[..., Any]
+    reads: bool = False
+
+
+@dataclass(frozen=True)
+class About:
+    """What a control plane says of itself to its operator; `bucket_url` without keys."""
+
+    provider: str
+    bucket_url: str
+    public_url: str
+
+
+def _call(takes: Any, gives: Any, does: Callable[..., Any], *, reads: bool = False) -> StoreCall:
+    return StoreCall(TypeAdapter(takes), TypeAdapter(gives), does, reads)
+
+
+CALLS: dict[str, StoreCall] = {
+    "create": _call(tuple[Run], bool, lambda store, run: store.create(run)),
+    "load": _call(tuple[str], Held | None, lambda store, run_id: store.load(run_id), reads=True),
+    "list_runs": _call(tuple[()], list[Run], lambda store: store.list_runs()[:ROWS_MAX], reads=True),
+    "save": _call(tuple[Change], bool, lambda store, change: store.save(change)),
+    "wake": _call(tuple[str, int], None, lambda store, run_id, now_s: store.wake(run_id, now_s)),
+    "due": _call(tuple[int, int], list[str], lambda store, now_s, limit: store.due(now_s, limit), reads=True),
+    "vitals": _call(tuple[()], list[Vital], lambda store: store.vitals(), reads=True),
+    "beats": _call(tuple[list[Beat], int], list[Answer], lambda store, beats, now_s: store.beats(beats, now_s)),
+    "commit": _call(tuple[Commit, int], Answer, lambda store, commit, now_s: store.commit(commit, now_s)),
+    "history": _call(tuple[str], list[Happening], lambda store, run_id: store.history(run_id), reads=True),
+    "outbox": _call(tuple[int], list[Alert], lambda store, limit: store.outbox(limit), reads=True),
+    "mark_sent": _call(tuple[str], None, lambda store, key: store.mark_sent(key)),
+    "watch": _call(tuple[()], Watch, lambda store: store.watch(), reads=True),
+    "save_watch": _call(tuple[Watch, int], bool, lambda store, watch, version: store.save_watch(watch, version=version)),
+}
+ABOUT = "about"
+ABOUT_GIVES = TypeAdapter(About)
+
+
+def carry_out(store: Store, name: str, body: bytes) -> bytes:
+    """The answer to one call. ValueError (pydantic's) where the body is not what the method takes; what the store raises goes through."""
+    call = CALLS[name]
+    return packed(call.gives, call.does(store, *call.takes.validate_json(body)))
+
+
+def packed(adapter: TypeAdapter[Any], value: object) -> bytes:
+    """JSON that loads again: an infinite number stays one, and half a surrogate pair becomes a question mark."""
+    text = json.dumps(adapter.dump_python(value, mode="json"), ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "replace")

@@ -1,0 +1,78 @@
+"""A control plane elsewhere, worked with from a machine that has nothing but its address and key."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import Shell
+
+
+@dataclass(frozen=True)
+class Laptop(Shell):
+    """A shell of its own; what it knows of the control plane is in its environment."""
+
+    told: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def env(self) -> dict[str, str]:
+        return super().env | dict(self.told)
+
+
+@pytest.fixture
+def laptop(shell: Shell, tmp_path: Path) -> Iterator[Laptop]:
+    """Beside a control plane that serves and does not watch."""
+    with shell.started("serve", "--port", "0", "--no-watch", until="serving "):
+        said = dict(line.split("=", 1) for line in shell.ok("key", "--show").splitlines())
+        folder = tmp_path / "laptop"
+        folder.mkdir()
+        yield Laptop(folder, tuple(said.items()))
+
+
+def test_the_key_is_not_shown_unasked(shell: Shell) -> None:
+    shown = shell.ok("key", "--show").splitlines()[1].removeprefix("PRIME_TRAIN_MASTER_KEY=")
+    assert bytes.fromhex(shown) == (shell.home / "master.key").read_bytes()
+    assert shown not in shell.ok("key")
+
+
+def test_a_run_is_launched_shown_and_stopped_from_elsewhere(shell: Shell, laptop: Laptop) -> None:
+    run_id = laptop.ok("run", laptop.config()).split()[0]
+    (there,) = json.loads(shell.ok("status", "--json"))
+    assert (there["run"], there["state"]) == (run_id, "queued")
+    assert (shell.home / "bucket/runs" / run_id / "tree.tar.gz").is_file()
+    laptop.ok("stop", run_id)
+    assert json.loads(laptop.ok("status", run_id, "--json"))["want"] == "stop"
+    assert not (laptop.home / "control.sqlite").exists()
+    shell.ok("watch", "--once")
+    assert json.loads(laptop.ok("status", run_id, "--json"))["state"] == "stopped"
+
+
+def test_a_watcher_elsewhere_leaves_the_machines_of_that_box_alone(laptop: Laptop) -> None:
+    run_id = laptop.ok("run", laptop.config()).split()[0]
+    assert "looked at 1 runs" in laptop.ok("watch", "--once")
+    assert json.loads(laptop.ok("status", run_id, "--json"))["state"] == "queued"
+
+
+@pytest.mark.parametrize(
+    ("env", "code", "said"),
+    [
+        ({"PRIME_TRAIN_MASTER_KEY": "ab" * 32}, 4, "the signature is none of this path's"),
+        ({"PRIME_TRAIN_MASTER_KEY": "secret"}, 2, "PRIME_TRAIN_MASTER_KEY is not 64 hex digits"),
+        ({"PRIME_TRAIN_MASTER_KEY": ""}, 2, "prime-train key --show prints it"),
+        ({"PRIME_TRAIN_STORE": "train.example.org"}, 4, "is no address of a control plane"),
+        ({"PRIME_TRAIN_STORE": "http://127.0.0.1:9"}, 3, "got no answer"),
+    ],
+)
+def test_what_does_not_lead_there_is_told_and_shows_no_secret(laptop: Laptop, env: dict[str, str], code: int, said: str) -> None:
+    done = laptop.run("status", **(dict(laptop.told) | env))
+    assert (done.returncode, said in done.stderr) == (code, True), done.stderr
+    assert dict(laptop.told)["PRIME_TRAIN_MASTER_KEY"] not in done.stderr
+    assert "secret" not in done.stderr
+
+
+def test_it_is_not_served_from_elsewhere(laptop: Laptop) -> None:
+    done = laptop.run("serve")
+    assert done.returncode == 2
+    assert "the control plane is elsewhere" in done.stderr
