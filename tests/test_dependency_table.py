@@ -38,6 +38,7 @@ RECONCILE = "prime_train.reconcile"
 CHECKPOINTS = "prime_train.checkpoints"
 STORE_CALLS = "prime_train.store_calls"
 HTTP = "prime_train.adapters.http"
+TOLD = "prime_train.told"
 
 
 def adapter(*sdks: str) -> Row:
@@ -59,6 +60,7 @@ TABLE = {
     "prime_train.adapters.bucket": adapter("obstore", "boto3", "botocore"),
     "prime_train.adapters.canary_http": adapter("requests", "urllib3"),
     "prime_train.adapters.config_yaml": adapter("yaml", "pydantic"),
+    "prime_train.adapters.github": Row((CORE, PORTS, HTTP, TOLD), ("pydantic", "jwt")),
     "prime_train.adapters.http": adapter("requests", "urllib3"),
     "prime_train.adapters.hub": adapter(),
     "prime_train.adapters.local_pod": adapter(),
@@ -78,6 +80,7 @@ TABLE = {
     "prime_train.server": Row((CORE, PORTS, WEBHOOK, RECONCILE), ("fastapi", "pydantic", "starlette", "uvicorn")),
     "prime_train.demo": Row((), ("numpy",)),
     "prime_train.picture": Row((CORE,)),
+    "prime_train.told": Row((CORE,), pure=True),
     "prime_train.cli": Row(("prime_train.*",), ("typer", "rich", "click", "uvicorn", "yaml", "psutil"), computed=True),
     "prime_agent": Row(
         (CORE, TRAINERS, PORTS, CHECKPOINTS, "prime_train.adapters.bucket*", HTTP),

@@ -49,6 +49,8 @@ class Answer:
     body: bytes = field(repr=False)
     delay_s: float = 0.0
     """How long the other side asks to be left alone."""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Names in lower case."""
 
     @property
     def is_ok(self) -> bool:
@@ -101,7 +103,13 @@ class Http:
                 allow_redirects=False,
                 stream=True,
             ) as response:
-                return Answer(what, response.status_code, self._struck(_read(response, what)), retry_after_s(response.headers))
+                return Answer(
+                    what,
+                    response.status_code,
+                    self._struck(_read(response, what)),
+                    retry_after_s(response.headers),
+                    _lower(response.headers),
+                )
         except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, requests.exceptions.MissingSchema):
             raise PermanentError(f"{what}: the address is no http or https URL") from None
         except (requests.RequestException, HTTPError, OSError) as error:
@@ -109,6 +117,10 @@ class Http:
 
     def _struck(self, body: bytes) -> bytes:
         return body.replace(self._key.encode(), b"***") if self._key else body
+
+
+def _lower(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
 
 
 def _extra(data: bytes | None, headers: Mapping[str, str] | None) -> dict[str, str]:

@@ -16,5 +16,7 @@ class LogNotifier:
         self._logger = logger if logger is not None else logging.getLogger("prime_train.alerts")
 
     def send(self, alert: Alert, run: Run | None) -> None:
+        if alert.severity is Severity.QUIET:
+            return
         line = asdict(alert) | ({"state": run.state.value} if run is not None else {})
         self._logger.log(_LEVELS[alert.severity], "%s", json.dumps(line, ensure_ascii=False))

@@ -17,7 +17,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.util.retry import Retry
 
 from prime_train.adapters.http import retry_after_s
-from prime_train.core.run import Alert, Run
+from prime_train.core.run import Alert, Run, Severity
 from prime_train.ports import OutsideError, PermanentError, TemporaryError
 
 TIMEOUT_S = (3.0, 5.0)
@@ -45,7 +45,7 @@ class WebhookNotifier:
 
     def send(self, alert: Alert, run: Run | None) -> None:
         failures: list[OutsideError] = []
-        for name, url in self._targets(run):
+        for name, url in self._targets(run) if alert.severity is not Severity.QUIET else []:
             try:
                 self._post(name, url, alert)
             except OutsideError as error:

@@ -25,9 +25,9 @@ def export(
 
     from prime_train.checkpoints.export import export
     from prime_train.checkpoints.restore import CheckpointDamaged, RestoreFailed
-    from prime_train.cli.amounts import size
     from prime_train.cli.checkpoints_bar import bar
     from prime_train.cli.checkpoints_found import look, newest, of_step
+    from prime_train.core.amounts import size
 
     _check(file, replace=replace)
     found = look(run, bucket)

@@ -92,9 +92,9 @@ def _print(rows: list[Row]) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from prime_train.cli.amounts import size, span
     from prime_train.cli.columns import Column, Fitting
     from prime_train.cli.home import wall_s
+    from prime_train.core.amounts import size, span
 
     now_s = wall_s()
     columns = {
@@ -114,7 +114,7 @@ def _print(rows: list[Row]) -> None:
 
 def _stored(row: Row) -> str:
     """Nothing where it takes as much as it has."""
-    from prime_train.cli.amounts import size
+    from prime_train.core.amounts import size
 
     less = row["stored_bytes"] < row["size_bytes"]
     return f"{size(row['stored_bytes'])} ({row['stored_bytes'] / row['size_bytes']:.0%})" if less else ""

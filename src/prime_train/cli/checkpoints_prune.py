@@ -80,7 +80,7 @@ def _policy(found: "Found", *, keep: int | None, every_steps: int | None, best: 
 
 
 def _show(found: "Found", planned: "Pruning", why: "Mapping[str, str]") -> None:
-    from prime_train.cli.amounts import size
+    from prime_train.core.amounts import size
 
     for manifest in found.catalog.manifests:
         if manifest.key in why:

@@ -54,8 +54,8 @@ def _restore(
     import json
 
     from prime_train.checkpoints.restore import CheckpointDamaged
-    from prime_train.cli.amounts import size
     from prime_train.cli.checkpoints_found import look
+    from prime_train.core.amounts import size
 
     found = look(run, bucket)
     damaged: list[dict[str, object]] = []

@@ -58,8 +58,8 @@ def _verdict(found: "Found", manifest: "Manifest", *, quiet: bool) -> Verdict:
     from dataclasses import asdict
 
     from prime_train.checkpoints.verify import verify
-    from prime_train.cli.amounts import size
     from prime_train.cli.checkpoints_bar import bar
+    from prime_train.core.amounts import size
 
     with bar(f"step {manifest.step}", manifest.size) as progress:
         flaws = verify(found.bucket, manifest, progress=progress)

@@ -6,9 +6,9 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prime_train.cli.amounts import usd
 from prime_train.cli.cost_told import Priced, Told
 from prime_train.cli.find_words import time_range, usd_range
+from prime_train.core.amounts import usd
 from prime_train.core.cost_bill import Bill
 
 

@@ -7,9 +7,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from prime_train.cli.amounts import span
 from prime_train.cli.standing import Standing, standing
 from prime_train.cli.tables import lines, state_text
+from prime_train.core.amounts import span
 from prime_train.core.run import Happening
 from prime_train.picture import Point
 from prime_train.picture.facts import TAKEN

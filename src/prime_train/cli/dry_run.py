@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from prime_train.cli.amounts import size, span, usd
 from prime_train.cli.home import Home, wall_s
 from prime_train.cli.launch import Plan
+from prime_train.core.amounts import size, span, usd
 from prime_train.core.decide import Launch, decide
 from prime_train.core.offers import Offer, Ranking, rank
 from prime_train.core.run import Run

@@ -40,7 +40,7 @@ def logs(
 
 def history_line(after_s: int, epoch: int, kind: str, text: str) -> str:
     """One line of history, `after_s` seconds after the launch."""
-    from prime_train.cli.amounts import span
+    from prime_train.core.amounts import span
 
     return f"+{span(after_s):<12} e{epoch:<3} {kind.replace('_', ' '):<14} {text}"
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from prime_train.cli.amounts import size, span, usd
 from prime_train.core import ledger
 from prime_train.core.advice import RESTART_S, Pace, advise, mtbf_s
+from prime_train.core.amounts import size, span, usd
 from prime_train.core.causes import Cause
 from prime_train.core.run import Run
 from prime_train.core.wire import Saves

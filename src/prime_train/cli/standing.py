@@ -3,10 +3,10 @@
 from collections import Counter
 from dataclasses import asdict, dataclass
 
-from prime_train.cli.amounts import span, usd
 from prime_train.cli.gpus import GpusNow, gpus_now
 from prime_train.cli.saving import Saving, saving
 from prime_train.core import ledger
+from prime_train.core.amounts import span, usd
 from prime_train.core.causes import POLICY, Cause
 from prime_train.core.run import Run
 from prime_train.core.wire import Beat

@@ -7,10 +7,10 @@ from rich.table import Table
 from rich.text import Text
 
 from prime_train.cli import gpus, saving
-from prime_train.cli.amounts import span, usd
 from prime_train.cli.columns import Column, Fitting
 from prime_train.cli.standing import Standing, standing, title_of
 from prime_train.core import ledger
+from prime_train.core.amounts import span, usd
 from prime_train.core.run import Happening, Run, RunState
 from prime_train.picture.facts import shares
 from prime_train.ports import Held

@@ -121,7 +121,7 @@ def launch(run: Run, lease: Lease, offer: Offer, now_s: int) -> Change:
     fresh = Lease(run_id=run.run_id, epoch=epoch, open=True, version=lease.version + 1, committed_step=resumed)
     text = f"asking {offer.provider} for {_in_words(offer)}"
     line = happened(after, now_s, "launching", text, resumed)
-    return _saved(ledger.fold(after), line, lease=fresh, lease_version=lease.version)
+    return _saved(ledger.fold(after), line, lease=fresh, lease_version=lease.version, alerts=_mirrored(after, "launching", now_s))
 
 
 def _in_words(offer: Offer) -> str:
@@ -198,7 +198,8 @@ def _put_agent(run: Run, now_s: int) -> Change:
 def _see_beat(run: Run, lease: Lease, now_s: int) -> Change:
     assert run.attempt is not None
     after = with_attempt(move(run, Event.FIRST_BEAT), replace(run.attempt, first_beat_s=now_s))
-    return _saved(replace(after, next_check_s=now_s), happened(after, now_s, "starting", "the agent is there"))
+    line = happened(after, now_s, "starting", "the agent is there")
+    return _saved(replace(after, next_check_s=now_s), line, alerts=_mirrored(after, "starting", now_s))
 
 
 def _see_step(run: Run, lease: Lease, step: int, now_s: int) -> Change:
@@ -409,14 +410,16 @@ def _settle(run: Run, decision: d.Settle, now_s: int) -> Change:
         next_check_s=now_s,
     )
     names = [f"attempt {epoch}" for epoch in decision.epochs] or list(decision.strays)
-    return _saved(after, happened(run, now_s, "settled", f"the provider confirms: gone ({', '.join(names)})"))
+    line = happened(run, now_s, "settled", f"the provider confirms: gone ({', '.join(names)})")
+    return _saved(after, line, alerts=_mirrored(after, "settled", now_s) if run.is_over else ())
 
 
 def billed(run: Run, epoch: int, usd: float, now_s: int) -> Change:
     """The provider has told what that attempt's pod cost in all."""
     attempts = tuple(replace(a, billed_usd=usd) if a.epoch == epoch else a for a in run.attempts)
     text = f"attempt {epoch} was billed at ${usd:.2f}"
-    return _saved(replace(run, attempts=attempts), happened(run, now_s, "billed", text))
+    after = replace(run, attempts=attempts)
+    return _saved(after, happened(run, now_s, "billed", text), alerts=_mirrored(after, "billed", now_s))
 
 
 # --------------------------------------------------------------------------------------------------------- the user's wishes
@@ -445,7 +448,7 @@ def resumed(run: Run, now_s: int, *, usd: float | None = None, hours: float | No
         why="",
         ended_s=None,
     )
-    return _saved(after, happened(after, now_s, "asked", "the user asks to go on"))
+    return _saved(after, happened(after, now_s, "asked", "the user asks to go on"), alerts=_mirrored(after, "resumed", now_s))
 
 
 # -------------------------------------------------------------------------------------------------------------------- lines
@@ -453,6 +456,11 @@ def resumed(run: Run, now_s: int, *, usd: float | None = None, hours: float | No
 
 def happened(run: Run, at_s: int, kind: str, text: str, step: int = 0, *, cause: Cause | None = None) -> Happening:
     return Happening(run.run_id, at_s, run.epoch, kind, text, step, {"cause": cause.value} if cause else {})
+
+
+def _mirrored(run: Run, kind: str, at_s: int) -> tuple[Alert, ...]:
+    """A change of state that nobody is told of, for where a run's state is shown."""
+    return (told(run, at_s, kind, Severity.QUIET, run.state.value, ""),) if run.origin is not None else ()
 
 
 def told(run: Run, at_s: int, kind: str, severity: Severity, title: str, text: str) -> Alert:

@@ -265,6 +265,9 @@ class Happening:
 
 
 class Severity(StrEnum):
+    """QUIET is for those who mirror a run's state; nobody's attention is asked for."""
+
+    QUIET = "quiet"
     INFO = "info"
     WARNING = "warning"
     ERROR = "error"

@@ -1,10 +1,14 @@
 """Alerts that wait, sent to whoever is to hear of them."""
 
-from prime_train.core.run import Alert, Run
+from collections.abc import Sequence
+
+from prime_train.core.run import ATTENDED, Alert, Run, Severity
 from prime_train.ports import PermanentError, TemporaryError
 from prime_train.reconcile.world import World
 
 OUTBOX_MAX = 200
+REFRESH_S = 600
+"""How often the state of a run that trains is shown anew where it is shown."""
 ALERT_S_MAX = 86_400
 
 
@@ -25,6 +29,21 @@ def deliver(world: World, now_s: int | None = None) -> int:
         world.told.difference_update([(alert.key, place) for place in range(len(world.notifiers))])
         done += 1
     return done
+
+
+def refresh(world: World, run_ids: Sequence[str], now_s: int) -> None:
+    """Runs that come from somewhere where their state is shown: brought up to date now and then. What fails comes again by itself."""
+    for run_id in run_ids:
+        if world.shown.get(run_id, 0) + REFRESH_S > now_s:
+            continue
+        world.shown[run_id] = now_s
+        held = world.store.load(run_id)
+        if held is None or held.run.origin is None or held.run.state not in ATTENDED:
+            continue
+        quiet = Alert(f"{run_id}/shown/{now_s}", run_id, "shown", Severity.QUIET, held.run.state.value, "", now_s, held.run.epoch)
+        for place in range(len(world.notifiers)):
+            _sent(world, quiet, held.run, place)
+            world.told.discard((quiet.key, place))
 
 
 def _sent(world: World, alert: Alert, run: Run | None, place: int) -> bool:

@@ -10,7 +10,7 @@ from prime_train.core.run import Run, RunState
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.ports import OutsideError
 from prime_train.reconcile.carrying import terminate
-from prime_train.reconcile.delivering import deliver
+from prime_train.reconcile.delivering import deliver, refresh
 from prime_train.reconcile.seeing import see
 from prime_train.reconcile.stepping import settle
 from prime_train.reconcile.world import Sight, Swept, World
@@ -38,6 +38,7 @@ def sweep(world: World, now_s: int, *, clock: Callable[[], int] | None = None) -
             failures.append(error)
     _book(world, now_s)
     deliver(world, now_s)
+    refresh(world, due, now_s)
     if failures:
         raise ExceptionGroup(f"{len(failures)} of {len(due)} runs could not be looked at", failures)
     return Swept(tuple(due), steps, hearing.blind, listed if isinstance(listed, str) else None)

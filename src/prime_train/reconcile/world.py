@@ -34,6 +34,8 @@ class World:
     account: Account | None = None
     told: set[tuple[str, int]] = field(default_factory=set, repr=False, compare=False)
     """Alerts (by key and notifier) this process has sent, as long as another notifier has not taken them."""
+    shown: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
+    """When this process last showed a run's state, where it is shown."""
 
 
 @dataclass(frozen=True)

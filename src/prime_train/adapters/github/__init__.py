@@ -1,0 +1,30 @@
+"""GitHub's REST API for one repository: comments, deployments, changed files, who may write; and people told there how runs go."""
+
+from prime_train.adapters.github.api import API_URL, ENV_API_URL, GitHub
+from prime_train.adapters.github.app import AppKey, AppToken
+from prime_train.adapters.github.comments import BODY_CHARS_MAX, Comment, delete_sticky, react, upsert_sticky
+from prime_train.adapters.github.deployments import deployment_of, new_deployment, set_status
+from prime_train.adapters.github.notifier import GitHubNotifier
+from prime_train.adapters.github.repository import ChangedFile, changed_files, content_at, may_write, pull_of
+
+__all__ = [
+    "API_URL",
+    "BODY_CHARS_MAX",
+    "ENV_API_URL",
+    "AppKey",
+    "AppToken",
+    "ChangedFile",
+    "Comment",
+    "GitHub",
+    "GitHubNotifier",
+    "changed_files",
+    "content_at",
+    "delete_sticky",
+    "deployment_of",
+    "may_write",
+    "new_deployment",
+    "pull_of",
+    "react",
+    "set_status",
+    "upsert_sticky",
+]

@@ -1,0 +1,142 @@
+"""One repository on GitHub, call by call. What comes back is parsed by whoever asked.
+
+Rates. GitHub answers 403 or 429 both for what is forbidden and for what is too much; the headers tell them apart. What is too much is a
+TemporaryError with the time to wait, which is for the caller to keep: nothing sleeps here. A limit that has been met is remembered, so that
+no call is wasted on it (and GitHub does not take offence).
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+from urllib.parse import quote
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from prime_train.adapters.http import DELAY_S_MAX, Answer, Http, Parameters, failure
+from prime_train.ports import PermanentError, TemporaryError
+
+API_URL = "https://api.github.com"
+ENV_API_URL = "GITHUB_API_URL"
+VERSION = "2022-11-28"
+PAGE_ITEMS = 100
+PAGES_MAX = 30
+"""GitHub shows no more than 3,000 files of a pull request."""
+SECONDARY_S = 60.0
+"""How long to leave it alone where it does not say."""
+SAID_CHARS_MAX = 200
+_REPOSITORY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})/[A-Za-z0-9._-]{1,100}")
+
+
+class Part(BaseModel):
+    """What we read of an object; GitHub adds fields at any time."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+P = TypeVar("P", bound=Part)
+Token = Callable[[], str]
+"""Gives the token to use now; it may be a new one each time."""
+
+
+class GitHub:
+    """Speaks for one token about one repository (`owner/name`). TemporaryError and PermanentError as every adapter raises them; a 404 is
+    a PermanentError, but for `find`. `login`: who writes with that token, where it can not be asked."""
+
+    def __init__(self, repository: str, token: str | Token, *, url: str = API_URL, login: str = "") -> None:
+        if not _REPOSITORY.fullmatch(repository) or repository.endswith(("/.", "/..")):
+            raise PermanentError(f"{repository[:80]!r} is no repository such as owner/name")
+        self.repository, self.login, self._url = repository, login, url
+        self._token: Token = token if callable(token) else lambda: token
+        self._http: tuple[str, Http] | None = None
+        self._closed_until_s = 0.0
+
+    def get(self, kind: type[P], path: str, parameters: Parameters | None = None) -> P:
+        return parsed(kind, self.ask("GET", path, parameters=parameters))
+
+    def find(self, kind: type[P], path: str, parameters: Parameters | None = None) -> P | None:
+        """None: there is no such thing, or it may not be seen."""
+        answer = self._answer("GET", path, parameters=parameters)
+        if answer.status == 404:
+            return None
+        return parsed(kind, self._checked(answer))
+
+    def listed(self, kind: type[P], path: str) -> Iterator[P]:
+        """All pages, as many as are read."""
+        for page in range(1, PAGES_MAX + 1):
+            answer = self.ask("GET", path, parameters={"per_page": PAGE_ITEMS, "page": page})
+            rows = answer.content()
+            if not isinstance(rows, list):
+                raise TemporaryError(f"{answer.what}: the answer is no list")
+            for row in rows:
+                yield _valid(kind, row, answer.what)
+            if len(rows) < PAGE_ITEMS:
+                return
+
+    def send(self, kind: type[P], method: str, path: str, body: object) -> P:
+        """A call that changes something, once: of one without an answer it is not known whether it was heard."""
+        return parsed(kind, self.ask(method, path, body=body))
+
+    def ask(self, method: str, path: str, *, parameters: Parameters | None = None, body: object = None) -> Answer:
+        """Any answer of success. `path` is below the repository, or begins with / for one at the root."""
+        return self._checked(self._answer(method, path, parameters=parameters, body=body))
+
+    def _answer(self, method: str, path: str, *, parameters: Parameters | None = None, body: object = None) -> Answer:
+        left_s = self._closed_until_s - time.monotonic()
+        if left_s > 0:
+            raise TemporaryError(f"{self.repository} on GitHub: its limit of calls is reached", delay_s=min(left_s, DELAY_S_MAX))
+        whole = path if path.startswith("/") else f"/repos/{self.repository}/{path}".rstrip("/")
+        headers = {"accept": "application/vnd.github+json", "x-github-api-version": VERSION, "user-agent": "prime-train"}
+        return self._client().ask(method, whole, parameters=parameters, body=body, headers=headers)
+
+    def _client(self) -> Http:
+        token = self._token()
+        if self._http is None or self._http[0] != token:
+            self._http = (token, Http(self._url, key=token))
+        return self._http[1]
+
+    def _checked(self, answer: Answer) -> Answer:
+        if answer.is_ok:
+            return answer
+        wait_s = _wait_s(answer)
+        if wait_s is None:
+            raise failure(answer, _said(answer))
+        self._closed_until_s = time.monotonic() + wait_s
+        raise TemporaryError(f"{answer.what} was answered {answer.status}: {_said(answer)}", delay_s=wait_s)
+
+
+def parsed(kind: type[P], answer: Answer) -> P:
+    return _valid(kind, answer.content(), answer.what)
+
+
+def quoted(text: str) -> str:
+    """As one piece of a path, or several where it has slashes of its own."""
+    return quote(text, safe="/")
+
+
+def _valid(kind: type[P], content: object, what: str) -> P:
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+        where = ".".join(map(str, first["loc"])) or "it"
+        raise TemporaryError(f"{what}: the answer is not understood: {where}: {first['msg']}") from None
+
+
+def _wait_s(answer: Answer) -> float | None:
+    """Seconds to leave GitHub alone; None: it is no matter of rates."""
+    if answer.status not in (403, 429):
+        return None
+    if answer.delay_s > 0:
+        return answer.delay_s
+    if answer.headers.get("x-ratelimit-remaining") == "0":
+        reset = answer.headers.get("x-ratelimit-reset", "")
+        left_s = int(reset) - time.time() if reset.isdigit() and len(reset) < 12 else SECONDARY_S
+        return min(max(1.0, left_s), DELAY_S_MAX)
+    return SECONDARY_S if answer.status == 429 or "rate limit" in _said(answer).lower() else None
+
+
+def _said(answer: Answer) -> str:
+    content = answer.content()
+    said = content.get("message") if isinstance(content, dict) else None
+    return " ".join(str(said).split())[:SAID_CHARS_MAX] if said is not None else "no reason given"

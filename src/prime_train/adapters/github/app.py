@@ -1,0 +1,67 @@
+"""Speaking for a GitHub App: a token of an hour, made anew before it ends."""
+
+import time
+from dataclasses import dataclass, field
+from threading import Lock
+
+import jwt
+
+from prime_train.adapters.github.api import API_URL, GitHub, Part
+from prime_train.ports import PermanentError
+
+JWT_S = 540
+"""GitHub takes ten minutes at most."""
+DRIFT_S = 60
+EARLY_S = 300
+TOKEN_S = 3600
+
+
+class _Installation(Part):
+    id: int
+
+
+class _Token(Part):
+    token: str
+
+
+class _App(Part):
+    slug: str
+
+
+@dataclass(frozen=True)
+class AppKey:
+    """An App's id and its private key, as PEM text."""
+
+    app_id: str
+    pem: str = field(repr=False)
+
+    def signed(self, now_s: float) -> str:
+        claims = {"iat": int(now_s) - DRIFT_S, "exp": int(now_s) + JWT_S, "iss": self.app_id}
+        try:
+            return jwt.encode(claims, self.pem, algorithm="RS256")
+        except (ValueError, TypeError, jwt.PyJWTError):
+            # Not chained: what it holds may be a piece of the key.
+            raise PermanentError("the key of the GitHub App is no private RSA key in PEM form") from None
+
+
+class AppToken:
+    """A `Token` for what the App may do in one repository; asked from several threads at once."""
+
+    def __init__(self, key: AppKey, repository: str, *, url: str = API_URL) -> None:
+        self._as_app = GitHub(repository, lambda: key.signed(time.time()), url=url)
+        self._lock = Lock()
+        self._token, self._until_s = "", 0.0
+
+    def __call__(self) -> str:
+        with self._lock:
+            if time.monotonic() >= self._until_s:
+                installation = self._as_app.get(_Installation, "installation").id
+                path = f"/app/installations/{installation}/access_tokens"
+                name = self._as_app.repository.partition("/")[2]
+                self._token = self._as_app.send(_Token, "POST", path, {"repositories": [name]}).token
+                self._until_s = time.monotonic() + TOKEN_S - EARLY_S
+            return self._token
+
+    def login(self) -> str:
+        """By which its comments are signed."""
+        return f"{self._as_app.get(_App, '/app').slug}[bot]"

@@ -1,0 +1,73 @@
+"""A run as a deployment: GitHub shows it beside the commit it was launched from, with a state and a link."""
+
+from prime_train.adapters.github.api import GitHub, Part
+from prime_train.core.run import RunState
+
+DESCRIPTION_CHARS_MAX = 140
+PREFIX = "prime-train/"
+
+STATES: dict[RunState, str] = {
+    RunState.QUEUED: "queued",
+    RunState.LAUNCHING: "pending",
+    RunState.BOOTING: "pending",
+    RunState.STARTING: "in_progress",
+    RunState.TRAINING: "in_progress",
+    RunState.DRAINING: "in_progress",
+    RunState.SUCCEEDED: "success",
+    RunState.FAILED: "failure",
+    RunState.CANCELLED: "inactive",
+    RunState.STOPPED: "error",
+}
+
+
+class Deployment(Part):
+    id: int
+    environment: str
+
+
+class Status(Part):
+    id: int
+    state: str
+    description: str = ""
+
+
+def environment_of(run_id: str) -> str:
+    """The name under which GitHub lists it."""
+    return PREFIX + run_id
+
+
+def deployment_of(github: GitHub, run_id: str) -> int | None:
+    """The run's own, where it was made."""
+    environment = environment_of(run_id)
+    answer = github.ask("GET", "deployments", parameters={"environment": environment, "per_page": 1})
+    rows = answer.content()
+    return Deployment.model_validate(rows[0]).id if isinstance(rows, list) and rows else None
+
+
+def new_deployment(github: GitHub, run_id: str, commit: str, description: str) -> int:
+    """Of that commit, whatever its checks say: a run is no release. Its id."""
+    body = {
+        "ref": commit,
+        "environment": environment_of(run_id),
+        "description": description[:DESCRIPTION_CHARS_MAX],
+        "auto_merge": False,
+        "required_contexts": [],
+        "transient_environment": True,
+        "production_environment": False,
+        "payload": {"run": run_id},
+    }
+    return github.send(Deployment, "POST", "deployments", body).id
+
+
+def set_status(github: GitHub, deployment: int, state: RunState, description: str, *, log_url: str = "", page_url: str = "") -> bool:
+    """The deployment is in this state from now on. False: it was, with the same words; then nothing is sent."""
+    said = description if len(description) <= DESCRIPTION_CHARS_MAX else description[: DESCRIPTION_CHARS_MAX - 1] + "…"
+    path = f"deployments/{deployment}/statuses"
+    rows = github.ask("GET", path, parameters={"per_page": 1}).content()
+    newest = Status.model_validate(rows[0]) if isinstance(rows, list) and rows else None
+    if newest is not None and (newest.state, newest.description) == (STATES[state], said):
+        return False
+    body: dict[str, object] = {"state": STATES[state], "description": said, "auto_inactive": False}
+    links = {name: url for name, url in (("log_url", log_url), ("environment_url", page_url)) if url}
+    github.send(Status, "POST", path, body | links)
+    return True

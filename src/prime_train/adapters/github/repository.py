@@ -1,0 +1,70 @@
+"""What a repository holds, and who may write to it."""
+
+import base64
+import binascii
+
+from prime_train.adapters.github.api import GitHub, Part, quoted
+
+WRITERS = frozenset({"admin", "maintain", "write"})
+
+
+class ChangedFile(Part):
+    """A file of a pull request. `status`: added, modified, removed, renamed, ..."""
+
+    filename: str
+    status: str
+    previous_filename: str | None = None
+
+
+class _Content(Part):
+    type: str
+    encoding: str = ""
+    content: str = ""
+
+
+class _Permission(Part):
+    permission: str
+    role_name: str = ""
+
+
+class _Repository(Part):
+    full_name: str
+
+
+class _End(Part):
+    sha: str
+    repo: _Repository | None = None
+
+
+class Pull(Part):
+    """`head.repo` is None where a fork is gone."""
+
+    number: int
+    head: _End
+    base: _End
+    state: str = "open"
+
+
+def changed_files(github: GitHub, pull: int) -> list[ChangedFile]:
+    return list(github.listed(ChangedFile, f"pulls/{pull}/files"))
+
+
+def pull_of(github: GitHub, number: int) -> Pull:
+    return github.get(Pull, f"pulls/{number}")
+
+
+def content_at(github: GitHub, path: str, ref: str) -> str | None:
+    """A text file at a commit or branch. None: it is not there, or is none."""
+    found = github.find(_Content, f"contents/{quoted(path)}", {"ref": ref})
+    if found is None or found.type != "file" or found.encoding != "base64":
+        return None
+    try:
+        return base64.b64decode(found.content).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+
+
+def may_write(github: GitHub, login: str) -> bool:
+    """Whether that person may push to the repository. A name that nobody has may not."""
+    found = github.find(_Permission, f"collaborators/{quoted(login)}/permission")
+    return found is not None and (found.permission in WRITERS or found.role_name in WRITERS)
