@@ -224,8 +224,15 @@ class Home:
     def _notifiers(self) -> "tuple[Notifier, ...]":
         from prime_train.adapters.notify_log import LogNotifier
         from prime_train.adapters.notify_webhook import WebhookNotifier
+        from prime_train.cli.gha.speaking import client, speaks
 
-        return LogNotifier(), WebhookNotifier(self.environment, self.environment.get(ALERT_URL) or None)
+        notifiers = (LogNotifier(), WebhookNotifier(self.environment, self.environment.get(ALERT_URL) or None))
+        if not speaks(self.environment):
+            return notifiers
+        from prime_train.adapters.github import GitHubNotifier
+
+        web_url = self.environment.get("GITHUB_SERVER_URL") or "https://github.com"
+        return *notifiers, GitHubNotifier(client(self.environment), self.store().load, web_url=web_url)
 
     def _make(self) -> None:
         try:

@@ -11,6 +11,7 @@ from prime_train.cli.cost import cost
 from prime_train.cli.demo import demo
 from prime_train.cli.exits import guarded
 from prime_train.cli.find import find
+from prime_train.cli.gha.app import app as gha
 from prime_train.cli.init import init
 from prime_train.cli.key import key
 from prime_train.cli.lint import lint
@@ -68,6 +69,7 @@ for _verb in VERBS:
 app.add_typer(checkpoints)
 app.add_typer(config)
 app.add_typer(models)
+app.add_typer(gha)
 
 
 def _version(wanted: bool) -> None:

@@ -1,6 +1,7 @@
 """Text from anywhere as Markdown that says just that: no formatting, links, mentions or HTML of its own."""
 
 import re
+from collections.abc import Sequence
 
 _SPECIAL = re.compile(r"[\\`*\[\]<>|~$&]|(?<!\w)_|_(?!\w)")
 """What would be read as Markdown or as HTML; an underscore within a word is none of it."""
@@ -22,7 +23,7 @@ def one_line(text: str) -> str:
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
-def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Lines of a table; cells are Markdown already."""
     return [f"| {' | '.join(header)} |", "|" + "---|" * len(header), *(f"| {' | '.join(row)} |" for row in rows)]
 

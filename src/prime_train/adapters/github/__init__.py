@@ -5,7 +5,7 @@ from prime_train.adapters.github.app import AppKey, AppToken
 from prime_train.adapters.github.comments import BODY_CHARS_MAX, Comment, delete_sticky, react, upsert_sticky
 from prime_train.adapters.github.deployments import deployment_of, new_deployment, set_status
 from prime_train.adapters.github.notifier import GitHubNotifier
-from prime_train.adapters.github.repository import ChangedFile, changed_files, content_at, may_write, pull_of
+from prime_train.adapters.github.repository import ChangedFile, changed_files, content_at, has_commit, may_write, pull_of, pulls_with
 
 __all__ = [
     "API_URL",
@@ -21,9 +21,11 @@ __all__ = [
     "content_at",
     "delete_sticky",
     "deployment_of",
+    "has_commit",
     "may_write",
     "new_deployment",
     "pull_of",
+    "pulls_with",
     "react",
     "set_status",
     "upsert_sticky",

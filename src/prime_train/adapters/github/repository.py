@@ -31,6 +31,14 @@ class _Repository(Part):
     full_name: str
 
 
+class _Number(Part):
+    number: int
+
+
+class _Commit(Part):
+    sha: str
+
+
 class _End(Part):
     sha: str
     repo: _Repository | None = None
@@ -51,6 +59,15 @@ def changed_files(github: GitHub, pull: int) -> list[ChangedFile]:
 
 def pull_of(github: GitHub, number: int) -> Pull:
     return github.get(Pull, f"pulls/{number}")
+
+
+def has_commit(github: GitHub, commit: str) -> bool:
+    return github.find(_Commit, f"commits/{quoted(commit)}") is not None
+
+
+def pulls_with(github: GitHub, commit: str) -> list[int]:
+    """Numbers of the pull requests that a commit belongs to, or came by."""
+    return [pull.number for pull in github.listed(_Number, f"commits/{commit}/pulls")]
 
 
 def content_at(github: GitHub, path: str, ref: str) -> str | None:

@@ -1,0 +1,100 @@
+"""The job that this is a step of: what GitHub tells it, and how it answers."""
+
+import os
+import secrets
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from prime_train.cli.exits import Refused
+
+SUMMARY_BYTES_MAX = 1_000_000
+"""GitHub drops a step's summary of more than 1 MiB as a whole."""
+CUT = "\n\n… cut: a summary holds no more.\n"
+INPUT = "PRIME_TRAIN_INPUT_"
+
+
+@dataclass(frozen=True)
+class Job:
+    """`repository` as owner/name; `commit` that the event is about; `token` may be empty."""
+
+    repository: str
+    event_name: str
+    event_file: Path | None
+    commit: str
+    run_id: str
+    actor: str
+    api_url: str
+    web_url: str
+    token: str = field(repr=False)
+    output_file: Path | None = None
+    summary_file: Path | None = None
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> "Job":
+        """Raises Refused where this is no job of GitHub's."""
+        repository = environment.get("GITHUB_REPOSITORY", "")
+        if not repository:
+            raise Refused("GITHUB_REPOSITORY is not set: this is no job of GitHub Actions", fix="elsewhere, use prime-train without gha")
+        return cls(
+            repository,
+            environment.get("GITHUB_EVENT_NAME", ""),
+            _path(environment, "GITHUB_EVENT_PATH"),
+            environment.get("GITHUB_SHA", ""),
+            environment.get("GITHUB_RUN_ID", ""),
+            environment.get("GITHUB_ACTOR", ""),
+            environment.get("GITHUB_API_URL") or "https://api.github.com",
+            (environment.get("GITHUB_SERVER_URL") or "https://github.com").rstrip("/"),
+            environment.get("GITHUB_TOKEN", ""),
+            _path(environment, "GITHUB_OUTPUT"),
+            _path(environment, "GITHUB_STEP_SUMMARY"),
+        )
+
+    @property
+    def url(self) -> str:
+        """Where people see it."""
+        return f"{self.web_url}/{self.repository}/actions/runs/{self.run_id}" if self.run_id else ""
+
+    def output(self, **values: object) -> None:
+        """Outputs of the step; `_` in a name stands for `-`. A delimiter that nobody can guess keeps a value from being two."""
+        for name, value in values.items():
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            mark = f"end-{secrets.token_hex(16)}"
+            self._append(self.output_file, f"{name.replace('_', '-')}<<{mark}\n{text}\n{mark}\n")
+
+    def summary(self, text: str) -> None:
+        """Markdown on the job's page, as much as it takes."""
+        whole = text.encode("utf-8", "replace")
+        if len(whole) > SUMMARY_BYTES_MAX:
+            whole = whole[: SUMMARY_BYTES_MAX - len(CUT.encode())].decode("utf-8", "ignore").encode() + CUT.encode()
+        self._append(self.summary_file, whole.decode() + "\n")
+
+    def notice(self, text: str) -> None:
+        _command("notice", text)
+
+    def warning(self, text: str) -> None:
+        _command("warning", text)
+
+    def _append(self, file: Path | None, text: str) -> None:
+        if file is not None:
+            with file.open("a", encoding="utf-8") as opened:
+                opened.write(text)
+
+
+def hide(environment: Mapping[str, str]) -> None:
+    """Has GitHub strike out of the log what else would only be struck out where it is a secret of the repository's."""
+    for name in ("PRIME_TRAIN_MASTER_KEY", "PRIME_API_KEY", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "PRIME_TRAIN_GITHUB_TOKEN"):
+        for line in environment.get(name, "").splitlines():
+            if line.strip() and os.environ.get("GITHUB_ACTIONS") == "true":
+                print(f"::add-mask::{line.strip()}", flush=True)
+
+
+def _command(name: str, text: str) -> None:
+    sys.stdout.flush()
+    print(f"::{name}::{text.replace('%', '%25').replace(chr(13), '%0D').replace(chr(10), '%0A')}", flush=True)
+
+
+def _path(environment: Mapping[str, str], name: str) -> Path | None:
+    named = environment.get(name)
+    return Path(named) if named else None

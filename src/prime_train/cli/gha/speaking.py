@@ -1,0 +1,52 @@
+"""GitHub as the environment lets us speak to it: with the job's token, a fine-grained one, or as an App."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from prime_train.cli.exits import Refused
+
+if TYPE_CHECKING:
+    from prime_train.adapters.github import GitHub
+
+TOKEN = "PRIME_TRAIN_GITHUB_TOKEN"
+APP_ID, APP_KEY = "PRIME_TRAIN_GITHUB_APP_ID", "PRIME_TRAIN_GITHUB_APP_KEY"
+
+
+def speaks(environment: Mapping[str, str]) -> bool:
+    """Whether runs can be told of on GitHub from here."""
+    return bool(environment.get(APP_ID) or _token(environment))
+
+
+def client(environment: Mapping[str, str]) -> "Callable[[str], GitHub]":
+    """From a repository to who speaks there; an App before a token of its own, that before the job's. Raises Refused for half an App."""
+    from prime_train.adapters.github import API_URL, ENV_API_URL, AppKey, AppToken, GitHub
+
+    url = environment.get(ENV_API_URL) or API_URL
+
+    def speaking(repository: str) -> GitHub:
+        if not environment.get(APP_ID):
+            return GitHub(repository, _token(environment), url=url)
+        app = AppToken(AppKey(environment[APP_ID], _pem(environment)), repository, url=url)
+        return GitHub(repository, app, url=url, login=app.login())
+
+    return speaking
+
+
+def _token(environment: Mapping[str, str]) -> str:
+    """The job's own only in a job: elsewhere a GITHUB_TOKEN is set for other tools."""
+    of_job = environment.get("GITHUB_TOKEN", "") if environment.get("GITHUB_ACTIONS") == "true" else ""
+    return environment.get(TOKEN) or of_job
+
+
+def _pem(environment: Mapping[str, str]) -> str:
+    """The key itself, or a file that holds it."""
+    said = environment.get(APP_KEY, "")
+    if "-----BEGIN" in said:
+        return said
+    try:
+        return Path(said).read_text()
+    except OSError:
+        raise Refused(
+            f"{APP_KEY} is no private key and no file that can be read", fix="set it to the App's PEM text, or to its file"
+        ) from None

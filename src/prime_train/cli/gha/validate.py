@@ -1,0 +1,165 @@
+"""`prime-train gha validate`: the configs that a pull request changes, checked, priced and explained where people read it."""
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from prime_train.cli.exits import Exit, Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from prime_train.adapters.github import GitHub
+    from prime_train.cli.gha.event import Event
+    from prime_train.cli.gha.job import Job
+    from prime_train.cli.matter import Matter
+    from prime_train.core.finding import Finding
+    from prime_train.core.offers import Ranking
+    from prime_train.core.spec import RunSpec
+
+NAME = "validate"
+BLOCKS_MAX = 20
+LEVELS = {"error": ("error",), "warning": ("error", "warning"), "never": ()}
+
+
+def validate(
+    paths: Annotated[
+        str, typer.Option(envvar="PRIME_TRAIN_INPUT_PATHS", help="Configs or folders; none: those that the pull request changes.")
+    ] = "",
+    configs: Annotated[str, typer.Option(envvar="PRIME_TRAIN_INPUT_CONFIGS", help="The folder that configs are in.")] = "configs",
+    fail_on: Annotated[str, typer.Option(envvar="PRIME_TRAIN_INPUT_FAIL_ON", help="error, warning or never.")] = "error",
+    comment: Annotated[
+        bool, typer.Option("--comment/--no-comment", envvar="PRIME_TRAIN_INPUT_COMMENT", help="Tell the pull request in a comment.")
+    ] = True,
+    sarif: Annotated[str, typer.Option(envvar="PRIME_TRAIN_INPUT_SARIF", help="A file for the findings as SARIF; none: none.")] = "",
+) -> Exit:
+    """Check, price and explain the configs of a pull request."""
+    from prime_train.cli.check import found_in
+    from prime_train.cli.gha.annotating import annotations
+    from prime_train.cli.gha.event import PullRequest, read_event
+    from prime_train.cli.gha.job import Job, hide
+    from prime_train.cli.gha.speaking import client
+
+    hide(os.environ)
+    job = Job.of(os.environ)
+    if fail_on not in LEVELS:
+        raise Refused(f"fail-on is {fail_on!r}", fix=f"write one of {', '.join(LEVELS)}")
+    event = read_event(job)
+    github = client(os.environ)(job.repository) if job.token else None
+    read = _about(job, event, github, paths, configs)
+    found, _ = found_in(read)
+    print(annotations(found), flush=True)
+    text = "\n".join(_report(job, event, github, read, found)) + "\n"
+    job.summary(text)
+    url = _tell(job, event, github, text, bool(read)) if comment and isinstance(event, PullRequest) else ""
+    if sarif:
+        _write_sarif(sarif, found)
+    valid = not any(finding.severity.value in LEVELS[fail_on] for finding in found)
+    _answer(job, read, found, valid=valid, sarif=sarif, url=url)
+    return Exit.OK if valid else Exit.FINDINGS
+
+
+def _about(job: "Job", event: "Event", github: "GitHub | None", paths: str, configs: str) -> "tuple[Matter, ...]":
+    from prime_train.cli.gha import changed
+    from prime_train.cli.gha.event import PullRequest
+
+    asked = changed.named(paths)
+    if asked:
+        return changed.read_named(asked)
+    if isinstance(event, PullRequest):
+        if github is None:
+            raise Refused("without a token it is not known what the pull request changes", fix="give the step a token, or paths")
+        return changed.of_pull(github, event.number, configs)
+    folder = changed.inside(configs)
+    return changed.read_named((folder,)) if folder.is_dir() else ()
+
+
+def _report(job: "Job", event: "Event", github: "GitHub | None", read: "Sequence[Matter]", found: "Sequence[Finding]") -> "list[str]":
+    from prime_train.cli.findings_markdown import markdown
+    from prime_train.cli.gha.run_block import block
+
+    if not read:
+        return ["### prime-train", "", "No config changes."]
+    lines = ["### prime-train", "", markdown(found, len(read))]
+    faulty = {finding.file for finding in found if finding.severity.value == "error"}
+    runs = [matter for matter in read if matter.subject is not None and matter.subject.spec is not None and matter.file not in faulty]
+    for matter in runs[:BLOCKS_MAX]:
+        assert matter.subject is not None
+        assert matter.subject.spec is not None
+        before = _before(job, event, github, matter.file)
+        lines += ["", *block(matter.file, matter.subject, _for_rent(matter.subject.spec), before=before, after=matter.sources[matter.file])]
+    if len(runs) > BLOCKS_MAX:
+        lines += ["", f"… and {len(runs) - BLOCKS_MAX} more configs, which are checked and not shown."]
+    return lines
+
+
+def _before(job: "Job", event: "Event", github: "GitHub | None", file: str) -> str | None:
+    """The config on the base branch; outside a pull request it is as it is."""
+    from prime_train.adapters.github import content_at
+    from prime_train.cli.gha.event import PullRequest
+    from prime_train.ports import OutsideError
+
+    if not isinstance(event, PullRequest) or github is None:
+        return Path(file).read_text(encoding="utf-8", errors="replace")
+    try:
+        return content_at(github, file, event.base)
+    except OutsideError as error:
+        job.warning(f"{file}: what the base branch has is not known: {error}")
+        return None
+
+
+def _for_rent(spec: "RunSpec") -> "Ranking | None":
+    """None: no key, or the provider does not answer now, which is no fault of the config."""
+    from prime_train.cli.home import Home
+    from prime_train.cli.providers import PRIME, has_prime
+    from prime_train.core.offers import rank
+    from prime_train.ports import OutsideError
+
+    if not has_prime(os.environ) or spec.hardware.provider not in (None, "", PRIME):
+        return None
+    try:
+        return rank(Home.of(os.environ).providers().prime.offers(spec.hardware), spec.hardware)
+    except OutsideError as error:
+        print(f"::warning::offers are not known: {str(error)[:300]}".replace("\n", " "), flush=True)
+        return None
+
+
+def _tell(job: "Job", event: "Event", github: "GitHub | None", text: str, has_configs: bool) -> str:
+    """The comment's address; "" where there is none: a fork's pull request has no right to one, and that is no fault of its author's."""
+    from prime_train.adapters.github import delete_sticky, upsert_sticky
+    from prime_train.cli.gha.event import PullRequest
+    from prime_train.ports import PermanentError, TemporaryError
+
+    assert isinstance(event, PullRequest)
+    if github is None or event.head_repository != job.repository:
+        job.notice("no comment: this pull request is from a fork, or the step has no token; the job's summary has it all")
+        return ""
+    try:
+        if not has_configs:
+            delete_sticky(github, event.number, NAME)
+            return ""
+        return upsert_sticky(github, event.number, NAME, text).html_url
+    except PermanentError as error:
+        job.notice(f"no comment: {error}; the job's summary has it all")
+    except TemporaryError as error:
+        job.warning(f"no comment: {error}; the job's summary has it all")
+    return ""
+
+
+def _write_sarif(file: str, found: "Sequence[Finding]") -> None:
+    from prime_train.cli.findings_sarif import sarif
+    from prime_train.cli.gha.changed import inside
+
+    inside(file).write_text(json.dumps(sarif(found), indent=2) + "\n", encoding="utf-8")
+
+
+def _answer(job: "Job", read: "Sequence[Matter]", found: "Sequence[Finding]", *, valid: bool, sarif: str, url: str) -> None:
+    from prime_train.cli.gha.changed import runs_among
+
+    counts = {level: sum(finding.severity.value == level for finding in found) for level in ("error", "warning")}
+    job.output(valid=valid, findings=len(found), errors=counts["error"], warnings=counts["warning"], configs=json.dumps(runs_among(read)))
+    job.output(sarif=sarif, comment_url=url)
+    typer.echo(f"{len(read)} configs: {counts['error']} errors, {counts['warning']} warnings")
