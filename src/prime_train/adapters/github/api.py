@@ -25,6 +25,7 @@ PAGES_MAX = 30
 SECONDARY_S = 60.0
 """How long to leave it alone where it does not say."""
 SAID_CHARS_MAX = 200
+NONE = frozenset({404})
 _REPOSITORY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})/[A-Za-z0-9._-]{1,100}")
 
 
@@ -54,10 +55,10 @@ class GitHub:
     def get(self, kind: type[P], path: str, parameters: Parameters | None = None) -> P:
         return parsed(kind, self.ask("GET", path, parameters=parameters))
 
-    def find(self, kind: type[P], path: str, parameters: Parameters | None = None) -> P | None:
-        """None: there is no such thing, or it may not be seen."""
+    def find(self, kind: type[P], path: str, parameters: Parameters | None = None, *, none: frozenset[int] = NONE) -> P | None:
+        """None, for an answer of status `none`: there is no such thing, or it may not be seen."""
         answer = self._answer("GET", path, parameters=parameters)
-        if answer.status == 404:
+        if answer.status in none:
             return None
         return parsed(kind, self._checked(answer))
 

@@ -62,7 +62,8 @@ def pull_of(github: GitHub, number: int) -> Pull:
 
 
 def has_commit(github: GitHub, commit: str) -> bool:
-    return github.find(_Commit, f"commits/{quoted(commit)}") is not None
+    # Of what looks like a commit and is none, GitHub says 422.
+    return github.find(_Commit, f"commits/{quoted(commit)}", none=frozenset({404, 422})) is not None
 
 
 def pulls_with(github: GitHub, commit: str) -> list[int]:

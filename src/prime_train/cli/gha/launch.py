@@ -146,12 +146,21 @@ def _dry_run(job: "Job", home: "Home", spec: "RunSpec", made: "Plan") -> Exit:
     from prime_train.core.amounts import usd
     from prime_train.told import code
 
+    if spec.hardware.provider not in home.pods().names:
+        said = f"What {spec.hardware.provider} has for rent can not be asked from here: give the step its key."
+        return _not_launched(job, spec, said)
     ranked = dry_run.ranking(home, spec)
     dry_run.show(spec, made, ranked)
     best = ranked.best[0] if ranked.best else None
     said = "No machine that fits is for rent now."
     if best is not None:
         said = f"A launch would ask {best.provider} for {code(best.offer_id)} at {usd(best.usd_per_hour)} an hour."
+    return _not_launched(job, spec, said)
+
+
+def _not_launched(job: "Job", spec: "RunSpec", said: str) -> Exit:
+    from prime_train.told import code
+
     job.summary(f"### {code(spec.name)}: nothing was launched\n\n{said}")
     job.output(run="", state="", created=False, url="", deployment="")
     return Exit.OK

@@ -1,0 +1,31 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.gha.job import GOOD, Job
+from tests.cli.shell import Shell
+from tests.fakes.github import FakeGitHub
+from tests.github.scratch import repository
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Iterator[Job]:
+    """Of a repository with one good config on main; ann may push to it, bob may not."""
+    # A name of its own: the control plane is shared.
+    repo = f"acme/{tmp_path.name.replace('_', '-')}"
+    folder = repository(tmp_path / "checkout", {"configs/small.yaml": GOOD, "train.py": "print(1)\n"}, name=repo)
+    with FakeGitHub(running=True) as fake:
+        fake.add_repo(repo, folder=str(folder))
+        fake.add_user("ann", repo=repo, role="write")
+        fake.add_user("bob", repo=repo, role="read")
+        yield Job(fake, folder, repo)
+        assert fake.violations == []
+
+
+@pytest.fixture(scope="session")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """A control plane elsewhere that nobody watches, for all tests; the variables that lead to it."""
+    shell = Shell(tmp_path_factory.mktemp("plane"))
+    with shell.started("serve", "--port", "0", "--no-watch", until="serving "):
+        yield dict(line.split("=", 1) for line in shell.ok("key", "--show").splitlines())
