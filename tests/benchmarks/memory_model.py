@@ -3,29 +3,23 @@
     python -m tests.benchmarks.memory_model [ROWS.json ...]
 
 Prints, over rows of quality A and B: median absolute error, share within 20 %, share more than 10 % below the peak (the side that kills
-a run); by source, and with each source left out: the constants that were read off its rows (memory_software.py) replaced by the median
-of all others'. The widths of memory_terms.py are shared by all, and stay.
+a run). Ours once as it ships, once with each source left out in turn and everything learned without it (its trainer is then unknown),
+and once over random halves, of which one teaches and the other is told. The widths of memory_terms.py are shared by all, and stay.
 """
 
 import statistics
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from prime_train.core import memory_software as software
-from prime_train.core.memory import GIB, Method, Recompute, training_need
-from prime_train.core.memory_software import PLAIN, SOFTWARE, Software
+from prime_train.core.memory import GIB, Method, Need, Recompute
+from prime_train.core.memory_software import LEARNED
 from prime_train.core.memory_terms import trained_params, weight_bytes
-from tests.benchmarks.memory_rows import PEAKS, Row, estimate, model, rows, training
+from tests.benchmarks.memory_held_out import SPLITS, halves, need_of, sources_left_out, told
+from tests.benchmarks.memory_rows import estimate, model, rows, training
+from tests.benchmarks.memory_said import PEAKS, Row
 
-READ_OFF = ("whole_logit_bytes", "chunked_logit_bytes", "rest_gib", "loss_fragments", "natural_growth", "compiled_share", "border_bytes")
-SAME_SOURCE = {
-    software.TORCHTITAN_2025.name: software.TORCHTITAN.name,
-    software.FSDP_LORA.name: software.FSDP_QLORA.name,
-    software.DEEPSPEED.name: software.HF_TRAINER.name,
-    software.BUCKETED.name: software.PLAIN.name,
-}
 CONTEXT_BYTES = 1.4 * 10**9
 
 
@@ -80,56 +74,51 @@ def unsloth(row: Row) -> float:
     return (weights + states) / together + activations + CONTEXT_BYTES
 
 
-def without(source: Software) -> Software:
-    """What it would be taken for, had its rows not been published."""
-    own = {source.name, SAME_SOURCE.get(source.name, source.name)}
-    others = [one for one in SOFTWARE if one.name not in own and SAME_SOURCE.get(one.name) not in own]
-    middle = {name: statistics.median(getattr(one, name) for one in others) for name in READ_OFF}
-    return replace(PLAIN, name=source.name, **middle, whole_at_load=source.whole_at_load, unties_head=source.unties_head)
+WAYS: dict[str, Callable[[Row], float]] = {"ours": estimate, "Unsloth's": unsloth, "accelerate's": accelerate}
+QUICK_SPLITS = 5
 
 
-def left_out(row: Row) -> float:
-    if not row.is_training:
-        return estimate(row)
-    how = training(row)
-    unknown = replace(how, software=without(how.software))
-    return training_need(model(row), unknown, row.gpus).peak.total
+def covered(needs: Iterable[tuple[Need, float]]) -> tuple[float, float]:
+    """Share of peaks in the band, and the median of its upper end over its lower."""
+    all_of_them = list(needs)
+    inside = sum(need.low <= peak <= need.high for need, peak in all_of_them) / len(all_of_them)
+    return inside, statistics.median(need.high / need.low for need, _ in all_of_them)
 
 
-WAYS: dict[str, Callable[[Row], float]] = {
-    "ours": estimate,
-    "ours, source left out": left_out,
-    "Unsloth's": unsloth,
-    "accelerate's": accelerate,
-}
-
-
-def covered(published: list[Row]) -> tuple[float, float]:
-    """Share of training peaks in the band, and the median of its upper end over its lower."""
-    needs = [(training_need(model(row), training(row), row.gpus), row.peak) for row in published if row.is_training]
-    inside = sum(need.low <= peak <= need.high for need, peak in needs) / len(needs)
-    return inside, statistics.median(need.high / need.low for need, _ in needs)
-
-
-def main(paths: list[Path]) -> None:
-    published = [row for path in paths or [PEAKS] for row in rows(path)]
+def main(paths: Iterable[Path] = (), *, quick: bool = False) -> None:
+    published = [row for path in list(paths) or [PEAKS] for row in rows(path)]
+    trained = [row for row in published if row.is_training]
+    left_out = list(sources_left_out(published))
+    splits = QUICK_SPLITS if quick else SPLITS
     print(f"{'':34} rows    median  within 20 %  over 10 % below")
-    for way, told in WAYS.items():
-        print(f"{way:34}{score((told(row), row.peak) for row in published)}")
-    for kind, wanted in (("training", True), ("inference", False)):
-        some = [row for row in published if row.is_training is wanted]
-        if some:
-            print(f"{f'ours, {kind}':34}{score((estimate(row), row.peak) for row in some)}")
-    inside, ratio = covered(published)
-    print(f"\nin the band: {inside:.1%} of training peaks; its upper end is {ratio:.2f} times its lower\n")
+    _print("ours", _told(estimate, published))
+    _print("ours, its source left out", told(left_out))
+    _print(f"ours, {splits} random halves", [pair for half in halves(published, splits) for pair in told(half)])
+    for way in ("Unsloth's", "accelerate's"):
+        _print(way, _told(WAYS[way], published))
+    _print("ours, training", _told(estimate, trained))
+    _print("ours, training, source left out", told((row, learned) for row, learned in left_out if row.is_training))
+    for label, needs in (
+        ("as it ships", [(need_of(row, LEARNED), row.peak) for row in trained]),
+        ("its source left out", [(need_of(row, learned), row.peak) for row, learned in left_out if row.is_training]),
+    ):
+        inside, ratio = covered(needs)
+        print(f"\nin the band, {label}: {inside:.1%} of training peaks; its upper end is {ratio:.2f} times its lower", end="")
+    print("\n")
     for source in sorted({row.source for row in published}):
-        some = [row for row in published if row.source == source]
-        for way in ("ours", "ours, source left out"):
-            label = source[:34] if way == "ours" else "  left out"
-            print(f"{label:34}{score((WAYS[way](row), row.peak) for row in some)}")
-    print("\nfarthest off")
-    for row in sorted(published, key=lambda row: -abs(estimate(row) / row.peak - 1))[:12]:
-        print(f"{estimate(row) / GIB:8.1f} for {row.peak / GIB:6.1f} GiB  {row.name[:62]}")
+        _print(source[:34], _told(estimate, [row for row in published if row.source == source]))
+        _print("  left out", told((row, learned) for row, learned in left_out if row.source == source))
+    print("\nfarthest off, its source left out")
+    for row, learned in sorted(left_out, key=lambda one: -abs(estimate(*one) / one[0].peak - 1))[:16]:
+        print(f"{estimate(row, learned) / GIB:8.1f} for {row.peak / GIB:6.1f} GiB  {row.name[:62]}")
+
+
+def _told(way: Callable[[Row], float], published: list[Row]) -> list[tuple[float, float]]:
+    return [(way(row), row.peak) for row in published]
+
+
+def _print(label: str, pairs: list[tuple[float, float]]) -> None:
+    print(f"{label:34}{score(pairs)}")
 
 
 if __name__ == "__main__":

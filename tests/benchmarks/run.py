@@ -15,6 +15,7 @@ BENCHMARKS = (
     "agent_idle",
     "startup",
     "validate",
+    "memory_model",
     "transfer",
     "durable",
     "beside_training",

@@ -16,7 +16,8 @@ from prime_train.core.cost_serving import Requests, new_tokens_per_s
 from prime_train.core.gpus import Gpu
 from prime_train.core.memory import GIB, Serving
 from prime_train.core.model_table import Model
-from tests.benchmarks.memory_rows import Row, model, weight_of
+from tests.benchmarks.memory_rows import model
+from tests.benchmarks.memory_said import Row, weight_of
 from tests.benchmarks.speed_rows import gpu_of
 
 SERVED = Path(__file__).parent.parent / "data" / "serving_speeds.json"
@@ -55,7 +56,7 @@ def requests(said: dict[str, Any]) -> Requests | None:
     if "rate-limited" in notes:
         return None
     if "bs 1" in said["throughput_unit"] and said.get("seq_len"):
-        return Requests(1, said["seq_len"] - DECODED, DECODED, 1)
+        return Requests(1, max(0, said["seq_len"] - DECODED), DECODED, 1)
     if found is None:
         return None
     prompt, times, new, new_times = [group for group in found.groups() if group is not None]

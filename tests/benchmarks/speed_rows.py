@@ -15,10 +15,13 @@ from prime_train.core.cost_speed import Pass, tokens_per_s
 from prime_train.core.gpus import GPUS, Gpu
 from prime_train.core.memory import Method, Recompute
 from prime_train.core.model_table import Model
-from tests.benchmarks.memory_rows import Row, model, recompute_of
+from tests.benchmarks.memory_rows import model
+from tests.benchmarks.memory_said import Row, recompute_of
 
 SPEEDS = Path(__file__).parent.parent / "data" / "training_speeds.json"
 NAMES = {"6000": "A6000", "4090": "RTX4090", "3090": "RTX3090", "A10G": "A10"}
+UNSAID = "A100"
+"""Where no kind that is known is named."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,8 @@ def speeds(path: Path = SPEEDS) -> list[Speed]:
 def speed(said: dict[str, Any]) -> Speed:
     row = Row(said)
     done = Pass(
-        said.get("seq_len") or 4096,
-        said.get("micro_batch") or 1,
+        row.whole("seq_len", 4096),
+        row.whole("micro_batch", 1),
         Method.LORA if "lora" in row.text("method") else Method.FULL,
         recompute_of(row.text("activation_checkpointing")) if said.get("activation_checkpointing") else Recompute.FULL,
         rl="rl" in row.text("method").split(),
@@ -55,7 +58,7 @@ def speed(said: dict[str, Any]) -> Speed:
 def gpu_of(name: str) -> Gpu:
     plain = name.upper().replace(" ", "")
     found = sorted((family for family in GPUS if family in plain), key=len)
-    return GPUS[found[-1]] if found else GPUS[next(family for word, family in NAMES.items() if word in plain)]
+    return GPUS[found[-1] if found else next((family for word, family in NAMES.items() if word in plain), UNSAID)]
 
 
 def speed_told(row: Speed) -> tuple[float, float]:

@@ -6,7 +6,7 @@ from prime_train.cli.init_plan import KEPT, Settings
 from prime_train.core import gpus
 from prime_train.core.memory import Method
 
-SAVE_EVERY = 10
+SAVE_EVERY = 8
 PLACEHOLDER = "559b4477" + "0" * 32
 """Where no commit is given: the first digits are those of the one whose settings are written here."""
 LORA_RANK, LORA_ALPHA = 32, 64

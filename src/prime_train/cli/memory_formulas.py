@@ -41,7 +41,7 @@ def _training_parts(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "activations", f"{tokens} x {_kept(plan)}"
     yield "logits", f"{tokens} x {_logit(plan)}"
     yield "gathered", "whole layers and the embedding while they are used, with the largest one's gradient"
-    yield "rest", f"{training.software.rest_gib:g} GiB of allocator and libraries" + (", 4-bit workspace" if training.quantised else "")
+    yield "rest", f"{training.software.rest_gib:.1f} GiB of allocator and libraries" + (", 4-bit workspace" if training.quantised else "")
 
 
 def _kept(plan: Plan) -> str:
@@ -54,13 +54,9 @@ def _kept(plan: Plan) -> str:
 
 def _logit(plan: Plan) -> str:
     model, training = plan.model, plan.training
-    match training.logits:
-        case Logits.FUSED:
-            return f"{terms.FUSED_LOGIT_BYTES} B x {terms.FUSED_VOCAB:,} at a time (fused head)"
-        case Logits.CHUNKED:
-            return f"{training.software.chunked_logit_bytes:g} B x vocabulary {model.vocab:,}"
-        case Logits.WHOLE:
-            return f"{training.software.whole_logit_bytes:g} B x vocabulary {model.vocab:,}"
+    if training.logits is Logits.FUSED:
+        return f"{terms.FUSED_LOGIT_BYTES} B x {terms.FUSED_VOCAB:,} at a time (fused head)"
+    return f"{terms.one_logit_bytes(model, training):.3g} B x vocabulary {model.vocab:,}"
 
 
 def _on(gpus: int) -> str:

@@ -18,6 +18,8 @@ HOUR_S = 3600.0
 
 @dataclass(frozen=True)
 class Between:
+    """A range of finite amounts, both ends in it."""
+
     low: float
     high: float
 
@@ -37,6 +39,7 @@ class Between:
         return Between(self.low + more.low, self.high + more.high)
 
 
+PREEMPTION_EVERY_S = Between(3 * HOUR_S, 24 * HOUR_S)
 START_S = Between(5 * 60.0, 20 * 60.0)
 """Boot, set-up, download of the model, compilation."""
 SPOT_SHARE = Between(0.02, 0.15)
@@ -61,6 +64,8 @@ class Work:
 
 @dataclass(frozen=True)
 class Machine:
+    """GPUs of one kind, and the price of all of them."""
+
     gpu: Gpu
     count: int
     usd_per_hour: float

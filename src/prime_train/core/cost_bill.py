@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from prime_train.core.cost import HOUR_S, Between
+from prime_train.core.cost import HOUR_S, PREEMPTION_EVERY_S, Between
 
 PROVISIONING_S = Between(60.0, 300.0)
 SETUP_S = Between(120.0, 600.0)
@@ -21,7 +21,6 @@ COMPILING_S = Between(60.0, 300.0)
 """The first step, before it is a step like the others."""
 DOWNLOAD_B_PER_S = Between(100e6, 1e9)
 """Of models from the hub, and of checkpoints from the bucket."""
-PREEMPTION_EVERY_S = Between(3 * HOUR_S, 24 * HOUR_S)
 INTERVAL_S = 1800.0
 """Between two checkpoints, where that is not known."""
 STEP_SPREAD = Between(1 / 1.15, 1.15)

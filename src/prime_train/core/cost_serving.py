@@ -16,7 +16,7 @@ from prime_train.core.model_table import Model
 HALF_WIDTH = 1.4
 STEP_S = 1.5e-3
 REQUEST_S = 1e-3
-TOGETHER_STEP_S, TOGETHER_REQUEST_S, TOGETHER_SHARE = 4.5e-3, 5e-3, 0.88
+TOGETHER_STEP_S, TOGETHER_REQUEST_S, TOGETHER_SHARE = 4.6e-3, 5.5e-3, 0.81
 """The same with tensor parallelism, and what it leaves of the share of the peak."""
 DECODING_SHARE = 0.4
 """Of the peak, that matrices reach for one token of each of many sequences."""
@@ -28,10 +28,10 @@ class Reach:
 
     dense: float
     experts: float
-    bandwidth: float = 0.72
+    bandwidth: float = 0.70
 
 
-REACH = {"A100": Reach(0.62, 0.38), "H100": Reach(0.38, 0.25), "H200": Reach(0.38, 0.25), "H20": Reach(0.50, 0.30, 0.42)}
+REACH = {"A100": Reach(0.71, 0.39), "H100": Reach(0.37, 0.27), "H200": Reach(0.37, 0.27), "H20": Reach(0.50, 0.30, 0.40)}
 OTHERS = Reach(0.50, 0.30)
 
 

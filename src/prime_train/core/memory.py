@@ -1,16 +1,17 @@
 """GPU memory of a model while it is trained or serves: what lies on one GPU, in each phase, and how far the estimate may be off.
 
 Weights, gradients and optimizer states are counted: bytes of a number times numbers, divided by the GPUs that they are sharded over. The
-rest is estimated (memory_terms.py), with what trainers differ by (memory_software.py). A training's peak is the largest of its phases:
+rest is estimated (memory_terms.py), with what trainers differ by (memory_learned.py). A training's peak is the largest of its phases:
 
     loss        borders of layers (or all activations, where nothing is made again) and the logits with their copies and gradients
     backward    the same activations, and one layer that is made again and gone back through
     step        states, and one more copy of the gradients where the optimizer goes over all parameters at once (`foreach`)
     load        the whole model beside its shard, where the trainer loads it so
 
-The band, learned from the published peaks of tests/data/memory_peaks.json: counted parts are taken as 0.97 to 1.06 of what is counted,
-estimated ones as 0.72 to 1.4 (0.6 to 1.8 where a doubt is added: a mixture of experts, a shape guessed from the size, activations that
-are not made again). tests/benchmarks/memory_model.py prints how the estimate and its band do, and two others beside them.
+The band holds nine in ten of the published peaks of tests/data/memory_peaks.json, also where nothing was learned from their source:
+counted parts are taken as 0.97 to 1.06 of what is counted, estimated ones as 0.72 to 1.4 (0.6 to 1.8 where a doubt is added: a mixture
+of experts, a shape guessed from the size, activations that are not made again). tests/benchmarks/memory_model.py prints how the estimate
+and its band do, on peaks that were learned from and on others, and two other formulas beside them.
 """
 
 from dataclasses import dataclass, fields, replace

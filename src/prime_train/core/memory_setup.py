@@ -105,11 +105,10 @@ class Training:
 
     @property
     def tokens(self) -> float:
-        """Held at once on a GPU. Where the length is only a cap, the longest sample grows slower than it."""
+        """Held at once on a GPU. Where the length is only a cap, the longest sample grows as its root."""
         natural = self.software.natural_tokens
         if natural and self.seq_len > natural:
-            growth = math.pow(self.seq_len / natural, self.software.natural_growth)
-            return self.micro_batch * natural * growth
+            return self.micro_batch * math.sqrt(natural * self.seq_len)
         return self.micro_batch * self.seq_len
 
     def shards(self, gpus: int) -> int:

@@ -23,8 +23,13 @@ SCORE_BYTES = 5
 """Of a score of attention, where all are made: swift's Qwen-7B without flash attention is 20 GiB above the same with it."""
 EXPERT_COPIES = 12
 EXPERT_COPIES_KEPT = 3
-WORKSPACE_BYTES = 16
-"""Of the largest matrix, while it is made of 4 bits: Qwen's Int4 models are 2.5 to 10 GiB above their states."""
+CAPPED_BYTES = 3
+"""Of a logit more, where a tanh caps it."""
+STAGE_BYTES = 6
+"""Of a parameter of a pipeline's stage: 16-bit weights stay gathered, and 32-bit gradients whole, until all of its micro-batches are
+through."""
+WORKSPACE_BYTES = 10
+"""Of a number of the largest matrix, while it is made of 4 bits: copies as integers and in 16 bit."""
 LIVE_PARAMS = 10**9
 """That ZeRO-3 keeps gathered (stage3_max_live_parameters)."""
 
@@ -61,32 +66,39 @@ def kept(model: Model, training: Training) -> float:
 def borders(model: Model, training: Training) -> float:
     """Bytes of what goes into each layer, where layers are made again."""
     layers = 1 if training.activations_offloaded else model.layers
-    return training.tokens * training.software.border_bytes * layers * model.hidden / _parallel(training)
+    return training.tokens * WIDE * layers * model.hidden / _parallel(training)
 
 
 def working(model: Model, training: Training) -> float:
     """Bytes of one layer while it is gone back through."""
     widths = 6 * model.hidden + 4 * model.attention_width + 4 * model.kv_width + _mlp_working(model)
-    return training.tokens * (WIDE * widths + _scores(model, training)) / training.tensor_parallel
+    return training.tokens * (WIDE * widths + _scores(model, training)) / _parallel(training)
 
 
 def logit_bytes(model: Model, training: Training) -> float:
     """Bytes of the loss: logits with their copies and gradients."""
-    software, tokens = training.software, training.tokens
-    match training.logits:
-        case Logits.FUSED:
-            return tokens * (FUSED_LOGIT_BYTES * FUSED_VOCAB + 8 * model.hidden)
-        case Logits.CHUNKED:
-            each = software.chunked_logit_bytes
-        case Logits.WHOLE:
-            each = software.whole_logit_bytes
-    return tokens * each * model.vocab * software.loss_fragments / training.tensor_parallel
+    # A pipeline's last stage has one micro-batch at a time.
+    tokens = training.tokens / training.pipeline_parallel
+    if training.logits is Logits.FUSED:
+        return tokens * (FUSED_LOGIT_BYTES * FUSED_VOCAB + 8 * model.hidden)
+    logits = tokens * one_logit_bytes(model, training) * model.vocab * training.software.loss_fragments / training.tensor_parallel
+    # Tensor parallelism divides the logits, but not what they are made of, nor its gradient.
+    return logits + (tokens * 4 * WIDE * model.hidden if training.tensor_parallel > 1 else 0.0)
+
+
+def one_logit_bytes(model: Model, training: Training) -> float:
+    """With its copies and gradients, where the head is not fused."""
+    software = training.software
+    each = software.chunked_logit_bytes if training.logits is Logits.CHUNKED else software.whole_logit_bytes
+    return each + (CAPPED_BYTES if model.capped else 0)
 
 
 def gathered(model: Model, training: Training, shards: int) -> float:
     """Bytes of whole layers, made of their shards just when they are needed, and of the unsharded gradient of the largest."""
     if not training.sharding.is_whole:
         return 0.0
+    if training.pipeline_parallel > 1:
+        return STAGE_BYTES * model.params / _parallel(training)
     layer, embedding = model.layer_params / training.tensor_parallel, model.embedding_params / training.tensor_parallel
     weights = WIDE * (2 * layer + embedding) if shards > 1 or training.states_offloaded else 0.0
     if training.sharding is Sharding.ZERO3:
@@ -111,7 +123,7 @@ def _kept_widths(model: Model) -> float:
 
 def _inputs_again(model: Model, training: Training) -> float:
     """Adapters have an input of their own, after dropout; those of the MLP and of the attention's output come on top of what is kept."""
-    quantised = 6 * model.hidden + 2 * model.ffn if training.quantised and training.software.quantised_inputs else 0.0
+    quantised = 6 * model.hidden + 2 * model.ffn if training.quantised else 0.0
     adapted = 3 * model.hidden + model.attention_width + model.ffn if training.method is Method.LORA and training.adapts_mlp else 0.0
     return quantised + adapted
 

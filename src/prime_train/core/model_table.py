@@ -32,6 +32,8 @@ class Model:
     """Its MLP has a gate, and its norms are RMS norms in 32 bit, as in all models since Llama."""
     norms: int = 2
     """Of a layer; Gemma norms what attention and MLP give back as well."""
+    capped: bool = False
+    """A tanh caps its logits, as in Gemma 2."""
 
     def __post_init__(self) -> None:
         if not self.active:
@@ -99,9 +101,9 @@ _MISTRAL = (
     Model("Mixtral-8x7B", 46_702_792_704, 32, 4096, 32, 8, 128, 28_672, 32_000, active=12_880_000_000, experts=8, experts_used=2),
 )
 _GEMMA = (
-    Model("Gemma-2-2B", 2_614_341_888, 26, 2304, 8, 4, 256, 9216, 256_000, tied=True, norms=4),
-    Model("Gemma-2-9B", 9_241_705_984, 42, 3584, 16, 8, 256, 14_336, 256_000, tied=True, norms=4),
-    Model("Gemma-2-27B", 27_227_128_320, 46, 4608, 32, 16, 128, 36_864, 256_000, tied=True, norms=4),
+    Model("Gemma-2-2B", 2_614_341_888, 26, 2304, 8, 4, 256, 9216, 256_000, tied=True, norms=4, capped=True),
+    Model("Gemma-2-9B", 9_241_705_984, 42, 3584, 16, 8, 256, 14_336, 256_000, tied=True, norms=4, capped=True),
+    Model("Gemma-2-27B", 27_227_128_320, 46, 4608, 32, 16, 128, 36_864, 256_000, tied=True, norms=4, capped=True),
     Model("Gemma-3-1B", 999_885_952, 26, 1152, 4, 1, 256, 6912, 262_144, tied=True, norms=4),
 )
 _OTHERS = (
