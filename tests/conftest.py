@@ -1,4 +1,6 @@
-"""What tests of all parts share: S3 servers, a driver for GPUs, and what the suite says at its end, the figures of the kill matrix."""
+"""What tests of all parts share: S3 servers, a driver for GPUs, a repository of prime-rl's.
+
+And what the suite says at its end: the figures of the kill matrix."""
 
 import io
 import json
@@ -9,9 +11,10 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
+from prime_train.adapters.prime_rl_deep import Validators
 from tests.buckets import BUCKET
 from tests.e2e.plane import MATRIX_ROW
-from tests.fakes import s3_servers
+from tests.fakes import prime_rl_configs, s3_servers
 from tests.fakes.nvml import COMPILER, Driver, build
 from tests.fakes.s3_servers import S3Server
 
@@ -41,6 +44,23 @@ def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def driver(nvml_library: Path, tmp_path: Path) -> Driver:
     """Two GPUs that work."""
     return Driver(tmp_path, nvml_library)
+
+
+@pytest.fixture(scope="session")
+def prime_rl_repository(tmp_path_factory: pytest.TempPathFactory) -> prime_rl_configs.Repository:
+    return prime_rl_configs.make(tmp_path_factory.mktemp("prime_rl"))
+
+
+@pytest.fixture(scope="session")
+def prime_rl_cache(prime_rl_repository: prime_rl_configs.Repository, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With the repository's newest commit installed."""
+    caches = tmp_path_factory.mktemp("caches")
+    folder = caches / "prime-train" / "prime-rl"
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in prime_rl_repository.env(caches / "home", caches).items():
+            patch.setenv(name, value)
+        Validators(prime_rl_repository.folder.as_uri(), folder, print).at(prime_rl_repository.commit)
+    return folder
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,0 +1,38 @@
+"""One question to the validators: a config in, refusals out, in a process that has nothing of ours."""
+
+import json
+import tempfile
+from pathlib import Path
+
+from prime_train.adapters.prime_rl_deep.cache import Kept
+from prime_train.adapters.prime_rl_deep.process import run
+from prime_train.core.masking import masked
+from prime_train.core.prime_rl_upstream import Refusal
+from prime_train.core.tree import Plain
+from prime_train.ports import PermanentError
+
+_INSIDE = Path(__file__).with_name("inside.py")
+_OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "WANDB_MODE": "disabled", "DO_NOT_TRACK": "1"}
+
+
+def ask(kept: Kept, config: Plain, limit_s: float) -> tuple[Refusal, ...]:
+    """Raises TemporaryError where there was no answer in time, PermanentError where there is none."""
+    with tempfile.TemporaryDirectory() as home:
+        # Isolated: no variable, folder or package of the user's is looked at.
+        command = (str(kept.python), "-I", "-B", str(_INSIDE), str(kept.source))
+        environment, given = _environment(home), json.dumps(config)
+        done = run(command, environment, limit_s, folder=Path(home), given=given, called="the check")
+    try:
+        said = json.loads(done.out)
+        failure = str(said.get("failure") or "")
+        found = tuple(Refusal(tuple(row["where"]), str(row["kind"]), str(row["text"])) for row in said.get("refusals", ()))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PermanentError(f"they gave no answer (exit code {done.code}): {done.last_words}") from error
+    if failure:
+        raise PermanentError(f"they can not be used: {masked(failure)}")
+    return found
+
+
+def _environment(home: str) -> dict[str, str]:
+    plain = {"PATH": "/usr/bin:/bin", "HOME": home, "TMPDIR": home, "HF_HOME": home, "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
+    return plain | _OFFLINE

@@ -1,0 +1,99 @@
+"""Config packages that were installed, a folder a commit. Each appears whole or not at all; those used last are kept."""
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from prime_train.ports import PermanentError
+
+KEPT_MAX = 4
+"""Each takes half a gigabyte."""
+DRAFT_S_MAX = 86_400
+"""After so long, whoever was building is gone."""
+_DRAFT = ".building-"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One commit's package, with the environment that it runs in."""
+
+    folder: Path
+
+    @property
+    def commit(self) -> str:
+        return self.folder.name
+
+    @property
+    def source(self) -> Path:
+        return self.folder / "package" / "src"
+
+    @property
+    def python(self) -> Path:
+        return self.folder / "environment" / "bin" / "python"
+
+
+@dataclass(frozen=True)
+class Draft:
+    """One in the making; `scratch` is thrown away."""
+
+    scratch: Path
+    whole: Path
+
+    @property
+    def package(self) -> Path:
+        return self.whole / "package"
+
+    @property
+    def environment(self) -> Path:
+        return self.whole / "environment"
+
+
+@dataclass(frozen=True)
+class Cache:
+    root: Path
+
+    def find(self, ref: str) -> Kept | None:
+        """The one whose commit begins with `ref`. One whose Python has gone since is none."""
+        found = [Kept(path) for path in self._folders() if path.name.startswith(ref)]
+        usable = [kept for kept in found if os.access(kept.python, os.X_OK)]
+        return usable[0] if len(usable) == 1 else None
+
+    @contextmanager
+    def building(self) -> Iterator[Draft]:
+        self.root.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=_DRAFT, dir=self.root))
+        try:
+            (folder / "whole").mkdir()
+            yield Draft(folder, folder / "whole")
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def keep(self, draft: Draft, commit: str) -> Kept:
+        """Puts it in its place; where somebody else was quicker, theirs stays."""
+        if self.find(commit) is None:
+            shutil.rmtree(self.root / commit, ignore_errors=True)
+            # What fails here is mostly that another was put there just now, with the same in it.
+            with suppress(OSError):
+                draft.whole.rename(self.root / commit)
+        kept = self.find(commit)
+        if kept is None:
+            raise PermanentError(f"{self.root / commit} can not be written to")
+        self._prune()
+        return kept
+
+    def _prune(self) -> None:
+        oldest = sorted(self._folders(), key=lambda path: path.stat().st_mtime)[:-KEPT_MAX]
+        left = [path for path in self.root.glob(f"{_DRAFT}*") if time.time() - path.stat().st_mtime > DRAFT_S_MAX]
+        for path in (*oldest, *left):
+            shutil.rmtree(path, ignore_errors=True)
+
+    def _folders(self) -> list[Path]:
+        try:
+            return [path for path in self.root.iterdir() if path.is_dir() and not path.name.startswith(".")]
+        except OSError:
+            return []

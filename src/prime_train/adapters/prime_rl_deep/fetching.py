@@ -1,0 +1,56 @@
+"""The config package of prime-rl at one commit, by git: no history, and no file outside of the package."""
+
+from pathlib import Path
+
+from prime_train.adapters.prime_rl_deep.process import Done, only, run
+from prime_train.ports import PermanentError, TemporaryError
+
+PACKAGE = "packages/prime-rl-configs"
+FETCH_S_MAX = 180.0
+COMMIT_CHARS = 40
+
+_KEPT = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO")
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+PROXIES = (*_PROXIES, *(name.lower() for name in _PROXIES))
+_ABSENT = ("not our ref", "couldn't find remote ref", "not a valid object name", "unknown revision", "Needed a single revision")
+
+
+class NoSuchCommit(PermanentError):
+    """The repository has no such commit."""
+
+
+def whole_commit(repository: str, ref: str, scratch: Path) -> str:
+    """The commit whose name begins with `ref`; its own 40 digits are not looked up."""
+    if len(ref) == COMMIT_CHARS:
+        return ref
+    # The history without any of its files: only by it can the beginning of a name be completed.
+    _git(repository, scratch, "init", "-q", "history")
+    history = scratch / "history"
+    _git(repository, history, "remote", "add", "origin", repository)
+    _git(repository, history, "fetch", "-q", "--filter=tree:0", "--no-tags", "origin", "HEAD")
+    found = _git(repository, history, "rev-parse", "--verify", "-q", f"{ref}^{{commit}}", absent=ref)
+    return found.out.strip()
+
+
+def fetch(repository: str, commit: str, package: Path, scratch: Path) -> str:
+    """Puts the package at `package`, which is not there yet. Returns the day of the commit, such as 2026-08-21."""
+    _git(repository, scratch, "init", "-q", "tree")
+    tree = scratch / "tree"
+    _git(repository, tree, "remote", "add", "origin", repository)
+    _git(repository, tree, "sparse-checkout", "set", "--no-cone", f"/{PACKAGE}/")
+    _git(repository, tree, "fetch", "-q", "--depth=1", "--filter=blob:none", "--no-tags", "origin", commit, absent=commit)
+    _git(repository, tree, "-c", "advice.detachedHead=false", "checkout", "-q", "--detach", commit)
+    if not (tree / PACKAGE / "pyproject.toml").is_file():
+        raise PermanentError(f"prime-rl {commit[:12]} has no {PACKAGE}: its validators can not be asked apart from the whole of it")
+    (tree / PACKAGE).rename(package)
+    return _git(repository, tree, "show", "-s", "--format=%cs", commit).out.strip()
+
+
+def _git(repository: str, folder: Path, *words: str, absent: str = "") -> Done:
+    environment = only((*_KEPT, *PROXIES)) | {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    done = run(["git", *words], environment, FETCH_S_MAX, folder=folder)
+    if done.code == 0:
+        return done
+    if absent and (not done.err or any(sign in done.err for sign in _ABSENT)):
+        raise NoSuchCommit(f"prime-rl has no commit {absent}")
+    raise TemporaryError(f"{repository} can not be fetched: {done.last_words}")

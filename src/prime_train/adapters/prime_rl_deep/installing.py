@@ -1,0 +1,105 @@
+"""An environment of Python's with what the config package needs. The package itself is not built: its source is read where it lies.
+
+uv is used where it is on PATH: it finds or fetches the Python that is asked for, and takes what there was on the day of the commit.
+"""
+
+import re
+import shutil
+import sys
+import tomllib
+from collections.abc import Sequence
+from datetime import date as Day
+from datetime import timedelta
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from prime_train.adapters.prime_rl_deep.fetching import PROXIES
+from prime_train.adapters.prime_rl_deep.process import Done, only, run
+from prime_train.ports import PermanentError, TemporaryError
+
+INSTALL_S_MAX = 900.0
+_KEPT = (
+    *("PATH", "HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "TMPDIR"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"),
+    *("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX", "PIP_CERT", "PIP_CONFIG_FILE", "PIP_CACHE_DIR"),
+    *("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_FIND_LINKS", "UV_NO_INDEX", "UV_OFFLINE", "UV_CACHE_DIR", "UV_CONFIG_FILE"),
+    *("UV_PYTHON_INSTALL_DIR", "UV_PYTHON_DOWNLOADS", "UV_NATIVE_TLS", "UV_SYSTEM_CERTS"),
+    *PROXIES,
+)
+_QUIET = ("--disable-pip-version-check", "--no-input")
+_VERSION = re.compile(r"(\d+)\.(\d+)")
+
+
+class Needs(NamedTuple):
+    python: str
+    packages: tuple[str, ...]
+
+
+def install(package: Path, environment: Path, date: str) -> None:
+    """`date`: of the commit. PermanentError: no Python that it asks for, or no such packages. TemporaryError: it took too long."""
+    needs = _needs(package)
+    if shutil.which("uv") is not None:
+        _with_uv(needs, environment, date)
+    else:
+        _with_pip(needs, environment)
+
+
+def _needs(package: Path) -> Needs:
+    try:
+        project = tomllib.loads((package / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        return Needs(str(project.get("requires-python", "")), tuple(str(name) for name in project.get("dependencies", ())))
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise PermanentError(f"prime-rl's config package does not say what it needs: {type(error).__name__}") from error
+
+
+def _with_uv(needs: Needs, environment: Path, date: str) -> None:
+    wanted = sys.executable if _is_ours(needs.python) else needs.python
+    _must(_run(("uv", "venv", "-q", "--python", wanted, environment.name), environment.parent), f"Python {needs.python}".strip())
+    if not needs.packages:
+        return
+    command = ("uv", "pip", "install", "-q", "--compile-bytecode", "--python", f"{environment.name}/bin/python")
+    then = ("--exclude-newer", str(Day.fromisoformat(date) + timedelta(days=1)))
+    if _run((*command, *then, "--", *needs.packages), environment.parent).code != 0:
+        # Not every index says when something was published.
+        _must(_run((*command, "--", *needs.packages), environment.parent), "its dependencies")
+
+
+def _with_pip(needs: Needs, environment: Path) -> None:
+    """With the pip beside us: one of its own would take longer to make than all the rest."""
+    _must(_run((_python(needs.python), "-m", "venv", "--without-pip", environment.name), environment.parent), "its environment")
+    if not needs.packages:
+        return
+    if find_spec("pip") is None:
+        raise PermanentError("neither uv nor pip is here to install what prime-rl's config package needs: install uv")
+    command = (sys.executable, "-m", "pip", "--python", f"{environment.name}/bin/python", "install", "-q", *_QUIET)
+    _must(_run((*command, "--", *needs.packages), environment.parent), "its dependencies")
+
+
+def _python(wanted: str) -> str:
+    """Ours where it will do, else one on PATH."""
+    if _is_ours(wanted):
+        return sys.executable
+    found = _VERSION.search(wanted)
+    other = shutil.which(f"python{found[0]}") if found is not None else None
+    if other is None:
+        raise PermanentError(f"prime-rl's config package needs Python {wanted}: install uv, or that Python")
+    return other
+
+
+def _is_ours(wanted: str) -> bool:
+    """Whether our own Python is such as is `wanted`: ~=3.12.0, ==3.12.* or >=3.11; nothing: any will do."""
+    found = _VERSION.search(wanted)
+    if found is None:
+        return True
+    version = (int(found[1]), int(found[2]))
+    return sys.version_info[:2] == version or (wanted.startswith(">=") and "," not in wanted and sys.version_info[:2] > version)
+
+
+def _run(command: Sequence[str], folder: Path) -> Done:
+    return run(command, only(_KEPT), INSTALL_S_MAX, folder=folder)
+
+
+def _must(done: Done, what: str) -> None:
+    if done.code != 0:
+        raise TemporaryError(f"prime-rl's config package can not be installed ({what}): {done.last_words}")

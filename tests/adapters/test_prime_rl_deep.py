@@ -1,0 +1,194 @@
+"""prime-rl's own validators, from a repository like its own: a real git, a real environment, a real process."""
+
+import fcntl
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prime_train.adapters.prime_rl_deep import NoSuchCommit, Validators
+from prime_train.adapters.prime_rl_deep.cache import Cache
+from prime_train.ports import PermanentError, TemporaryError
+from tests.fakes.prime_rl_configs import Repository
+
+UV = shutil.which("uv", path=os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath))))
+CONFIG: dict[str, Any] = {"trainer": {}, "orchestrator": {}, "run": {"name": "good"}}
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def validators(prime_rl_repository: Repository, prime_rl_cache: Path, said: list[str]) -> Validators:
+    return Validators(prime_rl_repository.folder.as_uri(), prime_rl_cache, said.append)
+
+
+def tools(folder: Path, installer: str) -> str:
+    """A PATH with git on it, and that installer: pip is taken from where prime-train is."""
+    folder.mkdir()
+    (folder / "git").symlink_to(str(shutil.which("git")))
+    if installer == "uv":
+        (folder / "uv").symlink_to(str(UV))
+    return str(folder)
+
+
+def surround(monkeypatch: pytest.MonkeyPatch, repository: Repository, folder: Path, **env: str) -> None:
+    for name, value in {**repository.env(folder / "home", folder / "caches"), **env}.items():
+        monkeypatch.setenv(name, value)
+
+
+def named(name: str, where: str = "") -> dict[str, Any]:
+    return {**CONFIG, "run": {"name": name, "dir": where}}
+
+
+def test_what_is_kept_is_not_fetched_again(validators: Validators, prime_rl_repository: Repository, said: list[str]) -> None:
+    gone = Validators("file:///nowhere", validators.folder, said.append)
+    for ref in (prime_rl_repository.commit, prime_rl_repository.commit[:8]):
+        assert gone.judge(gone.at(ref), {**CONFIG}) == ()
+    assert said == []
+
+
+def test_each_refusal_has_its_place_kind_and_words(validators: Validators, prime_rl_repository: Repository) -> None:
+    config = {**CONFIG, "max_steps": "many", "deployment": {"type": "single_node", "num_train_gpus": 0}}
+    found = validators.judge(validators.at(prime_rl_repository.commit), config)
+    assert [(row.where, row.kind) for row in found] == [
+        (("max_steps",), "int_parsing"),
+        (("deployment", "single_node", "num_train_gpus"), "greater_than_equal"),
+    ]
+    assert "greater than or equal to 1" in found[1].text
+
+
+def test_environments_are_not_imported_and_what_stands_beside_them_is_asked(
+    validators: Validators, prime_rl_repository: Repository
+) -> None:
+    source = {"env": {"taskset": {"id": "gone"}}, "ratio": 0}
+    config = {
+        **CONFIG,
+        "orchestrator": {"train": {"source": [{**source, "ratio": 1}, source]}, "eval": {"source": [source], "interval": 0}},
+    }
+    found = validators.judge(validators.at(prime_rl_repository.commit), config)
+    assert [row.where for row in found] == [
+        ("orchestrator", "train", "source", 1, "ratio"),
+        ("orchestrator", "eval", "source", 0, "ratio"),
+        ("orchestrator", "eval", "interval"),
+    ]
+
+
+def test_one_that_hangs_is_ended_with_all_that_it_has_started(
+    validators: Validators, prime_rl_repository: Repository, tmp_path: Path
+) -> None:
+    kept, lock = validators.at(prime_rl_repository.commit), tmp_path / "lock"
+    hasty = Validators(validators.repository, validators.folder, validators.say, check_s_max=2)
+    with pytest.raises(TemporaryError, match="longer than 2 s"):
+        hasty.judge(kept, named("hangs", str(lock)))
+    with lock.open("ab") as file:
+        # Returns once the last of them has gone.
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def test_it_sees_nothing_of_ours(validators: Validators, prime_rl_repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HF_TOKEN", "WANDB_API_KEY", "AWS_SECRET_ACCESS_KEY", "PYTHONPATH", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "x")
+    (row,) = validators.judge(validators.at(prime_rl_repository.commit), named("tells"))
+    seen = set(row.text.removeprefix("Value error, it sees ").partition(" and ")[0].split())
+    assert {"HF_HUB_OFFLINE", "HOME"} <= seen
+    assert seen <= {
+        *("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "LC_CTYPE", "HF_HOME", "HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"),
+        *("TRANSFORMERS_OFFLINE", "WANDB_MODE", "DO_NOT_TRACK"),
+    }
+    home = Path(row.text.rpartition(" and ")[2])
+    assert home != Path.home()
+    assert not home.exists()
+
+
+@pytest.mark.parametrize(("name", "words"), [("prints", "printed"), ("breaks", "TypeError: nothing is not a number"), ("fills", "OSError")])
+def test_one_that_behaves_badly_is_a_refusal(validators: Validators, prime_rl_repository: Repository, name: str, words: str) -> None:
+    (row,) = validators.judge(validators.at(prime_rl_repository.commit), named(name))
+    assert words in row.text
+
+
+@pytest.mark.parametrize(("name", "words"), [("leaves", "left with 5"), ("dies", "no answer .exit code 6")])
+def test_one_that_gives_no_answer_is_told_of(validators: Validators, prime_rl_repository: Repository, name: str, words: str) -> None:
+    with pytest.raises(PermanentError, match=words):
+        validators.judge(validators.at(prime_rl_repository.commit), named(name))
+
+
+def test_the_beginning_of_a_commit_is_enough(prime_rl_repository: Repository, tmp_path: Path, said: list[str]) -> None:
+    fresh = Validators(prime_rl_repository.folder.as_uri(), tmp_path / "cache", said.append)
+    with pytest.raises(PermanentError, match=r"has no packages/prime-rl-configs"):
+        fresh.at(prime_rl_repository.older[:9])
+    assert "fetching" in said[0]
+    assert not list((tmp_path / "cache").iterdir())
+
+
+@pytest.mark.parametrize("ref", ["1234567", "1" * 40])
+def test_a_commit_that_is_not_there_is_told_apart(prime_rl_repository: Repository, tmp_path: Path, said: list[str], ref: str) -> None:
+    with pytest.raises(NoSuchCommit, match=ref):
+        Validators(prime_rl_repository.folder.as_uri(), tmp_path, said.append).at(ref)
+
+
+def test_a_repository_that_can_not_be_reached_may_be_later(tmp_path: Path, said: list[str]) -> None:
+    with pytest.raises(TemporaryError, match="can not be fetched"):
+        Validators((tmp_path / "none").as_uri(), tmp_path / "cache", said.append).at("1" * 40)
+
+
+def test_a_cache_that_can_not_be_written_to_is_told_of(tmp_path: Path, said: list[str]) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(PermanentError, match=r"file/cache can not be written to"):
+        Validators("file:///nowhere", tmp_path / "file" / "cache", said.append).at("1" * 40)
+
+
+def test_without_git_it_says_so(tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(PermanentError, match="git can not be started"):
+        Validators("file:///nowhere", tmp_path / "cache", said.append).at("1" * 40)
+
+
+@pytest.mark.parametrize("installer", ["pip", pytest.param("uv", marks=pytest.mark.skipif(UV is None, reason="uv is not here"))])
+def test_it_is_installed_by_whichever_installer_is_here(
+    prime_rl_repository: Repository, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch, installer: str
+) -> None:
+    surround(monkeypatch, prime_rl_repository, tmp_path, PATH=tools(tmp_path / "tools", installer))
+    fresh = Validators(prime_rl_repository.folder.as_uri(), tmp_path / "cache", said.append)
+    assert fresh.judge(fresh.at(prime_rl_repository.commit[:12]), {**CONFIG}) == ()
+    assert [line.rpartition(": ")[2] for line in said] == [
+        "fetching its config package",
+        "installing what its config package needs, once",
+    ]
+
+
+def test_what_can_not_be_installed_leaves_nothing_behind(
+    prime_rl_repository: Repository, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    surround(monkeypatch, prime_rl_repository, tmp_path, PATH=tools(tmp_path / "tools", "pip"), PIP_FIND_LINKS=str(tmp_path))
+    with pytest.raises(TemporaryError, match=r"can not be installed .its dependencies.: .*led-to-these-tests"):
+        Validators(prime_rl_repository.folder.as_uri(), tmp_path / "cache", said.append).at(prime_rl_repository.commit)
+    assert not list((tmp_path / "cache").iterdir())
+
+
+def test_one_whose_python_has_gone_is_made_again(
+    validators: Validators, prime_rl_repository: Repository, tmp_path: Path, said: list[str]
+) -> None:
+    broken = tmp_path / "cache" / prime_rl_repository.commit
+    shutil.copytree(validators.at(prime_rl_repository.commit).folder, broken, symlinks=True)
+    (broken / "environment" / "bin" / "python").unlink()
+    (broken / "environment" / "bin" / "python").symlink_to("/nowhere/python")
+    with pytest.raises(TemporaryError):
+        Validators("file:///nowhere", tmp_path / "cache", said.append).at(prime_rl_repository.commit)
+    assert "fetching" in said[0]
+
+
+def test_those_used_last_are_kept(tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    for at, commit in enumerate("abcde"):
+        with cache.building() as draft:
+            (draft.environment / "bin").mkdir(parents=True)
+            (draft.environment / "bin" / "python").symlink_to(sys.executable)
+            os.utime(draft.whole, (at, at))
+            cache.keep(draft, commit * 40)
+    assert sorted(path.name[0] for path in tmp_path.iterdir()) == ["b", "c", "d", "e"]
