@@ -59,11 +59,49 @@ def test_a_config_with_a_secret_in_it_is_not_launched(shell: Shell) -> None:
     assert "PT020" in done.stdout
 
 
+COMMAND = "trainer:\n  command: python -m prime_train.demo.train"
+WORKERS = CONFIG.replace(COMMAND, "trainer:\n  kind: torchrun\n  workers: 4\n  command: train.py").replace(
+    "disk_gib: 1", "gpus: [A100_80GB], count: 2"
+)
+
+
+def test_a_config_that_a_rule_refuses_is_not_launched_and_its_line_is_shown(shell: Shell) -> None:
+    config = shell.config(WORKERS.replace("count: 2", "count: 2, provider: prime"))
+    done = shell.run("run", config)
+    assert done.returncode == 1
+    assert "error HW103" in done.stdout
+    assert "     4 |   workers: 4" in done.stdout
+    assert json.loads(shell.ok("status", "--json")) == []
+    assert shell.run("run", config, "--dry-run").returncode == 1
+    assert shell.run("run", shell.config(WORKERS), PRIME_TRAIN_PROVIDER="prime").returncode == 1
+
+
+def test_what_is_rented_out_elsewhere_refuses_nothing_on_this_machine(shell: Shell) -> None:
+    assert "is queued" in shell.ok("run", shell.config(WORKERS))
+
+
+def test_a_warning_does_not_stop_a_launch(shell: Shell) -> None:
+    config = shell.config(CONFIG + "environment: {WANDB_DISABLED: 'false'}\n")
+    for options in ((), ("--dry-run",)):
+        done = shell.run("run", config, *options)
+        assert done.returncode == 0
+        assert "warning TR451" in done.stderr
+        assert "environment: {WANDB_DISABLED: 'false'}" in done.stderr
+        assert "TR451" not in done.stdout
+
+
+def test_an_ignored_error_does_not_stop_a_launch(shell: Shell) -> None:
+    ignored = WORKERS.replace("workers: 4", "workers: 4  # prime-train: ignore[HW103] two share each of them")
+    done = shell.run("run", shell.config(ignored), PRIME_TRAIN_PROVIDER="prime")
+    assert done.returncode != 1
+    assert "HW103" not in done.stdout + done.stderr
+
+
 def test_a_tree_that_is_not_there_is_a_finding(shell: Shell) -> None:
     shell.write("small.yaml", CONFIG.replace("TREE", str(shell.here / "none")))
     done = shell.run("run", "small.yaml")
     assert done.returncode == 1
-    assert "PT030" in done.stdout
+    assert f"there is no folder {shell.here / 'none'}" in done.stdout
 
 
 def test_a_run_can_be_given_another_name(shell: Shell) -> None:
@@ -74,7 +112,7 @@ def test_a_run_can_be_given_another_name(shell: Shell) -> None:
 
 
 def test_secrets_that_are_not_set_here_are_named(shell: Shell) -> None:
-    said = shell.ok("run", shell.config(CONFIG + "secrets: [NOBODY_HAS_SET_THIS]\n"), "--dry-run")
+    said = shell.run("run", shell.config(CONFIG + "secrets: [NOBODY_HAS_SET_THIS]\n"), "--dry-run").stderr
     assert "note PT021" in said
     assert "NOBODY_HAS_SET_THIS" in said
     assert f"small.yaml:{CONFIG.count(chr(10)) + 1}:11: note PT021" in said

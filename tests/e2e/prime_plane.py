@@ -41,7 +41,20 @@ HEALTH = {
     "settle_s": 3,
     "drain_s": 20,
 }
-CONFIG = '[model]\nname = "Qwen/Qwen3-0.6B"\n[inference]\n[deployment]\nnum_infer_gpus = 1\nnum_train_gpus = 1\n'
+CONFIG = """\
+[model]
+name = "example/tiny"  # of a size that nobody knows: the disks here are small
+[inference]
+[deployment]
+num_infer_gpus = 1
+num_train_gpus = 1
+[orchestrator]
+group_size = 8
+renderer.name = "default"
+[[orchestrator.train.source]]
+name = "sums"
+env.taskset.id = "sums"
+"""
 
 
 @dataclass

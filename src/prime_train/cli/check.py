@@ -2,35 +2,61 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from prime_train.adapters.config_yaml import Config
 from prime_train.cli import findings
 from prime_train.cli.exits import Exit
 from prime_train.cli.formats import Format
-from prime_train.cli.subjects import matters
+from prime_train.cli.run_matter import of_config
+from prime_train.cli.subjects import Matter, matters
 from prime_train.core.finding import Finding, Severity, has_errors
 from prime_train.rules import Subject, look, rules_for, settle
 
 SLOW = frozenset(("memory",))
 """Families of rules that `lint` leaves out."""
+Ask = Callable[[Sequence[Matter]], list[Matter]]
+"""Makes of what was read the same with more known of it."""
 
 
-def check(paths: Sequence[Path], form: Format, *, fast: bool = False) -> Exit:
-    """`fast`: without the slow rules and without notes, a line a finding."""
-    read = matters(paths)
-    sources = {file: text for matter in read for file, text in matter.sources.items()}
-    said = [finding for matter in read for finding in matter.findings]
-    judged = [finding for matter in read if matter.subject is not None for finding in _judged(matter.subject, fast=fast)]
-    found = settle((*said, *judged), sources)
+def check(paths: Sequence[Path], form: Format, *, fast: bool = False, ask: Ask | None = None) -> Exit:
+    """`fast`: without the slow rules and without notes, a line a finding. `ask`: adds to what was read before it is judged."""
+    read = matters(paths, plainly=True) if ask is None else ask(matters(paths))
+    found, sources = found_in(read, fast=fast)
     if fast:
         found = tuple(finding for finding in found if finding.severity is not Severity.NOTE)
     _print(found, [matter.file for matter in read], {} if fast else sources, form)
     return Exit.FINDINGS if has_errors(found) else Exit.OK
 
 
+def found_in(read: Sequence[Matter], *, fast: bool = False) -> tuple[tuple[Finding, ...], dict[str, str]]:
+    """What is wrong with all of it, in order; and the text of each file."""
+    sources = {file: text for matter in read for file, text in matter.sources.items()}
+    said = [finding for matter in read for finding in matter.findings]
+    judged = [finding for matter in read if matter.subject is not None for finding in _judged(matter.subject, fast=fast)]
+    return settle((*said, *judged), sources), sources
+
+
+def judged(config: Config, found: Iterable[Finding] = ()) -> tuple[tuple[Finding, ...], dict[str, str]]:
+    """What is wrong with one run's spec and with what it names, with what was `found` besides; and the text of each file."""
+    matter = of_config(config)
+    said = _judged(matter.subject, fast=False) if matter.subject is not None else ()
+    return settle((*matter.findings, *said, *found), matter.sources), matter.sources
+
+
 def _judged(subject: Subject, *, fast: bool) -> tuple[Finding, ...]:
-    return look(subject, rules=[rule for rule in rules_for(subject) if not (fast and rule.family in SLOW)])
+    asked = _without_rent(subject)
+    return look(asked, rules=[rule for rule in rules_for(asked) if not (fast and rule.family in SLOW)])
+
+
+def _without_rent(subject: Subject) -> Subject:
+    """One's own machine has what it has: kinds and number of GPUs say what to rent, and nothing of it."""
+    spec = subject.spec
+    if spec is None or spec.hardware.provider != "local" or not spec.hardware.gpus:
+        return subject
+    return replace(subject, spec=spec.model_copy(update={"hardware": spec.hardware.model_copy(update={"gpus": ()})}))
 
 
 def _print(found: Sequence[Finding], files: Sequence[str], sources: dict[str, str], form: Format) -> None:

@@ -13,14 +13,12 @@ if TYPE_CHECKING:
     from prime_train.adapters.config_yaml import Config
     from prime_train.adapters.tree_pack import Tree
     from prime_train.core.finding import Finding
-    from prime_train.core.run import Run
+    from prime_train.core.run import Origin, Run
     from prime_train.core.spec import RunSpec
 
 SUFFIX_CHARS = 5
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 TRIES_MAX = 5
-ZEROS_MAX = 16
-"""At the end of a commit that somebody made there are never so many."""
 
 
 class Unfit(Exception):
@@ -44,43 +42,32 @@ def plan(spec: "RunSpec", *, file: str = "") -> Plan:
     """Looks at the working tree, and at nothing else. Raises Unfit, and the port's errors where a repository can not be asked."""
     from prime_train.core.finding import has_errors
 
-    placeholder = _placeholder(spec, file)
-    if placeholder is not None:
-        raise Unfit((placeholder,))
     made = _repository(spec, file) if spec.trainer.tree.repo else _folder(spec)
     if has_errors(made.findings):
         raise Unfit(made.findings)
     return made
 
 
-def _placeholder(spec: "RunSpec", file: str) -> "Finding | None":
-    """A commit that nobody made, as examples have it: a machine would be paid for to find that out."""
-    from prime_train.core.finding import Finding
-
-    part = spec.trainer.prime_rl
-    if part is None or not part.ref.endswith("0" * ZEROS_MAX):
-        return None
-    said = f"trainer.prime_rl.ref is a placeholder: {part.ref}"
-    return Finding(
-        "PT022", said, file or spec.name, fix="write the whole commit of prime-rl: git ls-remote, or git rev-parse HEAD in a checkout of it"
-    )
-
-
 def launch(home: Home, spec: "RunSpec", made: Plan) -> "Run":
     """Stores the run as queued. The tree is in the bucket before anybody can see the run. Raises Unfit, and the port's errors."""
-    from prime_train.core.run import Run
-
-    store = home.store()
     for _ in range(TRIES_MAX):
-        now_s = wall_s()
-        run = Run(new_id(spec.name), on_provider(spec, home), created_s=now_s, next_check_s=now_s, commit=made.commit)
-        if store.load(run.run_id) is not None:
-            continue
-        if made.tree is not None:
-            _put_tree(home, made.tree, run.run_id)
-        if store.create(run):
+        run = launch_as(home, new_id(spec.name), spec, made)
+        if run is not None:
             return run
     raise Refused(f"no free id was found for {spec.name}", code=Exit.OUTSIDE_FAILED)
+
+
+def launch_as(home: Home, run_id: str, spec: "RunSpec", made: Plan, *, origin: "Origin | None" = None) -> "Run | None":
+    """As `launch`, by an id that is given. None: there is such a run already, and nothing is changed."""
+    from prime_train.core.run import Run
+
+    store, now_s = home.store(), wall_s()
+    if store.load(run_id) is not None:
+        return None
+    run = Run(run_id, on_provider(spec, home), created_s=now_s, next_check_s=now_s, commit=made.commit, origin=origin)
+    if made.tree is not None:
+        _put_tree(home, made.tree, run_id)
+    return run if store.create(run) else None
 
 
 def on_provider(spec: "RunSpec", home: Home) -> "RunSpec":

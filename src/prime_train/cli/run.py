@@ -1,7 +1,8 @@
 """`prime-train run CONFIG`: launch a training run."""
 
 import os
-import re
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,6 @@ import typer
 from prime_train.cli.exits import Exit
 
 if TYPE_CHECKING:
-    from prime_train.adapters.config_yaml import Config
     from prime_train.cli.home import Home
     from prime_train.cli.launch import Plan
     from prime_train.core.finding import Finding
@@ -25,27 +25,34 @@ def run(
 ) -> Exit:
     """Launch a training run.
 
-    The config is checked, the working tree packed into the bucket, and the run queued for the control plane.
+    The config is checked as validate does it, the working tree packed into the bucket, and the run queued for the control plane.
     """
     from prime_train.adapters.config_yaml import read_config
+    from prime_train.cli.check import judged
     from prime_train.cli.home import Home
     from prime_train.cli.launch import Unfit, launch, on_provider, plan, renamed
+    from prime_train.cli.run_found import found_for
+    from prime_train.core.finding import has_errors
 
     read = read_config(config)
-    if not read.is_fit or read.spec is None:
-        return _unfit(read.findings, read)
-    spec = renamed(read, name) if name else read.spec
+    if read.spec is None:
+        return _unfit(*judged(read))
     home = Home.of(os.environ)
+    spec = on_provider(renamed(read, name) if name else read.spec, home)
+    found, sources = found_for(read, spec)
+    if has_errors(found):
+        return _unfit(found, sources)
     try:
         made = plan(spec, file=str(config))
-        _say((*read.findings, *made.findings, *_unset_secrets(spec, read)), read)
-        _say_doubts(on_provider(spec, home), home)
+        with redirect_stdout(sys.stderr):
+            _say((*found, *made.findings), sources)
+        _say_doubts(spec, home)
         if dry_run:
             return _dry_run(home, spec, made)
         _refuse_other_bucket(home)
         started = launch(home, spec, made)
     except Unfit as error:
-        return _unfit(error.findings, read)
+        return _unfit((*found, *error.findings), sources)
     typer.echo(f"{started.run_id} is queued, for a machine of provider {started.spec.hardware.provider}")
     if follow:
         from prime_train.cli.follow import follow as follow_run
@@ -58,39 +65,18 @@ def run(
     return Exit.OK
 
 
-def _say(found: "tuple[Finding, ...]", read: "Config") -> None:
+def _say(found: "tuple[Finding, ...]", sources: dict[str, str]) -> None:
     from prime_train.cli import findings
 
-    findings.print_findings(found, {read.file: read.source})
+    findings.print_findings(found, sources)
 
 
-def _unfit(found: "tuple[Finding, ...]", read: "Config") -> Exit:
+def _unfit(found: "tuple[Finding, ...]", sources: dict[str, str]) -> Exit:
     from prime_train.cli import findings
 
-    _say(found, read)
-    findings.summary(found, 1)
+    _say(found, sources)
+    findings.summary(found, len({finding.file for finding in found}))
     return Exit.FINDINGS
-
-
-def _unset_secrets(spec: "RunSpec", read: "Config") -> "tuple[Finding, ...]":
-    from prime_train.core.finding import Finding, Severity
-
-    unset = [name for name in spec.secrets if name not in os.environ]
-    if not unset:
-        return ()
-    said = f"{', '.join(unset)}: named under secrets, not set here"
-    line, column = _place(read.source, unset[0])
-    fix = "set it where prime-train serve runs, before that is started: without it no attempt starts"
-    return (Finding("PT021", said, read.file, line, column, severity=Severity.NOTE, fix=fix),)
-
-
-def _place(source: str, name: str) -> tuple[int, int]:
-    """Line and column of the last mention: `secrets` may not name what another key spells."""
-    found = list(re.finditer(rf"\b{re.escape(name)}\b", source))
-    if not found:
-        return 1, 1
-    before = source[: found[-1].start()]
-    return before.count("\n") + 1, len(before) - before.rfind("\n")
 
 
 def _refuse_other_bucket(home: "Home") -> None:

@@ -4,10 +4,12 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from itertools import islice
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from prime_train.adapters.config_yaml import Config, Sheet, read_sheet
-from prime_train.cli.matter import Matter, is_file, mode
+from prime_train.cli.matter import Matter, is_file, is_folder, mode
 from prime_train.core import prime_rl_arguments
 from prime_train.core.tree import Listing, Scalar, find, place_of
 from prime_train.core.tree import Mapping as Tree
@@ -17,9 +19,14 @@ from prime_train.rules.rule import Document, Kind, Subject
 from prime_train.rules.spec import named_files
 from prime_train.rules.words import changes, config_named
 
+if TYPE_CHECKING:
+    from prime_train.core.spec import RunSpec
+
 TREES_UP_MAX = 4
-LAYERS_MAX = 50
+LAYERS_MAX = 20
 """Files laid over a trainer's config; those after them are not read."""
+NAMES_MAX = 1000
+"""Of one folder."""
 TOML = ".toml"
 
 
@@ -31,8 +38,9 @@ def of_config(config: Config) -> Matter:
     document = Document(config.file, config.root, config.source)
     subject = Subject(spec=config.spec, config=document)
     if config.spec.trainer.tree.ref is not None:
-        # What lies here may be another version than the one that is checked out.
-        return Matter(config.file, subject, config.findings, {config.file: config.source}, _named_by(config.file, config.root))
+        # What lies here may be another version than the one that is checked out: what the command says by itself is all there is.
+        told = _by_command(config, subject)
+        return Matter(config.file, told, config.findings, {config.file: config.source}, _named_by(config.file, config.root))
     return _of_prime_rl(config, subject) if config.spec.trainer.prime_rl is not None else _of_command(config, subject)
 
 
@@ -84,13 +92,49 @@ def _of_command(config: Config, subject: Subject) -> Matter:
     return _matter(config, subject, sheets, merged(root, changes(spec.trainer.command, kind, place)) if kind else None, kind)
 
 
+def _by_command(config: Config, subject: Subject) -> Subject:
+    assert config.spec is not None
+    assert subject.config is not None
+    command = config.spec.trainer.command
+    kind = kind_of_command(command)
+    place = replace(place_of(subject.config.root, ("trainer", "command")), file=config.file)
+    trainer = Document(config.file, changes(command, kind, place), config.source) if kind else None
+    return replace(subject, trainer=trainer, kind=kind)
+
+
 def _present(file: str, subject: Subject, read: Iterable[str]) -> frozenset[str] | None:
     """What was read, and of the files that the command names those that are in the working tree. Of a repository it is not known."""
     assert subject.spec is not None
     if subject.spec.trainer.tree.repo:
         return None
     trees = _trees(file, subject.spec.trainer.tree.folder)
-    return frozenset((*read, *(name for name in named_files(subject.spec.trainer.command) if _found(trees, name))))
+    return frozenset((*read, *(name for _, name in named_files(subject.spec) if _found(trees, name))))
+
+
+def _has_tree(file: str, spec: "RunSpec") -> bool:
+    """A repository is taken for the one we stand in where any file that the spec names is here, or it names none."""
+    trees = _trees(file, spec.trainer.tree.folder)
+    if spec.trainer.tree.repo is None:
+        return any(map(is_folder, trees))
+    part = [spec.trainer.prime_rl.config] if spec.trainer.prime_rl is not None else []
+    named = [*part, *(name for _, name in named_files(spec))]
+    return not named or any(_found(trees, name) for name in named)
+
+
+def _beside(file: str, subject: Subject, present: frozenset[str] | None) -> frozenset[str]:
+    """What lies in the folders of the working tree where files that the spec names are missing."""
+    assert subject.spec is not None
+    missing = {name for _, name in named_files(subject.spec) if present is not None and name not in present}
+    if not missing:
+        return frozenset()
+    trees = _trees(file, subject.spec.trainer.tree.folder)
+    return frozenset(other for folder in {name.rpartition("/")[0] for name in missing} for other in _names(trees, folder))
+
+
+def _names(trees: Sequence[Path], folder: str) -> list[str]:
+    there = next((tree / folder for tree in trees if is_folder(tree / folder)), None)
+    names = [entry.name for entry in islice(os.scandir(there), NAMES_MAX)] if there is not None else []
+    return [str(PurePosixPath(folder, name)) for name in names]
 
 
 def _named_by(file: str, root: Tree | None) -> frozenset[str]:
@@ -116,20 +160,26 @@ def _found(trees: Sequence[Path], name: str) -> Path | None:
 
 
 def _sheets(trees: Sequence[Path], names: Sequence[str]) -> dict[str, Sheet]:
-    """Those that are in the working tree, by the names they are called by."""
-    found = ((name, _found(trees, name)) for name in names)
-    return {name: read_sheet(path, file=str(path)) for name, path in found if path is not None}
+    """Those that are in the working tree, by the names they are called by. A file of many names is read once."""
+    found = [(name, path) for name, path in ((name, _found(trees, name)) for name in names) if path is not None]
+    once = {os.path.realpath(path): path for _, path in reversed(found)}
+    read = {real: read_sheet(path, file=str(path)) for real, path in once.items()}
+    return {name: read[os.path.realpath(path)] for name, path in found}
 
 
 def _matter(config: Config, subject: Subject, sheets: Mapping[str, Sheet], root: Tree | None, kind: Kind = "") -> Matter:
     first = next(iter(sheets.values()), None)
     file, source = (first.file, first.source) if first is not None else (config.file, config.source)
     sources = {config.file: config.source} | {sheet.file: sheet.source for sheet in sheets.values()}
+    assert subject.spec is not None
+    files = _present(config.file, subject, (*sheets, *(resumed(file, root) if root is not None else ())))
     whole = replace(
         subject,
         trainer=Document(file, root, source) if root is not None else None,
         kind=kind if root is not None else "",
-        files=_present(config.file, subject, (*sheets, *(resumed(file, root) if root is not None else ()))),
+        files=files,
+        beside=_beside(config.file, subject, files),
+        has_tree=_has_tree(config.file, subject.spec),
         sources=tuple(sources.items()),
     )
     findings = (*config.findings, *(finding for sheet in sheets.values() for finding in sheet.findings))

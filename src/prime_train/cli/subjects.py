@@ -20,14 +20,14 @@ SUFFIXES = (".yaml", ".yml", TOML)
 _SKIPPED = frozenset(("node_modules", "__pycache__", "site-packages"))
 
 
-def matters(paths: Sequence[Path]) -> list[Matter]:
+def matters(paths: Sequence[Path], *, plainly: bool = False) -> list[Matter]:
     """Every config in the order given, a folder's in the order of their names. A trainer's config that a spec names is judged with it, and
-    not once more by itself."""
+    not once more by itself. `plainly`: as `read_config` has it."""
     folders = {path for path in paths if is_folder(path)}
     named = [(file, path not in folders) for path in paths for file in (_inside(path) if path in folders else [path])]
     once = {os.path.realpath(file): (file, by_name) for file, by_name in reversed(named)}
     files = [once[real] for real in dict.fromkeys(os.path.realpath(file) for file, _ in named)]
-    specs = {file: _of_yaml(file, by_name) for file, by_name in files if file.suffix != TOML}
+    specs = {file: _of_yaml(file, by_name, plainly) for file, by_name in files if file.suffix != TOML}
     used = frozenset(other for matter in specs.values() for other in matter.others)
     found = [specs.get(file) or _of_toml(file, by_name) for file, by_name in files if os.path.realpath(file) not in used]
     return [matter for matter in found if matter.is_config]
@@ -49,8 +49,8 @@ def _inside(folder: Path) -> Iterator[Path]:
 # ------------------------------------------------------------------------------------------------------------------- one file
 
 
-def _of_yaml(file: Path, by_name: bool) -> Matter:
-    config = read_config(file)
+def _of_yaml(file: Path, by_name: bool, plainly: bool) -> Matter:
+    config = read_config(file, plainly=plainly)
     if config.root is None:
         return _unread(config, by_name)
     kind = kind_of_yaml(config.root)

@@ -13,22 +13,14 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from prime_train.core import prime_rl
 from prime_train.core.causes import Cause
+from prime_train.core.sizes import parse_size
 
-_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
-_UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*")
 _FORM = re.compile(r"(0?[1-9][0-9]?d?)?")
+_WIDE = re.compile(r"\(\?[a-zA-Z]*i.*-(?:\\[uUN]|[^\x00-\x7f])", re.DOTALL)
+"""A range of thousands of characters in both cases: each is gone through."""
+PATTERN_CHARS_MAX = 500
+LOG_RULES_MAX = 50
 _ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"
-
-
-def parse_size(value: object) -> object:
-    """Bytes from `"1 MB"`, `"2GiB"` or a plain number; anything else is returned as it is for pydantic to refuse."""
-    if not isinstance(value, str):
-        return value
-    found = _SIZE.fullmatch(value)
-    if not found or found.group(2).lower() not in _UNITS:
-        raise ValueError(f"{value!r} is not a size; write bytes or a number with a unit, such as 1 MB or 2 GiB")
-    return int(float(found.group(1)) * _UNITS[found.group(2).lower()])
 
 
 def _inside(value: str) -> str:
@@ -39,6 +31,9 @@ def _inside(value: str) -> str:
 
 
 def _regex(value: str) -> str:
+    if len(value) > PATTERN_CHARS_MAX or _WIDE.search(value):
+        said = f"is not a regular expression of {PATTERN_CHARS_MAX} characters at most, with no range beyond ASCII under (?i)"
+        raise ValueError(f"{value[:40]!r} {said}")
     try:
         re.compile(value)
     except (re.error, OverflowError, RecursionError) as error:
@@ -103,7 +98,8 @@ class ProgressSpec(Part):
     @model_validator(mode="after")
     def _pattern_goes_with_regex(self) -> Self:
         if (self.kind == "regex") != (self.pattern is not None):
-            raise ValueError("kind regex needs pattern, and pattern needs kind regex")
+            odd = "kind" if self.pattern is None else "pattern"
+            raise ValueError(f"{odd}: kind regex needs pattern, and pattern needs kind regex")
         if self.pattern is not None and "step" not in re.compile(self.pattern).groupindex:
             raise ValueError(r"pattern needs a group named step, such as step=(?P<step>\d+)")
         return self
@@ -333,15 +329,20 @@ class HealthSpec(Part):
     inference_idle_s: Seconds = 180
     """The inference server of prime-rl dead for so long, and no step made: less than the shortest step deadline, and more than the half
     minute its own engine takes to notice."""
-    log_rules: tuple[LogRuleSpec, ...] = ()
+    log_rules: Annotated[tuple[LogRuleSpec, ...], Field(max_length=LOG_RULES_MAX)] = ()
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         if not self.beat_s < self.overdue_s <= self.silence_s:
-            raise ValueError(
-                f"beat_s {self.beat_s} < overdue_s {self.overdue_s} <= silence_s {self.silence_s} does not hold; put them in order"
-            )
+            first, second = ("beat_s", "overdue_s") if self.beat_s >= self.overdue_s else ("overdue_s", "silence_s")
+            odd = first if self._times_usual(first) > 1 / self._times_usual(second) else second
+            order = f"beat_s {self.beat_s} < overdue_s {self.overdue_s} <= silence_s {self.silence_s}"
+            raise ValueError(f"{odd}: {order} does not hold; put them in order")
         return self
+
+    def _times_usual(self, field: str) -> float:
+        """How far a time is from its default."""
+        return float(getattr(self, field) / type(self).model_fields[field].default)
 
 
 class BudgetSpec(Part):
@@ -413,5 +414,5 @@ class RunSpec(Part):
     def _secrets_are_not_spelled_out(self) -> Self:
         both = sorted(set(self.environment) & set(self.secrets))
         if both:
-            raise ValueError(f"{both[0]} is in environment and in secrets; keep the name under secrets only")
+            raise ValueError(f"environment.{both[0]}: it is in secrets as well; keep the name under secrets only")
         return self

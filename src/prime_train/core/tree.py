@@ -1,11 +1,14 @@
 """A config as it is written: every key and value with its place. Made from YAML and from TOML alike, so that rules know of neither."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 Value = str | int | float | bool | None
 Path = Sequence[str | int]
 """Keys, and places in lists counted from 0: ("verification", 0, "path")."""
+LINES_MAX = 200
+"""Of one text, that are looked through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,8 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
+    """A list. `size`: of values in it, itself among them."""
+
     place: Place
     items: tuple["Node", ...]
     size: int
@@ -36,6 +41,8 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
+    """A key and its value. `place` is that of the key."""
+
     key: str
     place: Place
     value: "Node"
@@ -43,6 +50,8 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
+    """Keys with values, in the order in which they are written. `size`: as in a list."""
+
     place: Place
     entries: tuple[Entry, ...]
     size: int
@@ -113,6 +122,29 @@ def place_of(root: Node, path: Path, *, on_key: bool = False) -> Place:
             return place
         place, node = (entry.place if entry is not None else below.place), below
     return place if on_key or not path or _is_nothing(node) else node.place
+
+
+def line_with(source: str, place: Place, word: str) -> Place:
+    """Of a text that may go on over several lines: where it holds the word; its own place, where none of them does.
+
+    A text goes on as long as lines are indented deeper than the one that it begins in.
+    """
+    lines = _lines(source)[place.line - 1 : place.line - 1 + LINES_MAX]
+    for at, line in enumerate(lines):
+        if at and line.strip() and _indent(line) <= _indent(lines[0]):
+            break
+        if word in line:
+            return replace(place, line=place.line + at, column=line.find(word) + 1) if at else place
+    return place
+
+
+@lru_cache(maxsize=2)
+def _lines(source: str) -> list[str]:
+    return source.split("\n")
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
 
 
 def _is_nothing(node: Node) -> bool:

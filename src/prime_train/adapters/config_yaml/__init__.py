@@ -1,19 +1,20 @@
 """Configs out of YAML files: the spec, and every mistake at once with its line and column."""
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
-from prime_train.adapters.config_yaml import secrets, words
+from prime_train.adapters.config_yaml import secrets
 from prime_train.adapters.config_yaml.files import BYTES_MAX, read_source
 from prime_train.adapters.config_yaml.nodes import Halt, Mapping, Trouble, finding, plain
 from prime_train.adapters.config_yaml.parse import read_tree
 from prime_train.adapters.config_yaml.sheets import Sheet, read_sheet
+from prime_train.core import spec_plain
 from prime_train.core.finding import Finding, has_errors, in_order
 from prime_train.core.masking import masked
-from prime_train.core.spec import RunSpec
+
+if TYPE_CHECKING:
+    from prime_train.core.spec import RunSpec
 
 __all__ = ["BYTES_MAX", "Config", "Sheet", "masked", "read_config", "read_sheet", "read_text"]
 
@@ -23,7 +24,7 @@ class Config:
     """What a file says. `spec` is None where it can not be understood; a spec with error findings must not be launched."""
 
     file: str
-    spec: RunSpec | None
+    spec: "RunSpec | None"
     findings: tuple[Finding, ...]
     source: str = field(default="", repr=False)
     """The text that was read; with secrets in it, if it has any."""
@@ -36,38 +37,38 @@ class Config:
         return self.spec is not None and not has_errors(self.findings)
 
 
-def read_config(path: Path) -> Config:
-    """Reads one file. Never raises for what is in it or for a file that is not there: that is a finding."""
+def read_config(path: Path, *, plainly: bool = False) -> Config:
+    """Reads one file. Never raises for what is in it or for a file that is not there: that is a finding.
+
+    `plainly`: for looking only. A spec that is surely right then has the values of one, and is nothing else of it.
+    """
     try:
         source = read_source(path)
     except Halt as halt:
         return Config(str(path), None, (finding(str(path), halt.trouble),))
-    return read_text(source, str(path))
+    return read_text(source, str(path), plainly=plainly)
 
 
-def read_text(source: str, file: str) -> Config:
+def read_text(source: str, file: str, *, plainly: bool = False) -> Config:
     """As `read_config`, for text that has been read already."""
     try:
         root, troubles = read_tree(source)
     except Halt as halt:
         return Config(file, None, (finding(file, halt.trouble),), source)
-    spec, mistakes = _validate(root)
-    found = [finding(file, trouble) for trouble in (*troubles, *mistakes, *secrets.spelled_out(root))]
+    spec, mistakes = _spec(root, plainly=plainly)
+    spelled_out = list(secrets.spelled_out(root, source))
+    # A secret where something else belongs is one mistake, not two.
+    at = {trouble.place for trouble in spelled_out}
+    others = [mistake for mistake in mistakes if mistake.code != "PT013" or mistake.place not in at]
+    found = [finding(file, trouble) for trouble in (*troubles, *others, *spelled_out)]
     return Config(file, spec, in_order(found), source, root)
 
 
-def _validate(root: Mapping) -> tuple[RunSpec | None, list[Trouble]]:
-    """The spec, and what is wrong with it: once as it is, and once without the unknown keys, which may hide what a part as a whole says."""
-    spec, errors = _attempt(root)
-    if spec is not None:
-        return spec, []
-    hidden = [error for error in _attempt(words.without_unknown(root, errors))[1] if error not in errors]
-    return None, words.troubles([*errors, *hidden], root)
+def _spec(root: Mapping, *, plainly: bool) -> "tuple[RunSpec | None, list[Trouble]]":
+    found = spec_plain.read(plain(root)) if plainly else None
+    if found is not None:
+        return found, []
+    # What checks a spec takes long to load.
+    from prime_train.adapters.config_yaml.checked import checked
 
-
-def _attempt(root: Mapping) -> tuple[RunSpec | None, list[words.Mistake]]:
-    # Through JSON and strict: a list is a tuple there, but a text is no number and `yes` is not 1.
-    try:
-        return RunSpec.model_validate_json(json.dumps(plain(root)), strict=True), []
-    except ValidationError as error:
-        return None, [words.Mistake.of(row) for row in error.errors(include_url=False)]
+    return checked(root)

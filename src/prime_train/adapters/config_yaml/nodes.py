@@ -8,6 +8,9 @@ from prime_train.core.tree import Entry, Listing, Mapping, Node, Place, Plain, S
 
 __all__ = ["Entry", "Halt", "Listing", "Mapping", "Node", "Place", "Plain", "Scalar", "Trouble", "Value", "finding", "plain", "scalars"]
 
+TROUBLES_MAX = 50
+"""Of one kind in one file: whoever mends so many may ask again."""
+
 
 @dataclass(frozen=True)
 class Trouble:

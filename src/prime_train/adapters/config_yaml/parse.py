@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from prime_train.adapters.config_yaml.nodes import Entry, Halt, Listing, Mapping, Node, Place, Scalar, Trouble, Value
+from prime_train.adapters.config_yaml.nodes import TROUBLES_MAX, Entry, Halt, Listing, Mapping, Node, Place, Scalar, Trouble, Value
 
 DEPTH_MAX = 20
-VALUES_MAX = 10_000
+VALUES_MAX = 5_000
 ALIASES_MAX = 100
+ALIASED_CHARS_MAX = 1024 * 1024
+"""Of what all aliases stand for."""
 
 _WORDS: dict[str, bool | None] = {"": None, "~": None, "null": None}
 _WORDS |= dict.fromkeys(("true", "yes", "on"), True) | dict.fromkeys(("false", "no", "off"), False)
@@ -167,6 +169,7 @@ class _Builder:
     _open: list[_Open] = field(default_factory=list)
     _anchors: dict[str, Node | None] = field(default_factory=dict)
     _aliases: int = 0
+    _aliased_chars: int = 0
     _values: int = 0
 
     def take(self, event: yaml.Event) -> None:
@@ -207,9 +210,11 @@ class _Builder:
     def _refuse_tag(self, tag: str | None) -> None:
         if tag is not None:
             short = tag.replace("tag:yaml.org,2002:", "!!")[:60]
-            self.troubles.append(
-                Trouble("PT007", self.place, f"the tag {short} is not read", fix="remove it; quote the value to keep it text")
-            )
+            self._tell(Trouble("PT007", self.place, f"the tag {short} is not read", fix="remove it; quote the value to keep it text"))
+
+    def _tell(self, trouble: Trouble) -> None:
+        if sum(told.code == trouble.code for told in self.troubles) < TROUBLES_MAX:
+            self.troubles.append(trouble)
 
     def _aliased(self, anchor: str) -> Node:
         self._aliases += 1
@@ -222,6 +227,9 @@ class _Builder:
         node = self._anchors[anchor]
         if node is None:
             raise Halt(Trouble("PT008", self.place, f"*{anchor[:60]} is inside of itself", fix="write the values out"))
+        self._aliased_chars += _chars(node)
+        if self._aliased_chars > ALIASED_CHARS_MAX:
+            raise Halt(Trouble("PT008", self.place, f"aliases of more than {ALIASED_CHARS_MAX:,} characters: that is no config"))
         return node
 
     def _count(self, values: int) -> None:
@@ -253,8 +261,19 @@ class _Builder:
         first = top.first.setdefault(node.text, self.place)
         if first != self.place:
             said = f"the key {node.text[:60]!r} is written twice, first in line {first.line}"
-            self.troubles.append(Trouble("PT006", self.place, said, fix="keep one of them"))
+            self._tell(Trouble("PT006", self.place, said, fix="keep one of them"))
         if node.text == "<<":
-            self.troubles.append(Trouble("PT007", self.place, "the merge key << is not read", fix="write the keys out"))
+            self._tell(Trouble("PT007", self.place, "the merge key << is not read", fix="write the keys out"))
         # An alias as a key stands where it is used.
         return Scalar(self.place, node.text, node.value)
+
+
+def _chars(node: Node) -> int:
+    """Of its keys and values."""
+    match node:
+        case Scalar():
+            return len(node.text)
+        case Listing():
+            return sum(_chars(item) for item in node.items)
+        case Mapping():
+            return sum(len(entry.key) + _chars(entry.value) for entry in node.entries)

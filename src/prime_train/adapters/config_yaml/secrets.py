@@ -2,9 +2,12 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
 
-from prime_train.adapters.config_yaml.nodes import Entry, Listing, Mapping, Node, Scalar, Trouble, scalars
+from prime_train.adapters.config_yaml.nodes import TROUBLES_MAX, Entry, Listing, Mapping, Node, Scalar, Trouble, scalars
 from prime_train.core.masking import LOOKS
+from prime_train.core.tree import line_with
 
 NAMED_CHARS_MIN = 8
 
@@ -17,12 +20,21 @@ _ENVIRONMENTS = frozenset(("environment", "env_vars"))
 """Keys below which variables are set, ours and prime-rl's."""
 
 
-def spelled_out(root: Mapping) -> Iterator[Trouble]:
-    """Each value that looks like a secret, and each variable whose name says that it is one."""
+def spelled_out(root: Mapping, source: str) -> Iterator[Trouble]:
+    """Each value that looks like a secret, and each variable whose name says that it is one. `source`: what `root` was read from."""
+    return islice(_told(root, source), TROUBLES_MAX)
+
+
+def _told(root: Mapping, source: str) -> Iterator[Trouble]:
     named = [(name, entry) for name, entry in _variables(root) if _names_a_secret(entry)]
     yield from (_trouble(entry.value, name) for name, entry in named if isinstance(entry.value, Scalar))
     told = {id(entry.value) for _, entry in named}
-    yield from (_trouble(value, None) for value in scalars(root) if LOOKS.search(value.text) and id(value) not in told)
+    looks = ((value, LOOKS.search(value.text)) for value in scalars(root) if id(value) not in told)
+    yield from (_trouble(_at_line(value, found[0], source), None) for value, found in looks if found)
+
+
+def _at_line(value: Scalar, secret: str, source: str) -> Scalar:
+    return replace(value, place=line_with(source, value.place, secret))
 
 
 def _variables(node: Node, name: str = "") -> Iterator[tuple[str, Entry]]:

@@ -32,7 +32,7 @@ def read_sheet(path: Path, *, file: str = "") -> Sheet:
         return Sheet(name, None, (finding(name, halt.trouble),), source)
     if any(trouble.code == "PT007" for trouble in troubles):
         return Sheet(name, None, (), source)
-    return Sheet(name, root, in_order([finding(name, trouble) for trouble in (*troubles, *secrets.spelled_out(root))]), source)
+    return Sheet(name, root, in_order([finding(name, trouble) for trouble in (*troubles, *secrets.spelled_out(root, source))]), source)
 
 
 def _toml(source: str, file: str) -> Mapping:

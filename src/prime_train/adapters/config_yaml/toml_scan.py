@@ -15,6 +15,7 @@ from prime_train.adapters.config_yaml.parse import DEPTH_MAX, VALUES_MAX
 
 BARE_CHARS_MAX = 1000
 """Of a number, a time or a word."""
+LINES_MAX = 100_000
 
 _GAP = re.compile(r"(?:[ \t\n]++|#[^\n]*+)*+")
 _SPACE = re.compile(r"[ \t]*+")
@@ -37,12 +38,16 @@ class Lost(Exception):
 
 @dataclass(slots=True)
 class Leaf:
+    """A single value, as it is spelled."""
+
     place: Place
     raw: str
 
 
 @dataclass(slots=True)
 class Table:
+    """Keys with their places and values."""
+
     place: Place
     entries: dict[str, tuple[Place, "Outline"]] = field(default_factory=dict)
     declared: bool = False
@@ -51,6 +56,8 @@ class Table:
 
 @dataclass(slots=True)
 class Array:
+    """A list of values, or of [[tables]]."""
+
     place: Place
     items: list["Outline"] = field(default_factory=list)
     of_tables: bool = False
@@ -81,6 +88,8 @@ class Scanner:
 
     def outline(self) -> Table:
         """Raises Lost, or Halt where a limit is passed."""
+        if len(self._starts) > LINES_MAX:
+            raise Halt(Trouble("PT008", Place(file=self._file), f"more than {LINES_MAX:,} lines: that is no config"))
         root = Table(Place(file=self._file))
         table, at = root, self._gap(0)
         while at < len(self._text):

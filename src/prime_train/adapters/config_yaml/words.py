@@ -8,8 +8,11 @@ from typing import Any, Self
 
 from prime_train.adapters.config_yaml import nearest
 from prime_train.adapters.config_yaml.nodes import Entry, Listing, Mapping, Node, Place, Scalar, Trouble
+from prime_train.core.masking import masked
+from prime_train.core.tree import find
 
 SEEN_CHARS_MAX = 60
+MASKED_CHARS_MAX = 2000
 
 _WANTED = {
     "int": "a whole number",
@@ -32,6 +35,7 @@ _BOUNDS = {
 }
 
 _PATTERNS = {
+    "trainer.prime_rl.ref": "must be a whole commit: 40 digits and letters from a to f",
     "name": "must be lower-case letters, digits and inner hyphens, 32 at most",
     "environment": "must be the name of a variable: letters, digits and _, no digit in front",
     "secrets": "must be the name of a variable of the control plane, such as HF_TOKEN",
@@ -162,8 +166,7 @@ def _missing(mistake: Mistake, place: Place) -> Trouble:
 def _impossible(mistake: Mistake, node: Node) -> Trouble:
     text = str(mistake.context.get("error", mistake.text))
     # A part's complaint names the key it is about with its first word.
-    entry = node.entry(text.split(" ", 1)[0].rstrip(":")) if isinstance(node, Mapping) else None
-    about = entry.value if entry is not None else node
+    about = find(node, text.split(" ", 1)[0].rstrip(":").split(".")) or node
     return _said("PT013", mistake, about.place, text, seen=_seen_text(about))
 
 
@@ -178,12 +181,17 @@ def _wrong(mistake: Mistake, node: Node, place: Place) -> Trouble:
     if kind == "string_too_short":
         return _said("PT013", mistake, place, "must not be empty", seen=raw)
     if kind == "string_pattern_mismatch":
-        words = _PATTERNS.get(".".join(mistake.keys[:2]), _PATTERNS.get(mistake.keys[0], "does not have the right form"))
+        words = next((_PATTERNS[key] for key in _spoken_of(mistake.keys) if key in _PATTERNS), "does not have the right form")
         return _said("PT013", mistake, place, f"{words}; got {seen}", fix=_named(mistake, node), seen=raw)
     wanted = _WANTED.get(kind.split("_", 1)[0])
     if wanted is None:
         return _said("PT013", mistake, place, f"{mistake.text}; got {seen}", seen=raw)
     return _of_another_kind(mistake, node, place, wanted)
+
+
+def _spoken_of(keys: Sequence[str]) -> list[str]:
+    """The key, and the parts that it is in: the nearest first."""
+    return [".".join(keys[:count]) for count in range(len(keys), 0, -1)]
 
 
 def _of_another_kind(mistake: Mistake, node: Node, place: Place, wanted: str) -> Trouble:
@@ -199,7 +207,7 @@ def _remedy(mistake: Mistake, node: Node, wanted: str) -> str:
     if isinstance(node, Scalar) and wanted == "text":
         return f'quote it: "{node.text}"'
     if isinstance(node, Scalar) and wanted == "a list":
-        return f"make it a list: [{node.text[:SEEN_CHARS_MAX]}]"
+        return f"make it a list: [{_cut(node.text)}]"
     if isinstance(node, Scalar) and isinstance(node.value, str) and wanted in ("a number", "a whole number"):
         return "write digits only, without quotes and units"
     if isinstance(node, Listing) and wanted == "keys with values":
@@ -236,7 +244,7 @@ def _seen(node: Node) -> str:
         case Scalar(value=bool()) if node.text.lower() not in ("true", "false"):
             return f"{node.text}, which YAML reads as {str(node.value).lower()}"
         case Scalar(value=str()):
-            return repr(node.text[:SEEN_CHARS_MAX] + ("…" if len(node.text) > SEEN_CHARS_MAX else ""))
+            return repr(_cut(node.text) + ("…" if len(node.text) > SEEN_CHARS_MAX else ""))
         case Scalar():
             return node.text[:SEEN_CHARS_MAX]
         case Listing():
@@ -246,4 +254,9 @@ def _seen(node: Node) -> str:
 
 
 def _seen_text(node: Node) -> str:
-    return node.text[:SEEN_CHARS_MAX] if isinstance(node, Scalar) else ""
+    return _cut(node.text) if isinstance(node, Scalar) else ""
+
+
+def _cut(text: str) -> str:
+    """A part of a secret would not be known for what it is, so that it is taken out first."""
+    return masked(text[:MASKED_CHARS_MAX])[:SEEN_CHARS_MAX]

@@ -1,0 +1,46 @@
+"""A spec as the library that checks it understands it, or what is wrong with it."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+
+from pydantic import ValidationError
+
+from prime_train.adapters.config_yaml import words
+from prime_train.adapters.config_yaml.nodes import TROUBLES_MAX, Mapping, Trouble, plain
+from prime_train.core.spec import RunSpec
+
+
+def checked(root: Mapping) -> tuple[RunSpec | None, list[Trouble]]:
+    """The spec, and what is wrong with it: once as it is, and once without the unknown keys, which may hide what a part as a whole says."""
+    spec, errors = _attempt(root)
+    if spec is not None:
+        return spec, []
+    return None, words.troubles(_few([*errors, *_hidden(root, errors)]), root)
+
+
+def _hidden(root: Mapping, errors: Sequence[words.Mistake]) -> list[words.Mistake]:
+    unknown = [error for error in errors if error.kind == "extra_forbidden"]
+    if not 0 < len(unknown) <= TROUBLES_MAX:
+        return []
+    known = set(errors)
+    return [error for error in _attempt(words.without_unknown(root, unknown))[1] if error not in known]
+
+
+def _few(errors: Sequence[words.Mistake]) -> list[words.Mistake]:
+    """So many of each kind as are told."""
+    seen: Counter[str] = Counter()
+    kept = []
+    for error in errors:
+        seen[error.kind] += 1
+        if seen[error.kind] <= TROUBLES_MAX:
+            kept.append(error)
+    return kept
+
+
+def _attempt(root: Mapping) -> tuple[RunSpec | None, list[words.Mistake]]:
+    # Through JSON and strict: a list is a tuple there, but a text is no number and `yes` is not 1.
+    try:
+        return RunSpec.model_validate_json(json.dumps(plain(root)), strict=True), []
+    except ValidationError as error:
+        return None, [words.Mistake.of(row) for row in error.errors(include_url=False, include_input=False)]

@@ -1,0 +1,17 @@
+"""Sizes as people write them."""
+
+import re
+
+_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+_UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*")
+
+
+def parse_size(value: object) -> object:
+    """Bytes from `"1 MB"`, `"2GiB"` or a plain number; anything but a text is returned as it is for others to refuse."""
+    if not isinstance(value, str):
+        return value
+    found = _SIZE.fullmatch(value)
+    if not found or found.group(2).lower() not in _UNITS:
+        raise ValueError(f"{value!r} is not a size; write bytes or a number with a unit, such as 1 MB or 2 GiB")
+    return int(float(found.group(1)) * _UNITS[found.group(2).lower()])

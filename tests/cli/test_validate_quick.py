@@ -1,0 +1,43 @@
+"""What `validate` loads for a config that is right: the time it takes is the time of loading."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
+HEAVY = ("pydantic", "pydantic_core", "typer", "click", "rich", "importlib.metadata", "email", "socket", "asyncio", "prime_train.core.spec")
+PRIME_RL = ("prime_train.rules.prime_rl", "prime_train.rules.memory", "prime_train.core.memory", "prime_train.core.cost", "tomllib")
+FORMS = ("prime_train.cli.findings_sarif", "prime_train.cli.findings_github", "prime_train.cli.findings_markdown")
+CODE = """
+import sys
+from prime_train.cli.main import main
+sys.argv = ["prime-train", *sys.argv[1:]]
+try:
+    main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+
+
+def loaded(*words: str) -> set[str]:
+    """Names of the modules that a call which finds nothing has loaded."""
+    done = subprocess.run([sys.executable, "-c", CODE, *words], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_the_libraries_for_models_and_command_lines_are_not_loaded(path: Path) -> None:
+    assert loaded("validate", str(path)).isdisjoint((*HEAVY, *FORMS))
+
+
+def test_a_trainers_own_config_needs_them_as_little() -> None:
+    assert loaded("validate", "tests/data/prime_rl_configs/good.toml").isdisjoint(HEAVY)
+
+
+def test_rules_of_other_trainers_are_not_loaded() -> None:
+    assert loaded("validate", "configs/demo.yaml").isdisjoint((*PRIME_RL, "prime_train.rules.areal", "prime_train.rules.trm"))
+    assert loaded("lint", "configs/qwen3-4b-lora.yaml").isdisjoint(("prime_train.rules.areal", "prime_train.rules.trm"))

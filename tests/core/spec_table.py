@@ -1,0 +1,123 @@
+"""The fields of a run's spec as data: `python -m tests.core.spec_table` writes them, and a test holds them fresh."""
+
+import types
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from prime_train.core import spec
+
+FILE = Path(spec.__file__).with_name("spec_fields.py")
+ODD = ("other",)
+"""Of a kind that is never read plainly."""
+INSIDE = get_args(spec.InsidePath)[1]
+BYTES = get_args(spec.Bytes)[1]
+HEAD = '''\
+"""Fields of a run's spec, made by tests/core/spec_table.py from `prime_train.core.spec`; not to be edited.
+
+By part and name: the kind of value, and the default where there is one. How a kind is read is told in `prime_train.core.spec_plain`.
+"""
+
+from typing import Any
+
+'''
+
+
+def text() -> str:
+    rows = [f'    "{part.__name__}": {{\n{_rows(part)}    }},\n' for part in parts(spec.RunSpec)]
+    return "".join([HEAD, "FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {\n", *rows, "}\n"])
+
+
+def validators() -> dict[str, set[str]]:
+    """What each part asks of itself beyond its fields."""
+    found = {part.__name__: part.__pydantic_decorators__ for part in parts(spec.RunSpec)}
+    return {
+        name: {*asked.field_validators, *asked.model_validators}
+        for name, asked in found.items()
+        if asked.field_validators or asked.model_validators
+    }
+
+
+def parts(part: type[BaseModel]) -> list[type[BaseModel]]:
+    """The part and those in it that can be read plainly."""
+    inner = [other for field in part.model_fields.values() for name in [_named(field)] if name for other in parts(getattr(spec, name))]
+    return list(dict.fromkeys([part, *inner]))
+
+
+def _named(field: FieldInfo) -> str:
+    kind = _kind(field.annotation, field.metadata)
+    while kind[0] in ("null", "list"):
+        kind = kind[1]
+    return kind[1] if kind[0] == "part" else ""
+
+
+def _rows(part: type[BaseModel]) -> str:
+    return "".join(f'        "{name}": {_quoted(_row(field))},\n' for name, field in part.model_fields.items())
+
+
+def _row(field: FieldInfo) -> tuple[Any, ...]:
+    kind = _kind(field.annotation, field.metadata)
+    if field.is_required():
+        return (kind,)
+    default = field.get_default(call_default_factory=True)
+    assert default is not PydanticUndefined
+    return (kind, {} if isinstance(default, BaseModel) else str(default) if isinstance(default, str) else default)
+
+
+def _kind(wanted: Any, metadata: list[Any]) -> tuple[Any, ...]:
+    if get_origin(wanted) is Annotated:
+        return _kind(get_args(wanted)[0], list(get_args(wanted)[1:]))
+    if get_origin(wanted) in (Union, types.UnionType):
+        return ("null", _kind(next(part for part in get_args(wanted) if part is not type(None)), metadata))
+    if get_origin(wanted) is Literal:
+        return ("word", *get_args(wanted))
+    if get_origin(wanted) in (tuple, dict) and metadata:
+        return ODD
+    if get_origin(wanted) is tuple:
+        return ("list", _kind(get_args(wanted)[0], []))
+    if get_origin(wanted) is dict:
+        return ("map", *(_kind(part, []) for part in get_args(wanted)))
+    if isinstance(wanted, type) and issubclass(wanted, StrEnum):
+        return ("word", *(member.value for member in wanted))
+    if isinstance(wanted, type) and issubclass(wanted, BaseModel):
+        is_odd = any(field.is_required() and _kind(field.annotation, field.metadata) == ODD for field in wanted.model_fields.values())
+        return ODD if is_odd else ("part", wanted.__name__)
+    return _single(wanted, metadata)
+
+
+def _single(wanted: Any, metadata: list[Any]) -> tuple[Any, ...]:
+    limits: dict[str, Any] = {}
+    is_size = False
+    for limit in (limit for said in metadata for limit in (said.metadata if isinstance(said, FieldInfo) else [said])):
+        if limit is INSIDE:
+            return ("inside",)
+        if limit is BYTES:
+            is_size = True
+            continue
+        names = [name for name in ("ge", "gt", "le", "min_length", "pattern") if getattr(limit, name, None) is not None]
+        if not names:
+            return ODD
+        limits |= {name: getattr(limit, name) for name in names}
+    bounds = (limits.get("ge"), limits.get("gt"), limits.get("le"))
+    if wanted is str:
+        return ("text", limits.get("pattern", ""), limits.get("min_length", 0))
+    return {int: ("bytes" if is_size else "whole", *bounds), float: ("number", *bounds), bool: ("flag",)}.get(wanted, ODD)
+
+
+def _quoted(value: Any) -> str:
+    """As it is written in a file, with double quotes."""
+    match value:
+        case str():
+            return f'"{value}"' if '"' not in value and "\\" not in value else repr(value)
+        case tuple():
+            return f"({', '.join(map(_quoted, value))}{',' if len(value) == 1 else ''})"
+        case _:
+            return repr(value)
+
+
+if __name__ == "__main__":
+    FILE.write_text(text(), encoding="utf-8")

@@ -1,0 +1,118 @@
+"""A spec that is read plainly has the values of the one that is checked, and nothing is read plainly that would be refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from prime_train.core import spec_plain
+from prime_train.core.spec import RunSpec
+from prime_train.core.spec_fields import FIELDS
+from tests.core import spec_table
+
+CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
+SMALL: dict[str, Any] = {"name": "a", "trainer": {"command": "python train.py"}, "budget": {"usd": 5}}
+PRIME_RL: dict[str, Any] = SMALL | {"trainer": {"kind": "prime_rl", "steps": 9, "prime_rl": {"config": "rl.toml", "ref": "a" * 40}}}
+ASKED = {
+    "RunSpec": {"_saved_where_prime_rl_saves", "_secrets_are_not_spelled_out"},
+    "TrainerSpec": {"_all_but_prime_rl_need_a_command", "_part_goes_with_kind", "_known_placeholders"},
+    "PrimeRlSpec": {"_overrides_are_not_ours"},
+    "TreeSpec": {"_one_source"},
+    "ProgressSpec": {"_pattern_goes_with_regex"},
+    "HardwareSpec": {"_fits_one_node"},
+    "CheckpointSpec": {"_pattern_has_step"},
+    "HealthSpec": {"_in_order"},
+}
+"""What `spec_plain` knows to ask: what is asked of a spec besides must be asked there too."""
+
+_BRACED = ["{", "{step}", "a_{step}", "{step:06d}", "{checkpoint}", "{checkpoints}", "a{{b}}", "{{step}", "{{{step}}}", "{{{{step}}}}"]
+_WORDS = ["", "a", "x/y", "../x", "/x", "local", "prime_rl", "regex", "only", "1 MB", "A\n", "a\0", "-1", *_BRACED]
+_VALUES = st.one_of(st.none(), st.booleans(), st.integers(-1, 5), st.sampled_from([0.5, 2**60, 1e300]), st.sampled_from(_WORDS))
+_PATHS = [(part, field) for part, fields in FIELDS.items() for field in fields]
+_SECTIONS = {
+    "RunSpec": (),
+    "TrainerSpec": ("trainer",),
+    "PrimeRlSpec": ("trainer", "prime_rl"),
+    "TreeSpec": ("trainer", "tree"),
+    "ProgressSpec": ("trainer", "progress"),
+    "BudgetSpec": ("budget",),
+    "HardwareSpec": ("hardware",),
+    "VerifySpec": ("verification",),
+    "SmokeSpec": ("smoke",),
+    "CheckpointSpec": ("checkpoints",),
+    "HealthSpec": ("health",),
+    "AlertSpec": ("alerts",),
+    "WandbSpec": ("wandb",),
+}
+
+
+def dumped(part: object) -> object:
+    if isinstance(part, spec_plain.Part):
+        return {name: dumped(value) for name, value in vars(part).items() if name != "_said"}
+    return tuple(map(dumped, part)) if isinstance(part, tuple) else part
+
+
+def checked(values: dict[str, Any]) -> dict[str, Any] | None:
+    try:
+        spec = RunSpec.model_validate_json(json.dumps(values), strict=True)
+    except ValidationError:
+        return None
+    found = spec.model_dump()
+    if spec.trainer.prime_rl is not None:
+        found["trainer"]["prime_rl"]["folder"] = spec.trainer.prime_rl.folder
+    return found
+
+
+def test_the_table_of_fields_is_fresh() -> None:
+    assert spec_table.FILE.read_text(encoding="utf-8") == spec_table.text(), "python -m tests.core.spec_table"
+
+
+def test_nothing_is_asked_of_a_spec_that_is_not_asked_here() -> None:
+    assert spec_table.validators() == ASKED
+
+
+def test_parts_have_nothing_but_fields_and_the_folder_of_prime_rl() -> None:
+    """A rule may ask for whatever a part has."""
+    own = {f"{part.__name__}.{name}" for part in spec_table.parts(RunSpec) for name in vars(part) if name[0] != "_"}
+    known = {f"{part}.{name}" for part, fields in FIELDS.items() for name in (*fields, "model_config")}
+    assert own - known == {"PrimeRlSpec.folder"}
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_every_config_that_ships_is_read_plainly(path: Path) -> None:
+    values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert dumped(spec_plain.read(values)) == checked(values)
+
+
+@st.composite
+def changed(draw: st.DrawFn) -> dict[str, Any]:
+    """A spec that is right, with some of its fields set to whatever."""
+    values: dict[str, Any] = json.loads(json.dumps(draw(st.sampled_from([SMALL, PRIME_RL]))))
+    for part, field in draw(st.lists(st.sampled_from(_PATHS), max_size=4)):
+        at = values
+        for step in _SECTIONS[part]:
+            at = at.setdefault(step, {}) if isinstance(at, dict) else {}
+        if isinstance(at, dict):
+            value = draw(_VALUES)
+            at[field] = draw(st.sampled_from([value, [value], {"A": value}]))
+    if isinstance(values.get("verification"), dict):
+        values["verification"] = [values["verification"]]
+    return values
+
+
+@settings(max_examples=1500, deadline=None)
+@given(changed())
+def test_what_is_read_plainly_is_what_the_library_reads(values: dict[str, Any]) -> None:
+    found = spec_plain.read(values)
+    assert found is None or dumped(found) == checked(values)
+
+
+@pytest.mark.parametrize("more", [{}, {"environment": {"A": "b"}, "secrets": ["C"]}, {"health": {"beat_s": 5}}])
+def test_a_plain_spec_is_understood(more: dict[str, Any]) -> None:
+    assert spec_plain.read(SMALL | more) is not None
+    assert spec_plain.read(PRIME_RL | more) is not None
