@@ -1,8 +1,8 @@
 """What a pull request is told of one run: what it takes of each GPU, which machines are for rent, what it costs, what has changed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from prime_train.cli.config_changes import Change, of_config
+from prime_train.cli.config_changes import Change, of_config, of_trainer
 from prime_train.cli.cost_told import Machine, Priced, Told, of_offers, told
 from prime_train.cli.find_words import size_range, time_range, usd_range
 from prime_train.cli.memory_told import told as memory_told
@@ -26,13 +26,18 @@ _STEP_FROM = {
 }
 
 
-def block(file: str, subject: Subject, ranking: Ranking | None, *, before: str | None, after: str) -> list[str]:
-    """Markdown lines. `ranking`: what is for rent, None where it can not be asked; `before`: the config on the base branch."""
+Texts = Mapping[str, str | None]
+"""Of files, by path; None: there is no such file."""
+
+
+def block(file: str, subject: Subject, ranking: Ranking | None, *, before: Texts, after: Texts) -> list[str]:
+    """Markdown lines. `ranking`: what is for rent, None where it can not be asked. The config and what it leads to, `before` on the base
+    branch, and `after` as it is here."""
     spec = subject.spec
     assert spec is not None
-    memory, changes = _memory(subject), of_config(before, after) if before is not None else None
+    memory, changes = _memory(subject), list(_changed(before, after))
     lines = [f"#### {code(spec.name)} ({code(file)})", "", *_money(spec, subject, ranking)]
-    if before is None:
+    if before.get(file) is None:
         lines += ["", "New: the base branch has no such config."]
     if memory:
         lines += ["", *folded("GPU memory", memory)]
@@ -89,7 +94,7 @@ def _words(found: Told, best: Priced) -> list[str]:
     budget = found.spec.budget
     return [
         f"Budget: {plain(best.full.budget_says(budget.usd, budget.hours))}.",
-        f"A step takes {time_range(best.step.seconds)}, {_STEP_FROM[best.step.known]}. Ranges hold for nine runs in ten.",
+        f"A step takes {time_range(best.step.seconds)}, {_STEP_FROM[best.step.known]}.",
     ]
 
 
@@ -109,7 +114,15 @@ def _memory(subject: Subject) -> list[str]:
     return [*lines, "", *table(("GPU", "GiB for the trainer", "the trainer", "the server's cache"), rows)] if rows else lines
 
 
+def _changed(before: Texts, after: Texts) -> Iterator[Change]:
+    """In the files that both have."""
+    for file, text in after.items():
+        old = before.get(file)
+        if old is not None and text is not None and old != text:
+            yield from (of_trainer(old, text) if file.endswith(".toml") else of_config(old, text)) or ()
+
+
 def _changes(changes: Sequence[Change]) -> list[str]:
-    rows = [(code(change.key), plain(change.said), plain(change.meaning)) for change in changes[:CHANGES_MAX]]
+    rows = [(code(change.key), plain(change.said), plain(change.meaning) or "of the trainer's config") for change in changes[:CHANGES_MAX]]
     lines = table(("key", "from, to", "what it is"), rows)
     return [*lines, "", f"… and {len(changes) - CHANGES_MAX} more"] if len(changes) > CHANGES_MAX else lines

@@ -89,8 +89,8 @@ def _report(job: "Job", event: "Event", github: "GitHub | None", read: "Sequence
     for matter in runs[:BLOCKS_MAX]:
         assert matter.subject is not None
         assert matter.subject.spec is not None
-        before = _before(job, event, github, matter.file)
-        lines += ["", *block(matter.file, matter.subject, _for_rent(matter.subject.spec), before=before, after=matter.sources[matter.file])]
+        before = {file: _before(job, event, github, file) for file in matter.sources}
+        lines += ["", *block(matter.file, matter.subject, _for_rent(matter.subject.spec), before=before, after=matter.sources)]
     if len(runs) > BLOCKS_MAX:
         lines += ["", f"… and {len(runs) - BLOCKS_MAX} more configs, which are checked and not shown."]
     return lines
