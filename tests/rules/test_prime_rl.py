@@ -46,7 +46,13 @@ def test_a_part_of_a_config_is_blamed_for_what_it_says_itself(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "text", ['[model]\nname = "a"\n[data]\ntype = "sft"\n[deployment]\nnum_gpus = 2\n', "[vllm]\ntp = 2\n[deployment]\na = 1\n"]
+    "text",
+    [
+        '[model]\nname = "a"\n[data]\ntype = "sft"\n[deployment]\nnum_gpus = 2\n',
+        '[data]\nname = "a"\n[optim]\nlr = 1\n[[eval.source]]\nname = "b"\n[inference]\n[deployment]\nnum_train_gpus = 1\n',
+        'batch_size = 8\n[[train.source]]\nname = "a"\n[weight_broadcast]\ntype = "filesystem"\n[renderer]\nname = "default"\n',
+        "[vllm]\ntp = 2\n[deployment]\na = 1\n",
+    ],
 )
 def test_configs_of_other_commands_are_not_judged(text: str, tmp_path: Path) -> None:
     assert found_in(tmp_path, text) == ()
@@ -68,6 +74,10 @@ def test_configs_of_other_commands_are_not_judged(text: str, tmp_path: Path) -> 
         ("lr = 1e-5", 'lr = "1e-5"'),
         ("cp = 2", "cp = 2\nseq_len = 4096"),
         ("tensor_parallel_size = 2", 'tensor_parallel_size = 2\nhf_overrides = { a = 1 }\nsome-new-setting = "x"'),
+        ("cp = 2", "cp = 1\nep = 2"),
+        ("[trainer.optim]", '[orchestrator.renderer]\nname = "prime-qwen3"\n[trainer.optim]'),
+        ("[trainer.optim]", '[orchestrator.tokenizer]\nname = "Qwen/Qwen3-8B"\n[trainer.optim]'),
+        ("max_completion_tokens = 2048", "max_completion_tokens = 2048\ntemperature = 0.1"),
         ("[trainer.optim]", '[orchestrator.model.client]\nbase_url = "http://localhost:8000/v1"\n[trainer.optim]'),
     ],
 )

@@ -62,6 +62,30 @@ def test_several_machines_are_not_rented(tmp_path: Path) -> None:
     assert codes(found_in_run(tmp_path, text)) == [("PR326", "rl.toml", line(text, "type"))]
 
 
+def test_a_variable_that_does_nothing_is_told_in_the_spec(tmp_path: Path) -> None:
+    spec = ("budget:", 'environment: {VLLM_USE_V1: "0"}\nbudget:')
+    assert codes(found_in_run(tmp_path, GOOD, spec)) == [("PR388", "run.yaml", line(SPEC, "budget"))]
+
+
+@pytest.mark.parametrize("resume", ["step = 0", 'dir = "latest"', 'dir = "outputs/step_5"\nstep = 5'])
+def test_resuming_is_told_once_however_it_is_said(resume: str, tmp_path: Path) -> None:
+    text = toml(("[run]", f"[resume]\n{resume}\n[run]"))
+    assert codes(found_in_run(tmp_path, text)) == [("PR346", "rl.toml", line(text, "[resume]"))]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("num_train_gpus = 2", "num_train_gpus = 3"),
+        ("num_infer_gpus = 6", "num_infer_gpus = 7"),
+        ("num_train_gpus = 2", "num_train_gpus = 0"),
+        ("num_infer_gpus = 6", "num_infer_gpus = 5"),
+    ],
+)
+def test_gpus_dealt_out_wrongly_are_told_once(change: tuple[str, str], tmp_path: Path) -> None:
+    assert len(found_in_run(tmp_path, toml(change))) == 1
+
+
 def test_gpus_that_nothing_deals_out_are_told_where_they_are_rented(tmp_path: Path) -> None:
     text = toml(
         ("[deployment]\ngpus_per_node = 8\nnum_train_gpus = 2\nnum_infer_gpus = 6\n", ""),
@@ -148,3 +172,9 @@ def test_a_later_setting_is_refused_by_a_version_that_is_named(tmp_path: Path) -
     text = toml(("[orchestrator.train.sampling]", "[orchestrator.train]\ngroup_size = 16 # later\n[orchestrator.train.sampling]"))
     assert codes(found_in_run(tmp_path, text)) == [("PR301", "rl.toml", line(text, "group_size = 16 #"))]
     assert [finding.code for finding in found_in_run(tmp_path, text, ref="b" * 40)] == ["PR307"]
+
+
+def test_models_that_another_version_may_know_are_not_asked_after(tmp_path: Path) -> None:
+    text = toml(('name = "Qwen/Qwen3-4B"', 'name = "acme/new-model"'))
+    assert codes(found_in_run(tmp_path, text)) == [("PR374", "rl.toml", line(text, 'name = "acme'))]
+    assert [finding.code for finding in found_in_run(tmp_path, text, ref="c" * 40)] == ["PR307"]

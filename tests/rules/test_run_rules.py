@@ -8,6 +8,7 @@ import pytest
 from prime_train.cli.subjects import matters
 from prime_train.core.finding import Finding
 from prime_train.rules import all_rules, look, settle
+from tests.rules.spec_mistakes import BROKEN
 
 RUN = """\
 name: small
@@ -72,6 +73,9 @@ type = "subprocess"
 [inference.vllm]
 max_model_len = 2048
 """
+LLAMA = RL_TOML.replace("Qwen/Qwen3-4B", "meta-llama/Llama-3.2-3B").replace(
+    "[orchestrator]", '[orchestrator]\nrenderer = { name = "default" }'
+)
 AREAL = """\
 experiment_name: gsm8k
 trial_name: trial0
@@ -97,7 +101,7 @@ stats_logger:
 AREAL_RUN = RUN.replace(
     "python train.py --out {checkpoints}",
     "python -m areal.launcher.local gsm8k_rl.py --config areal.yaml cluster.fileroot=/workspace",
-)
+).replace("count: 2", "count: 8")
 TRL = """\
 model_name_or_path: Qwen/Qwen3-4B
 output_dir: out
@@ -161,8 +165,9 @@ MISTAKES = (
     Case("prime_rl.yaml", "PT031", "config: rl.toml", "config: rll.toml", "rll.toml"),
     Case("prime_rl.yaml", "PT032", '"@", more.toml', '"@", mor.toml', "mor.toml"),
     Case("run.yaml", "PT033", "folder: TREE", "repo: https://github.com/a/b\n    ref: main", "ref: main"),
-    Case("run.yaml", "PT034", "python train.py", "python trian.py", "trian.py"),
-    Case("run.yaml", "PT034", "python train.py --out", "python train.py --config c.yaml --out", "c.yaml"),
+    Case("run.yaml", "PT034", "python train.py --out", "python train.py --config c.json --out", "c.json"),
+    Case("run.yaml", "PT041", "python train.py", "python trian.py", "trian.py"),
+    Case("run.yaml", "PT041", "python train.py --out", "python train.py --config c.yaml --out", "c.yaml"),
     Case("run.yaml", "PT035", "budget:", "setup:\n- pip install git+https://github.com/a/b.git\nbudget:", "a/b.git"),
     Case("run.yaml", "PT036", "budget:", "environment:\n  HF_TOKEN: ${HF_TOKEN}\nbudget:", "${HF_TOKEN}"),
     Case("prime_rl.yaml", "PT037", "secrets: [WANDB_API_KEY]\n", "", "wandb:"),
@@ -171,14 +176,14 @@ MISTAKES = (
     Case("run.yaml", "RE502", "every_steps: 100", "every_steps: 1001", "1001"),
     Case("run.yaml", "RE504", "budget:", "setup:\n- pip install x\n- python dataset/build_arc_dataset.py\nbudget:", "build_arc"),
     Case("run.yaml", "RE504", "budget:", "setup: [python prepare_data.py --out data]\nbudget:", "prepare_data"),
-    Case("run.yaml", "RE505", "usd: 20", "usd: 120", "120"),
+    Case("run.yaml", "RE505", "usd: 20", "usd: 220", "220"),
     Case("run.yaml", "RE506", "budget:", "smoke:\n  command: python train.py\n  steps: 1000\nbudget:", "  steps: 1000\nbudget"),
     Case("run.yaml", "RE507", "every_steps: 100", "every_steps: 100\n  keep_every_steps: 250", "keep_every"),
     Case("run.yaml", "TR451", "budget:", "environment: {WANDB_DISABLED: 'false'}\nbudget:", "WANDB_DISABLED"),
     Case("run.yaml", "TR452", "python train.py", "torchrun --nproc-per-node 4 train.py", "torchrun"),
     Case("run.yaml", "TR452", "python train.py", "torchrun --nproc_per_node=8 train.py", "torchrun"),
     Case("run.yaml", "TR453", "python train.py", "torchrun --max-restarts=3 train.py", "torchrun"),
-    Case("run.yaml", "TR454", "  command: python", "  kind: torchrun\n  workers: 2\n  stop_s: 90\n  command: python", "stop_s"),
+    Case("run.yaml", "TR454", "  command: python", "  kind: torchrun\n  workers: 2\n  stop_s: 90\n  command:", "stop_s"),
     Case("run.yaml", "TR455", "H100_80GB", "RTX4090_24GB", "gpus:"),
     Case("run.yaml", "TR429", "python train.py", "trl grpo", "trl grpo"),
     Case("areal.yaml", "TR401", "mode: auto", "mode: fault", "fault"),
@@ -212,9 +217,7 @@ MISTAKES = (
     Case("trm_run.yaml", "TR445", " +checkpoint_path={checkpoints}", "", "pretrain.py"),
     Case("trm_run.yaml", "TR446", "  spot: never", "  spot: prefer", "spot"),
     Case("prime_rl.yaml", "TO601", "name", "name", 'type = "prime"', (("rl.toml", RL_TOML.replace("subprocess", "prime")),)),
-    Case(
-        "prime_rl.yaml", "PT038", "name", "name", "meta-llama", (("rl.toml", RL_TOML.replace("Qwen/Qwen3-4B", "meta-llama/Llama-3.2-3B")),)
-    ),
+    Case("prime_rl.yaml", "PT038", "name", "name", "meta-llama", (("rl.toml", LLAMA),)),
     Case("prime_rl.yaml", "RE503", "every_steps: 10", "every_steps: 2\n  upload_mb_per_s_max: 10", "upload"),
 )
 
@@ -319,4 +322,5 @@ def test_a_good_config_is_left_alone(base: str, tmp_path: Path) -> None:
 
 def test_every_rule_here_has_a_mistake_that_fires_it() -> None:
     families = ("PT0", "TR4", "RE5", "TO6")
-    assert {rule.code for rule in all_rules() if rule.code.startswith(families)} == {case.code for case in MISTAKES}
+    told = {case.code for case in (*MISTAKES, *BROKEN)}
+    assert {rule.code for rule in all_rules() if rule.code.startswith(families)} <= told

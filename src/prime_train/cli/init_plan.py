@@ -18,8 +18,6 @@ MASTER_BYTES = 12
 """Of a trained parameter in a checkpoint: 32-bit weight and both states of AdamW."""
 DISK_SPARE_GIB = 40
 NAME_CHARS_MAX = 32
-_KNOWN_TO_RENDERERS = re.compile(r"Qwen/Qwen3-(?!.*(VL|Omni|Coder))")
-"""Whose chats prime-rl's renderer `auto` knows by their exact ids, as far as we know that."""
 
 
 class How(StrEnum):
@@ -70,7 +68,10 @@ class Settings:
 
     @property
     def needs_renderer(self) -> bool:
-        return not _KNOWN_TO_RENDERERS.match(self.wanted.model_id)
+        """`auto` knows some models' chats, by their exact ids."""
+        from prime_train.rules.prime_rl_renderers import renderers
+
+        return self.wanted.model_id not in renderers()
 
 
 def settle(wanted: Wanted) -> Settings | str:

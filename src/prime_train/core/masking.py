@@ -11,11 +11,16 @@ LOOKS = re.compile(
     r"|(?:AKIA|ASIA)[A-Z0-9]{16}"  # AWS
     r"|gh[opsu]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}"  # GitHub
     r"|xox[abprs]-[A-Za-z0-9-]{10,}"  # Slack
+    r"|pit_[A-Za-z0-9]{16,}"  # Prime Intellect
+    r"|wandb_v\d+_[A-Za-z0-9_]{16,}"  # Weights & Biases
     r"|AIza[A-Za-z0-9_-]{30,}"  # Google
     r"|glpat-[A-Za-z0-9_-]{16,}"  # GitLab
+    r"|hooks\.slack\.com/services/[A-Z0-9]+/[A-Z0-9]+/[A-Za-z0-9]{8,}"
+    r"|(?:wandb login (?:--\S+ )*|WANDB_API_KEY=[\"']?)[0-9a-f]{40}(?![0-9a-f])"
+    r"|AWS_SECRET_ACCESS_KEY=[\"']?[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----"
     r")"
-    r"|(?<=://)[^/\s:@]+:[^/\s@]{3,}(?=@)"  # user:password@host
+    r"|(?<=://)[^/\s:@]+:(?!\$\{?\w+\}?@|<[\w-]+>@)[^/\s@]{3,}(?=@)"  # user:password@host, but for a variable
 )
 
 

@@ -8,10 +8,13 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from prime_train.core.spec import RunSpec
 from prime_train.core.tree import Entry, Listing, Mapping, Node, Place, Scalar, Value
 from prime_train.core.tree_merge import grown, mapping_of
+
+if TYPE_CHECKING:
+    from prime_train.core.spec import RunSpec
 
 NULL = "None"
 """How a file or an argument says nothing."""
@@ -62,6 +65,8 @@ class Include:
 
 @dataclass(frozen=True)
 class Arguments:
+    """The files that are laid over the first one, and what is set besides."""
+
     includes: tuple[Include, ...]
     values: Mapping
 
@@ -87,7 +92,7 @@ def arguments(words: Sequence[Scalar]) -> Arguments:
     return Arguments(tuple(includes), grown(Place(), settings))
 
 
-def ours(spec: RunSpec, at: Callable[[tuple[str, ...]], Place]) -> Mapping:
+def ours(spec: "RunSpec", at: Callable[[tuple[str, ...]], Place]) -> Mapping:
     """What every launch of this spec says to prime-rl, each where the spec says it. `at`: the place of a path of the spec."""
     part = spec.trainer.prime_rl
     assert part is not None

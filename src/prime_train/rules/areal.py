@@ -1,5 +1,6 @@
 """AReaL's config (TR40x, TR41x), as of August 2026: recovery above all, which it leaves off and never complains about."""
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 
@@ -17,6 +18,10 @@ _WANDB_MODES = frozenset(("online", "offline", "disabled", "shared"))
 _REMOVED = ("behave_imp_weight_cap", "behave_imp_weight_mode")
 _BARE_LAYOUT = re.compile(r"([dtpce]\d+)+")
 _LEGACY = re.compile(r"areal\.(infra\.)?launcher\.")
+_PRECISIONS = frozenset(("float32", "bfloat16", "float16", "f32", "bf16", "f16"))
+_ATTENTION = frozenset(("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention"))
+_SHARES = (("sglang", "mem_fraction_static"), ("vllm", "gpu_memory_utilization"))
+_LAYOUT = re.compile(r"\w+:((?:[dtpc]\d{1,3})+)")
 _HOPPER = frozenset(("H100", "H200", "GH200", "H800", "H20"))
 _REFERENCE = "${"
 
@@ -53,6 +58,10 @@ def _never_saved(subject: Subject) -> Iterator[Flaw]:
         return
     if all(config.value("recover", name) is None for name in _FREQUENCIES):
         yield _flaw(("recover",), "recovery is on, and no freq_epochs, freq_steps or freq_secs is set: nothing is ever saved", on_key=True)
+    every, steps = config.number("recover", "freq_steps"), subject.spec.trainer.steps if subject.spec is not None else None
+    others = (config.value("recover", name) for name in ("freq_epochs", "freq_secs"))
+    if every is not None and steps is not None and every > steps and all(value is None for value in others):
+        yield _flaw(("recover", "freq_steps"), f"saved every {every:g} steps, and {steps} steps in all: nothing is saved before the end")
 
 
 def _epochs_only(subject: Subject) -> Iterator[Flaw]:
@@ -66,10 +75,14 @@ def _epochs_only(subject: Subject) -> Iterator[Flaw]:
 def _lost_with_the_machine(subject: Subject) -> Iterator[Flaw]:
     config, spec = subject.trainer, subject.spec
     root = config.text("cluster", "fileroot") if config is not None else None
-    if root is None or _REFERENCE in root or spec is None:
-        return
-    if root.startswith(("/tmp/", "/dev/shm")):
+    if root is not None and spec is not None and root.startswith(("/tmp/", "/dev/shm")):
         yield _flaw(("cluster", "fileroot"), f"{root} is no part of the working tree: nobody takes its checkpoints to the bucket")
+
+
+def _relative(subject: Subject) -> Iterator[Flaw]:
+    root = subject.trainer.text("cluster", "fileroot") if subject.trainer is not None else None
+    if root and not root.startswith("/") and "$" not in root and "{" not in root:
+        yield _flaw(("cluster", "fileroot"), f"{root} is looked for from wherever each of AReaL's processes is")
 
 
 def _schedule(subject: Subject) -> Iterator[Flaw]:
@@ -121,6 +134,49 @@ def _attention(subject: Subject) -> Iterator[Flaw]:
     if others and backend in (None, "fa3"):
         said = "fa3" if backend else "fa3, its default,"
         yield _flaw(("sglang", "attention_backend"), f"{said} is for Hopper GPUs; {others[0]} is asked for", "write flashinfer or triton")
+
+
+def _training_attention(subject: Subject) -> Iterator[Flaw]:
+    config, spec = subject.trainer, subject.spec
+    if config is None or spec is None or config.text("actor", "attn_impl") != "flash_attention_3":
+        return
+    others = sorted({gpus.plain(gpus.family(kind)) for kind in spec.hardware.gpus} - _HOPPER)
+    if others:
+        yield _flaw(("actor", "attn_impl"), f"flash_attention_3 is for Hopper GPUs; {others[0]} is asked for", "write flash_attention_2")
+
+
+def _refused(subject: Subject) -> Iterator[Flaw]:
+    config = subject.trainer
+    dtype, attention = (config.text("actor", key) if config is not None else None for key in ("dtype", "attn_impl"))
+    if dtype is not None and dtype not in _PRECISIONS and _REFERENCE not in dtype:
+        yield _flaw(("actor", "dtype"), f"{dtype!r} is none of bfloat16, float16, float32", "write bfloat16")
+    if attention is not None and attention not in _ATTENTION and not {"/", "$"} & set(attention):
+        yield _flaw(("actor", "attn_impl"), f"{attention!r} is none of {', '.join(sorted(_ATTENTION))}", "write flash_attention_2")
+
+
+def _no_share(subject: Subject) -> Iterator[Flaw]:
+    for path in _SHARES:
+        share = subject.trainer.number(*path) if subject.trainer is not None else None
+        if share is not None and not 0 < share <= 1:
+            yield _flaw(path, f"{share:g} is no share of a GPU's memory", "between 0 and 1, such as 0.8")
+
+
+def _more_than_rented(subject: Subject) -> Iterator[Flaw]:
+    config, spec = subject.trainer, subject.spec
+    if config is None or spec is None or not spec.hardware.gpus:
+        return
+    wanted = [_gpus_of(config.text(part, "backend") or "") for part in ("actor", "rollout")]
+    apart = config.text("rollout", "scheduling_strategy", "type") != "colocation" and config.value("enable_offload") is not True
+    total = sum(wanted) if apart else max(wanted)
+    if all(wanted) and total > spec.hardware.count:
+        message = f"actor and rollout want {wanted[0]} and {wanted[1]} GPUs; {spec.hardware.count} are rented"
+        yield Flaw(("hardware", "count"), message, f"rent {total}, or a smaller actor.backend and rollout.backend")
+
+
+def _gpus_of(layout: str) -> int:
+    """0: it is not told plainly."""
+    found = _LAYOUT.fullmatch(layout)
+    return math.prod(int(size) for size in re.findall(r"\d+", found[1])) if found else 0
 
 
 def _repeated(subject: Subject) -> Iterator[Flaw]:
@@ -216,6 +272,32 @@ RULES = (
         "The legacy launchers can not tell a finished run from a failed one and start it again; in the end they report a failure.",
         "recover: {retries: 0}",
         _repeated,
+    ),
+    _row(
+        "TR414",
+        Severity.WARNING,
+        "a root that is not absolute",
+        "Workers that start elsewhere do not find it, and neither does a recovery: it begins at step 0 without a word.",
+        'cluster.fileroot="$PWD/root" in the command, or another absolute path',
+        _relative,
+    ),
+    _row("TR415", Severity.ERROR, "a value that AReaL does not know", "AReaL refuses it when it starts.", "one that it knows", _refused),
+    _row(
+        "TR416",
+        Severity.ERROR,
+        "more GPUs than are rented",
+        "AReaL's scheduler refuses it: Requested N GPUs but only M available.",
+        "as many GPUs as actor.backend and rollout.backend want together",
+        _more_than_rented,
+    ),
+    _row("TR417", Severity.ERROR, "a share of memory that is none", "The server refuses it when it starts.", "between 0 and 1", _no_share),
+    _row(
+        "TR418",
+        Severity.WARNING,
+        "attention of a trainer for other GPUs",
+        "The kernels are built for Hopper: the trainer dies when it loads the model.",
+        "actor.attn_impl: flash_attention_2",
+        _training_attention,
     ),
     _row("TR413", Severity.ERROR, "no epochs", "AReaL refuses it when it starts.", "1 or more", _no_epochs),
 )

@@ -77,6 +77,16 @@ def _small_disk(subject: Subject) -> Iterator[Flaw]:
         yield Flaw(_DISK, message, f"set hardware.disk_gib to {_round_up(needed / GIB * 1.15 + 20)}")
 
 
+def _more_than_the_disk(subject: Subject) -> Iterator[Flaw]:
+    spec, config = subject.spec, subject.config
+    if spec is None or config is None or config.at(*_DISK) is None or spec.hardware.provider == "local":
+        return
+    most = spec.checkpoints.max_disk_gib
+    if most is not None and most > spec.hardware.disk_gib:
+        message = f"local checkpoints may take {most:g} GiB, and the disk has {spec.hardware.disk_gib}"
+        yield Flaw(("checkpoints", "max_disk_gib"), message, f"less than {spec.hardware.disk_gib}, or a larger hardware.disk_gib")
+
+
 def _host_memory(subject: Subject) -> Iterator[Flaw]:
     from prime_train.rules.hardware_bytes import host_bytes
     from prime_train.rules.memory_plan import plan_of
@@ -147,6 +157,16 @@ RULES = (
         FAMILY,
         _small_disk,
         "prime_rl",
+    ),
+    Rule(
+        "HW107",
+        Severity.WARNING,
+        "more room for checkpoints than the disk has",
+        "Old checkpoints are deleted when they take this much; the disk is full before.",
+        "less than hardware.disk_gib",
+        FAMILY,
+        _more_than_the_disk,
+        "spec",
     ),
     Rule(
         "HW106",

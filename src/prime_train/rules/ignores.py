@@ -14,6 +14,8 @@ from prime_train.rules.table import by_code
 IGNORES_MAX = 200
 """In one file; those after them are not read."""
 LINE_CHARS_MAX = 2000
+CODES_MAX = 20
+"""In one comment; those after them are not read."""
 
 _COMMENT = re.compile(r"(?:^|\s)(#\s*prime-train:\s*ignore\b\s*(?:\[([^\]]*)\])?)[ \t]*:?[ \t]*(.*)$")
 _UNREADABLE = frozenset(code for code in CODES if code < "PT020")
@@ -54,7 +56,7 @@ def ignores(file: str, text: str) -> Iterator[Ignore]:
         found = _COMMENT.search(line) if len(line) <= LINE_CHARS_MAX else None
         if found is None:
             continue
-        codes = tuple(code.strip() for code in (found[2] or "").split(",") if code.strip())
+        codes = tuple(code.strip() for code in (found[2] or "").split(",") if code.strip())[:CODES_MAX]
         alone = not line[: found.start(1)].strip()
         yield Ignore(file, below[at] if alone else at + 1, codes, found[3].strip(), at + 1, found.start(1) + 1)
 

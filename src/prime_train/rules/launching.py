@@ -12,6 +12,14 @@ WORKERS_GET_S = 30
 """Between torchrun's SIGTERM and its SIGKILL."""
 _OFF = frozenset(("false", "0", "no", "off"))
 _DESKTOP = ("RTX",)
+_WANDB_MODES = frozenset(("online", "offline", "disabled", "shared", "dryrun", "run"))
+_PROCESSES = {"torchrun": "nproc_per_node", "accelerate": "num_processes", "deepspeed": "num_gpus"}
+_NO_SCRIPT = frozenset(("python", "python3", "torchrun", "accelerate", "deepspeed", "sh", "bash", "env", "uv", "source"))
+_OVER_INFINIBAND = {
+    "NCCL_IB_DISABLE": frozenset(("0", "false")),
+    "NCCL_NET": frozenset(("ib",)),
+    "NCCL_SOCKET_IFNAME": frozenset(("ib", "ib0", "ib1")),
+}
 
 
 def _still_disabled(subject: Subject) -> Iterator[Flaw]:
@@ -24,11 +32,41 @@ def _more_processes(subject: Subject) -> Iterator[Flaw]:
     spec = subject.spec
     if spec is None or not spec.hardware.gpus or spec.trainer.kind != "command":
         return
-    if "torchrun" not in {word.rpartition("/")[2] for word in words(spec.trainer.command)}:
-        return
-    wanted = next((value for name, value in flags(spec.trainer.command) if name == "nproc_per_node"), "")
+    started = {word.rpartition("/")[2] for word in words(spec.trainer.command)}
+    wanted_by = {flag for launcher, flag in _PROCESSES.items() if launcher in started}
+    name, wanted = next(((name, value) for name, value in flags(spec.trainer.command) if name in wanted_by), ("", ""))
     if wanted.isdigit() and int(wanted) > spec.hardware.count:
-        yield Flaw(("trainer", "command"), f"{wanted} processes share {spec.hardware.count} GPUs; NCCL refuses two of them on one GPU")
+        message = f"{wanted} processes share {spec.hardware.count} GPUs; NCCL refuses two of them on one GPU"
+        yield Flaw(("trainer", "command"), message, word=_spelt(spec.trainer.command, name))
+
+
+def _spelt(command: str, name: str) -> str:
+    return next((word for word in (name, name.replace("_", "-")) if word in command), "")
+
+
+def _no_mode(subject: Subject) -> Iterator[Flaw]:
+    mode = subject.spec.environment.get("WANDB_MODE") if subject.spec is not None else None
+    if mode is not None and mode not in _WANDB_MODES and "$" not in mode:
+        yield Flaw(("environment", "WANDB_MODE"), f"{mode[:40]!r} is none of {', '.join(sorted(_WANDB_MODES))}")
+
+
+def _no_script(subject: Subject) -> Iterator[Flaw]:
+    spec = subject.spec
+    split = words(spec.trainer.command) if spec is not None and spec.trainer.kind == "torchrun" else ()
+    if split and (split[0].rpartition("/")[2] in _NO_SCRIPT or "=" in split[0]):
+        message = f"kind torchrun runs a script: {split[0][:60]} is none"
+        fix = "begin with the script, and say workers: for the processes; or write kind: command"
+        yield Flaw(("trainer", "command"), message, fix, word=split[0])
+
+
+def _over_infiniband(subject: Subject) -> Iterator[Flaw]:
+    spec = subject.spec
+    kinds = [gpus.facts(kind) for kind in spec.hardware.gpus] if spec is not None else []
+    if spec is None or not kinds or any(kind is None or kind.linked for kind in kinds):
+        return
+    for name, value in spec.environment.items():
+        if name == "NCCL_IB_HCA" or value.lower() in _OVER_INFINIBAND.get(name, ()):
+            yield Flaw(("environment", name), f"{name}={value[:40]} asks for InfiniBand; machines with such GPUs seldom have it")
 
 
 def _own_restarts(subject: Subject) -> Iterator[Flaw]:
@@ -37,7 +75,8 @@ def _own_restarts(subject: Subject) -> Iterator[Flaw]:
         return
     times = next((value for name, value in flags(spec.trainer.command) if name == "max_restarts"), "")
     if times.isdigit() and int(times) > 0:
-        yield Flaw(("trainer", "command"), f"torchrun starts its workers again up to {times} times by itself, without a step to resume")
+        message = f"torchrun starts its workers again up to {times} times by itself, without a step to resume"
+        yield Flaw(("trainer", "command"), message, word=_spelt(spec.trainer.command, "max_restarts"))
 
 
 def _killed_sooner(subject: Subject) -> Iterator[Flaw]:
@@ -109,6 +148,36 @@ RULES = (
         "environment: {NCCL_IB_DISABLE: '1'}, and NCCL_P2P_DISABLE: '1' where it hangs still",
         FAMILY,
         _card_to_card,
+        "spec",
+    ),
+    Rule(
+        "TR456",
+        Severity.ERROR,
+        "a command where a script is wanted",
+        "What is started is `torchrun ... COMMAND`, or `python3 COMMAND` with one worker: it looks for a Python file of that name.",
+        "begin with the script",
+        FAMILY,
+        _no_script,
+        "spec",
+    ),
+    Rule(
+        "TR458",
+        Severity.ERROR,
+        "no mode of W&B",
+        "wandb refuses it when the run begins.",
+        "write online or offline",
+        FAMILY,
+        _no_mode,
+        "spec",
+    ),
+    Rule(
+        "TR457",
+        Severity.WARNING,
+        "InfiniBand that is not there",
+        "NCCL fails to start, or waits for a device that is not there, at the first collective call.",
+        "environment: {NCCL_IB_DISABLE: '1'}",
+        FAMILY,
+        _over_infiniband,
         "spec",
     ),
 )

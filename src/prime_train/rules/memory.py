@@ -1,7 +1,7 @@
 """Memory of GPUs (ME2xx): what a prime-rl config would put on each kind of GPU it may get, against what that kind has.
 
-An error only where not even the lower end of the estimate's band fits; a warning where the estimate itself does not. What fits at the
-estimate and not at the upper end is silent: nine in ten of such runs work.
+An error only where not even the lower end of the estimate's band fits; a warning where the lower end does and the estimate itself does not:
+more likely than not such a run dies. Where the upper end alone does not fit, nine in ten of such runs work: that is a note.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -57,6 +57,10 @@ def _trainer_tight(subject: Subject) -> Iterable[Flaw]:
     return _trainer(subject, lambda fitting: fitting.need.low <= fitting.usable < fitting.need.peak.total, "may need")
 
 
+def _trainer_close(subject: Subject) -> Iterable[Flaw]:
+    return _trainer(subject, lambda fitting: fitting.need.peak.total <= fitting.usable < fitting.need.high, "needs")
+
+
 def _server_is_too_large(fitting: "Fitting") -> bool:
     return fitting.plan.serve_gpus > 0 and fitting.room_for_cache <= 0
 
@@ -107,6 +111,16 @@ RULES = (
         "more GPUs, a larger kind, a shorter seq_len, or LoRA",
         FAMILY,
         _trainer_tight,
+        "prime_rl",
+    ),
+    Rule(
+        "ME205",
+        Severity.NOTE,
+        "the trainer fits its GPUs with little to spare",
+        "The estimate fits, and the upper end of its band does not: one in ten of such runs may die of it. A smoke test tells.",
+        "try it with a smoke test of a few steps of full length",
+        FAMILY,
+        _trainer_close,
         "prime_rl",
     ),
     Rule(

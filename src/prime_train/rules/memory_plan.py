@@ -6,12 +6,14 @@ the host's memory, a fused head. A model that is neither known nor tells its siz
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 from prime_train.core import models
 from prime_train.core.memory import Logits, Method, Recompute, Serving, Sharding, Training
 from prime_train.core.model_table import Model
 from prime_train.core.prime_rl import KIND
 from prime_train.rules.prime_rl_rule import settings_of
+from prime_train.rules.prime_rl_schema import Same
 from prime_train.rules.prime_rl_settings import Settings
 from prime_train.rules.rule import Subject
 
@@ -50,6 +52,13 @@ def model_name(subject: Subject) -> str:
 
 def plan_of(subject: Subject, model: Model | None = None) -> Plan | None:
     """None where the config is not prime-rl's, where its model is not understood (unless it is given), or its numbers make no sense."""
+    return _plan_of(Same(subject), model)
+
+
+@lru_cache(maxsize=4)
+def _plan_of(same: Same[Subject], model: Model | None) -> Plan | None:
+    """Several rules ask for that of one subject."""
+    subject = same.it
     settings = settings_of(subject) if subject.kind == KIND else None
     if settings is None or not settings.is_one_node:
         return None

@@ -11,8 +11,9 @@ _HEAD = """\
 
 Made from the table of rules by `prime-train rules --markdown`.
 
-An error makes `validate` fail; a warning and a note do not. A finding that is meant to stay is ignored by a comment on its line,
-or alone on the line before it, which says why:
+An error makes `validate` fail and keeps `run` from launching; a warning and a note do neither. Whatever is about machines for rent is not
+asked of a run on one's own (`provider: local`). A finding that is meant to stay is ignored by a comment on its line, or alone on the line
+before it, which says why:
 
 ```yaml
 hardware:

@@ -7,17 +7,20 @@ from prime_train.rules.prime_rl_rule import flaw, row
 from prime_train.rules.prime_rl_settings import Settings
 from prime_train.rules.rule import Flaw
 
+GPUS_MAX = 1024
 _TRAIN, _INFER = "deployment.num_train_gpus", "deployment.num_infer_gpus"
-_CONTEXT, _COPIES = "trainer.model.cp", "trainer.model.dp_replicate"
+_CONTEXT, _COPIES, _EXPERTS = "trainer.model.cp", "trainer.model.dp_replicate", "trainer.model.ep"
 
 
 def _more_than_there_are(settings: Settings) -> Iterator[Flaw]:
-    if not settings.is_one_node:
+    if not settings.is_one_node or not settings.is_misdealt:
         return
-    train, infer, node = (settings.whole(name) for name in (_TRAIN, _INFER, "deployment.gpus_per_node"))
-    if train is not None and train < 1:
+    train, infer, node = (settings.whole(name) or 0 for name in (_TRAIN, _INFER, "deployment.gpus_per_node"))
+    if train < 1:
         yield flaw(settings.place(_TRAIN), f"{_TRAIN} is {train}: nothing would train", "give the trainer 1 GPU at least")
-    elif train is not None and infer is not None and node is not None and train + infer > node:
+    elif infer < 1 and settings.has("inference"):
+        yield flaw(settings.place(_INFER), f"{_INFER} is {infer}: nothing would serve", "give inference 1 GPU at least")
+    else:
         message = f"{train} GPUs to train and {infer} for inference are more than the {node} of deployment.gpus_per_node"
         yield flaw(settings.place(_TRAIN if settings.has(_TRAIN) else _INFER), message, f"make them {node} together at most")
 
@@ -39,9 +42,15 @@ def _more_than_rented(settings: Settings) -> Iterator[Flaw]:
 
 def _idle(settings: Settings) -> Iterator[Flaw]:
     asked, rented = _rented(settings) or (0, 0)
-    if 0 < asked < rented:
+    if 0 < asked < rented and _fills_engines(settings):
         message = f"{asked} of the {rented} GPUs that hardware.count rents are dealt out; {rented - asked} would stay idle, and be paid for"
         yield _at_split(settings, message, f"deal out all {rented}, or rent {_fitting(asked)}")
+
+
+def _fills_engines(settings: Settings) -> bool:
+    """Otherwise other numbers have to be found first."""
+    engine = settings.whole("inference.vllm.tensor_parallel_size")
+    return not engine or engine < 1 or (settings.infer_gpus or 0) % engine == 0
 
 
 def _at_split(settings: Settings, message: str, fix: str) -> Flaw:
@@ -55,35 +64,39 @@ def _fitting(gpus: int) -> int:
     return next((size for size in (1, 2, 4, 8) if size >= gpus), gpus)
 
 
+def divisors(number: int) -> list[int]:
+    """In order, as far as anybody has GPUs."""
+    return [n for n in range(1, min(number, GPUS_MAX) + 1) if number % n == 0]
+
+
 def _context(settings: Settings) -> Iterator[Flaw]:
-    train, context = settings.train_gpus, settings.whole(_CONTEXT)
-    if train is None or context is None or train < 1 or (context >= 1 and train % context == 0):
+    train, context = settings.all_train_gpus, settings.whole(_CONTEXT)
+    if train is None or context is None or (context >= 1 and train % context == 0):
         return
-    fix = f"one of {', '.join(str(n) for n in range(1, train + 1) if train % n == 0)}"
+    fix = f"one of {', '.join(map(str, divisors(train)))}"
     yield flaw(settings.place(_CONTEXT), f"{_CONTEXT} of {context} does not divide the {train} GPUs of the trainer", fix)
 
 
 def _copies(settings: Settings) -> Iterator[Flaw]:
-    train, copies = settings.train_gpus, settings.whole(_COPIES)
-    if train is None or copies is None or train < 1 or (copies >= 1 and train % copies == 0):
+    train, copies = settings.all_train_gpus, settings.whole(_COPIES)
+    if train is None or copies is None or (copies >= 1 and train % copies == 0):
         return
-    fix = f"one of {', '.join(str(n) for n in range(1, train + 1) if train % n == 0)}"
+    fix = f"one of {', '.join(map(str, divisors(train)))}"
     yield flaw(settings.place(_COPIES), f"{_COPIES} of {copies} does not divide the {train} GPUs of the trainer", fix)
 
 
-def _nodes_without_slurm(settings: Settings) -> Iterator[Flaw]:
-    several = settings.value("deployment.type") == "multi_node"
-    if settings.spec is None and several and settings.is_whole and not settings.has("slurm"):
-        yield flaw(("deployment", "type"), "several machines need SLURM: there is no [slurm]", 'add [slurm], or type = "single_node"')
-
-
-def _nodes(settings: Settings) -> Iterator[Flaw]:
-    if settings.spec is None:
+def _experts(settings: Settings) -> Iterator[Flaw]:
+    """Expert parallelism takes its GPUs from those that share sequences and from those that share the model."""
+    train, experts, context, copies = settings.all_train_gpus, *(settings.whole(name) or 1 for name in (_EXPERTS, _CONTEXT, _COPIES))
+    if settings.value("trainer.model.impl") == "hf" or train is None or experts <= 1:
         return
-    if settings.value("deployment.type") == "multi_node":
-        yield flaw(("deployment", "type"), "a run has one machine here, not several", 'write type = "single_node"')
-    elif settings.has("slurm"):
-        yield flaw(("slurm",), "a run has one machine here, without SLURM", "delete [slurm]", on_key=True)
+    if context < 1 or copies < 1 or train % context or train % copies:
+        return
+    if experts % context or (train // copies) % experts:
+        fitting = [n for n in divisors(train // copies) if n % context == 0]
+        message = f"{_EXPERTS} of {experts} does not divide the {train} GPUs of the trainer"
+        beside = f", {context} to a sequence" if context > 1 else f", in {copies} copies of the model" if copies > 1 else ""
+        yield flaw(settings.place(_EXPERTS), f"{message}{beside}", f"one of {', '.join(map(str, fitting))}" if fitting else "")
 
 
 _REFUSES = "prime-rl refuses it, on the machine that was rented for it."
@@ -129,13 +142,12 @@ RULES = (
         why="The trainer can not lay its GPUs out, and dies when it starts.",
         fix="make trainer.model.dp_replicate divide deployment.num_train_gpus",
     ),
-    row("PR325", Severity.ERROR, "several machines without SLURM", _nodes_without_slurm, why=_REFUSES, fix="add [slurm]"),
     row(
-        "PR326",
+        "PR369",
         Severity.ERROR,
-        "more than one machine",
-        _nodes,
-        why="A run is carried out on one rented machine, and there is no SLURM on it.",
-        fix="use one machine with more GPUs",
+        "expert parallelism does not divide the trainer's GPUs",
+        _experts,
+        why="prime-rl takes it; the trainer can not lay its GPUs out, and dies when it starts.",
+        fix="make trainer.model.ep divide deployment.num_train_gpus",
     ),
 )

@@ -34,9 +34,9 @@ class Version(NamedTuple):
 
 def version_of(subject: Subject) -> Version:
     part = subject.spec.trainer.prime_rl if subject.spec is not None else None
-    if part is None:
-        return Version()
-    return Version(part.ref, next((date for start, date in VERSIONS.items() if part.ref.startswith(start)), ""))
+    asked = subject.upstream.commit if subject.upstream is not None else ""
+    ref = part.ref if part is not None else asked
+    return Version(ref, next((date for start, date in VERSIONS.items() if ref and ref.startswith(start)), ""))
 
 
 def _of(*faults: Fault) -> Callable[[Subject], Iterator[Flaw]]:
@@ -61,7 +61,7 @@ def _later(subject: Subject) -> Iterator[Flaw]:
 
 def _of_another_version(subject: Subject) -> Iterator[Flaw]:
     version = version_of(subject)
-    if version.is_known:
+    if version.is_known or _has_answered(subject):
         return
     for misfit in _all(subject):
         if misfit.fault is not Fault.LATER and not version.had(misfit):
@@ -71,12 +71,21 @@ def _of_another_version(subject: Subject) -> Iterator[Flaw]:
 
 def _version(subject: Subject) -> Iterator[Flaw]:
     version = version_of(subject)
-    if not version.is_known and settings_of(subject) is not None:
+    if not version.is_known and not _has_answered(subject) and settings_of(subject) is not None:
         yield Flaw(("trainer", "prime_rl", "ref"), f"the settings of {version.ref[:9]} are not known here: held against {_HERE}")
 
 
+def _has_answered(subject: Subject) -> bool:
+    """Whether the version's own validators have said what there is to say."""
+    return subject.upstream is not None and subject.upstream.has_answered
+
+
 def _all(subject: Subject) -> tuple[Misfit, ...]:
-    return misfits(subject.trainer.root) if subject.trainer is not None and settings_of(subject) is not None else ()
+    """Whatever a run's config says of resuming has to go, right or wrong, and is told as that."""
+    if subject.trainer is None or settings_of(subject) is None:
+        return ()
+    found = misfits(subject.trainer.root)
+    return found if subject.spec is None else tuple(misfit for misfit in found if misfit.flaw.path[:1] != ("resume",))
 
 
 def _row(code: str, severity: Severity, title: str, check: Callable[[Subject], Iterator[Flaw]], why: str, fix: str) -> Rule:

@@ -40,7 +40,7 @@ def _limit(settings: Settings, side: str) -> tuple[int, str] | None:
     names = (_SERVED, _SEQ) if side == "train" else (_SERVED,)
     kept = [name for name in names if name == _SEQ or not _served_is_odd(settings)]
     said = [name for name in kept if settings.is_whole or settings.said(name) is not None]
-    found = [(limit, name) for name in said if (limit := settings.whole(name)) is not None]
+    found = [(limit, name) for name in said if (limit := settings.whole(name)) is not None and limit > 0]
     return min(found, key=lambda limit: limit[0], default=None)
 
 
@@ -92,6 +92,8 @@ def _served_short(settings: Settings) -> Iterator[Flaw]:
 
 def _trained_short(settings: Settings) -> Iterator[Flaw]:
     trained, seq = settings.whole("trainer.model.seq_len"), settings.whole(_SEQ)
+    if seq is not None and seq < 1:
+        yield flaw(settings.place(_SEQ), f"{_SEQ} is {seq}: nothing would be trained on", "write 2048, say")
     if settings.has("seq_len") or not settings.is_whole:
         return
     if trained is not None and seq is not None and trained < seq:

@@ -32,6 +32,8 @@ class Misfit(NamedTuple):
     flaw: Flaw
     date: str = ""
     """Since when; empty: not known, or always."""
+    meant: tuple[str | int, ...] = ()
+    """The setting that it is, by another name or in another place; empty: none, or more than one."""
 
 
 def dotted(path: Where) -> str:
@@ -60,9 +62,10 @@ def _gone(here: Where) -> Misfit | None:
         message = f"{where} came to prime-rl after the newest version known here" + (f"; before, it is {before}" if before else "")
         return Misfit(Fault.LATER, _at(here, message, f"write {before}" if before else "", on_key=True))
     if change.to:
-        to, since = _filled(change.to, here), f" ({change.date}, {change.change})" if change.change else ""
+        there = _filled(change.to, here)
+        to, since = dotted(there), f" ({change.date}, {change.change})" if change.change else ""
         flaw = _at(here, f"{where} is {to} now{since}", change.instead or f"write {to}", on_key=True)
-        return Misfit(Fault.MOVED, flaw, change.date)
+        return Misfit(Fault.MOVED, flaw, change.date, () if change.instead else there)
     since = f" since {change.date} ({change.change})" if change.change else ""
     return Misfit(Fault.REMOVED, _at(here, f"{where} is no setting of prime-rl{since}", change.instead, on_key=True), change.date)
 
@@ -71,14 +74,22 @@ def _to_vllm(here: Where) -> Misfit | None:
     """What is said to the server was once said a level higher."""
     if here[:-1] != ("inference",) or plain(here[-1:]) not in section("VllmConfig").settings:
         return None
-    to = f"inference.vllm.{here[-1]}"
-    return Misfit(Fault.MOVED, _at(here, f"{dotted(here)} is {to} now", f"write {to}", on_key=True))
+    there = ("inference", "vllm", here[-1])
+    to = dotted(there)
+    return Misfit(Fault.MOVED, _at(here, f"{dotted(here)} is {to} now", f"write {to}", on_key=True), meant=there)
 
 
 def _misspelt(here: Where, sections: tuple[Section, ...]) -> Misfit:
     guess = near.key(plain(here), sections)
-    fix = f"did you mean {guess}?" if guess else near.listed(sections)
-    return Misfit(Fault.UNKNOWN, _at(here, f"prime-rl has no setting {dotted(here)}", fix, on_key=True))
+    there = _guessed(guess, here) if guess else ()
+    fix = f"did you mean {guess}?" if guess and plain(there) != plain(here) else near.listed(sections)
+    return Misfit(Fault.UNKNOWN, _at(here, f"prime-rl has no setting {dotted(here)}", fix, on_key=True), meant=there)
+
+
+def _guessed(guess: str, here: Where) -> Where:
+    """A name alone is one of the same section; of a place in a list nobody knows which."""
+    steps = guess.split(".")
+    return (*here[:-1], guess) if len(steps) == 1 else tuple(steps) if "*" not in steps else ()
 
 
 def missing(here: Where) -> Misfit:
@@ -116,10 +127,10 @@ def seen(node: Scalar) -> str:
             return node.text[:SEEN_CHARS_MAX]
 
 
-def _filled(to: str, path: Where) -> str:
+def _filled(to: str, path: Where) -> Where:
     """The places in lists put back: orchestrator.train.source.*.group_size -> orchestrator.train.source[0].group_size"""
     places = iter([step for step in path if isinstance(step, int)])
-    return "".join(f"[{next(places, 0)}]" if step == "*" else f".{step}" for step in to.split(".")).lstrip(".")
+    return tuple(next(places, 0) if step == "*" else step for step in to.split("."))
 
 
 def _at(path: Where, message: str, fix: str = "", *, on_key: bool = False) -> Flaw:

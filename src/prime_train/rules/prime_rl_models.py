@@ -15,18 +15,20 @@ BLACKWELL = frozenset(("B100", "B200", "B300", "GB200", "GB300"))
 
 _MODEL = "trainer.model"
 _SEES = r"(?i)(?:^|[-_/.\d])VL(?:[-_.]|$)|llava|pixtral|internvl|paligemma|idefics|[-_]vision(?:[-_]|$)"
+_SEEING = {"impl": "custom", "optimization_dtype": "bfloat16", "reduce_dtype": "bfloat16"}
 _RUN_ON = {"flash_attention_3": HOPPER, "flash_attention_4": HOPPER | BLACKWELL}
+
+
+def sees_unsaid(settings: Settings) -> bool:
+    """Whether the model's name says that it sees, and nothing else does."""
+    name = settings.text(f"{_MODEL}.name")
+    is_said = settings.has("model.vlm") or settings.has(f"{_MODEL}.vlm")
+    return name is not None and re.search(_SEES, name) is not None and not is_said
 
 
 def _sees(settings: Settings) -> Iterator[Flaw]:
     name = settings.text(f"{_MODEL}.name")
-    if (
-        name is not None
-        and settings.is_whole
-        and re.search(_SEES, name)
-        and not settings.has("model.vlm")
-        and not settings.has(f"{_MODEL}.vlm")
-    ):
+    if name is not None and settings.is_whole and sees_unsaid(settings):
         fix = "add [model.vlm] with vision_encoder_attr and language_model_attr, or take the text model of the family"
         yield flaw(settings.place(f"{_MODEL}.name"), f"{name[:80]} is a vision-language model, and is configured as one of text", fix)
 
@@ -35,14 +37,15 @@ def _vision(settings: Settings) -> Iterator[Flaw]:
     part = next((name for name in ("model.vlm", f"{_MODEL}.vlm") if settings.has(name)), None)
     if part is None or not settings.is_whole:
         return
-    if settings.value(f"{_MODEL}.impl") != "custom":
-        where = settings.said(f"{_MODEL}.impl") or tuple(part.split("."))
-        yield flaw(where, 'a vision-language model needs trainer.model.impl = "custom"', on_key=settings.said(f"{_MODEL}.impl") is None)
-    for name in ("optimization_dtype", "reduce_dtype"):
-        if settings.value(f"{_MODEL}.{name}") != "bfloat16":
-            said = settings.said(f"{_MODEL}.{name}")
-            message = f'a vision-language model needs {_MODEL}.{name} = "bfloat16"'
-            yield flaw(said or tuple(part.split(".")), message, on_key=said is None)
+    unsaid = []
+    for name, value in _SEEING.items():
+        said, wanted = settings.said(f"{_MODEL}.{name}"), f'{_MODEL}.{name} = "{value}"'
+        if settings.value(f"{_MODEL}.{name}") != value and said is not None:
+            yield flaw(said, f"a vision-language model needs {wanted}")
+        elif said is None:
+            unsaid.append(wanted)
+    if unsaid:
+        yield flaw(tuple(part.split(".")), f"a vision-language model needs {', '.join(unsaid)}", on_key=True)
     if (settings.whole(f"{_MODEL}.cp") or 1) > 1 and settings.value(f"{_MODEL}.cp_style") != "ulysses":
         yield flaw(settings.place(f"{_MODEL}.cp"), 'context parallelism of a vision-language model needs cp_style = "ulysses"')
     frozen = f"{part}.freeze_vision_encoder"

@@ -23,6 +23,11 @@ def _begun(wrong: str, right: Iterable[str]) -> str | None:
     return next((one for one in longer if one.startswith(wrong) or wrong.startswith(one)), None)
 
 
+def _turned(wrong: str, right: Iterable[str]) -> str | None:
+    """One of the same letters: in short names, two that changed places are half of it."""
+    return next((one for one in right if sorted(one) == sorted(wrong)), None)
+
+
 def key(wrong: str, sections: tuple[Section, ...]) -> str | None:
     """A setting of the same section with nearly that name; one of that very name elsewhere; one elsewhere with nearly that name.
 
@@ -30,12 +35,12 @@ def key(wrong: str, sections: tuple[Section, ...]) -> str | None:
     """
     leaf = wrong.rsplit(".", 1)[-1].lower()
     names = tuple(name for part in sections for name in part.settings)
-    here = word(leaf, names) or _begun(leaf, names)
+    here = word(leaf, names) or _begun(leaf, names) or _turned(leaf, names)
     if here is not None:
         return here
     nearly = difflib.get_close_matches(leaf, _leaves(), 1, VERY_CLOSE)
     paths = _leaves()[nearly[0]] if nearly else ()
-    return min(paths, key=lambda path: (path.count("."), -_shared(path, wrong), path), default=None)
+    return min(paths, key=lambda path: (path.count("."), -_shared(path, wrong), path.startswith("orchestrator"), path), default=None)
 
 
 def listed(sections: tuple[Section, ...]) -> str:

@@ -14,7 +14,6 @@ _GROUPED = ("grpo", "max_rl")
 _GROUP, _LATER_GROUP = "orchestrator.group_size", "orchestrator.train.group_size"
 _BATCH, _TOKENS = "orchestrator.batch_size", "orchestrator.token_batch_size"
 _SOURCE = "orchestrator.train.source"
-_OLD_GROUP = "orchestrator.rollouts_per_example"
 
 
 def _group(settings: Settings) -> tuple[float | None, Where]:
@@ -26,14 +25,14 @@ def _group(settings: Settings) -> tuple[float | None, Where]:
 def _lonely(settings: Settings) -> dict[Where, str]:
     """Where groups of one are asked for, or nothing else is, and the algorithm that would compare them."""
     found: dict[Where, str] = {}
-    if settings.has("trainer.data.fake") or settings.has(_OLD_GROUP) or not settings.is_whole:
+    if settings.has("trainer.data.fake") or not settings.is_whole:
         return found
     shared, place = _group(settings)
     shared_algo = settings.text("orchestrator.train.algo.type") or settings.text("orchestrator.algo.type")
-    for where, source in settings.items(_SOURCE):
+    for where, _ in settings.items(_SOURCE):
         algo = settings.text_at((*where, "algo", "type")) or shared_algo
         own = settings.number_at((*where, "group_size"))
-        if algo in _GROUPED and (own if own is not None else shared) == 1 and source.entry("rollouts_per_example") is None:
+        if algo in _GROUPED and (own if own is not None else shared) == 1:
             found.setdefault((*where, "group_size") if own is not None else place, str(algo))
     return found
 
@@ -49,6 +48,14 @@ def _alone_by_default(settings: Settings) -> Iterator[Flaw]:
     for where, algo in _lonely(settings).items():
         if settings.spec is None and not settings.has(where):
             yield flaw(where, f"group_size is 1 where nothing is said: {algo} learns nothing of that", "write group_size = 8, or 16")
+
+
+def _all_the_same(settings: Settings) -> Iterator[Flaw]:
+    """Groups are compared, and each of their rollouts is the likeliest one."""
+    where = "orchestrator.train.sampling.temperature"
+    algo = settings.text("orchestrator.algo.type")
+    if settings.number(where) == 0 and algo in _GROUPED and (_group(settings)[0] or 0) > 1:
+        yield flaw(settings.place(where), f"at temperature 0 all rollouts of a group are the same: {algo} learns nothing", "write 1.0")
 
 
 def _remainder(settings: Settings) -> Iterator[Flaw]:
@@ -100,6 +107,14 @@ RULES = (
         _alone_by_default,
         why="1 is the default of prime-rl. If nothing else is said at the launch, every advantage is 0.",
         fix="write a group_size of 8 or 16",
+    ),
+    row(
+        "PR348",
+        Severity.WARNING,
+        "groups whose rollouts are the same",
+        _all_the_same,
+        why="Every advantage is then nearly 0, no rollout is kept, and the run stops after ten empty batches.",
+        fix="write a temperature of 1.0",
     ),
     row("PR351", Severity.ERROR, "a batch that groups do not divide", _remainder, why=_REFUSES, fix="make it a multiple of group_size"),
     row("PR352", Severity.ERROR, "two sizes of a batch", _two_batches, why=_REFUSES, fix="keep one of them"),

@@ -4,12 +4,15 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from prime_train.core.finding import Severity
+from prime_train.core.tree import Mapping
+from prime_train.rules import prime_rl_near as near
 from prime_train.rules.prime_rl_misfit import Where
 from prime_train.rules.prime_rl_schema import Same
 from prime_train.rules.prime_rl_settings import Settings
 from prime_train.rules.rule import Flaw, Rule, Subject
 
 FAMILY = "prime-rl"
+_PARTS = frozenset(("trainer", "orchestrator"))
 Check = Callable[[Settings], Iterable[Flaw]]
 
 
@@ -32,11 +35,15 @@ def settings_of(subject: Subject) -> Settings | None:
 def _settings(same: Same[Subject]) -> Settings | None:
     """Every rule asks for those of one subject."""
     subject = same.it
-    if subject.trainer is None:
+    if subject.trainer is None or not (subject.spec is not None or _is_rl(subject.trainer.root)):
         return None
-    root = subject.trainer.root
-    is_rl = subject.spec is not None or root.entry("orchestrator") is not None or root.entry("trainer") is not None
-    return Settings(root, subject.spec) if is_rl else None
+    return Settings(subject.trainer.root, subject.spec)
+
+
+def _is_rl(root: Mapping) -> bool:
+    """Misspelt as well."""
+    names = [entry.key.lower() for entry in root.entries]
+    return not _PARTS.isdisjoint(names) or any(near.word(name, _PARTS, close=near.VERY_CLOSE) for name in names)
 
 
 def flaw(path: Where, message: str, fix: str = "", *, on_key: bool = False) -> Flaw:

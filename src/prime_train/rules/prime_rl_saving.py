@@ -35,9 +35,15 @@ def _on_a_machine(settings: Settings) -> Iterator[Flaw]:
 
 def _too_late(settings: Settings) -> Iterator[Flaw]:
     interval, steps = settings.whole(_INTERVAL), settings.whole("trainer.max_steps")
-    if interval is not None and steps is not None and interval > steps:
+    if interval is not None and steps is not None and interval > steps >= 1:
         message = f"a checkpoint is made every {interval:,} steps, and the run has {steps:,}: only the last step is saved"
         yield flaw(settings.place(_INTERVAL), message, f"save every {max(1, steps // 10):,} steps, say")
+
+
+def _no_steps(settings: Settings) -> Iterator[Flaw]:
+    steps = settings.whole("trainer.max_steps")
+    if steps is not None and steps < 1:
+        yield flaw(settings.place("trainer.max_steps"), f"a run of {steps} steps trains nothing", "write how many steps, or delete it")
 
 
 def _never(settings: Settings) -> Iterator[Flaw]:
@@ -90,5 +96,6 @@ RULES = (
         fix="keep 2 or more",
     ),
     row("PR339", Severity.ERROR, "half of a checkpoint", _one_side, why=_REFUSES, fix="write [ckpt], which is for both"),
+    row("PR393", Severity.ERROR, "a run of no steps", _no_steps, why="It ends before it begins.", fix="write max_steps"),
     row("PR340", Severity.ERROR, "an interval of checkpoints that is none", _never, why=_REFUSES, fix="write 1 or more"),
 )

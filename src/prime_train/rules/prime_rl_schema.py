@@ -8,7 +8,18 @@ from typing import Generic, TypeVar
 from prime_train.core.tree import Entry, Listing, Mapping, Node, Scalar
 from prime_train.rules.data.prime_rl_timeline import CHANGES
 from prime_train.rules.prime_rl_fields import ROOT, Kind, Section, Setting, below, section
-from prime_train.rules.prime_rl_misfit import Misfit, Where, missing, not_a_word, of_another_kind, out_of_bounds, plain, seen, unknown
+from prime_train.rules.prime_rl_misfit import (
+    Fault,
+    Misfit,
+    Where,
+    missing,
+    not_a_word,
+    of_another_kind,
+    out_of_bounds,
+    plain,
+    seen,
+    unknown,
+)
 
 NULL = "None"
 """What stands for null where TOML has none."""
@@ -42,8 +53,10 @@ def is_null(node: Node | None) -> bool:
 
 @lru_cache(maxsize=4)
 def _misfits(same: Same[Mapping]) -> tuple[Misfit, ...]:
-    """Several rules ask for those of one tree."""
-    return tuple(islice(_table(same.it, (section(ROOT),), ()), MISFITS_MAX))
+    """Several rules ask for those of one tree. What is there under another name is not missing besides."""
+    found = tuple(islice(_table(same.it, (section(ROOT),), ()), MISFITS_MAX))
+    meant = {misfit.meant for misfit in found if misfit.meant}
+    return tuple(misfit for misfit in found if misfit.fault is not Fault.MISSING or misfit.flaw.path not in meant)
 
 
 def _table(node: Mapping, sections: tuple[Section, ...], path: Where) -> Iterator[Misfit]:

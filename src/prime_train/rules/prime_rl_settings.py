@@ -3,12 +3,15 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import TYPE_CHECKING
 
-from prime_train.core.spec import RunSpec
 from prime_train.core.tree import Listing, Mapping, Node, Value, find
 from prime_train.rules.prime_rl_fields import ROOT, UNSAID, section
 from prime_train.rules.prime_rl_misfit import Where
 from prime_train.rules.prime_rl_schema import is_null
+
+if TYPE_CHECKING:
+    from prime_train.core.spec import RunSpec
 
 SHARED: dict[str, tuple[str, ...]] = {
     "model.name": ("trainer.model.name", "orchestrator.model.name", "inference.vllm.model"),
@@ -48,8 +51,10 @@ _SHARED_BY = {own: shared for shared, all_own in SHARED.items() for own in all_o
 
 @dataclass(frozen=True)
 class Settings:
+    """A config as prime-rl would be given it, and the run that names it."""
+
     root: Mapping
-    spec: RunSpec | None = None
+    spec: "RunSpec | None" = None
 
     @cached_property
     def index(self) -> dict[str, Node]:
@@ -120,12 +125,30 @@ class Settings:
 
     @property
     def train_gpus(self) -> int | None:
-        return self.whole("deployment.num_train_gpus") if self.is_one_node else None
+        """None as well where more are dealt out than there are, or none: which of the numbers is wrong is not known then."""
+        return self.whole("deployment.num_train_gpus") if self.is_one_node and not self.is_misdealt else None
+
+    @property
+    def all_train_gpus(self) -> int | None:
+        """Of all nodes together. None where it is not known; of a run, that several nodes are too many is told instead."""
+        if self.value("deployment.type") != "multi_node" or self.spec is not None:
+            return self.train_gpus
+        nodes, node = self.whole("deployment.num_train_nodes"), self.whole("deployment.gpus_per_node")
+        return nodes * node if nodes is not None and node is not None and nodes >= 1 and node >= 1 else None
 
     @property
     def infer_gpus(self) -> int | None:
-        """None as well where no server is started by prime-rl itself."""
-        return self.whole("deployment.num_infer_gpus") if self.is_one_node and self.has("inference") else None
+        """As of those that train; None as well where no server is started by prime-rl itself."""
+        is_known = self.is_one_node and self.has("inference") and not self.is_misdealt
+        return self.whole("deployment.num_infer_gpus") if is_known else None
+
+    @cached_property
+    def is_misdealt(self) -> bool:
+        """Whether one side has no GPU, or both together have more than deployment.gpus_per_node."""
+        train, infer, node = (self.whole(f"deployment.{name}") for name in ("num_train_gpus", "num_infer_gpus", "gpus_per_node"))
+        if train is None or infer is None or node is None:
+            return False
+        return train < 1 or (infer < 1 and self.has("inference")) or train + infer > node
 
 
 def _named(node: Mapping, above: str) -> Iterator[tuple[str, Node]]:

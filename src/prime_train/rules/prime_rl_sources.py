@@ -9,22 +9,19 @@ from prime_train.rules.prime_rl_settings import Settings
 from prime_train.rules.rule import Flaw
 
 _SOURCE = "orchestrator.train.source"
-_OLD_SOURCES = ("orchestrator.env", "orchestrator.train.env")
-_MOVED_INTO_ENV = ("id", "taskset", "args")
 
 
 def _no_source(settings: Settings) -> Iterator[Flaw]:
-    elsewhere = any(settings.has(name) for name in _OLD_SOURCES) or settings.has("trainer.data.fake")
     node = settings.at(_SOURCE)
-    if settings.is_whole and not elsewhere and (node is None or node.size <= 1):
+    if settings.is_whole and not settings.has("trainer.data.fake") and (node is None or node.size <= 1):
         yield flaw(tuple(_SOURCE.split(".")), "there is nothing to train on: no [[orchestrator.train.source]]", "add one")
 
 
 def _no_environment(settings: Settings) -> Iterator[Flaw]:
     for side in ("train", "eval"):
-        for where, source in settings.items(f"orchestrator.{side}.source"):
+        for where, _ in settings.items(f"orchestrator.{side}.source"):
             named = any(settings.text_at((*where, "env", *steps)) for steps in (("taskset", "id"), ("id",)))
-            if not named and not any(source.entry(key) for key in _MOVED_INTO_ENV):
+            if not named:
                 fix = 'add env.taskset.id = "reverse-text", say'
                 yield flaw((*where, "env", "taskset", "id"), "a source without an environment: env.taskset.id is not said", fix)
 
@@ -44,7 +41,7 @@ def _same_name(settings: Settings) -> Iterator[Flaw]:
 
 def _nothing_to_judge(settings: Settings) -> Iterator[Flaw]:
     node = settings.at("orchestrator.eval")
-    if isinstance(node, Mapping) and not settings.has("orchestrator.eval.env"):
+    if isinstance(node, Mapping):
         source = node.entry("source")
         if settings.is_whole and (source is None or source.value.size <= 1):
             yield flaw(

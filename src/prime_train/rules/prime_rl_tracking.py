@@ -12,7 +12,11 @@ PROTECTED = frozenset(("CUDA_VISIBLE_DEVICES", "PRL_RUN_ID", "PRL_RUN_NAME", "WA
 PROTECTED |= {f"WANDB_SHARED_{name}" for name in ("MODE", "LABEL", "PRIMARY", "FINISHER")}
 """Variables that the launcher sets."""
 
+IDLE = {"VLLM_USE_V1": "since 2025-12-17 (#1427): vLLM has no other engine"}
+"""Variables that once chose something, and since when they do not."""
+
 _SIDES = ("trainer", "orchestrator")
+_VARIABLES = ("env_vars", "trainer.env_vars", "orchestrator.env_vars", "inference.env_vars")
 
 
 def _two_values(settings: Settings) -> Iterator[Flaw]:
@@ -50,6 +54,17 @@ def _other_end(settings: Settings) -> Iterator[Flaw]:
         yield flaw(settings.place(own), "trainer and orchestrator do not have the same max_steps", "say max_steps once, at the top")
 
 
+def _other_halves(settings: Settings) -> Iterator[Flaw]:
+    """What both parts must say alike, where nothing says it for both."""
+    for name in ("monitors.wandb.project", "tokenizer.chat_template", "resume.step", "resume.dir"):
+        part, _, leaf = name.rpartition(".")
+        own, other = (f"{side}.{name}" for side in _SIDES)
+        are_there = part != "monitors.wandb" or all(settings.has(f"{side}.{part}") for side in _SIDES)
+        if settings.is_whole and are_there and not settings.has(name) and settings.value(own) != settings.value(other):
+            said = own if settings.has(own) else other
+            yield flaw(settings.place(said), f"trainer and orchestrator do not have the same {leaf} of {part}", f"write [{part}], for both")
+
+
 def _offline(settings: Settings) -> Iterator[Flaw]:
     if settings.is_on("monitors.wandb.offline"):
         yield flaw(("monitors", "wandb", "offline"), "both parts write to one run of W&B, which needs its server", "delete it")
@@ -63,12 +78,22 @@ def _one_side(settings: Settings) -> Iterator[Flaw]:
 
 
 def _kept_variables(settings: Settings) -> Iterator[Flaw]:
-    for part in ("env_vars", "trainer.env_vars", "orchestrator.env_vars", "inference.env_vars"):
+    for part in _VARIABLES:
         node = settings.at(part)
         for entry in node.entries if isinstance(node, Mapping) else ():
             if entry.key in PROTECTED:
                 where = (*part.split("."), entry.key)
                 yield flaw(where, f"{entry.key} is set by prime-rl's launcher and by nobody else", "delete it", on_key=True)
+
+
+def _idle_variables(settings: Settings) -> Iterator[Flaw]:
+    for name, since in IDLE.items():
+        message = f"{name} is read by nobody {since}"
+        for part in _VARIABLES:
+            if settings.has(f"{part}.{name}"):
+                yield flaw((*part.split("."), name), message, "delete it", on_key=True)
+        if settings.spec is not None and name in settings.spec.environment:
+            yield Flaw(("environment", name), message, "delete it", on_key=True)
 
 
 def _half_a_heart(settings: Settings) -> Iterator[Flaw]:
@@ -97,9 +122,18 @@ RULES = (
         fix="say model.name once",
     ),
     row("PR382", Severity.ERROR, "two last steps", _other_end, why=_REFUSES, fix="say max_steps once"),
+    row("PR389", Severity.ERROR, "two halves that differ", _other_halves, why=_REFUSES, fix="say it once, for both"),
     row("PR383", Severity.ERROR, "W&B without its server", _offline, why=_REFUSES, fix="delete offline"),
     row("PR384", Severity.ERROR, "W&B on one side", _one_side, why=_REFUSES, fix="write [monitors.wandb]"),
     row("PR385", Severity.ERROR, "a variable that the launcher keeps", _kept_variables, why=_REFUSES, fix="delete it"),
+    row(
+        "PR388",
+        Severity.WARNING,
+        "a variable that does nothing",
+        _idle_variables,
+        why="Whoever sets it relies on something that does not happen.",
+        fix="delete it",
+    ),
     row(
         "PR386",
         Severity.WARNING,

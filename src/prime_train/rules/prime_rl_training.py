@@ -9,6 +9,8 @@ from prime_train.rules.prime_rl_settings import Settings
 from prime_train.rules.rule import Flaw
 
 TRACED_STEPS_MAX = 9
+SCHEDULED_STEPS = 10
+"""Of warm-up, and of decay, where nothing is said."""
 _MODEL = "trainer.model"
 _FSDP, _OPTIM, _FULL = (f"{_MODEL}.{name}" for name in ("fsdp_cpu_offload", "optim_cpu_offload", "full_offload"))
 _IMPL = f"{_MODEL}.impl"
@@ -50,8 +52,8 @@ def _optimizer(settings: Settings) -> Iterator[Flaw]:
 
 
 def _plain_model(settings: Settings) -> Iterator[Flaw]:
-    """What a model of Hugging Face's own code can not do."""
-    if settings.value(_IMPL) != "hf":
+    """What a model of Hugging Face's own code can not do. One that sees can not be trained with it at all."""
+    if settings.value(_IMPL) != "hf" or settings.has("model.vlm") or settings.has(f"{_MODEL}.vlm"):
         return
     attention = settings.text(f"{_MODEL}.attn")
     reasons = (
@@ -91,18 +93,21 @@ def _experts(settings: Settings) -> Iterator[Flaw]:
 
 def _schedule(settings: Settings) -> Iterator[Flaw]:
     kind, steps = settings.text(f"{_SCHEDULER}.type"), settings.whole(_STEPS)
+    if steps is not None and steps < 1:
+        return
     at = settings.place(f"{_SCHEDULER}.type")
-    warm = settings.number_at((*_SCHEDULER.split("."), "warmup_steps"))
-    cool = settings.number_at((*_SCHEDULER.split("."), "decay_steps"))
-    warmup, decay = (10 if said is None else said for said in (warm, cool))
+    said = {name: settings.number_at((*_SCHEDULER.split("."), name)) for name in ("warmup_steps", "decay_steps")}
+    warmup, decay = (SCHEDULED_STEPS if steps_said is None else steps_said for steps_said in said.values())
+    longest = max((name for name in said if said[name] is not None), key=lambda name: said[name] or 0, default="type")
+    there = (*_SCHEDULER.split("."), longest)
     if kind == "linear" and warmup == 0 and decay == 0:
         yield flaw(at, "a linear schedule without warm-up and decay", 'write type = "constant"')
     elif (kind == "cosine" or (kind == "linear" and decay > 0)) and steps is None and settings.is_whole:
         yield flaw(at, f"a {kind} schedule needs its last step", "add max_steps")
     elif kind == "linear" and steps is not None and decay > 0 and warmup + decay > steps:
-        yield flaw(at, f"{warmup:g} steps of warm-up and {decay:g} of decay do not fit into {steps:,}", "make them fewer")
+        yield flaw(there, f"{warmup:g} steps of warm-up and {decay:g} of decay do not fit into {steps:,}", "make them fewer")
     elif kind == "cosine" and steps is not None and warmup >= steps:
-        yield flaw(at, f"{warmup:g} steps of warm-up leave nothing of {steps:,}", "make them fewer")
+        yield flaw(there, f"{warmup:g} steps of warm-up leave nothing of {steps:,}", "make them fewer")
 
 
 def _traced(settings: Settings) -> Iterator[Flaw]:

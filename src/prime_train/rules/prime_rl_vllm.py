@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 
 from prime_train.core.finding import Severity
+from prime_train.core.models import understand
 from prime_train.core.tree import Mapping
 from prime_train.rules import prime_rl_near as near
 from prime_train.rules.data.vllm_arguments import ARGUMENTS, NICKNAMES
 from prime_train.rules.prime_rl_fields import section
+from prime_train.rules.prime_rl_gpus import divisors
 from prime_train.rules.prime_rl_rule import flaw, row
 from prime_train.rules.prime_rl_settings import Settings
 from prime_train.rules.rule import Flaw
@@ -42,10 +44,27 @@ def _share(settings: Settings) -> Iterator[Flaw]:
 
 def _split(settings: Settings) -> Iterator[Flaw]:
     gpus, parallel = settings.infer_gpus, settings.whole(_PARALLEL)
-    if gpus is None or parallel is None or parallel < 1 or gpus < 1 or gpus % parallel == 0:
+    if gpus is None or parallel is None or not _splits_badly(settings, parallel):
         return
     message = f"{gpus} GPUs for inference can not be divided into engines of {parallel}, which {_PARALLEL} asks for"
-    yield flaw(settings.place(_PARALLEL), message, f"one of {', '.join(str(n) for n in range(1, gpus + 1) if gpus % n == 0)}")
+    yield flaw(settings.place(_PARALLEL), message, f"one of {', '.join(map(str, divisors(gpus)))}")
+
+
+def _heads(settings: Settings) -> Iterator[Flaw]:
+    """Of models whose shape is known; that of others is guessed from their size."""
+    parallel, name = settings.whole(_PARALLEL), settings.text(f"{_SECTION}.model")
+    if parallel is None or parallel <= 1 or name is None or not settings.is_whole or _splits_badly(settings, parallel):
+        return
+    model = understand(name)
+    if model is not None and not model.guessed and model.heads % parallel:
+        fitting = [n for n in (1, 2, 4, 8) if model.heads % n == 0]
+        message = f"{_PARALLEL} of {parallel} does not divide the {model.heads} attention heads of {model.name}"
+        yield flaw(settings.place(_PARALLEL), message, f"one of {', '.join(map(str, fitting))}")
+
+
+def _splits_badly(settings: Settings, parallel: int) -> bool:
+    gpus = settings.infer_gpus if settings.is_one_node else settings.whole("deployment.gpus_per_node")
+    return parallel < 1 or (gpus or 0) % parallel != 0
 
 
 RULES = (
@@ -72,5 +91,13 @@ RULES = (
         _split,
         why="prime-rl refuses it: each engine takes as many GPUs as tensor_parallel_size.",
         fix="make deployment.num_infer_gpus a multiple of tensor_parallel_size",
+    ),
+    row(
+        "PR319",
+        Severity.ERROR,
+        "attention heads that tensor parallelism does not divide",
+        _heads,
+        why="prime-rl takes it; the server dies of it when it starts.",
+        fix="use 1, 2, 4 or 8",
     ),
 )

@@ -1,18 +1,24 @@
 """What a run loses when its machine is taken away, and what it may lose (RE5xx)."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from prime_train.core.finding import Severity
-from prime_train.core.spec import RunSpec, Spot
 from prime_train.rules.rule import Flaw, Rule, Subject
+from prime_train.rules.words import COMMAND_CHARS_MAX
+
+if TYPE_CHECKING:
+    from prime_train.core.spec import RunSpec
 
 FAMILY = "resilience"
-SMOKE_USD = 100
+SMOKE_USD = 200
 """A run of so many dollars is worth trying out first."""
-CHECKPOINT_BYTES = 12
-"""Of a trained parameter: weight and both AdamW states in 32 bit."""
+_PACED = frozenset(("prime_rl", "areal"))
+"""Trainers whose time between two checkpoints can be told."""
 
+_SAVES = re.compile(r"(?:save|ckpt|checkpoint|snapshot|eval)[\w.-]{0,24}(?:every|interval|freq|steps|epochs|strategy)", re.IGNORECASE)
+"""A setting that says how often a trainer saves."""
 _BUILDS = re.compile(
     r"(?:^|[\s/.])(?:build|prepare|make|create|generate|preprocess|tokenize)(?:_[a-z0-9]+)*_(?:data|datasets?|corpus)(?:_\w+)?(?:\.py|\.sh)?(?=\s|$)"
 )
@@ -23,7 +29,43 @@ def _no_interval(subject: Subject) -> Iterator[Flaw]:
     spec = subject.spec
     if spec is None or not _on_spot(spec) or spec.trainer.prime_rl is not None or spec.checkpoints.every_steps is not None:
         return
-    yield Flaw(("checkpoints", "every_steps"), "how often the trainer saves is not said", on_key=True)
+    if not _is_asked_for(subject) or _is_said_elsewhere(subject):
+        yield Flaw(_interval(subject), "how often the trainer saves is not said", on_key=True)
+
+
+def _never_saved(subject: Subject) -> Iterator[Flaw]:
+    """Where spot is asked for by name, and nothing that starts or sets up the trainer speaks of saving."""
+    spec = subject.spec
+    if spec is None or not _on_spot(spec) or spec.trainer.prime_rl is not None or spec.checkpoints.every_steps is not None:
+        return
+    if _is_asked_for(subject) and not _is_said_elsewhere(subject):
+        message = "the machine may be taken away, and nothing says that anything is saved before the end"
+        yield Flaw(_interval(subject), message, on_key=True)
+
+
+def _interval(subject: Subject) -> tuple[str, ...]:
+    config = subject.config
+    has_part = config is not None and config.at("checkpoints") is not None
+    return ("checkpoints", "every_steps") if has_part or not _is_asked_for(subject) else ("hardware", "spot")
+
+
+def _is_asked_for(subject: Subject) -> bool:
+    return subject.config is not None and subject.config.at("hardware", "spot") is not None
+
+
+def _is_said_elsewhere(subject: Subject) -> bool:
+    spec = subject.spec
+    return bool(subject.kind) or (spec is not None and _SAVES.search(spec.trainer.command[:COMMAND_CHARS_MAX]) is not None)
+
+
+def _off_pace(subject: Subject) -> Iterable[Flaw]:
+    spec = subject.spec
+    if spec is None or not _on_spot(spec) or subject.kind not in _PACED or any(_slow_upload(subject)):
+        return ()
+    # What it is counted with takes a while to load.
+    from prime_train.rules import resilience_pace
+
+    return resilience_pace.off(subject)
 
 
 def _after_the_end(subject: Subject) -> Iterator[Flaw]:
@@ -36,21 +78,13 @@ def _after_the_end(subject: Subject) -> Iterator[Flaw]:
         yield Flaw(("checkpoints", "every_steps"), message, f"such as {max(1, spec.trainer.steps // 10)}")
 
 
-def _slow_upload(subject: Subject) -> Iterator[Flaw]:
-    """Certain only: at the slowest pace at which the run can end within its hours, an upload takes longer than the steps between two."""
-    spec, saved_b = subject.spec, _checkpoint_bytes(subject)
-    if spec is None or saved_b is None or spec.checkpoints.upload_mb_per_s_max is None:
-        return
-    every, steps, hours = spec.checkpoints.every_steps, spec.trainer.steps, spec.budget.hours
-    if every is None or steps is None or hours is None:
-        return
-    between_s, upload_s = hours * 3600 / steps * every, saved_b / 1e6 / spec.checkpoints.upload_mb_per_s_max
-    if upload_s > between_s:
-        message = (
-            f"a checkpoint of {saved_b / 1e9:.0f} GB takes {upload_s / 60:.0f} min at {spec.checkpoints.upload_mb_per_s_max:g} MB/s; "
-            f"the next one is made {between_s / 60:.0f} min later at the latest"
-        )
-        yield Flaw(("checkpoints", "upload_mb_per_s_max"), message)
+def _slow_upload(subject: Subject) -> Iterable[Flaw]:
+    spec = subject.spec
+    if spec is None or spec.checkpoints.upload_mb_per_s_max is None or subject.kind not in _PACED:
+        return ()
+    from prime_train.rules import resilience_pace
+
+    return resilience_pace.slow_upload(subject, spec.checkpoints.upload_mb_per_s_max)
 
 
 def _unverified(subject: Subject) -> Iterator[Flaw]:
@@ -58,8 +92,9 @@ def _unverified(subject: Subject) -> Iterator[Flaw]:
     if spec is None or spec.verification:
         return
     for at, command in enumerate(spec.setup):
-        if _BUILDS.search(command):
-            yield Flaw(("setup", at), "the data that this builds is not verified")
+        built = _BUILDS.search(command)
+        if built is not None:
+            yield Flaw(("setup", at), "the data that this builds is not verified", word=built[0].strip())
             return
 
 
@@ -87,21 +122,9 @@ def _kept_by_metric_only_rarely(subject: Subject) -> Iterator[Flaw]:
         yield Flaw(("checkpoints", "keep_every_steps"), message, f"a multiple of {every}, such as {-(-kept // every) * every}")
 
 
-def _on_spot(spec: RunSpec) -> bool:
+def _on_spot(spec: "RunSpec") -> bool:
     """A machine of one's own is not taken away; and nobody rents one without a GPU or a provider."""
-    return spec.hardware.spot is not Spot.NEVER and bool(spec.hardware.gpus) and spec.hardware.provider != "local"
-
-
-def _checkpoint_bytes(subject: Subject) -> float | None:
-    """Of full training of a model that is known; None for an adapter, whose checkpoints are small."""
-    trainer = subject.trainer
-    if trainer is None or subject.kind != "prime_rl" or trainer.at("trainer", "model", "lora") is not None:
-        return None
-    from prime_train.core.models import understand
-
-    name = trainer.text("trainer", "model", "name") or trainer.text("model", "name")
-    model = understand(name) if name else None
-    return CHECKPOINT_BYTES * model.params if model is not None else None
+    return spec.hardware.spot != "never" and bool(spec.hardware.gpus) and spec.hardware.provider != "local"
 
 
 RULES = (
@@ -148,7 +171,7 @@ RULES = (
     ),
     Rule(
         "RE505",
-        Severity.NOTE,
+        Severity.WARNING,
         "a dear run without a smoke test",
         f"A run of more than ${SMOKE_USD} that fails on its first evaluation or save has paid for all before it.",
         "add smoke: {command: ..., steps: ...} with a few steps, a save and an evaluation",
@@ -174,6 +197,27 @@ RULES = (
         "a multiple of checkpoints.every_steps",
         FAMILY,
         _kept_by_metric_only_rarely,
+        "spec",
+    ),
+    Rule(
+        "RE508",
+        Severity.WARNING,
+        "no interval of checkpoints on spot",
+        "Spot machines are taken away without notice: a run that saves at its end alone starts from zero each time.",
+        "add checkpoints: {every_steps: ...}, as the trainer has it",
+        FAMILY,
+        _never_saved,
+        "spec",
+    ),
+    Rule(
+        "RE509",
+        Severity.WARNING,
+        "saved far too seldom, or too often",
+        "Saving costs time, and so does what is trained again after a preemption. Young's and Daly's formula has the interval that loses "
+        "least of both; this one is more than three times off, and loses 5 % of the paid time more, at the least.",
+        "the interval that loses least",
+        FAMILY,
+        _off_pace,
         "spec",
     ),
 )

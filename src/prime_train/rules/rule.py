@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from prime_train.core.finding import Severity
-from prime_train.core.spec import RunSpec
 from prime_train.core.tree import Mapping, Node, Path, Scalar, Value, find
+
+if TYPE_CHECKING:
+    from prime_train.core.prime_rl_upstream import Upstream
+    from prime_train.core.spec import RunSpec
 
 Kind = Literal["", "prime_rl", "areal", "hf_trainer", "trm"]
 """Whose settings a trainer's config holds; empty: nobody's we know."""
@@ -46,7 +49,7 @@ class Document:
 class Subject:
     """What a rule may look at. A trainer's config can stand alone (no spec), and a spec alone (no trainer's config)."""
 
-    spec: RunSpec | None = None
+    spec: "RunSpec | None" = None
     config: Document | None = None
     """The file of the spec."""
     trainer: Document | None = None
@@ -55,8 +58,14 @@ class Subject:
     """Whose config `trainer` is."""
     files: frozenset[str] | None = None
     """Of the files in the working tree that the spec names (`named_files`), those that are there. None: the tree is not on this machine."""
+    beside: frozenset[str] = frozenset()
+    """What lies in the folders where files that the spec names are missing."""
+    has_tree: bool = True
+    """False: the working tree is to be a folder, and there is none; or a repository that is not the one we stand in."""
     sources: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """File and text of whatever `trainer` includes."""
+    upstream: "Upstream | None" = None
+    """What prime-rl's own validators say of `trainer`, where they were asked."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +80,8 @@ class Flaw:
     document: Literal["config", "trainer"] = "config"
     is_secret: bool = False
     """The value must be shown nowhere, and neither must its line."""
+    word: str = ""
+    """Of a text of several lines, what is meant: the flaw stands in the line that holds it."""
 
 
 @dataclass(frozen=True)

@@ -1,26 +1,40 @@
 """The spec by itself (PT03x to PT08x): files it names, what it installs, what it leaves to others."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from prime_train.core.finding import Severity
 from prime_train.core.prime_rl_arguments import arguments
-from prime_train.core.tree import Listing, Mapping, Scalar
+from prime_train.core.tree import Listing, Mapping, Path, Scalar
 from prime_train.rules.rule import Flaw, Rule, Subject
 from prime_train.rules.words import config_named, words
 
-FAMILY = "the spec"
+if TYPE_CHECKING:
+    from prime_train.core.spec import RunSpec
 
-_COMMIT = re.compile(r"[0-9a-f]{40}")
+FAMILY = "the spec"
+NEAR_MIN = 0.75
+"""How alike two names are, of which one was meant to be the other."""
+
+_PINNED = re.compile(r"[0-9a-f]{7,40}|(?:.*[^0-9])?[0-9]+\.[0-9]+.*|v[0-9]+|refs/tags/.+")
+"""A commit, or a tag that names a version."""
+_BRANCHES = frozenset(("main", "master", "dev", "develop", "devel", "nightly", "trunk", "HEAD"))
 _REFERENCE = re.compile(r"\$\{[A-Za-z_]\w*\}|\$[A-Z][A-Z0-9_]+")
 _FROM_GIT = re.compile(r"git\+(?:https?|ssh|git)://[^\s'\"]+")
 _GATED = re.compile(r"(meta-llama/|google/gemma-)", re.IGNORECASE)
 _OFFLINE = frozenset(("offline", "disabled", "dryrun"))
 
 
+def _no_tree(subject: Subject) -> Iterator[Flaw]:
+    if subject.spec is not None and not subject.has_tree and subject.spec.trainer.tree.repo is None:
+        yield Flaw(("trainer", "tree", "folder"), f"there is no folder {subject.spec.trainer.tree.folder[:200]}")
+
+
 def _no_trainer_config(subject: Subject) -> Iterator[Flaw]:
     spec = subject.spec
-    if spec is None or spec.trainer.prime_rl is None or subject.files is None:
+    if spec is None or spec.trainer.prime_rl is None or subject.files is None or not subject.has_tree:
         return
     name = spec.trainer.prime_rl.config
     if name not in subject.files and not _is_made(subject, name):
@@ -29,7 +43,7 @@ def _no_trainer_config(subject: Subject) -> Iterator[Flaw]:
 
 
 def _no_overlay(subject: Subject) -> Iterator[Flaw]:
-    if subject.spec is None or subject.config is None or subject.files is None:
+    if subject.spec is None or subject.config is None or subject.files is None or not subject.has_tree:
         return
     node = subject.config.at("trainer", "prime_rl", "overrides")
     words = [item for item in node.items if isinstance(item, Scalar)] if isinstance(node, Listing) else []
@@ -42,15 +56,19 @@ def _no_overlay(subject: Subject) -> Iterator[Flaw]:
 
 def _moving_ref(subject: Subject) -> Iterator[Flaw]:
     tree = subject.spec.trainer.tree if subject.spec is not None else None
-    if tree is not None and tree.ref is not None and not _COMMIT.fullmatch(tree.ref):
-        yield Flaw(("trainer", "tree", "ref"), f"{tree.ref} is whatever it points to on the day of the launch")
+    if tree is not None and tree.ref is not None and not _PINNED.fullmatch(tree.ref[:200]):
+        yield Flaw(("trainer", "tree", "ref"), f"{tree.ref[:200]} is whatever it points to on the day of the launch")
+    # A repository that we stand in is taken at the commit that is checked out.
+    if tree is not None and tree.repo is not None and tree.ref is None and not subject.has_tree:
+        yield Flaw(("trainer", "tree", "repo"), "no ref: the newest commit on the day of the launch", "add ref: with the full commit")
 
 
 def _unpinned(subject: Subject) -> Iterator[Flaw]:
     for at, command in enumerate(subject.spec.setup if subject.spec is not None else ()):
         for url in _FROM_GIT.findall(command):
-            if "@" not in url.partition("://")[2].partition("/")[2]:
-                yield Flaw(("setup", at), f"{url[:80]} is installed as it is at that minute")
+            _, sign, ref = url.partition("#")[0].partition("://")[2].partition("/")[2].rpartition("@")
+            if not sign or ref in _BRANCHES:
+                yield Flaw(("setup", at), f"{url[:80]} is installed as it is at that minute", word=url)
 
 
 def _not_expanded(subject: Subject) -> Iterator[Flaw]:
@@ -63,7 +81,7 @@ def _not_expanded(subject: Subject) -> Iterator[Flaw]:
 
 def _no_tracker_key(subject: Subject) -> Iterator[Flaw]:
     spec = subject.spec
-    if spec is None or spec.wandb is None or spec.hardware.provider != "prime" or spec.trainer.prime_rl is None:
+    if spec is None or spec.wandb is None or spec.hardware.provider != "prime":
         return
     mode = spec.environment.get("WANDB_MODE", "")
     if any("wandb login" in command for command in spec.setup):
@@ -95,30 +113,93 @@ def _twice_in_environment(subject: Subject) -> Iterator[Flaw]:
             yield Flaw(("environment", entry.key), f"{entry.key} and {first} are two variables: capitals count", on_key=True)
 
 
+def _misspelt_file(subject: Subject) -> Iterator[Flaw]:
+    for path, name in _absent(subject):
+        near = _near(subject, name)
+        if near or _is_of_code(subject, name):
+            fix = f"did you mean {near}?" if near else ""
+            yield Flaw(path, f"there is no file {name} in {_tree(subject)}", fix, word=name)
+
+
 def _no_such_file(subject: Subject) -> Iterator[Flaw]:
+    for path, name in _absent(subject):
+        if subject.spec is not None and not subject.spec.setup and not _near(subject, name) and not _is_of_code(subject, name):
+            yield Flaw(path, f"there is no file {name} in {_tree(subject)}", word=name)
+
+
+def _absent(subject: Subject) -> Iterator[tuple[Path, str]]:
     spec = subject.spec
-    if spec is None or subject.files is None or spec.setup or spec.trainer.kind == "prime_rl":
+    if spec is None or subject.files is None or not subject.has_tree or spec.trainer.kind == "prime_rl":
         return
-    for name in named_files(spec.trainer.command):
-        if name not in subject.files:
-            yield Flaw(("trainer", "command"), f"there is no file {name} in {_tree(subject)}")
+    for path, name in named_files(spec):
+        others = [command for at, command in enumerate(spec.setup) if path != ("setup", at)]
+        if name not in subject.files and not _makes(others, name):
+            yield path, name
 
 
-def named_files(command: str) -> tuple[str, ...]:
-    """Files that a plain command needs to find in the working tree; none of a command that goes elsewhere first."""
+def _near(subject: Subject, name: str) -> str:
+    """A file with nearly the same name in the same folder; empty: there is none."""
+    # Wanted only where something is amiss.
+    import difflib
+
+    folder, _, last = name.rpartition("/")
+    alike = [other for other in subject.beside if other.rpartition("/")[0] == folder and _suffix(other) == _suffix(name)]
+    found = difflib.get_close_matches(last, [other.rpartition("/")[2] for other in alike], 1, NEAR_MIN)
+    return f"{folder}/{found[0]}".lstrip("/") if found else ""
+
+
+def _is_of_code(subject: Subject, name: str) -> bool:
+    """Whether the working tree was named, is set up by nothing, and has files of this kind in that folder: all but this one."""
+    spec = subject.spec
+    if spec is None or spec.trainer.tree.folder == "." or spec.setup:
+        return False
+    return any(_suffix(other) == _suffix(name) for other in subject.beside if other.rpartition("/")[0] == name.rpartition("/")[0])
+
+
+def _suffix(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def named_files(spec: "RunSpec") -> Iterator[tuple[Path, str]]:
+    """Files of the working tree that the command and the set-up need, and where they are named."""
+    yield from ((("trainer", "command"), name) for name in _of_command(spec.trainer.command))
+    for at, command in enumerate(spec.setup):
+        yield from ((("setup", at), name) for name in _requirements(command) if _is_within(name))
+
+
+def _requirements(command: str) -> tuple[str, ...]:
     split = words(command)
-    if set(split) & {"cd", "&&", ";", "||", "|", "if", "for"} or any(word.endswith(";") for word in split):
+    if "install" not in split or not _is_plain(command):
+        return ()
+    return tuple(name for option, name in pairwise(split) if option in ("-r", "--requirement"))
+
+
+def _of_command(command: str) -> tuple[str, ...]:
+    """None of a command that goes elsewhere first."""
+    split = words(command)
+    if not _is_plain(command):
         return ()
     script = next((word for word in split if word.endswith(".py")), None)
-    named = [name for name in (script, config_named(command)) if name is not None and "$" not in name and "{" not in name]
-    return tuple(name for name in named if not name.startswith(("/", "~")) and ".." not in name.split("/"))
+    return tuple(name for name in (script, config_named(command)) if name is not None and _is_within(name))
+
+
+def _is_plain(command: str) -> bool:
+    split = words(command)
+    return not set(split) & {"cd", "&&", ";", "||", "|", "if", "for"} and not any(word.endswith(";") for word in split)
+
+
+def _is_within(name: str) -> bool:
+    return not name.startswith(("/", "~")) and ".." not in name.split("/") and "$" not in name and "{" not in name
 
 
 def _is_made(subject: Subject, name: str) -> bool:
-    """Whether the set-up speaks of it, or fetches whatever."""
-    spec = subject.spec
-    assert spec is not None
-    return any(name.rpartition("/")[2] in command or "git clone" in command for command in spec.setup)
+    assert subject.spec is not None
+    return _makes(subject.spec.setup, name)
+
+
+def _makes(commands: Sequence[str], name: str) -> bool:
+    """Whether they speak of it, or fetch whatever."""
+    return any(name.rpartition("/")[2] in command or "git clone" in command for command in commands)
 
 
 def _tree(subject: Subject) -> str:
@@ -150,9 +231,9 @@ RULES = (
     ),
     Rule(
         "PT033",
-        Severity.NOTE,
+        Severity.WARNING,
         "a ref that moves",
-        "A branch or tag is resolved once, at the launch, and all attempts of the run use that commit. The next launch may run other code.",
+        "A branch is resolved once, at the launch, and all attempts of the run use that commit. The next launch may run other code.",
         "write the full commit, all 40 digits",
         FAMILY,
         _moving_ref,
@@ -170,7 +251,7 @@ RULES = (
     ),
     Rule(
         "PT035",
-        Severity.NOTE,
+        Severity.WARNING,
         "an installation that is not pinned",
         "Every attempt sets up its machine anew: one after a preemption may train with other code than the one before it.",
         "add @ and a commit to the address",
@@ -192,7 +273,7 @@ RULES = (
         "PT037",
         Severity.WARNING,
         "W&B without a key",
-        "prime-rl logs in when it starts and fails where it can not.",
+        "A trainer that logs in when it starts fails where it can not.",
         "write secrets: [WANDB_API_KEY]",
         FAMILY,
         _no_tracker_key,
@@ -216,6 +297,26 @@ RULES = (
         "keep one of them",
         FAMILY,
         _twice_in_environment,
+        "spec",
+    ),
+    Rule(
+        "PT040",
+        Severity.ERROR,
+        "the working tree is not there",
+        "It is packed and sent to the machine when the run is launched; there would be nothing to pack.",
+        "check trainer.tree.folder: it is seen from where the run is launched",
+        FAMILY,
+        _no_tree,
+        "spec",
+    ),
+    Rule(
+        "PT041",
+        Severity.WARNING,
+        "a file that is not among its neighbours",
+        "The command names a file that is not in the working tree, where others like it are: the machine is rented, and it is not found.",
+        "check the path: it is seen from the working tree",
+        FAMILY,
+        _misspelt_file,
         "spec",
     ),
 )

@@ -17,9 +17,9 @@ def rules_for(subject: Subject) -> Iterator[Rule]:
 
 @cache
 def all_rules() -> tuple[Rule, ...]:
-    from prime_train.rules import areal, hardware, hf_trainer, launching, memory, prime_rl, resilience, spec, tools, trm
+    from prime_train.rules import areal, hardware, hf_sizes, hf_trainer, launching, memory, prime_rl, resilience, spec, tools, trm
 
-    families = (spec, hardware, memory, prime_rl, areal, hf_trainer, trm, launching, resilience, tools)
+    families = (spec, hardware, memory, prime_rl, areal, hf_trainer, hf_sizes, trm, launching, resilience, tools)
     return tuple(rule for family in families for rule in family.RULES)
 
 
@@ -50,6 +50,10 @@ def _of_kind(kind: str) -> tuple[tuple[Rule, ...], ...]:
             from prime_train.rules import prime_rl, tools
 
             return prime_rl.RULES, tools.RULES
+        case "hf_trainer":
+            from prime_train.rules import hf_sizes
+
+            return (hf_sizes.RULES,)
         case "areal":
             from prime_train.rules import areal
 

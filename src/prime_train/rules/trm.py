@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from prime_train.core.finding import Severity
-from prime_train.core.spec import Spot
 from prime_train.rules.rule import Flaw, Rule, Subject
 from prime_train.rules.words import words
 
@@ -36,7 +35,8 @@ def _one_process(subject: Subject) -> Iterator[Flaw]:
         return
     split = words(subject.spec.trainer.command)
     if "torchrun" not in {word.rpartition("/")[2] for word in split} and subject.trainer.value("evaluators") != "[]":
-        yield Flaw(("trainer", "command"), "without torchrun the first evaluation dies, before the first checkpoint")
+        message = "without torchrun the first evaluation dies, before the first checkpoint"
+        yield Flaw(("trainer", "command"), message, word="pretrain.py")
 
 
 def _no_plus(subject: Subject) -> Iterator[Flaw]:
@@ -45,7 +45,7 @@ def _no_plus(subject: Subject) -> Iterator[Flaw]:
     for word in words(subject.spec.trainer.command):
         key, sign, _ = word.partition("=")
         if sign and key in _NEW_KEYS:
-            yield Flaw(("trainer", "command"), f"{key} is in no config of TRM", f"write +{key}=...")
+            yield Flaw(("trainer", "command"), f"{key} is in no config of TRM", f"write +{key}=...", word=f"{key}=")
             return
 
 
@@ -53,11 +53,12 @@ def _unnamed(subject: Subject) -> Iterator[Flaw]:
     if not _is_own(subject) or subject.trainer is None:
         return
     if subject.trainer.at("checkpoint_path") is None:
-        yield Flaw(("trainer", "command"), "no checkpoint_path: each launch invents a name, and saves where nobody looks")
+        message = "no checkpoint_path: each launch invents a name, and saves where nobody looks"
+        yield Flaw(("trainer", "command"), message, word="pretrain.py")
 
 
 def _starts_over(subject: Subject) -> Iterator[Flaw]:
-    if _is_own(subject) and subject.spec is not None and subject.spec.hardware.spot is not Spot.NEVER:
+    if _is_own(subject) and subject.spec is not None and subject.spec.hardware.spot != "never":
         yield Flaw(("hardware", "spot"), "TRM resumes its weights alone: steps, optimizer and learning rate start anew")
 
 

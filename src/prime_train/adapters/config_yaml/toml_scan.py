@@ -14,7 +14,7 @@ from prime_train.adapters.config_yaml.nodes import Halt, Place, Trouble
 from prime_train.adapters.config_yaml.parse import DEPTH_MAX, VALUES_MAX
 
 BARE_CHARS_MAX = 1000
-"""Of a number, a time or a word."""
+"""Of a number, a time, a word or a key."""
 LINES_MAX = 100_000
 
 _GAP = re.compile(r"(?:[ \t\n]++|#[^\n]*+)*+")
@@ -172,6 +172,8 @@ class Scanner:
             found = _KEY.match(self._text, at)
             if found is None:
                 raise Lost(at)
+            if len(found[0]) > BARE_CHARS_MAX:
+                raise Halt(Trouble("PT008", self.place(at), f"a key of more than {BARE_CHARS_MAX:,} characters: that is no config"))
             key.append((_word(found[0], at), self.place(at)))
             if len(key) > DEPTH_MAX:
                 raise Halt(Trouble("PT008", self.place(at), f"more than {DEPTH_MAX} levels: that is no config"))

@@ -43,6 +43,8 @@ _CHECKPOINTS = (
         Change(f"{side}ckpt.weights", "", *_WEIGHTS, "delete it: a checkpoint holds the weights and nothing else writes them")
         for side in _SIDES
     ),
+    Change("trainer.ckpt.skip_gather_master_weights", "", *_WEIGHTS, "delete it: weights are not gathered for a checkpoint"),
+    Change("trainer.ckpt.weights_only", "", *_WEIGHTS, "delete it: a checkpoint is always whole"),
     Change("clean_output_dir", "clean", *_RESUMING),
 )
 _TRACKING = (
@@ -57,6 +59,11 @@ _ROLLOUTS = (
     *(Change(f"{source}.rollouts_per_example", f"{source}.group_size", *_SHIMS) for source in _SOURCES),
     Change("orchestrator.sampling", "orchestrator.train.sampling", *_SHIMS),
     *(Change(f"{where}.sampling.max_tokens", f"{where}.sampling.max_completion_tokens", *_SHIMS) for where in _SAMPLED),
+    *(Change(f"{part}.num_tasks", f"{part}.num_examples") for part in ("orchestrator.eval", "orchestrator.eval.source.*")),
+    *(
+        Change(f"orchestrator.{name}_batch_filters", "", "", "", "delete it: orchestrator.train.filter_zero_advantages is what there is")
+        for name in ("pre", "post")
+    ),
     Change("orchestrator.env", "orchestrator.train.source", *_SHIMS),
     Change("orchestrator.train.env", "orchestrator.train.source", *_SHIMS),
     Change("orchestrator.eval.env", "orchestrator.eval.source", *_SHIMS),
@@ -108,6 +115,8 @@ LATER = {
     "orchestrator.train.group_size": "orchestrator.group_size",
     "orchestrator.train.algo": "orchestrator.algo",
     "inference.renderer": "orchestrator.renderer",
+    "inference.backend": "",
+    "orchestrator.eval.select": "orchestrator.eval.num_examples",
     "trainer.model.moe": "",
 }
 """Settings that came after the newest table, and what they were before."""
