@@ -98,10 +98,10 @@ def test_the_machines_that_fit_are_shown_with_what_they_would_cost(find: Find) -
         (["8x", "H100", "640", "(80)", "19.92"], ["yes", "eu-iceland1-a", "high"]),
         (["1x", "B200", "180", "(180)", "4.90"], ["yes", "US-KS-2", "mid"]),
     ]
-    assert "take 8x H100 spot in FIN-01 at $9.20/h: 31-81 min and $4.8-12" in find.words
+    assert "take 8x H100 spot in FIN-01 at $9.20/h: 32-83 min and $4.9-13" in find.words
     assert "why the least expected total of 3 that fit even at the upper end of what is needed" in find.words
-    assert "27-41 of the 80 GB of each GPU" in find.words
-    assert "next best 8x H100 on-demand in eu-iceland1-a at $19.92/h: 31-70 min and $10-23" in find.words
+    assert "28-41 of the 80 GB of each GPU" in find.words
+    assert "next best 8x H100 on-demand in eu-iceland1-a at $19.92/h: 31-72 min and $10-24" in find.words
     assert "2.0 times the money, but never taken away" in find.words
     assert "hardware {provider: prime, gpus: [H100_80GB], count: 8, spot: only, disk_gib: 220}" in find.words
     assert "left out 7: 3 with too little GPU memory, 1 " in find.words
@@ -180,7 +180,7 @@ def test_a_model_that_is_too_large_tells_the_nearest_miss(find: Find) -> None:
     assert said["nearest"]
     find("--model", "Qwen3-14B", "--kind", "H100", "--gpus", "1", "--budget", "3")
     assert find.code == 1
-    assert "needs 220-250 of the 80 GB of each GPU, try --gpus 8 or --lora" in find.words
+    assert "needs 220-260 of the 80 GB of each GPU, try --gpus 8 or --lora" in find.words
 
 
 def test_where_nothing_is_for_rent_it_says_so(find: Find, fake: FakePrime) -> None:
