@@ -2,13 +2,17 @@
 
 import json
 import os
+import shutil
 import sys
+import textwrap
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
 from prime_train.core.finding import Finding, Severity
 from prime_train.core.masking import HIDDEN, masked
 
 LINE_CHARS_MAX = 160
+INDENT = " " * 7
 _BOLD = 1
 _COLOURS = {Severity.ERROR: 31, Severity.WARNING: 33, Severity.NOTE: 34}
 _JSON_KEYS = ("code", "severity", "file", "line", "column", "message", "fix")
@@ -17,7 +21,9 @@ _JSON_KEYS = ("code", "severity", "file", "line", "column", "message", "fix")
 def print_findings(findings: Iterable[Finding], sources: Mapping[str, str]) -> None:
     """`sources` has the text of each file that could be read."""
     lines = {file: source.split("\n") if source else [] for file, source in sources.items()}
-    for finding in findings:
+    for place, finding in enumerate(findings):
+        if place and lines and sys.stdout.isatty():
+            print()
         print(text(finding, lines.get(finding.file, [])))
 
 
@@ -28,13 +34,14 @@ def print_json(findings: Iterable[Finding]) -> None:
 
 def text(finding: Finding, lines: Sequence[str]) -> str:
     """The finding with its line; in colours where that is a terminal."""
-    head = _styled(f"{finding.severity.value} {finding.code}", _BOLD, _COLOURS[finding.severity])
-    parts = [f"{finding.file}:{finding.line}:{finding.column}: {head}: {_shown(finding.message)}"]
+    where, what = f"{finding.file}:{finding.line}:{finding.column}: ", f"{finding.severity.value} {finding.code}"
+    said = _wrapped(_shown(finding.message), len(where) + len(what) + 2, INDENT)
+    parts = [f"{where}{_styled(what, _BOLD, _COLOURS[finding.severity])}: {said}"]
     # The line of a secret is not shown: output ends up in logs.
     if 0 < finding.line <= len(lines) and finding.code != "PT020" and finding.value != HIDDEN:
         parts += _marked(lines[finding.line - 1], finding)
     if finding.fix:
-        parts.append(f"       {_styled('fix:', _BOLD)} {_shown(finding.fix)}")
+        parts.append(f"{INDENT}{_styled('fix:', _BOLD)} {_wrapped(_shown(finding.fix), len(INDENT) + 5, INDENT + ' ' * 5)}")
     return "\n".join(parts)
 
 
@@ -51,7 +58,23 @@ def _marked(line: str, finding: Finding) -> list[str]:
     first = max(0, start - LINE_CHARS_MAX)
     shown = _shown(masked(line[first : start + 2 * LINE_CHARS_MAX]))[start - first :][:LINE_CHARS_MAX]
     number = f"{finding.line:>6}"
-    return [f"{number} | {shown}", f"       | {' ' * (finding.column - 1 - start)}{_styled('^', _BOLD)}"]
+    room = " " * _cells(shown[: finding.column - 1 - start])
+    return [f"{number} | {shown}", f"{INDENT}| {room}{_styled('^', _BOLD)}"]
+
+
+def _wrapped(text: str, used: int, indent: str) -> str:
+    """On a terminal: as wide as that, with `used` characters before the first word and `indent` before the other lines."""
+    if not sys.stdout.isatty():
+        return text
+    width = max(shutil.get_terminal_size().columns, 2 * len(indent))
+    before = " " * min(used, width - 1)
+    lines = textwrap.wrap(text, width, initial_indent=before, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines)[len(before) :]
+
+
+def _cells(text: str) -> int:
+    """How wide it is on a terminal."""
+    return sum(0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
 
 
 def _styled(text: str, *codes: int) -> str:

@@ -30,7 +30,7 @@ def counted(findings: Sequence[Finding]) -> str:
 
 def _row(finding: Finding) -> str:
     where = f"{_code(f'{finding.file}:{finding.line}')}"
-    return f"| {finding.severity.value} | {where} | {_code(finding.code)} {_text(finding.message)} | {_text(finding.fix)} |"
+    return f"| {finding.severity.value} | {where} | {_code(finding.code)} {escaped(finding.message)} | {escaped(finding.fix)} |"
 
 
 def _code(text: str) -> str:
@@ -39,7 +39,8 @@ def _code(text: str) -> str:
     return f"`` {kept} ``" if "`" in kept else f"`{kept}`"
 
 
-def _text(text: str) -> str:
+def escaped(text: str) -> str:
+    """As text, whatever it would mean in Markdown or HTML."""
     return _LINK.sub("\\1\u200b", _SPECIAL.sub(r"\\\g<0>", _one_line(text)))
 
 

@@ -1,0 +1,76 @@
+"""Bytes checked as `prime-train validate FILE` would, in every form of output: what comes out, and what it cost."""
+
+import io
+import json
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from prime_train.cli.check import check
+from prime_train.cli.formats import Format
+
+__all__ = ["BYTES_MAX", "CPU_S_MAX", "Checked", "Format", "Kind", "Told", "check_bytes", "peak_bytes", "told"]
+
+Kind = Literal["yaml", "toml"]
+CPU_S_MAX = 1.0
+BYTES_MAX = 200 * 1024 * 1024
+RSS_UNIT = 1 if sys.platform == "darwin" else 1024
+
+
+@dataclass(frozen=True)
+class Told:
+    """What was printed, and the time it took."""
+
+    out: str
+    cpu_s: float
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Of JSON."""
+        found: list[dict[str, Any]] = json.loads(self.out)
+        return found
+
+
+@dataclass(frozen=True)
+class Checked:
+    """`codes`: of the findings, in order. `cpu_s`: of the slowest form. `grown_bytes`: beyond the most that was ever held before."""
+
+    codes: tuple[str, ...]
+    cpu_s: float
+    grown_bytes: int
+
+
+def check_bytes(data: bytes, kind: Kind, forms: Sequence[Format] = tuple(Format)) -> Checked:
+    """`forms` has JSON in it. Raises AssertionError for output that no reader could use, and lets through whatever `check` raises."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"config.{kind}"
+        path.write_bytes(data)
+        before = peak_bytes()
+        by_form = {form: told(path, form) for form in forms}
+    rows, lines = by_form[Format.JSON].rows, data.split(b"\n")
+    for row in rows:
+        assert 1 <= row["line"] <= len(lines), row
+        # A character has one byte at least.
+        assert 1 <= row["column"] <= len(lines[row["line"] - 1]) + 1, row
+        assert row["message"], row
+    return Checked(tuple(row["code"] for row in rows), max(done.cpu_s for done in by_form.values()), peak_bytes() - before)
+
+
+def told(path: Path, form: Format) -> Told:
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):
+        start_s = time.process_time()
+        code = check([path], form)
+        cpu_s = time.process_time() - start_s
+    assert code in (0, 1), code
+    return Told(out.getvalue(), cpu_s)
+
+
+def peak_bytes() -> int:
+    """The most that this process has held at once."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT
