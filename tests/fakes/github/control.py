@@ -1,0 +1,268 @@
+"""What a test does to the fake's world, and sees of it. All of it takes and gives what JSON knows, so that it can be asked by HTTP too."""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tests.fakes.github import events, shown
+from tests.fakes.github.about_issues import BODY_CHARS_MAX
+from tests.fakes.github.clock import Clock
+from tests.fakes.github.git import Git
+from tests.fakes.github.repos import ROLES, Comment, Pull, Repo
+from tests.fakes.github.tokens import ACTIONS_BOT, Kind, normal
+from tests.fakes.github.world import World
+
+ALL_WRITE = dict.fromkeys(("actions", "checks", "contents", "deployments", "issues", "pull_requests", "statuses"), "write")
+Json = dict[str, Any]
+
+
+class Control:
+    """`world` is for whoever holds the `lock`. Repositories are told by their full names."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.lock = threading.RLock()
+        self.world = World(clock)
+
+    # ------------------------------------------------------------------------------------------------------------- what there is
+
+    def add_repo(self, name: str, *, is_private: bool = True, files: Mapping[str, str] | None = None, folder: str | None = None) -> None:
+        """With the `files` on main, or as the real git repository in the `folder`."""
+        with self.lock:
+            repo = self.world.add_repo(name, is_private=is_private)
+            if folder is not None:
+                repo.git.load(Path(folder))
+            elif files is not None:
+                repo.git.commit("main", files, message="first", name=repo.owner, at_s=self.world.now_s())
+
+    def load(self, repo: str, folder: str) -> None:
+        """Once more what the real git repository holds, after it has changed. Heads of open pull requests follow."""
+        with self.lock:
+            found = self.world.repos[repo]
+            found.git.load(Path(folder))
+            for pull in found.pulls.values():
+                self._follow(found, pull, pull.author)
+
+    def add_user(self, login: str, *, repo: str | None = None, role: str = "read", kind: str = "User") -> None:
+        """`role`: what the person is in the `repo`; `kind`: User or Bot."""
+        assert role in ROLES, f"there is no role {role!r}; there are {', '.join(ROLES)}"
+        with self.lock:
+            self.world.add_user(login, kind)
+            if repo is not None:
+                self.world.repos[repo].roles[login] = role
+
+    def add_app(self, slug: str, permissions: Mapping[str, str], repos: list[str]) -> Json:
+        """Installed there; its numbers and its private key."""
+        with self.lock:
+            app = self.world.add_app(slug, normal(permissions), frozenset(repos))
+            return {"app_id": app.app_id, "installation_id": app.installation_id, "private_key": app.private_key, "login": app.login}
+
+    def job_token(self, repo: str, permissions: Mapping[str, str], *, from_fork: bool = False) -> str:
+        """GITHUB_TOKEN of a job with these `permissions:`; started by a pull request of a fork it only reads."""
+        with self.lock:
+            return self.world.mint(Kind.JOB, ACTIONS_BOT, normal(permissions, read_only=from_fork), frozenset({repo})).value
+
+    def person_token(self, login: str, permissions: Mapping[str, str] | None = None, *, repos: list[str] | None = None) -> str:
+        """A personal access token; by default for all that the person may do."""
+        with self.lock:
+            self.world.add_user(login)
+            within = None if repos is None else frozenset(repos)
+            return self.world.mint(Kind.PERSON, login, normal(ALL_WRITE if permissions is None else permissions), within).value
+
+    def revoke(self, token: str) -> None:
+        """As at the end of its job."""
+        with self.lock:
+            self.world.tokens[token] = replace(self.world.tokens[token], expires_s=self.world.now_s())
+
+    # -------------------------------------------------------------------------------------------------------------- what happens
+
+    def push(self, repo: str, branch: str, files: Mapping[str, str | None], *, by: str, message: str = "change") -> str:
+        """A commit on the branch, which starts at main's tip where it is new; None removes a file. Returns its SHA."""
+        with self.lock:
+            found = self.world.repos[repo]
+            self.world.add_user(by)
+            before = found.git.refs.get(f"refs/heads/{branch}")
+            sha = self._commit(found.git, found.default_branch, branch, files, by, message)
+            payload = events.push(self.world, found, branch, by, **({"before": before} if before else {}))
+            self.world.happen("push", found, payload, None)
+            for home in self.world.repos.values():
+                for pull in home.pulls.values():
+                    self._follow(home, pull, by)
+            return sha
+
+    def add_pull(
+        self,
+        repo: str,
+        branch: str,
+        *,
+        author: str,
+        files: Mapping[str, str | None] | None = None,
+        fork: str | None = None,
+        title: str = "A change",
+    ) -> int:
+        """From the branch, here or in the fork, with these changes of files; both are made where they are not. Returns its number."""
+        with self.lock:
+            world, home = self.world, self.world.repos[repo]
+            world.add_user(author)
+            head = home if fork is None else world.repos.get(fork) or world.add_repo(fork, is_private=home.is_private, of=home)
+            if files is not None:
+                self._commit(head.git, home.default_branch, branch, files, author, title)
+            base_sha, head_sha = home.git.refs[f"refs/heads/{home.default_branch}"], head.git.refs[f"refs/heads/{branch}"]
+            home.numbers += 1
+            pull = Pull(
+                world.new_id(), home.numbers, title, author, home.default_branch, base_sha, head.full_name, branch, head_sha, world.now_s()
+            )
+            home.pulls[pull.number] = pull
+            home.git.refs[f"refs/pull/{pull.number}/head"] = head_sha
+            self._tell(home, pull, "opened", author)
+            return pull.number
+
+    def label(self, repo: str, number: int, name: str, *, by: str) -> None:
+        with self.lock:
+            found = self.world.repos[repo]
+            found.pulls[number].labels.append(name)
+            self._tell(found, found.pulls[number], "labeled", by, label=name)
+
+    def merge(self, repo: str, number: int, *, by: str) -> str:
+        """As one commit on the base branch. Returns its SHA."""
+        with self.lock:
+            found = self.world.repos[repo]
+            pull, git, ref = found.pulls[number], found.git, f"refs/heads/{found.pulls[number].base_ref}"
+            before = git.refs[ref]
+            tree = git.objects.add_tree(git.objects.files(pull.head_sha))
+            made = git.objects.add_commit(tree, (before, pull.head_sha), f"Merge #{number}", by, self.world.now_s())
+            git.refs[ref], pull.merged_sha, pull.state = made, made, "closed"
+            self._tell(found, pull, "closed", by)
+            self.world.happen("push", found, events.push(self.world, found, pull.base_ref, by, before=before), None)
+            return made
+
+    def close(self, repo: str, number: int, *, by: str) -> None:
+        with self.lock:
+            found = self.world.repos[repo]
+            found.pulls[number].state = "closed"
+            self._tell(found, found.pulls[number], "closed", by)
+
+    def lock_pull(self, repo: str, number: int) -> None:
+        """Nobody but those who write may comment any more."""
+        with self.lock:
+            self.world.repos[repo].pulls[number].is_locked = True
+
+    def comment(self, repo: str, number: int, *, author: str, body: str) -> int:
+        """Returns its id."""
+        assert len(body) <= BODY_CHARS_MAX
+        with self.lock:
+            found, now_s = self.world.repos[repo], self.world.now_s()
+            self.world.add_user(author)
+            said = Comment(self.world.new_id(), number, author, body, now_s, now_s)
+            found.comments[said.comment_id] = said
+            self.world.happen("issue_comment", found, events.issue_comment(self.world, found, said), None)
+            return said.comment_id
+
+    def set_run(self, repo: str, run_id: int, status: str, conclusion: str | None = None) -> None:
+        with self.lock:
+            run = self.world.repos[repo].runs[run_id]
+            run.status, run.conclusion = status, conclusion
+
+    def schedule(self, repo: str, cron: str) -> Json:
+        """The event file of a scheduled run."""
+        with self.lock:
+            return events.schedule(self.world, self.world.repos[repo], cron)
+
+    def advance(self, seconds: float) -> None:
+        self.world.clock.advance(seconds)
+
+    def set_time(self, at_s: float) -> None:
+        """A POSIX time."""
+        self.world.clock.set(at_s)
+
+    def limit(
+        self,
+        *,
+        token: str | None = None,
+        remaining: int | None = None,
+        points_per_minute: int | None = None,
+        content_per_minute: int | None = None,
+        status: int | None = None,
+    ) -> None:
+        """`remaining`: requests of the token's hour; the rest holds for all tokens. `status`: 403 or 429."""
+        with self.lock:
+            limits, of = self.world.limits, self.world.tokens[token] if token else None
+            if remaining is not None:
+                purse = limits.purse(of, self.world.now_s())
+                purse.used = purse.limit - remaining
+            limits.points_per_minute = points_per_minute or limits.points_per_minute
+            limits.content_per_minute = content_per_minute or limits.content_per_minute
+            limits.status = status or limits.status
+
+    # -------------------------------------------------------------------------------------------------------------- what is seen
+
+    def comments(self, repo: str, number: int) -> list[Json]:
+        with self.lock:
+            found = self.world.repos[repo]
+            return [shown.comment(self.world, found, said) for said in found.comments.values() if said.number == number]
+
+    def deployments(self, repo: str) -> list[Json]:
+        """Oldest first, each with its `statuses`, oldest first too."""
+        with self.lock:
+            found, world = self.world.repos[repo], self.world
+            told = []
+            for made in found.deployments.values():
+                statuses = [shown.deployment_status(world, found, made, each) for each in made.statuses]
+                told.append(shown.deployment(world, found, made) | {"statuses": statuses})
+            return told
+
+    def statuses(self, repo: str) -> list[Json]:
+        with self.lock:
+            found = self.world.repos[repo]
+            return [shown.status(self.world, found, said) for said in found.statuses]
+
+    def check_runs(self, repo: str) -> list[Json]:
+        """Each with its `annotations`."""
+        with self.lock:
+            found = self.world.repos[repo]
+            return [shown.check_run(self.world, found, run) | {"annotations": run.annotations} for run in found.check_runs.values()]
+
+    def runs(self, repo: str) -> list[Json]:
+        """Of workflows; `payload` is the event that started each."""
+        with self.lock:
+            found = self.world.repos[repo]
+            return [shown.workflow_run(self.world, found, run) | {"payload": run.payload} for run in found.runs.values()]
+
+    def pull(self, repo: str, number: int) -> Json:
+        with self.lock:
+            found = self.world.repos[repo]
+            return shown.whole_pull(self.world, found, found.pulls[number])
+
+    def events(self) -> list[Json]:
+        """All that happened, oldest first: `name`, `repo`, `payload`, and whether it `starts` workflows."""
+        with self.lock:
+            return [{"name": each.name, "repo": each.repo, "payload": each.payload, "starts": each.starts} for each in self.world.events]
+
+    def files(self, repo: str, ref: str = "main") -> dict[str, str]:
+        """What each file holds there; of what is no text, U+FFFD."""
+        with self.lock:
+            git = self.world.repos[repo].git
+            sha = git.resolve(ref)
+            assert sha is not None, f"{repo} has no {ref}"
+            return {path: git.objects.blobs[blob].decode(errors="replace") for path, (_, blob) in git.objects.files(sha).items()}
+
+    # ------------------------------------------------------------------------------------------------------------- what it takes
+
+    def _commit(self, git: Git, base: str, branch: str, files: Mapping[str, str | None], by: str, message: str) -> str:
+        tip = git.refs.get(f"refs/heads/{base}")
+        if tip is not None:
+            git.refs.setdefault(f"refs/heads/{branch}", tip)
+        return git.commit(branch, files, message=message, name=by, at_s=self.world.now_s())
+
+    def _follow(self, home: Repo, pull: Pull, by: str) -> None:
+        """An open pull request has the head that its branch has."""
+        now = self.world.repos[pull.head_repo].git.refs.get(f"refs/heads/{pull.head_ref}", pull.head_sha)
+        if pull.state == "open" and now != pull.head_sha:
+            before, pull.head_sha = pull.head_sha, now
+            home.git.refs[f"refs/pull/{pull.number}/head"] = now
+            self._tell(home, pull, "synchronize", by, before=before)
+
+    def _tell(self, home: Repo, pull: Pull, action: str, by: str, **more: str) -> None:
+        self.world.add_user(by)
+        self.world.happen("pull_request", home, events.pull_request(self.world, home, pull, action, by, **more), None)

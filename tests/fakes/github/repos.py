@@ -1,0 +1,163 @@
+"""What there is in a repository: pull requests, comments, deployments, checks and workflow runs."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.fakes.github.git import Git
+
+WRITERS = ("write", "maintain", "admin")
+ROLES = ("none", "read", "triage", *WRITERS)
+
+
+@dataclass(frozen=True)
+class User:
+    login: str
+    user_id: int
+    kind: str = "User"
+
+
+@dataclass
+class Comment:
+    comment_id: int
+    number: int
+    author: str
+    body: str
+    made_s: float
+    changed_s: float
+    reactions: list[tuple[int, str, str]] = field(default_factory=list)
+    """Id, login and content of each."""
+
+
+@dataclass
+class Pull:
+    """`head_repo` is the fork's full name where it comes from one."""
+
+    pull_id: int
+    number: int
+    title: str
+    author: str
+    base_ref: str
+    base_sha: str
+    head_repo: str
+    head_ref: str
+    head_sha: str
+    made_s: float
+    body: str = ""
+    state: str = "open"
+    merged_sha: str | None = None
+    is_locked: bool = False
+    labels: list[str] = field(default_factory=list)
+
+
+@dataclass
+class DeploymentStatus:
+    status_id: int
+    state: str
+    creator: str
+    description: str
+    environment: str
+    environment_url: str
+    log_url: str
+    made_s: float
+
+
+@dataclass
+class Deployment:
+    deployment_id: int
+    ref: str
+    sha: str
+    task: str
+    environment: str
+    description: str | None
+    payload: Any
+    creator: str
+    is_transient: bool
+    is_production: bool
+    made_s: float
+    statuses: list[DeploymentStatus] = field(default_factory=list)
+
+    @property
+    def state(self) -> str:
+        """As its page shows it: of the newest status."""
+        return self.statuses[-1].state if self.statuses else "pending"
+
+
+@dataclass(frozen=True)
+class Status:
+    status_id: int
+    sha: str
+    state: str
+    context: str
+    description: str | None
+    target_url: str | None
+    creator: str
+    made_s: float
+
+
+@dataclass
+class CheckRun:
+    check_run_id: int
+    sha: str
+    app: str
+    made_s: float
+    said: dict[str, Any] = field(default_factory=dict)
+    annotations: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass
+class Run:
+    """Of a workflow; `payload` is the event that started it."""
+
+    run_id: int
+    run_number: int
+    workflow: str
+    event: str
+    branch: str
+    sha: str
+    actor: str
+    made_s: float
+    payload: dict[str, Any]
+    status: str = "queued"
+    conclusion: str | None = None
+
+
+@dataclass
+class Repo:
+    repo_id: int
+    owner: str
+    name: str
+    is_private: bool
+    made_s: float
+    git: Git
+    default_branch: str = "main"
+    fork_of: str | None = None
+    roles: dict[str, str] = field(default_factory=dict)
+    pulls: dict[int, Pull] = field(default_factory=dict)
+    comments: dict[int, Comment] = field(default_factory=dict)
+    deployments: dict[int, Deployment] = field(default_factory=dict)
+    statuses: list[Status] = field(default_factory=list)
+    check_runs: dict[int, CheckRun] = field(default_factory=dict)
+    runs: dict[int, Run] = field(default_factory=dict)
+    labels: dict[str, int] = field(default_factory=dict)
+    numbers: int = 0
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.owner}/{self.name}"
+
+    def role(self, login: str) -> str:
+        if login == self.owner:
+            return "admin"
+        return self.roles.get(login, "none" if self.is_private else "read")
+
+    def association(self, login: str) -> str:
+        """Of whoever wrote something here, as GitHub calls it."""
+        if login == self.owner:
+            return "OWNER"
+        if login in self.roles:
+            return "COLLABORATOR"
+        wrote = any(pull.author == login and pull.merged_sha for pull in self.pulls.values())
+        return "CONTRIBUTOR" if wrote else "NONE"
+
+    def deployments_to(self, environment: str) -> list[Deployment]:
+        return [each for each in self.deployments.values() if each.environment == environment]
