@@ -32,7 +32,7 @@ def wanted(model: str = "Qwen/Qwen3-4B", hardware: str = "h100-80gb", gpus: int 
     shape, chosen = understand(model), preset(hardware)
     assert shape is not None
     assert chosen is not None
-    return Wanted(model, shape, chosen, gpus, "reverse-text", how, 50.0, 100, init_text.PLACEHOLDER)
+    return Wanted(model, shape, chosen, gpus, "reverse-text", how, 50.0, 100, init_text.KNOWN_REF)
 
 
 def settled(one: Wanted) -> Settings:
@@ -60,7 +60,7 @@ def test_questions_are_answered_on_a_terminal_and_the_files_are_written(shell: S
         assert not (shell.here / "configs").exists()
         screen.answer("Write these files? [Y/n]: ")
         assert screen.end() == 0
-        assert "fill in trainer.prime_rl.ref" in screen.seen
+        assert "run configs/qwen3-8b-full.yaml --dry-run" in screen.seen
         assert screen.is_coloured
         assert max(map(len, screen.seen.splitlines())) <= 80
     read = read_config(shell.here / "configs" / "qwen3-8b-full.yaml")

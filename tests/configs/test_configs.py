@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from prime_train.adapters.config_yaml import read_config
-from prime_train.cli.init_text import PLACEHOLDER
 from prime_train.cli.subjects import matters
 from prime_train.core.spec import RunSpec
 from prime_train.rules import look
@@ -65,13 +64,6 @@ def test_its_command_can_be_read_by_a_shell_with_and_without_a_checkpoint(path: 
         words = shlex.split(line)
         assert words
         assert ("500" in line) == (step is not None)
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_commit_that_is_not_known_says_that_it_must_be_filled_in(path: Path) -> None:
-    spec = spec_of(path)
-    if spec.trainer.prime_rl is not None and spec.trainer.prime_rl.ref == PLACEHOLDER:
-        assert "FILL IN all 40 digits" in path.read_text()
 
 
 def test_the_pilot_is_tried_for_50_steps_and_resumed_from_a_file() -> None:

@@ -38,6 +38,15 @@ def test_the_commit_that_was_asked_for_is_there_even_if_another_one_was_before(
     assert synced.count("sync --project ../prime-rl --all-extras --frozen --inexact") == 3
 
 
+def test_the_first_digits_of_a_commit_are_enough(tmp_path: Path, upstream: tuple[dict[str, str], list[str]]) -> None:
+    env, commits = upstream
+    work = tmp_path / "disk" / "work"
+    work.mkdir(parents=True)
+    for commit, version in zip((commits[0], commits[1], commits[0]), ("1", "2", "1"), strict=True):
+        run_all(install(prime_rl_spec(part={"ref": commit[:8]})), work, env)
+        assert (work.parent / "prime-rl" / "VERSION").read_text() == version
+
+
 def test_a_commit_that_is_there_is_not_fetched_again(tmp_path: Path, upstream: tuple[dict[str, str], list[str]]) -> None:
     env, commits = upstream
     work = tmp_path / "disk" / "work"

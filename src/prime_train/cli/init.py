@@ -24,7 +24,7 @@ def init(
     lora: Annotated[bool | None, typer.Option("--lora/--full", help="Adapters, or all weights; without either, what fits.")] = None,
     steps: Annotated[int, typer.Option(min=1, help="Last step.")] = STEPS,
     budget: Annotated[float, typer.Option(min=0, help="Most dollars that all attempts may cost.", show_default=False)] = 0,
-    ref: Annotated[str, typer.Option(help="Commit of prime-rl, all 40 digits.", show_default=False)] = "",
+    ref: Annotated[str, typer.Option(help="Commit of prime-rl, 8 to 40 digits.", show_default=False)] = "",
     name: Annotated[str, typer.Option(help="Name of the run; otherwise made of the model's.", show_default=False)] = "",
     folder: Annotated[Path, typer.Option(help="Where configs lie.")] = FOLDER,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; needs --model and --preset.")] = False,
@@ -58,7 +58,7 @@ def init(
 def _wanted(given: "Answers", how: "How", *, steps: int, ref: str, name: str) -> "Wanted":
     from prime_train.cli.init_ask import DEFAULT_USD, checked_environment, checked_gpus, checked_model, checked_preset, checked_usd
     from prime_train.cli.init_plan import Wanted
-    from prime_train.cli.init_text import INCLUDED, PLACEHOLDER
+    from prime_train.cli.init_text import INCLUDED, KNOWN_REF
 
     shape, entry = checked_model(given.model)
     return Wanted(
@@ -70,7 +70,7 @@ def _wanted(given: "Answers", how: "How", *, steps: int, ref: str, name: str) ->
         how=how,
         usd=checked_usd(str(given.usd or DEFAULT_USD)),
         steps=steps,
-        ref=_checked_ref(ref) or PLACEHOLDER,
+        ref=_checked_ref(ref) or KNOWN_REF,
         name=name,
         context=entry.context if entry is not None else 0,
         gated=entry is not None and entry.gated != "no",
@@ -78,8 +78,8 @@ def _wanted(given: "Answers", how: "How", *, steps: int, ref: str, name: str) ->
 
 
 def _checked_ref(ref: str) -> str:
-    if ref and not (len(ref) == 40 and set(ref) <= set("0123456789abcdef")):
-        raise Refused(f"--ref {ref}: no commit", fix="write all 40 digits, as git rev-parse gives them")
+    if ref and not (8 <= len(ref) <= 40 and set(ref) <= set("0123456789abcdef")):
+        raise Refused(f"--ref {ref}: no commit", fix="write 8 to 40 digits, as git rev-parse gives them")
     return ref
 
 
@@ -135,11 +135,9 @@ def _preview(settings: "Settings", files: dict[Path, str], *, shown: bool) -> No
 
 
 def _next(settings: "Settings", path: Path) -> Exit:
-    from prime_train.cli.init_text import INCLUDED, PLACEHOLDER
+    from prime_train.cli.init_text import INCLUDED
 
     wanted, steps = settings.wanted, []
-    if wanted.ref == PLACEHOLDER:
-        steps.append("fill in trainer.prime_rl.ref: all 40 digits of a commit of prime-rl")
     if wanted.environment != INCLUDED:
         steps.append(f"add under setup what installs {wanted.environment} into ../prime-rl")
     if wanted.gated:

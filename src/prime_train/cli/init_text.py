@@ -7,16 +7,13 @@ from prime_train.core import gpus
 from prime_train.core.memory import Method
 
 SAVE_EVERY = 8
-PLACEHOLDER = "559b4477" + "0" * 32
-"""Where no commit is given: the first digits are those of the one whose settings are written here."""
+KNOWN_REF = "559b4477"
+"""The commit whose settings are written here; where no other is given, it is taken."""
 LORA_RANK, LORA_ALPHA = 32, 64
 BATCH, GROUP = 128, 16
 INCLUDED = "reverse-text"
 """The environment that comes with prime-rl."""
 
-_FILL_IN = """\
-# FILL IN all 40 digits: the first 8 are those of the commit that rl.toml
-    # was written for. In a clone of prime-rl: git rev-parse 559b4477"""
 _UV = 'env PATH="$HOME/.local/bin:$PATH" uv run --no-sync --project ../prime-rl'
 
 _OVER_PCIE = """\
@@ -28,7 +25,7 @@ def config(settings: Settings, folder: str) -> str:
     """The YAML; `folder` is where the trainer's file lies, as seen from where runs are launched."""
     wanted = settings.wanted
     how = "LoRA" if settings.method is Method.LORA else "all weights"
-    missing = f"    {_FILL_IN}\n" if wanted.ref == PLACEHOLDER else ""
+    written_for = "  # of 2026-08-21, which rl.toml was written for" if wanted.ref == KNOWN_REF else ""
     facts = gpus.facts(wanted.preset.kind)
     over_pcie = facts is not None and not facts.linked and wanted.gpus > 1
     environment = f"\n{_OVER_PCIE}\n" if over_pcie else ""
@@ -44,7 +41,7 @@ trainer:
   tree: {{folder: {json.dumps(folder)}}}  # all that the machine gets
   prime_rl:
     config: rl.toml
-{missing}    ref: "{wanted.ref}"
+    ref: "{wanted.ref}"{written_for}
 
 hardware:
   gpus: [{wanted.preset.kind}]

@@ -124,8 +124,9 @@ class PrimeRlSpec(Part):
 
     config: InsidePath
     """Its TOML file inside the working tree, such as rl.toml."""
-    ref: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
-    """Commit of prime-rl, all 40 digits: its settings change every few weeks, and a tag or branch would change under a run."""
+    ref: Annotated[str, Field(pattern=r"^[0-9a-f]{8,40}$")]
+    """Commit of prime-rl, its first 8 digits or more: its settings change every few weeks, and a tag or branch would change under a run.
+    All 40 are fetched soonest; fewer are looked up in the whole history."""
     overrides: tuple[str, ...] = ()
     """Further arguments, one word each, such as --trainer.optim.lr and 1e-5."""
     output: InsidePath = prime_rl.OUTPUT

@@ -34,7 +34,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
     },
     "PrimeRlSpec": {
         "config": (("inside",),),
-        "ref": (("text", "^[0-9a-f]{40}$", 0),),
+        "ref": (("text", "^[0-9a-f]{8,40}$", 0),),
         "overrides": (("list", ("text", "", 0)), ()),
         "output": (("inside",), "outputs"),
         "run_name": (("text", "^([A-Za-z0-9][A-Za-z0-9._-]{0,99})?$", 0), ""),

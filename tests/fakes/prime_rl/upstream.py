@@ -15,7 +15,8 @@ def upstream_in(folder: Path, *, versions: int = 1) -> tuple[dict[str, str], lis
     git = ["git", "-C", str(folder)]
     subprocess.run(["git", "init", "-q", str(folder)], check=True, env=env)
     # As at the real one, any commit may be asked for.
-    subprocess.run([*git, "config", "uploadpack.allowAnySHA1InWant", "true"], check=True, env=env)
+    for setting in ("uploadpack.allowAnySHA1InWant", "uploadpack.allowFilter"):
+        subprocess.run([*git, "config", setting, "true"], check=True, env=env)
     commits = []
     for version in range(1, versions + 1):
         (folder / "VERSION").write_text(str(version))

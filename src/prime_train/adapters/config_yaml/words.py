@@ -35,7 +35,7 @@ _BOUNDS = {
 }
 
 _PATTERNS = {
-    "trainer.prime_rl.ref": "must be a whole commit: 40 digits and letters from a to f",
+    "trainer.prime_rl.ref": "must be a commit: 8 to 40 digits and letters from a to f",
     "name": "must be lower-case letters, digits and inner hyphens, 32 at most",
     "environment": "must be the name of a variable: letters, digits and _, no digit in front",
     "secrets": "must be the name of a variable of the control plane, such as HF_TOKEN",
