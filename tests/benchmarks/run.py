@@ -15,6 +15,7 @@ BENCHMARKS = (
     "agent_idle",
     "startup",
     "validate",
+    "validate_action",
     "memory_model",
     "transfer",
     "durable",

@@ -29,7 +29,7 @@ def said(on: PrimePlane, *words: str) -> str:
 
 
 def test_a_rented_run_can_be_looked_at_from_its_first_step_to_after_its_end(tmp_path: Path) -> None:
-    with prime_plane(tmp_path, {"FAKE_RL_STEP_S": "0.5"}) as on:
+    with prime_plane(tmp_path, {"FAKE_RL_STEP_S": "0.9"}) as on:
         run_id = on.launch()
         on.await_step(run_id, 1)
         with subprocess.Popen([PROGRAM, "logs", run_id, "-f"], env=env(on), stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as following:
