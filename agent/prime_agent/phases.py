@@ -112,8 +112,10 @@ class Phases:
         return PhaseDone(phase)
 
     def _failed(self, phase: Phase, cause: Cause, detail: str, tail: str = "") -> PhaseFailed:
-        secrets = self._means.job.secrets | self._means.job.bucket_keys
-        return PhaseFailed(phase, cause, redacted(detail, secrets), redacted(tail, secrets))
+        return PhaseFailed(phase, cause, self._redacted(detail), self._redacted(tail))
+
+    def _redacted(self, text: str) -> str:
+        return redacted(text, self._means.job.secrets | self._means.job.bucket_keys)
 
     def _work(self, phase: Phase) -> None:
         spec, place = self._means.job.spec, self._means.place
@@ -204,7 +206,7 @@ class Phases:
         return Shell(self._means.processes, place.work, self._means.env, place.logs / log, self._call_off)
 
     def _note(self, text: str) -> None:
-        self._inbox.put(Noted(text))
+        self._inbox.put(Noted(self._redacted(text)))
 
 
 def _percent(step: int, note: Callable[[str], None], called_off: CallOff) -> Callable[[int, int], None]:

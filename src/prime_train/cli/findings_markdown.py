@@ -1,14 +1,10 @@
 """Findings as Markdown, for a pull request: how many there are, then a table."""
 
-import re
 from collections.abc import Sequence
 
 from prime_train.core.finding import Finding, Severity
+from prime_train.told import code, plain
 
-_SPECIAL = re.compile(r"[\\`*\[\]<>|~$&]|(?<!\w)_|_(?!\w)")
-"""What would be read as Markdown or as HTML; an underscore within a word is none of it."""
-_LINK = re.compile(r"(?<![\w/])(@|#)(?=\w)")
-"""Of a person or an issue."""
 ROWS_MAX = 200
 """A comment of GitHub's holds 65,536 characters."""
 
@@ -29,23 +25,8 @@ def counted(findings: Sequence[Finding]) -> str:
 
 
 def _row(finding: Finding) -> str:
-    where = f"{_code(f'{finding.file}:{finding.line}')}"
-    return f"| {finding.severity.value} | {where} | {_code(finding.code)} {escaped(finding.message)} | {escaped(finding.fix)} |"
-
-
-def _code(text: str) -> str:
-    """As code, where nothing but the quote, the bar and the end of the line mean something."""
-    kept = _one_line(text).replace("|", "\\|")
-    return f"`` {kept} ``" if "`" in kept else f"`{kept}`"
-
-
-def escaped(text: str) -> str:
-    """As text, whatever it would mean in Markdown or HTML."""
-    return _LINK.sub("\\1\u200b", _SPECIAL.sub(r"\\\g<0>", _one_line(text)))
-
-
-def _one_line(text: str) -> str:
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    where = f"{code(f'{finding.file}:{finding.line}')}"
+    return f"| {finding.severity.value} | {where} | {code(finding.code)} {plain(finding.message)} | {plain(finding.fix)} |"
 
 
 def _count(count: int, word: str) -> str:

@@ -6,9 +6,9 @@ from typing import Any
 from urllib.parse import quote
 
 from prime_train import __version__
-from prime_train.cli.findings_markdown import escaped
 from prime_train.core.finding import CODES, Finding, Severity
 from prime_train.rules import by_code
+from prime_train.told import plain
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 RESULTS_MAX = 5000
@@ -36,7 +36,7 @@ def _rule(code: str) -> dict[str, Any]:
         "id": code,
         "shortDescription": {"text": rule.title},
         "fullDescription": {"text": rule.why},
-        "help": {"text": rule.fix, "markdown": f"{escaped(rule.why)}\n\n**What to do:** {escaped(rule.fix)}"},
+        "help": {"text": rule.fix, "markdown": f"{plain(rule.why)}\n\n**What to do:** {plain(rule.fix)}"},
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
         "properties": {"tags": [rule.family]},
     }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from prime_train.cli.exits import Exit, Refused
-from prime_train.cli.providers import STORE
+from prime_train.cli.providers import PUBLIC_URL, STORE
 
 if TYPE_CHECKING:
     from prime_train.adapters.pods_by_provider import PodsByProvider
@@ -27,6 +27,7 @@ HOME = "PRIME_TRAIN_HOME"
 BUCKET = "PRIME_TRAIN_BUCKET"
 ALERT_URL = "PRIME_TRAIN_ALERT_URL"
 MASTER = "PRIME_TRAIN_MASTER_KEY"
+DYNAMO = "dynamodb://"
 LOCAL = "local"
 MASTER_BYTES = 32
 FIX_MASTER = "where it is served, prime-train key --show prints it"
@@ -69,8 +70,14 @@ class Home:
 
     @property
     def elsewhere(self) -> str:
-        """The address of the control plane whose store this is; empty where it is here."""
-        return self.environment.get(STORE, "").rstrip("/")
+        """The address of the control plane whose store this is; empty where it is here, or in a table."""
+        return "" if self.table_url else self.environment.get(STORE, "").rstrip("/")
+
+    @property
+    def table_url(self) -> str:
+        """Of a table that is the store; empty where there is none."""
+        named = self.environment.get(STORE, "")
+        return named if named.startswith(DYNAMO) else ""
 
     @property
     def bucket_url(self) -> str:
@@ -82,11 +89,15 @@ class Home:
     @property
     def has_runs(self) -> bool:
         """Whether runs were ever kept here."""
-        return bool(self.elsewhere) or (self.root / "control.sqlite").exists()
+        return bool(self.environment.get(STORE)) or (self.root / "control.sqlite").exists()
 
     def store(self) -> "Store":
         if self.elsewhere:
             return self.remote()
+        if self.table_url:
+            from prime_train.adapters.store_dynamo.opening import open_dynamo
+
+            return open_dynamo(self.table_url, self.environment)
         from prime_train.adapters.store_sqlite import SqliteStore
 
         self._make()
@@ -127,8 +138,6 @@ class Home:
     def public_url(self, url: str) -> str:
         """What machines elsewhere call, for a webhook that listens at `url`: where it is not said, what was said last for this address, as
         machines that are rented know that one."""
-        from prime_train.cli.providers import PUBLIC_URL
-
         last = self.last_serving()
         kept = last.public_url if last is not None and last.url == url else url
         return (self.environment.get(PUBLIC_URL) or kept).rstrip("/")
@@ -200,6 +209,11 @@ class Home:
         if self.elsewhere:
             about = self.remote().about()
             return Serving(self.elsewhere, 0, about.public_url or self.elsewhere, about.provider or LOCAL, about.bucket_url)
+        if self.table_url and self.environment.get(PUBLIC_URL):
+            from prime_train.cli.providers import default_provider
+
+            url = self.environment[PUBLIC_URL].rstrip("/")
+            return Serving(url, 0, url, default_provider(self.environment), self.bucket_url)
         try:
             said = json.loads(self.serve_file.read_text())
             provider, bucket_url = str(said.get("provider") or LOCAL), str(said.get("bucket_url") or self.bucket_url)

@@ -72,10 +72,11 @@ def launch_as(home: Home, run_id: str, spec: "RunSpec", made: Plan, *, origin: "
 
 def on_provider(spec: "RunSpec", home: Home) -> "RunSpec":
     """With the provider named: what the control plane rents from by default may be another one tomorrow. What serves the home is asked
-    first, for its environment has the key, and ours may not."""
-    from prime_train.cli.providers import PROVIDER, default_provider
+    first, for its environment has the key, and ours may not; where it is elsewhere and we have the key, it is we who rent."""
+    from prime_train.cli.providers import PROVIDER, default_provider, has_prime
 
-    serving = home.serving() if not home.environment.get(PROVIDER) else None
+    is_ours = bool(home.environment.get(PROVIDER)) or (bool(home.elsewhere) and has_prime(home.environment))
+    serving = None if is_ours else home.serving()
     default = serving.provider if serving is not None else default_provider(home.environment)
     hardware = spec.hardware.model_copy(update={"provider": spec.hardware.provider or default})
     return spec.model_copy(update={"hardware": hardware})

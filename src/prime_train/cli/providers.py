@@ -1,6 +1,6 @@
 """From whom this control plane rents: its own machine, and Prime Intellect where there is a key."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from prime_train.adapters.pods_local import LocalPods
     from prime_train.adapters.pods_prime import Connection, PrimeClient, PrimePods, Settings
     from prime_train.adapters.ssh import LoginKey
+    from prime_train.core.offers import Offer
+    from prime_train.core.spec import HardwareSpec
+    from prime_train.core.wire import Ticket
     from prime_train.ports import Account, Pods
 
 PROVIDER = "PRIME_TRAIN_PROVIDER"
 STORE = "PRIME_TRAIN_STORE"
-"""Where the store is: unset, in the home; or the address of a control plane elsewhere."""
+"""Where the store is: unset, in the home; dynamodb://table; or the address of a control plane elsewhere."""
 PUBLIC_URL = "PRIME_TRAIN_URL"
 POD_PYTHON = "PRIME_TRAIN_POD_PYTHON"
 LOCAL, PRIME = "local", "prime"
@@ -106,9 +109,7 @@ class Providers:
 
     @cached_property
     def _settings(self) -> "Settings":
-        from prime_train.adapters.pods_prime import read_settings
-
-        return read_settings(self.environment, Path(self.environment.get("HOME") or Path.home()))
+        return _settings(self.environment)
 
     @cached_property
     def _client(self) -> "PrimeClient":
@@ -132,6 +133,13 @@ class Providers:
         return ""
 
 
+def for_rent(environment: Mapping[str, str], hardware: "HardwareSpec") -> "Sequence[Offer]":
+    """What Prime Intellect has for rent, asked with the key alone: of a home nothing is read, and nothing is kept there."""
+    from prime_train.adapters.pods_prime import PrimeClient, PrimePods
+
+    return PrimePods(PrimeClient(_settings(environment)), _rents_nothing).offers(hardware)
+
+
 def has_prime(environment: Mapping[str, str]) -> bool:
     """A log-in of Prime's own tool is used only where PRIME_TRAIN_PROVIDER says so: nobody pays for having been logged in once."""
     return bool(environment.get("PRIME_API_KEY")) or environment.get(PROVIDER) == PRIME
@@ -143,3 +151,13 @@ def default_provider(environment: Mapping[str, str]) -> str:
     if named not in ("", LOCAL, PRIME):
         raise Refused(f"{PROVIDER} is {named!r}", fix=f"set it to {LOCAL} or {PRIME}, or not at all")
     return named or (PRIME if environment.get("PRIME_API_KEY") else LOCAL)
+
+
+def _settings(environment: Mapping[str, str]) -> "Settings":
+    from prime_train.adapters.pods_prime import read_settings
+
+    return read_settings(environment, Path(environment.get("HOME") or Path.home()))
+
+
+def _rents_nothing(connection: "Connection", ticket: "Ticket") -> None:
+    raise AssertionError(f"no agent is brought to {connection.pod_id} by who only looks")

@@ -9,6 +9,10 @@ from prime_train.cli.checkpoints import checkpoints
 from prime_train.cli.config import config
 from prime_train.cli.cost import cost
 from prime_train.cli.demo import demo
+from prime_train.cli.deploy import deploy
+from prime_train.cli.destroy import destroy
+from prime_train.cli.diagnose import diagnose
+from prime_train.cli.doctor import doctor
 from prime_train.cli.exits import guarded
 from prime_train.cli.find import find
 from prime_train.cli.gha.app import app as gha
@@ -44,11 +48,15 @@ VERBS = (
     status,
     logs,
     profile,
+    diagnose,
     ssh,
     stop,
     resume,
     serve,
     watch,
+    deploy,
+    doctor,
+    destroy,
     key,
     demo,
     schema,

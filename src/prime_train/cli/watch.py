@@ -8,6 +8,8 @@ import typer
 from prime_train.cli.exits import Exit, Refused
 
 if TYPE_CHECKING:
+    from threading import Event
+
     from prime_train.cli.home import Home
     from prime_train.reconcile import Swept, World
 
@@ -15,23 +17,41 @@ if TYPE_CHECKING:
 def watch(
     once: Annotated[bool, typer.Option("--once", help="One look at the runs that are due, then leave.")] = False,
     interval: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds between two looks.")] = 5.0,
+    wandb: Annotated[
+        str | None, typer.Option(metavar="ENTITY/PROJECT", help="Only tell which runs of W&B have fallen silent.", show_default=False)
+    ] = None,
+    stale_min: Annotated[float, typer.Option(min=1, max=10_000, help="With --wandb: silent from so many minutes on.")] = 45.0,
 ) -> Exit:
     """Be one more watcher.
 
-    Sees what is lost, fences it, launches again. As many watchers as you like, in as many places.
+    Sees what is lost, fences it, launches again. As many watchers as you like, in as many places. With --wandb it tells of runs that nobody
+    here has launched, and does nothing; W&B may be half an hour late. Once, it then leaves with 1 if there is one.
     """
     import logging
 
     from prime_train.cli.home import Home, wall_s
+    from prime_train.cli.watch_wandb import watch_wandb
     from prime_train.reconcile import sweep
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     home = Home.of(os.environ)
+    if wandb is not None:
+        return watch_wandb(home, wandb, quiet_s=int(stale_min * 60), interval=interval, ended=None if once else _until_sigterm())
     world = _world(home, waits=once)
     if once:
         return _told(sweep(world, wall_s(), clock=wall_s))
     _go_on(home, world, interval)
     return Exit.OK
+
+
+def _until_sigterm() -> "Event":
+    """Set when the process is asked to end."""
+    import signal
+    import threading
+
+    ended = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    return ended
 
 
 def _world(home: "Home", *, waits: bool = False) -> "World":
@@ -59,13 +79,11 @@ def _told(swept: "Swept") -> Exit:
 
 def _go_on(home: "Home", world: "World", interval: float) -> None:
     """Until SIGTERM or Ctrl-C; the address is read anew, as a webhook may come back on another port."""
-    import signal
     import threading
 
     from prime_train.server import Watcher
 
-    ended = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    ended = _until_sigterm()
     typer.echo(f"watching {home.root}")
     while not ended.is_set():
         watcher = Watcher(world, threading.Event(), interval_s=interval)

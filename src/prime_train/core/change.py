@@ -151,7 +151,7 @@ def refused(run: Run, lease: Lease, cause: Cause, detail: str, now_s: int) -> Ch
     after = with_attempt(change.run, replace(attempt, ended_s=attempt.launched_s))
     kind = "funds" if cause is Cause.NO_FUNDS else "no_capacity"
     if run.noted_s(kind) is not None:
-        return replace(change, run=replace(after, notices=run.notices), alerts=())
+        return replace(change, run=replace(after, notices=run.notices), alerts=_mirrored(run, kind, now_s))
     note = told(run, now_s, kind, Severity.WARNING, POLICY[cause].title, f"{detail}; asked again until there is one")
     return replace(change, run=replace(after, notices=(*after.notices, Notice(kind, now_s))), alerts=(note,))
 

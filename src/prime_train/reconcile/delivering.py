@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from prime_train.core.run import ATTENDED, Alert, Run, Severity
-from prime_train.ports import PermanentError, TemporaryError
+from prime_train.ports import Foreseeing, PermanentError, Showing, TemporaryError
 from prime_train.reconcile.world import World
 
 OUTBOX_MAX = 200
@@ -18,7 +18,11 @@ def deliver(world: World, now_s: int | None = None) -> int:
     One notifier's failure keeps no alert from the others. What a notifier could not take for `ALERT_S_MAX` is given up, in the log.
     """
     done = 0
-    for alert in world.store.outbox(OUTBOX_MAX):
+    waiting = world.store.outbox(OUTBOX_MAX)
+    for notifier in world.notifiers:
+        if isinstance(notifier, Foreseeing):
+            notifier.foresee(waiting)
+    for alert in waiting:
         held = world.store.load(alert.run_id)
         waits = [_sent(world, alert, held.run if held else None, place) for place in range(len(world.notifiers))].count(False)
         if waits and (now_s is None or now_s < alert.at_s + ALERT_S_MAX):
@@ -32,16 +36,18 @@ def deliver(world: World, now_s: int | None = None) -> int:
 
 
 def refresh(world: World, run_ids: Sequence[str], now_s: int) -> None:
-    """Runs that come from somewhere where their state is shown: brought up to date now and then. What fails comes again by itself."""
+    """Where the state of a run is shown, it is brought up to date now and then. What fails comes again by itself."""
     for run_id in run_ids:
         if world.shown.get(run_id, 0) + REFRESH_S > now_s:
             continue
         world.shown[run_id] = now_s
         held = world.store.load(run_id)
-        if held is None or held.run.origin is None or held.run.state not in ATTENDED:
+        if held is None or held.run.state not in ATTENDED:
             continue
         quiet = Alert(f"{run_id}/shown/{now_s}", run_id, "shown", Severity.QUIET, held.run.state.value, "", now_s, held.run.epoch)
-        for place in range(len(world.notifiers)):
+        for place, notifier in enumerate(world.notifiers):
+            if held.run.origin is None and not (isinstance(notifier, Showing) and notifier.shows(run_id)):
+                continue
             _sent(world, quiet, held.run, place)
             world.told.discard((quiet.key, place))
 

@@ -5,18 +5,28 @@ from collections.abc import Sequence
 
 _SPECIAL = re.compile(r"[\\`*\[\]<>|~$&]|(?<!\w)_|_(?!\w)")
 """What would be read as Markdown or as HTML; an underscore within a word is none of it."""
-_LINK = re.compile(r"(?<![\w/])(@|#)(?=\w)")
-"""Of a person or an issue."""
+_START = re.compile(r"^(?=(?:#{1,6}|[+=-]+)(?:\s|$))|^\d{1,9}(?=[.)](?:\s|$))")
+"""Of a heading, a list or a line across, where it begins one."""
+_LINK = re.compile(r"(@|#|\bGH-)(?=\w)")
+"""Of a person or an issue, here or in any other repository, where people would be told that they are spoken of."""
+_HARD = re.compile(r"[`|]")
 
 
 def code(text: str) -> str:
-    """As code, where nothing but the quote, the bar and the end of the line mean something."""
-    kept = one_line(text).replace("|", "\\|")
-    return f"`` {kept} ``" if "`" in kept else f"`{kept}`"
+    """As code. Where a quote or the bar of a table would end it, written as HTML in which no character means anything."""
+    kept = one_line(text)
+    if not _HARD.search(kept):
+        return f"`{kept}`" if kept else ""
+    return "<code>" + "".join(char if char.isalnum() or char == " " else f"&#{ord(char)};" for char in kept) + "</code>"
 
 
 def plain(text: str) -> str:
-    return _LINK.sub("\\1\u200b", _SPECIAL.sub(r"\\\g<0>", one_line(text)))
+    return _START.sub(r"\g<0>\\", _LINK.sub("\\1\u200b", _SPECIAL.sub(r"\\\g<0>", one_line(text))))
+
+
+def cut(text: str, chars: int) -> str:
+    kept = one_line(text)
+    return kept if len(kept) <= chars else kept[: chars - 1].rstrip() + "…"
 
 
 def one_line(text: str) -> str:
@@ -25,7 +35,7 @@ def one_line(text: str) -> str:
 
 def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Lines of a table; cells are Markdown already."""
-    return [f"| {' | '.join(header)} |", "|" + "---|" * len(header), *(f"| {' | '.join(row)} |" for row in rows)]
+    return [f"| {' | '.join(header)} |", "|" + ":--|" * len(header), *(f"| {' | '.join(row)} |" for row in rows)]
 
 
 def folded(title: str, lines: list[str]) -> list[str]:

@@ -5,10 +5,11 @@ from datetime import UTC, datetime
 
 from prime_train.core import ledger
 from prime_train.core.amounts import span, usd
-from prime_train.core.causes import POLICY, Cause
+from prime_train.core.causes import POLICY
+from prime_train.core.masking import masked
 from prime_train.core.offers import Offer
-from prime_train.core.run import ATTENDED, Attempt, Lease, Run, RunState
-from prime_train.told.markdown import code, folded, plain, table
+from prime_train.core.run import ATTENDED, Attempt, Lease, Run, RunState, Want
+from prime_train.told.markdown import code, cut, folded, plain, table
 from prime_train.told.plot import chart
 
 ATTEMPTS_SHOWN_MAX = 12
@@ -39,6 +40,17 @@ SAYS: dict[RunState, str] = {
     RunState.CANCELLED: "was cancelled",
     RunState.STOPPED: "has stopped: a person must look",
 }
+AS_ASKED = "was stopped, as asked"
+
+
+def stopped_as_asked(run: Run) -> bool:
+    """By a person: nobody need look."""
+    return run.state is RunState.STOPPED and run.want is not Want.RUN
+
+
+def says(run: Run) -> str:
+    """In a few words, how it is."""
+    return AS_ASKED if stopped_as_asked(run) else SAYS[run.state]
 
 
 def step_of(run: Run, lease: Lease) -> int:
@@ -51,17 +63,15 @@ def step_of(run: Run, lease: Lease) -> int:
 def headline(run: Run, lease: Lease, now_s: int) -> str:
     """One line without Markdown, for where there is room for no more."""
     spent = ledger.totals(run, now_s)
-    parts = [SAYS[run.state], f"step {_progress(run, lease)}", f"{usd(spent.usd)} of {usd(run.spec.budget.usd)}"]
-    restarts = _restarts(run)
-    return ", ".join(parts + ([f"{len(restarts)} restarts"] if len(restarts) > 1 else ["1 restart"] if restarts else []))
+    parts = [says(run), f"step {_progress(run, lease)}", f"{usd(spent.usd)} of {usd(run.spec.budget.usd)}"]
+    return ", ".join(parts + ([f"restarts {_restarts(run)}"] if _restart_count(run) else []))
 
 
 def run_page(run: Run, lease: Lease, now_s: int, *, links: dict[str, str] | None = None) -> str:
     """The whole comment. `links`: title to URL, shown at the foot."""
-    lines = [f"### {MARKS[run.state]} {code(run.run_id)} {SAYS[run.state]}", ""]
-    if run.why:
-        lines += [f"> {plain(run.why)[:DETAIL_CHARS_MAX]}", ""]
-    lines += table(("", ""), _facts(run, lease, now_s))
+    lines = [f"### {MARKS[run.state]} {code(run.run_id)} {says(run)}", ""]
+    lines += [line for said in _said(run) for line in (f"> {said}", "")]
+    lines += table(("Step", _progress(run, lease)), _facts(run, lease, now_s))
     picture = chart(run, step_of(run, lease), now_s)
     lines += ["", *picture] if picture else []
     lines += ["", *folded("Where the paid time went", _ledger(run, now_s))] if run.attempts else []
@@ -69,19 +79,22 @@ def run_page(run: Run, lease: Lease, now_s: int, *, links: dict[str, str] | None
     return "\n".join([*lines, "", _foot(run, now_s, links or {})]) + "\n"
 
 
+def _said(run: Run) -> list[str]:
+    """Sentences that come before all figures: why it ended, and what it is asked that is not done yet."""
+    why = [plain(cut(masked(run.why), DETAIL_CHARS_MAX))] if run.why else []
+    return why + (["A stop is asked for."] if run.want is not Want.RUN and not run.is_over else [])
+
+
 def _facts(run: Run, lease: Lease, now_s: int) -> list[tuple[str, ...]]:
     spent, budget = ledger.totals(run, now_s), run.spec.budget
     durable = max(run.durable_step, lease.committed_step if lease.epoch == run.epoch else 0)
     rows = [
-        ("Step", _progress(run, lease)),
         ("Newest checkpoint in the bucket", f"step {durable:,}" if durable else "none yet"),
         ("Spent", f"{usd(spent.usd)} of {usd(budget.usd)} ({_share(spent.usd, budget.usd)}), {span(spent.paid_s)} of paid time"),
     ]
     if run.state in ATTENDED and run.attempt is not None:
         rows.append(("Machine", f"attempt {run.epoch}: {_machine(run.attempt.offer)}"))
-    counts = Counter(POLICY[attempt.cause].title for attempt in _restarts(run) if attempt.cause is not None)
-    causes = ", ".join(f"{title} ×{count}" if count > 1 else title for title, count in counts.items())
-    rows.append(("Restarts", f"{len(_restarts(run))}: {causes}" if counts else "none"))
+    rows.append(("Restarts", _restarts(run)))
     beat = lease.beat if lease.epoch == run.epoch and not run.is_over else None
     if beat is not None:
         seen = [f"{name} {value:.4g}" for name, value in (("loss", beat.loss), ("reward", beat.reward)) if value is not None]
@@ -104,9 +117,21 @@ def _machine(offer: Offer) -> str:
     return f"{plain(gpus)}, {plain(offer.provider)}, {kind}, {usd(offer.usd_per_hour)} an hour"
 
 
-def _restarts(run: Run) -> list[Attempt]:
-    """Attempts that came to a bad end."""
-    return [a for a in run.attempts if a.fenced_s is not None and a.cause not in (None, Cause.FINISHED)]
+def _restarts(run: Run) -> str:
+    """How many, and for what."""
+    counts = Counter(POLICY[attempt.cause].title for attempt in _lost(run) if attempt.cause is not None)
+    counts.update({"earlier ones": run.folded.attempts} if run.folded.attempts else {})
+    causes = ", ".join(f"{title} ×{count}" if count > 1 else title for title, count in counts.most_common())
+    return f"{_restart_count(run)}: {causes}" if counts else "none"
+
+
+def _restart_count(run: Run) -> int:
+    return len(_lost(run)) + run.folded.attempts
+
+
+def _lost(run: Run) -> list[Attempt]:
+    """Attempts that another one has followed, or will: the end of the run itself is none."""
+    return [a for a in run.attempts if a.fenced_s is not None and not (run.is_over and a is run.attempt)]
 
 
 def _ledger(run: Run, now_s: int) -> list[str]:
@@ -119,8 +144,8 @@ def _ledger(run: Run, now_s: int) -> list[str]:
         ("until a loss was noticed", total.detection_s),
         ("until machines were gone", total.teardown_s),
     )
-    rows: list[tuple[str, ...]] = [(name, span(seconds), _share(seconds, total.paid_s)) for name, seconds in parts]
-    return table(("", "time", "share"), [*rows, ("**in all**", f"**{span(total.paid_s)}**", f"**{usd(total.usd)}**")])
+    rows: list[tuple[str, ...]] = [(name, span(seconds), _share(seconds, total.paid_s)) for name, seconds in parts if seconds]
+    return table(("what for", "time", "share"), [*rows, ("**in all**", f"**{span(total.paid_s)}**", f"**{usd(total.usd)}**")])
 
 
 def _attempts(run: Run, now_s: int) -> list[str]:
@@ -128,9 +153,9 @@ def _attempts(run: Run, now_s: int) -> list[str]:
     rows: list[tuple[str, ...]] = []
     for attempt in shown:
         ended = POLICY[attempt.cause].title if attempt.cause is not None else "goes on" if attempt.fenced_s is None else "ended"
-        detail = f": {code(attempt.detail[:DETAIL_CHARS_MAX])}" if attempt.detail else ""
+        detail = f": {said}" if (said := code(cut(masked(attempt.detail), DETAIL_CHARS_MAX))) else ""
         cost = usd(ledger.attempt_totals(attempt, now_s).usd)
-        steps = f"{attempt.resumed_step:,} to {attempt.last_step:,}"
+        steps = f"{attempt.resumed_step:,} to {attempt.last_step:,}" if attempt.last_step > attempt.resumed_step else "none"
         rows.append((str(attempt.epoch), _machine(attempt.offer), steps, cost, ended + detail))
     lines = table(("attempt", "machine", "steps", "cost", "end"), rows)
     hidden = run.epoch - len(shown)

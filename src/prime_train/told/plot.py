@@ -6,6 +6,8 @@ from prime_train.core.run import Attempt, Run
 
 SAMPLES = 40
 HOUR_S = 3600
+LOOK = '%%{init: {"themeVariables": {"xyChart": {"plotColorPalette": "#1f6feb"}}, "xyChart": {"width": 720, "height": 260}}}%%'
+"""A blue that is seen on white and on black; the theme's own is not."""
 
 
 def chart(run: Run, step: int, now_s: int) -> list[str]:
@@ -21,6 +23,7 @@ def chart(run: Run, step: int, now_s: int) -> list[str]:
     unit, length = ("hours", hours) if hours >= 1 else ("minutes", hours * 60)
     return [
         "```mermaid",
+        LOOK,
         "xychart-beta",
         f'    x-axis "{unit} since the launch" 0 --> {max(length, 0.1):.1f}',
         f'    y-axis "step" 0 --> {max(top, 1)}',

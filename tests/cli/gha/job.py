@@ -86,7 +86,14 @@ class Job:
             "RUNNER_ENVIRONMENT": "self-hosted",
         }
         done = subprocess.run(
-            [PROGRAM, "gha", verb], cwd=self.folder, env=shell.env | job | env, capture_output=True, text=True, timeout=120, check=False
+            [PROGRAM, "gha", verb],
+            cwd=self.folder,
+            env=shell.env | job | env,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=120,
+            check=False,
         )
         outputs = {found[1]: found[3] for found in _OUTPUT.finditer(out.read_text())}
         return Did(done.returncode, done.stdout + done.stderr, outputs, summary.read_text())

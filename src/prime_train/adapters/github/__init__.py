@@ -1,6 +1,6 @@
 """GitHub's REST API for one repository: comments, deployments, changed files, who may write; and people told there how runs go."""
 
-from prime_train.adapters.github.api import API_URL, ENV_API_URL, GitHub
+from prime_train.adapters.github.api import API_URL, ENV_API_URL, LISTED_MAX, GitHub
 from prime_train.adapters.github.app import AppKey, AppToken
 from prime_train.adapters.github.comments import BODY_CHARS_MAX, Comment, delete_sticky, react, upsert_sticky
 from prime_train.adapters.github.deployments import deployment_of, new_deployment, set_status
@@ -11,6 +11,7 @@ __all__ = [
     "API_URL",
     "BODY_CHARS_MAX",
     "ENV_API_URL",
+    "LISTED_MAX",
     "AppKey",
     "AppToken",
     "ChangedFile",

@@ -5,6 +5,7 @@ TemporaryError with the time to wait, which is for the caller to keep: nothing s
 no call is wasted on it (and GitHub does not take offence).
 """
 
+import posixpath
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -21,11 +22,15 @@ ENV_API_URL = "GITHUB_API_URL"
 VERSION = "2022-11-28"
 PAGE_ITEMS = 100
 PAGES_MAX = 30
-"""GitHub shows no more than 3,000 files of a pull request."""
+LISTED_MAX = PAGES_MAX * PAGE_ITEMS
+"""GitHub itself shows no more files of a pull request."""
+READ_S = 12.0
+"""GitHub itself gives up on a request after ten seconds."""
 SECONDARY_S = 60.0
 """How long to leave it alone where it does not say."""
 SAID_CHARS_MAX = 200
 NONE = frozenset({404})
+MOVED = frozenset({301, 302, 307, 308})
 _REPOSITORY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})/[A-Za-z0-9._-]{1,100}")
 
 
@@ -42,15 +47,17 @@ Token = Callable[[], str]
 
 class GitHub:
     """Speaks for one token about one repository (`owner/name`). TemporaryError and PermanentError as every adapter raises them; a 404 is
-    a PermanentError, but for `find`. `login`: who writes with that token, where it can not be asked."""
+    a PermanentError, but for `find`. `login`: who writes with that token, where it can not be asked; `clock`: seconds that only rise."""
 
-    def __init__(self, repository: str, token: str | Token, *, url: str = API_URL, login: str = "") -> None:
+    def __init__(
+        self, repository: str, token: str | Token, *, url: str = API_URL, login: str = "", clock: Callable[[], float] = time.monotonic
+    ) -> None:
         if not _REPOSITORY.fullmatch(repository) or repository.endswith(("/.", "/..")):
             raise PermanentError(f"{repository[:80]!r} is no repository such as owner/name")
         self.repository, self.login, self._url = repository, login, url
         self._token: Token = token if callable(token) else lambda: token
         self._http: tuple[str, Http] | None = None
-        self._closed_until_s = 0.0
+        self._clock, self._closed_until_s = clock, clock()
 
     def get(self, kind: type[P], path: str, parameters: Parameters | None = None) -> P:
         return parsed(kind, self.ask("GET", path, parameters=parameters))
@@ -62,8 +69,14 @@ class GitHub:
             return None
         return parsed(kind, self._checked(answer))
 
+    def newest(self, kind: type[P], path: str, parameters: Parameters | None = None) -> P | None:
+        """The first of a list that GitHub gives newest first; None where it is empty."""
+        answer = self.ask("GET", path, parameters={**(parameters or {}), "per_page": 1})
+        rows = answer.content()
+        return _valid(kind, rows[0], answer.what) if isinstance(rows, list) and rows else None
+
     def listed(self, kind: type[P], path: str) -> Iterator[P]:
-        """All pages, as many as are read."""
+        """All pages, up to `LISTED_MAX` items: of so many, there may be more."""
         for page in range(1, PAGES_MAX + 1):
             answer = self.ask("GET", path, parameters={"per_page": PAGE_ITEMS, "page": page})
             rows = answer.content()
@@ -83,15 +96,18 @@ class GitHub:
         return self._checked(self._answer(method, path, parameters=parameters, body=body))
 
     def _answer(self, method: str, path: str, *, parameters: Parameters | None = None, body: object = None) -> Answer:
-        left_s = self._closed_until_s - time.monotonic()
+        left_s = self._closed_until_s - self._clock()
         if left_s > 0:
             raise TemporaryError(f"{self.repository} on GitHub: its limit of calls is reached", delay_s=min(left_s, DELAY_S_MAX))
         whole = path if path.startswith("/") else f"/repos/{self.repository}/{path}".rstrip("/")
         headers = {"accept": "application/vnd.github+json", "x-github-api-version": VERSION, "user-agent": "prime-train"}
-        return self._client().ask(method, whole, parameters=parameters, body=body, headers=headers)
+        return self._client().ask(method, whole, parameters=parameters, body=body, headers=headers, read_s=READ_S)
 
     def _client(self) -> Http:
-        token = self._token()
+        token = self._token().strip()
+        if not all("!" <= char <= "~" for char in token):
+            # What the libraries below say of such a header has the header in it.
+            raise PermanentError("the token for GitHub has characters that no token has: it was copied wrongly")
         if self._http is None or self._http[0] != token:
             self._http = (token, Http(self._url, key=token))
         return self._http[1]
@@ -102,7 +118,7 @@ class GitHub:
         wait_s = _wait_s(answer)
         if wait_s is None:
             raise failure(answer, _said(answer))
-        self._closed_until_s = time.monotonic() + wait_s
+        self._closed_until_s = self._clock() + wait_s
         raise TemporaryError(f"{answer.what} was answered {answer.status}: {_said(answer)}", delay_s=wait_s)
 
 
@@ -110,9 +126,17 @@ def parsed(kind: type[P], answer: Answer) -> P:
     return _valid(kind, answer.content(), answer.what)
 
 
-def quoted(text: str) -> str:
-    """As one piece of a path, or several where it has slashes of its own."""
-    return quote(text, safe="/")
+def piece(text: str) -> str:
+    """As one piece of a path."""
+    return quote(text, safe="")
+
+
+def quoted(path: str) -> str:
+    """As several pieces, which lead nowhere else."""
+    plain = posixpath.normpath(path)
+    if plain.startswith(("/", "..")):
+        raise PermanentError(f"{path[:200]!r} is no path in a repository")
+    return quote(plain, safe="/")
 
 
 def _valid(kind: type[P], content: object, what: str) -> P:
@@ -138,6 +162,8 @@ def _wait_s(answer: Answer) -> float | None:
 
 
 def _said(answer: Answer) -> str:
+    if answer.status in MOVED:
+        return "it has moved, as a repository does that is renamed"
     content = answer.content()
     said = content.get("message") if isinstance(content, dict) else None
     return " ".join(str(said).split())[:SAID_CHARS_MAX] if said is not None else "no reason given"

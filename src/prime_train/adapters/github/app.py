@@ -1,10 +1,9 @@
 """Speaking for a GitHub App: a token of an hour, made anew before it ends."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
-
-import jwt
 
 from prime_train.adapters.github.api import API_URL, GitHub, Part
 from prime_train.ports import PermanentError
@@ -36,6 +35,9 @@ class AppKey:
     pem: str = field(repr=False)
 
     def signed(self, now_s: float) -> str:
+        # Its cryptography takes a while to load, and only an App needs it.
+        import jwt
+
         claims = {"iat": int(now_s) - DRIFT_S, "exp": int(now_s) + JWT_S, "iss": self.app_id}
         try:
             return jwt.encode(claims, self.pem, algorithm="RS256")
@@ -45,21 +47,22 @@ class AppKey:
 
 
 class AppToken:
-    """A `Token` for what the App may do in one repository; asked from several threads at once."""
+    """A `Token` for what the App may do in one repository; asked from several threads at once. `clock` gives seconds that only rise."""
 
-    def __init__(self, key: AppKey, repository: str, *, url: str = API_URL) -> None:
+    def __init__(self, key: AppKey, repository: str, *, url: str = API_URL, clock: Callable[[], float] = time.monotonic) -> None:
         self._as_app = GitHub(repository, lambda: key.signed(time.time()), url=url)
+        self._clock = clock
         self._lock = Lock()
-        self._token, self._until_s = "", 0.0
+        self._token, self._until_s = "", clock()
 
     def __call__(self) -> str:
         with self._lock:
-            if time.monotonic() >= self._until_s:
+            if self._clock() >= self._until_s:
                 installation = self._as_app.get(_Installation, "installation").id
                 path = f"/app/installations/{installation}/access_tokens"
                 name = self._as_app.repository.partition("/")[2]
                 self._token = self._as_app.send(_Token, "POST", path, {"repositories": [name]}).token
-                self._until_s = time.monotonic() + TOKEN_S - EARLY_S
+                self._until_s = self._clock() + TOKEN_S - EARLY_S
             return self._token
 
     def login(self) -> str:

@@ -28,7 +28,7 @@ class Deployment(Part):
 class Status(Part):
     id: int
     state: str
-    description: str = ""
+    description: str | None = None
 
 
 def environment_of(run_id: str) -> str:
@@ -38,10 +38,8 @@ def environment_of(run_id: str) -> str:
 
 def deployment_of(github: GitHub, run_id: str) -> int | None:
     """The run's own, where it was made."""
-    environment = environment_of(run_id)
-    answer = github.ask("GET", "deployments", parameters={"environment": environment, "per_page": 1})
-    rows = answer.content()
-    return Deployment.model_validate(rows[0]).id if isinstance(rows, list) and rows else None
+    found = github.newest(Deployment, "deployments", {"environment": environment_of(run_id)})
+    return found.id if found is not None else None
 
 
 def new_deployment(github: GitHub, run_id: str, commit: str, description: str) -> int:
@@ -63,8 +61,7 @@ def set_status(github: GitHub, deployment: int, state: RunState, description: st
     """The deployment is in this state from now on. False: it was, with the same words; then nothing is sent."""
     said = description if len(description) <= DESCRIPTION_CHARS_MAX else description[: DESCRIPTION_CHARS_MAX - 1] + "…"
     path = f"deployments/{deployment}/statuses"
-    rows = github.ask("GET", path, parameters={"per_page": 1}).content()
-    newest = Status.model_validate(rows[0]) if isinstance(rows, list) and rows else None
+    newest = github.newest(Status, path)
     if newest is not None and (newest.state, newest.description) == (STATES[state], said):
         return False
     body: dict[str, object] = {"state": STATES[state], "description": said, "auto_inactive": False}

@@ -7,53 +7,103 @@ not of the alert: sent twice, or late, it says what is true now.
 import time
 from collections.abc import Callable
 
-from prime_train.adapters.github.api import GitHub
-from prime_train.adapters.github.comments import ACTIONS, Comment, login_of, upsert_sticky
+from prime_train.adapters.github.api import GitHub, piece
+from prime_train.adapters.github.comments import Comment, upsert_sticky
 from prime_train.adapters.github.deployments import environment_of, set_status
-from prime_train.core.run import Alert, Origin, Run
-from prime_train.ports import Held, PermanentError
-from prime_train.told import headline, run_page
+from prime_train.core.run import Alert, Origin, Run, RunState
+from prime_train.ports import Held, PermanentError, TemporaryError
+from prime_train.told import headline, run_page, stopped_as_asked
 
 NAME = "run:{run}"
 KNOWN_MAX = 1024
+MUTE_S = 60.0
+"""After a failure a repository is left alone for so long, so that a GitHub that is down does not hold up the watcher alert by alert."""
+
+FRESH_S = 10.0
+"""For so long what was shown of a run that has not changed since is not shown again."""
+AGAIN_MAX = 3
 
 
 class GitHubNotifier:
     """A `Notifier`. `client`: how to speak about a repository; `held`: the run as it is now. Runs from elsewhere are none of its business.
 
-    TemporaryError, with the time to wait where GitHub named one. PermanentError: it may not write there.
+    TemporaryError, with the time to wait where GitHub named one. PermanentError: it may not write there. `clock`: this machine's time.
     """
 
-    def __init__(self, client: Callable[[str], GitHub], held: Callable[[str], Held | None], *, web_url: str = "https://github.com") -> None:
-        self._client, self._held, self._web_url = client, held, web_url.rstrip("/")
-        self._clients: dict[str, tuple[GitHub, frozenset[str]]] = {}
+    def __init__(
+        self,
+        client: Callable[[str], GitHub],
+        held: Callable[[str], Held | None],
+        *,
+        web_url: str = "https://github.com",
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._client, self._held, self._web_url, self._clock = client, held, web_url.rstrip("/"), clock
+        self._clients: dict[str, GitHub] = {}
+        self._muted: dict[str, float] = {}
+        self._shown: dict[str, tuple[int, float]] = {}
 
     def send(self, alert: Alert, run: Run | None) -> None:
         held = self._held(alert.run_id) if run is not None and run.origin is not None else None
-        if held is not None and held.run.origin is not None:
-            self.show(held, held.run.origin, max(alert.at_s, int(time.time())))
+        if held is None or held.run.origin is None:
+            return
+        repository = held.run.origin.repository
+        left_s = self._muted.get(repository, 0.0) - self._clock()
+        if left_s > 0:
+            raise TemporaryError(f"{repository} on GitHub is left alone after a failure", delay_s=left_s)
+        try:
+            self._show_newest(held, held.run.origin, alert.at_s)
+        except TemporaryError as error:
+            self._muted[repository] = self._clock() + max(MUTE_S, error.delay_s)
+            raise
+
+    def _show_newest(self, held: Held, origin: Origin, alert_s: int) -> None:
+        """Once for all alerts of one moment; and again where the run has changed meanwhile: another watcher may have shown that already,
+        and ours would be the last word.
+        """
+        for _ in range(AGAIN_MAX):
+            version, at_s = self._shown.get(held.run.run_id, (0, 0.0))
+            if held.run.version == version and self._clock() - at_s < FRESH_S:
+                return
+            self.show(held, origin, max(alert_s, int(self._clock())))
+            self._shown[held.run.run_id] = (held.run.version, self._clock())
+            held = self._held(held.run.run_id) or held
 
     def show(self, held: Held, origin: Origin, now_s: int) -> Comment | None:
-        """Brings status and comment up to date; the comment, where there is a pull request."""
-        github, authors = self._speaking(origin.repository)
-        run = held.run
-        if origin.deployment is not None:
-            page = f"{self._web_url}/{origin.repository}/pull/{origin.pull}" if origin.pull is not None else ""
-            set_status(github, origin.deployment, run.state, headline(run, held.lease, now_s), log_url=origin.job_url, page_url=page)
-        if origin.pull is None:
-            return None
-        text = run_page(run, held.lease, now_s, links=self._links(run, origin))
-        return upsert_sticky(github, origin.pull, NAME.format(run=run.run_id), text, authors=authors)
+        """Both are up to date; the comment, where there is a pull request. A status that is refused keeps no comment from being written."""
+        github = self._speaking(origin.repository)
+        refusal: PermanentError | None = None
+        try:
+            self._set_status(github, held, origin, now_s)
+        except PermanentError as error:
+            refusal = error
+        comment = self._comment(github, held, origin, now_s) if origin.pull is not None else None
+        if refusal is not None:
+            raise refusal
+        return comment
+
+    def _set_status(self, github: GitHub, held: Held, origin: Origin, now_s: int) -> None:
+        if origin.deployment is None:
+            return
+        page = f"{self._web_url}/{origin.repository}/pull/{origin.pull}" if origin.pull is not None else ""
+        said = headline(held.run, held.lease, now_s)
+        # A stop that somebody asked for is no error.
+        state = RunState.CANCELLED if stopped_as_asked(held.run) else held.run.state
+        set_status(github, origin.deployment, state, said, log_url=origin.job_url, page_url=page)
+
+    def _comment(self, github: GitHub, held: Held, origin: Origin, now_s: int) -> Comment:
+        assert origin.pull is not None
+        text = run_page(held.run, held.lease, now_s, links=self._links(held.run, origin))
+        return upsert_sticky(github, origin.pull, NAME.format(run=held.run.run_id), text)
 
     def _links(self, run: Run, origin: Origin) -> dict[str, str]:
-        deployments = f"{self._web_url}/{origin.repository}/deployments/{environment_of(run.run_id)}"
+        deployments = f"{self._web_url}/{origin.repository}/deployments/{piece(environment_of(run.run_id))}"
         return {"launched here": origin.job_url} | ({"deployment": deployments} if origin.deployment is not None else {})
 
-    def _speaking(self, repository: str) -> tuple[GitHub, frozenset[str]]:
+    def _speaking(self, repository: str) -> GitHub:
         known = self._clients.get(repository)
         if known is None:
             if len(self._clients) >= KNOWN_MAX:
                 raise PermanentError(f"runs of more than {KNOWN_MAX} repositories are told of here")
-            github = self._client(repository)
-            known = self._clients[repository] = (github, frozenset({login_of(github), ACTIONS}))
+            known = self._clients[repository] = self._client(repository)
         return known

@@ -2,10 +2,14 @@
 
 import base64
 import binascii
+import re
 
-from prime_train.adapters.github.api import GitHub, Part, quoted
+from pydantic import model_validator
+
+from prime_train.adapters.github.api import GitHub, Part, piece, quoted
 
 WRITERS = frozenset({"admin", "maintain", "write"})
+_LOGIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}(?:\[bot\])?")
 
 
 class ChangedFile(Part):
@@ -20,6 +24,11 @@ class _Content(Part):
     type: str
     encoding: str = ""
     content: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_a_folder(cls, said: object) -> object:
+        return {"type": "dir"} if isinstance(said, list) else said
 
 
 class _Permission(Part):
@@ -63,12 +72,12 @@ def pull_of(github: GitHub, number: int) -> Pull:
 
 def has_commit(github: GitHub, commit: str) -> bool:
     # Of what looks like a commit and is none, GitHub says 422.
-    return github.find(_Commit, f"commits/{quoted(commit)}", none=frozenset({404, 422})) is not None
+    return github.find(_Commit, f"commits/{piece(commit)}", none=frozenset({404, 422})) is not None
 
 
 def pulls_with(github: GitHub, commit: str) -> list[int]:
     """Numbers of the pull requests that a commit belongs to, or came by."""
-    return [pull.number for pull in github.listed(_Number, f"commits/{commit}/pulls")]
+    return [pull.number for pull in github.listed(_Number, f"commits/{piece(commit)}/pulls")]
 
 
 def content_at(github: GitHub, path: str, ref: str) -> str | None:
@@ -84,5 +93,7 @@ def content_at(github: GitHub, path: str, ref: str) -> str | None:
 
 def may_write(github: GitHub, login: str) -> bool:
     """Whether that person may push to the repository. A name that nobody has may not."""
-    found = github.find(_Permission, f"collaborators/{quoted(login)}/permission")
+    if not _LOGIN.fullmatch(login):
+        return False
+    found = github.find(_Permission, f"collaborators/{piece(login)}/permission")
     return found is not None and (found.permission in WRITERS or found.role_name in WRITERS)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from prime_train.adapters.github import ChangedFile, GitHub, changed_files
+from prime_train.adapters.github import LISTED_MAX, ChangedFile, GitHub, changed_files
 from prime_train.cli.exits import Refused
 from prime_train.cli.matter import Matter
 from prime_train.cli.subjects import matters
@@ -24,7 +24,7 @@ def inside(text: str) -> Path:
     """A path within the working folder, as it was written."""
     path = Path(text)
     here = Path.cwd().resolve()
-    if text.startswith("-") or path.is_absolute() or not _resolved(path).is_relative_to(here):
+    if not text.isprintable() or text.startswith("-") or path.is_absolute() or not _resolved(path).is_relative_to(here):
         raise Refused(
             f"{text[:200]!r} is no path within the repository", fix="write it from the repository's root, such as configs/demo.yaml"
         )
@@ -32,23 +32,39 @@ def inside(text: str) -> Path:
 
 
 def of_pull(github: GitHub, pull: int, folder: str) -> tuple[Matter, ...]:
-    """Configs in `folder` that the pull request touches, and those that lead to a file that it touches."""
-    touched = {os.path.realpath(name) for file in changed_files(github, pull) for name in _names(file)}
+    """Configs in `folder` that the pull request touches, and those that lead to a file that it touches; all of them where it touches more
+    files than GitHub tells."""
+    files = changed_files(github, pull)
+    touched = {os.path.realpath(name) for file in files for name in _names(file)}
     root = inside(folder)
     read = matters([root]) if root.is_dir() else []
-    return tuple(matter for matter in read if {os.path.realpath(matter.file), *matter.others} & touched)
+    return _kept(matter for matter in read if len(files) >= LISTED_MAX or _files(matter) & touched)
 
 
 def read_named(paths: Sequence[Path]) -> tuple[Matter, ...]:
     missing = [str(path) for path in paths if not path.exists()]
     if missing:
         raise Refused(f"{', '.join(missing)[:300]}: not in the repository at this commit")
-    return tuple(matters(paths))
+    return _kept(matters(paths))
 
 
 def runs_among(read: Iterable[Matter]) -> list[str]:
     """Paths of those that can be launched."""
     return [matter.file for matter in read if matter.subject is not None and matter.subject.spec is not None]
+
+
+def _kept(read: Iterable[Matter]) -> tuple[Matter, ...]:
+    """Raises Refused for one that leads out of the repository: what else is on this machine is told to nobody."""
+    here, kept = os.path.realpath("."), tuple(read)
+    for matter in kept:
+        if not all(Path(file).is_relative_to(here) for file in _files(matter)):
+            raise Refused(f"{matter.file!r} leads to a file out of the repository", fix="commit the file itself, not a link to it")
+    return kept
+
+
+def _files(matter: Matter) -> set[str]:
+    """All that were read, by their real paths."""
+    return {os.path.realpath(matter.file), *matter.others}
 
 
 def _names(file: ChangedFile) -> list[str]:

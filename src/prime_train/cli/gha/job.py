@@ -1,6 +1,5 @@
 """The job that this is a step of: what GitHub tells it, and how it answers."""
 
-import os
 import secrets
 import sys
 from collections.abc import Mapping
@@ -12,7 +11,14 @@ from prime_train.cli.exits import Refused
 SUMMARY_BYTES_MAX = 1_000_000
 """GitHub drops a step's summary of more than 1 MiB as a whole."""
 CUT = "\n\n… cut: a summary holds no more.\n"
-INPUT = "PRIME_TRAIN_INPUT_"
+SECRETS = (
+    "PRIME_TRAIN_MASTER_KEY",
+    "PRIME_API_KEY",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "PRIME_TRAIN_GITHUB_TOKEN",
+    "PRIME_TRAIN_GITHUB_APP_KEY",
+)
 
 
 @dataclass(frozen=True)
@@ -84,10 +90,10 @@ class Job:
 
 def hide(environment: Mapping[str, str]) -> None:
     """Has GitHub strike out of the log what else would only be struck out where it is a secret of the repository's."""
-    for name in ("PRIME_TRAIN_MASTER_KEY", "PRIME_API_KEY", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "PRIME_TRAIN_GITHUB_TOKEN"):
+    for name in SECRETS if environment.get("GITHUB_ACTIONS") == "true" else ():
         for line in environment.get(name, "").splitlines():
-            if line.strip() and os.environ.get("GITHUB_ACTIONS") == "true":
-                print(f"::add-mask::{line.strip()}", flush=True)
+            if line.strip():
+                _command("add-mask", line.strip())
 
 
 def _command(name: str, text: str) -> None:

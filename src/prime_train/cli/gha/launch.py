@@ -86,7 +86,7 @@ def _launch(job: "Job", home: "Home", github: "GitHub", asked: "Wish", spec: "Ru
         deployment = _deployment(job, github, run_id, asked)
         created = launch_as(home, run_id, spec, made, origin=_origin(job, asked, deployment))
     if created is not None:
-        _rent(home, created)
+        _rent(job, home, created)
     held = store.load(run_id)
     if held is None:
         raise Refused(f"{run_id} is not in the store", fix="run the job again", code=Exit.OUTSIDE_FAILED)
@@ -121,12 +121,14 @@ def _deployment(job: "Job", github: "GitHub", run_id: str, asked: "Wish") -> int
         return None
 
 
-def _rent(home: "Home", run: "Run") -> None:
-    """Asks for the machine where the provider can be asked from here; else whoever watches the control plane does."""
+def _rent(job: "Job", home: "Home", run: "Run") -> None:
+    """Asks for the machine where the provider can be asked from here."""
     from prime_train.cli.gha import plane
 
     if run.spec.hardware.provider in home.pods().names:
         plane.look(home)
+    else:
+        job.notice(f"{run.spec.hardware.provider} can not be asked from here: whoever watches the control plane rents the machine")
 
 
 def _answer(job: "Job", store: "Store", held: "Held", *, is_new: bool) -> Exit:

@@ -9,11 +9,14 @@ from prime_train.cli.home import HOME, Home, wall_s
 from prime_train.cli.providers import STORE
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from prime_train.core.run import Run
     from prime_train.reconcile import Swept, World
 
 PAUSE_S = 2.0
-COMING_UP = frozenset({"queued", "launching", "booting"})
+ON_THE_MOVE = frozenset({"launching", "booting", "draining"})
+"""States in which a machine is on its way here, or is about to be given back."""
 
 
 def home() -> Home:
@@ -31,26 +34,39 @@ def home() -> Home:
 
 
 def world(found: Home, *, waits: bool) -> "World":
+    """`waits`: until agents are on their machines, which takes minutes."""
     said = found.last_serving()
     if said is None:
         raise Refused("no webhook is known: nothing has served this home yet", fix="prime-train serve, or prime-train serve --no-watch")
     return found.world(said.public_url, watched=_say, waits=waits)
 
 
-def look(found: Home, *, waits: bool = False) -> "Swept":
-    """One sweep. `waits`: until agents are on their machines, which takes minutes."""
+def look(found: Home) -> "Swept":
+    """One sweep, which leaves the agents to whoever looks next."""
     from prime_train.reconcile import sweep
 
-    return sweep(world(found, waits=waits), wall_s(), clock=wall_s)
+    return sweep(world(found, waits=False), wall_s(), clock=wall_s)
 
 
-def is_coming_up(runs: "list[Run]") -> bool:
-    return any(run.state.value in COMING_UP for run in runs)
+def looks(found: Home, *, minutes: float) -> "list[Swept]":
+    """One sweep, and for so many minutes more while a machine that can be asked for from here comes or goes: it would be paid for and stand
+    idle until the next job."""
+    from prime_train.reconcile import sweep
+
+    here, until_s = world(found, waits=True), time.monotonic() + minutes * 60
+    swept = [sweep(here, wall_s(), clock=wall_s)]
+    while time.monotonic() < until_s and any(_is_on_the_move(run, here.providers) for run in here.store.list_runs()):
+        time.sleep(PAUSE_S)
+        swept.append(sweep(here, wall_s(), clock=wall_s))
+    return swept
 
 
-def pause() -> None:
-    time.sleep(PAUSE_S)
+def _is_on_the_move(run: "Run", providers: "Container[str] | None") -> bool:
+    return run.state.value in ON_THE_MOVE and (providers is None or run.spec.hardware.provider in providers)
 
 
 def _say(run_id: str, what: str, text: str) -> None:
-    print(f"{run_id} {what} {text}".rstrip(), flush=True)
+    from prime_train.told.markdown import one_line
+
+    # A line of its own would be a command to GitHub.
+    print(one_line(f"{run_id} {what} {text}"), flush=True)

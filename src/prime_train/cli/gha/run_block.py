@@ -9,6 +9,7 @@ from prime_train.cli.memory_told import told as memory_told
 from prime_train.core.amounts import usd
 from prime_train.core.choice import Fit
 from prime_train.core.cost_bill import Known, Rate
+from prime_train.core.masking import masked
 from prime_train.core.memory import GIB
 from prime_train.core.offers import Ranking
 from prime_train.core.spec import RunSpec, Spot
@@ -123,6 +124,9 @@ def _changed(before: Texts, after: Texts) -> Iterator[Change]:
 
 
 def _changes(changes: Sequence[Change]) -> list[str]:
-    rows = [(code(change.key), plain(change.said), plain(change.meaning) or "of the trainer's config") for change in changes[:CHANGES_MAX]]
+    rows = [
+        (code(change.key), plain(masked(change.said)), plain(change.meaning) or "of the trainer's config")
+        for change in changes[:CHANGES_MAX]
+    ]
     lines = table(("key", "from, to", "what it is"), rows)
     return [*lines, "", f"… and {len(changes) - CHANGES_MAX} more"] if len(changes) > CHANGES_MAX else lines

@@ -23,11 +23,12 @@ def client(environment: Mapping[str, str]) -> "Callable[[str], GitHub]":
     from prime_train.adapters.github import API_URL, ENV_API_URL, AppKey, AppToken, GitHub
 
     url = environment.get(ENV_API_URL) or API_URL
+    key = AppKey(environment[APP_ID], _pem(environment)) if environment.get(APP_ID) else None
 
     def speaking(repository: str) -> GitHub:
-        if not environment.get(APP_ID):
+        if key is None:
             return GitHub(repository, _token(environment), url=url)
-        app = AppToken(AppKey(environment[APP_ID], _pem(environment)), repository, url=url)
+        app = AppToken(key, repository, url=url)
         return GitHub(repository, app, url=url, login=app.login())
 
     return speaking

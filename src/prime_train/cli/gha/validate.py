@@ -80,10 +80,12 @@ def _about(job: "Job", event: "Event", github: "GitHub | None", paths: str, conf
 def _report(job: "Job", event: "Event", github: "GitHub | None", read: "Sequence[Matter]", found: "Sequence[Finding]") -> "list[str]":
     from prime_train.cli.findings_markdown import markdown
     from prime_train.cli.gha.run_block import block
+    from prime_train.core.finding import Severity
 
     if not read:
         return ["### prime-train", "", "No config changes."]
-    lines = ["### prime-train", "", markdown(found, len(read))]
+    worst = list(Severity)
+    lines = ["### prime-train", "", markdown(sorted(found, key=lambda finding: worst.index(finding.severity)), len(read))]
     faulty = {finding.file for finding in found if finding.severity.value == "error"}
     runs = [matter for matter in read if matter.subject is not None and matter.subject.spec is not None and matter.file not in faulty]
     for matter in runs[:BLOCKS_MAX]:
@@ -113,17 +115,17 @@ def _before(job: "Job", event: "Event", github: "GitHub | None", file: str) -> s
 
 def _for_rent(spec: "RunSpec") -> "Ranking | None":
     """None: no key, or the provider does not answer now, which is no fault of the config."""
-    from prime_train.cli.home import Home
-    from prime_train.cli.providers import PRIME, has_prime
+    from prime_train.cli.providers import PRIME, for_rent, has_prime
     from prime_train.core.offers import rank
     from prime_train.ports import OutsideError
+    from prime_train.told.markdown import one_line
 
     if not has_prime(os.environ) or spec.hardware.provider not in (None, "", PRIME):
         return None
     try:
-        return rank(Home.of(os.environ).providers().prime.offers(spec.hardware), spec.hardware)
+        return rank(for_rent(os.environ, spec.hardware), spec.hardware)
     except OutsideError as error:
-        print(f"::warning::offers are not known: {str(error)[:300]}".replace("\n", " "), flush=True)
+        print(f"::warning::offers are not known: {one_line(str(error))[:300]}", flush=True)
         return None
 
 

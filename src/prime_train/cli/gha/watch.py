@@ -1,7 +1,6 @@
 """`prime-train gha watch`: one look at every run. Safe beside any other watcher, and after any number of looks that were dropped."""
 
 import os
-import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,8 +8,12 @@ import typer
 from prime_train.cli.exits import Exit
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from prime_train.cli.home import Home
-    from prime_train.reconcile import Swept
+
+RUNS_SHOWN_MAX = 20
+TEXT_CHARS_MAX = 200
 
 
 def watch(
@@ -18,7 +21,7 @@ def watch(
         float, typer.Option(envvar="PRIME_TRAIN_INPUT_STALE_MINUTES", min=1, help="Warn where the sweep before was longer ago than that.")
     ] = 90,
     minutes: Annotated[
-        float, typer.Option(envvar="PRIME_TRAIN_INPUT_MINUTES", min=0, max=300, help="Go on for so long while a machine comes up.")
+        float, typer.Option(envvar="PRIME_TRAIN_INPUT_MINUTES", min=0, max=300, help="Go on for so long while a machine comes or goes.")
     ] = 0,
 ) -> Exit:
     """Look at every run once, and take the next step where one is due."""
@@ -32,10 +35,12 @@ def watch(
     stale = before_s is not None and wall_s() - before_s > stale_minutes * 60
     if stale:
         job.warning(f"the sweep before this one was {(wall_s() - (before_s or 0)) // 60} minutes ago: scheduled jobs are late or dropped")
-    swept = plane.look(home, waits=True)
-    looks, steps = 1 + (_go_on(home, time.monotonic() + minutes * 60) if minutes else 0), swept.steps
-    job.output(looked_at=len(swept.looked_at), steps=steps, blind=swept.blind is not None, stale=stale)
-    job.summary(_words(home, swept, looks))
+    began_s = wall_s()
+    looks = plane.looks(home, minutes=minutes)
+    swept, seen = looks[-1], list(dict.fromkeys(run_id for one in looks for run_id in one.looked_at))
+    steps = sum(one.steps for one in looks)
+    job.output(looked_at=len(seen), steps=steps, blind=swept.blind is not None, stale=stale)
+    job.summary(_words(home, seen, began_s))
     if swept.blind is not None:
         job.warning(f"blind: {swept.blind}; nothing was taken down")
     if swept.provider_error is not None:
@@ -44,27 +49,21 @@ def watch(
     return Exit.OK
 
 
-def _go_on(home: "Home", until_s: float) -> int:
-    """More looks while a machine comes up, so that it does not stand idle until the next job. How many."""
-    from prime_train.cli.gha import plane
-
-    looks = 0
-    while time.monotonic() < until_s and plane.is_coming_up(home.store().list_runs()):
-        plane.pause()
-        plane.look(home, waits=True)
-        looks += 1
-    return looks
-
-
-def _words(home: "Home", swept: "Swept", looks: int) -> str:
+def _words(home: "Home", seen: "Sequence[str]", began_s: int) -> str:
+    """How the runs stand that were looked at, and what has happened to them meanwhile."""
     from prime_train.cli.home import wall_s
-    from prime_train.told import headline
-    from prime_train.told.markdown import code, plain, table
+    from prime_train.told import code, headline, plain
+    from prime_train.told.markdown import cut, table
 
-    rows = []
-    for run_id in swept.looked_at:
-        held = home.store().load(run_id)
-        if held is not None:
-            rows.append((code(run_id), plain(headline(held.run, held.lease, wall_s()))))
-    head = f"### Watched: {len(swept.looked_at)} runs were due, {swept.steps} steps" + (f", {looks} looks" if looks > 1 else "")
-    return "\n".join([head, "", *(table(("run", "now"), rows) if rows else [])]) + "\n"
+    store = home.store()
+    held = [one for one in map(store.load, seen[:RUNS_SHOWN_MAX]) if one is not None]
+    rows = [(code(one.run.run_id), plain(headline(one.run, one.lease, wall_s()))) for one in held]
+    lines = [
+        f"### Watched: {len(seen)} {'run was' if len(seen) == 1 else 'runs were'} due",
+        "",
+        *(table(("run", "now"), rows) if rows else []),
+    ]
+    for one in held:
+        happened = [plain(cut(line.text, TEXT_CHARS_MAX)) for line in store.history(one.run.run_id) if line.at_s >= began_s]
+        lines += ["", f"{code(one.run.run_id)}:", "", *(f"1. {said}" for said in happened)] if happened else []
+    return "\n".join(lines) + "\n"

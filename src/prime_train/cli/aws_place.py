@@ -1,0 +1,59 @@
+"""The stack that a verb speaks of, and what is remembered of it here."""
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from prime_train.cli.exits import Refused
+
+if TYPE_CHECKING:
+    from prime_train.adapters.aws_deploy import Account, Stack
+
+StackName = Annotated[str, typer.Option("--stack", help="Name of the stack.")]
+Region = Annotated[str, typer.Option("--region", help="Region of AWS; otherwise what AWS's tools would take.", show_default=False)]
+STACK = "prime-train"
+
+
+def account(region: str) -> "Account":
+    from prime_train.adapters.aws_deploy import Account
+
+    return Account(os.environ, region)
+
+
+def stack(of: "Account", name: str) -> "Stack":
+    from prime_train.adapters.aws_deploy import Stack
+
+    if not (name.isascii() and name.replace("-", "").isalnum() and name[0].isalpha() and len(name) <= 56):
+        raise Refused(f"--stack {name!r} is no name for a stack", fix="letters, digits and hyphens, a letter first, 56 characters at most")
+    return Stack(of.client("cloudformation"), name)
+
+
+def remember(name: str, region: str, outputs: dict[str, str]) -> Path:
+    """Saves where everything is; nothing of it is secret."""
+    from prime_train.cli.home import Home
+
+    root = Home.of(os.environ).root
+    root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = root / f"aws-{name}.json"
+    draft = path.with_name(f".{path.name}-{os.getpid()}")
+    draft.write_text(json.dumps({"stack": name, "region": region, **outputs}, indent=2) + "\n")
+    draft.replace(path)
+    return path
+
+
+def agreed(question: str, yes: bool) -> None:
+    """Returns where the user agrees."""
+    import sys
+
+    if yes:
+        return
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Refused("there is nobody to ask: this is no terminal", fix="add --yes")
+    try:
+        if not typer.confirm(question):
+            raise KeyboardInterrupt
+    except typer.Abort:
+        raise KeyboardInterrupt from None

@@ -1,0 +1,57 @@
+"""`prime-train destroy`: the control plane on AWS goes, what was trained stays."""
+
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from prime_train.cli.aws_place import STACK, Region, StackName
+from prime_train.cli.exits import Refused
+
+if TYPE_CHECKING:
+    from prime_train.adapters.aws_deploy import Account, Stack
+
+NAMED_MAX = 5
+
+
+def destroy(
+    name: StackName = STACK,
+    region: Region = "",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")] = False,
+) -> None:
+    """Take the control plane off AWS.
+
+    Refused while runs have machines: nobody would give those back. The table and the bucket stay, with all that was trained.
+    """
+    from prime_train.cli import aws_place
+
+    account = aws_place.account(region)
+    stack = aws_place.stack(account, name)
+    if not stack.state():
+        raise Refused(f"there is no stack {name} in account {account.number}, region {account.region}")
+    kept = _kept(account, stack)
+    aws_place.agreed(f"Delete stack {name} in account {account.number}, region {account.region}?", yes)
+    stack.delete(typer.echo)
+    for line in kept:
+        typer.echo(line)
+
+
+def _kept(account: "Account", stack: "Stack") -> list[str]:
+    """What stays, in words. Refused where a run would be left alone."""
+    from prime_train.adapters.store_dynamo.opening import open_dynamo
+    from prime_train.ports import PermanentError
+
+    try:
+        outputs = stack.outputs()
+    except PermanentError:
+        outputs = {}
+    if "Table" not in outputs:
+        return []
+    alive = [vital.run_id for vital in open_dynamo(f"dynamodb://{outputs['Table']}?region={account.region}", os.environ).vitals()]
+    if alive:
+        shown = ", ".join(alive[:NAMED_MAX])
+        raise Refused(f"{len(alive)} runs have machines: {shown}", fix="prime-train stop RUN for each, and wait until they have ended")
+    return [
+        f"kept: table {outputs['Table']} (aws dynamodb delete-table --table-name {outputs['Table']})",
+        f"kept: bucket {outputs['Bucket']} (aws s3 rb --force s3://{outputs['Bucket']})",
+    ]

@@ -1,0 +1,37 @@
+"""`prime-train watch --wandb ENTITY/PROJECT`: tells of runs that have fallen silent there, and does nothing."""
+
+from threading import Event
+
+import typer
+
+from prime_train.cli.exits import Exit
+from prime_train.cli.home import Home, wall_s
+from prime_train.cli.stale_runs import Place, asked, find_stale, told
+from prime_train.ports import TemporaryError
+
+PAUSE_S_MIN = 60.0
+"""W&B itself hears of a run only every 30 s."""
+
+
+def watch_wandb(home: Home, where: str, *, quiet_s: int, interval: float, ended: Event | None) -> Exit:
+    """Each run is told of once. One look, where nothing is to end it (`ended`); else one every `interval` seconds, as far as that makes
+    sense. Raises what W&B's adapter raises, but TemporaryError only of a single look."""
+    place, wandb = Place.of(where), asked(home)
+    known: frozenset[str] = frozenset()
+    while True:
+        now_s = wall_s()
+        try:
+            stale = find_stale(home, wandb, place, now_s, quiet_s)
+            for one in stale:
+                if one.seen.path not in known:
+                    typer.echo(told(one, now_s))
+            known = frozenset(one.seen.path for one in stale)
+        except TemporaryError as error:
+            if ended is None:
+                raise
+            typer.echo(str(error), err=True)
+        if ended is None:
+            typer.echo(f"{len(known)} silent in {where}")
+            return Exit.FINDINGS if known else Exit.OK
+        if ended.wait(max(interval, PAUSE_S_MIN)):
+            return Exit.OK

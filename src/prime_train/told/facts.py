@@ -1,0 +1,127 @@
+"""What is told beside an alert's own text, by its kind: figures of the run and of the attempt that it speaks of."""
+
+from collections.abc import Callable, Iterator
+
+from prime_train.core import ledger
+from prime_train.core.amounts import span, usd
+from prime_train.core.causes import POLICY
+from prime_train.core.keys import evidence_key
+from prime_train.core.run import Alert, Attempt, Run
+
+IN_COMMON_MAX = 3
+"""So many attempts, the newest ones, are held against one another."""
+
+Facts = Iterator[tuple[str, str]]
+
+
+def facts_of(alert: Alert, run: Run, now_s: int) -> Facts:
+    """Name and value. The run may have gone on since; the attempt is the alert's own as long as it is listed."""
+    attempt = next((a for a in run.attempts if a.epoch == alert.epoch), None)
+    for tell in _BY_KIND.get(alert.kind, ()):
+        yield from tell(run, attempt, now_s)
+
+
+def _machine(run: Run, attempt: Attempt | None, now_s: int) -> Facts:
+    if attempt is not None:
+        offer = attempt.offer
+        gpus = f"{offer.gpu_count} × {offer.gpu}, " if offer.gpu else ""
+        yield "Machine", f"{gpus}{offer.provider}, {'spot' if offer.spot else 'on demand'}, {usd(offer.usd_per_hour)} an hour"
+
+
+def _loss(run: Run, attempt: Attempt | None, now_s: int) -> Facts:
+    """What was seen of the end of an attempt."""
+    if attempt is None or attempt.fenced_s is None:
+        return
+    yield "Last step", f"{attempt.last_step:,}, in the bucket up to {attempt.durable_step:,}"
+    if attempt.last_sign_s is not None:
+        yield "Last sign of life", f"{span(attempt.fenced_s - attempt.last_sign_s)} before it was given up"
+    yield "It lasted", f"{span(attempt.fenced_s - attempt.launched_s)}, {usd(ledger.attempt_totals(attempt, now_s).usd)}"
+
+
+def _evidence(run: Run, attempt: Attempt | None, now_s: int) -> Facts:
+    if attempt is not None and (attempt.evidence_asked_s is not None or attempt.fenced_s is not None):
+        yield "Evidence", f"{evidence_key(run.run_id, attempt.epoch, '')} in the bucket"
+
+
+def _advice(run: Run, attempt: Attempt | None, now_s: int) -> Facts:
+    cause = attempt.cause if attempt is not None and attempt.cause is not None else run.cause
+    if cause is not None and POLICY[cause].advice:
+        yield "What to do", POLICY[cause].advice
+
+
+def _price_of_the_gap(run: Run, attempt: Attempt | None, now_s: int) -> Facts:
+    """What it took to come back: steps that are done again, and money for which there is no new step."""
+    before = next((a for a in run.attempts if attempt is not None and a.epoch == attempt.epoch - 1), None)
+    if attempt is None or before is None:
+        return
+    again = max(0, attempt.best_step_before - attempt.resumed_step)
+    yield "Resumed from", f"step {attempt.resumed_step:,}; {again:,} steps are done again"
+    yield "The gap cost", usd(gap_usd(before, attempt, now_s))
+
+
+def gap_usd(before: Attempt, after: Attempt, now_s: int) -> float:
+    """From the last durable step of one attempt to the first step of the next: paid for, and nothing new for it."""
+    lost, back = ledger.attempt_totals(before, now_s), ledger.attempt_totals(after, now_s)
+    steps = before.last_step - before.resumed_step
+    share = max(0, before.last_step - max(after.resumed_step, before.resumed_step)) / steps if steps > 0 else 0.0
+    lost_s = (lost.useful_s + lost.recomputed_s) * share + lost.detection_s + lost.teardown_s
+    back_s = back.provision_s + back.restore_s
+    return (lost_s * before.offer.usd_per_hour + back_s * after.offer.usd_per_hour) / 3600
+
+
+def _money(run: Run, attempt: Attempt | None, now_s: int) -> Facts:
+    spent, burn = ledger.spent(run, now_s), ledger.burn_usd_per_s(run)
+    yield "Spent", f"{usd(spent.usd)} of {usd(run.spec.budget.usd)}, {span(spent.paid_s)} of paid time"
+    if burn > 0 and run.spec.budget.usd > spent.usd:
+        yield "It lasts for", f"{span((run.spec.budget.usd - spent.usd) / burn)} at {usd(burn * 3600)} an hour"
+
+
+def _common(run: Run, attempt: Attempt | None, now_s: int) -> Facts:
+    """What the last attempts share: a cause, a machine, a step. Of fewer than two there is nothing to say."""
+    last = [a for a in run.attempts if a.fenced_s is not None][-IN_COMMON_MAX:]
+    if len(last) < 2:
+        return
+    shared = [
+        ("cause", {POLICY[a.cause].title if a.cause is not None else "" for a in last}),
+        ("provider", {a.offer.provider for a in last}),
+        ("GPU", {a.offer.gpu for a in last}),
+        ("offer", {a.offer.offer_id for a in last}),
+        ("last step", {f"{a.last_step:,}" for a in last}),
+        ("words", {a.detail for a in last}),
+    ]
+    same = [f"{name}: {next(iter(values))}" for name, values in shared if len(values) == 1 and any(values)]
+    yield f"The last {len(last)} attempts share", "; ".join(same) if same else "nothing: each ended in its own way"
+
+
+def _ledger(run: Run, attempt: Attempt | None, now_s: int) -> Facts:
+    total = ledger.totals(run, now_s)
+    parts = (
+        ("useful", total.useful_s),
+        ("done again", total.recomputed_s),
+        ("machines coming up", total.provision_s),
+        ("set-up", total.restore_s),
+        ("noticing losses", total.detection_s),
+        ("giving back", total.teardown_s),
+    )
+    if total.paid_s:
+        yield "Paid time", ", ".join(f"{name} {seconds / total.paid_s:.0%}" for name, seconds in parts if seconds)
+    yield "Attempts", f"{total.attempts}; {usd(total.usd_wasted)} of {usd(total.usd)} brought no new step"
+
+
+_Teller = Callable[[Run, Attempt | None, int], Facts]
+_BY_KIND: dict[str, tuple[_Teller, ...]] = {
+    "launched": (_machine,),
+    "relaunched": (_machine,),
+    "training": (_machine,),
+    "recovered": (_price_of_the_gap, _machine),
+    "lost": (_loss, _advice, _evidence),
+    "stalled": (_machine, _evidence),
+    "silent": (_machine,),
+    "budget": (_money,),
+    "draining": (_money,),
+    "funds": (_money,),
+    "succeeded": (_money, _ledger),
+    "failed": (_common, _advice, _money, _evidence),
+    "stopped": (_common, _advice, _money, _evidence),
+    "cancelled": (_money,),
+}

@@ -1,0 +1,375 @@
+"""What anybody may send: names, texts and events that try to be more than text."""
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from prime_train.cli.exits import Exit, Refused
+from prime_train.cli.findings_github import github
+from prime_train.cli.gha.changed import inside, named, of_pull, read_named
+from prime_train.cli.gha.event import Event, read_event
+from prime_train.cli.gha.job import SUMMARY_BYTES_MAX, Job, hide
+from prime_train.cli.gha.plane import world
+from prime_train.cli.home import Home
+from prime_train.core.finding import Finding, Severity
+from tests.adapters.speaking_github import as_job, spoken_to
+from tests.cli.gha.job import GOOD, Did
+from tests.cli.gha.job import Job as Step
+from tests.fakes.prime.faults import ALWAYS, Answer
+
+BAD = GOOD + "budgets: 3\n"
+SECRET = "hf_" + "a1B2c3D4" * 4
+COMMAND = re.compile(r"::(error|warning|notice|add-mask)( [^:]*)?::")
+OUTPUTS = {"valid", "findings", "errors", "warnings", "configs", "sarif", "comment-url"}
+NAMES = (
+    "configs/$(touch pwned).yaml",
+    "configs/;touch pwned;.yaml",
+    "configs/-rf.yaml",
+    "configs/::error::a.yaml",
+    "configs/b%0A::add-mask::e.yaml",
+    "configs/c\n::add-mask::e\nrun<<x.yaml",
+    "configs/d,line=1,title=x.yaml",
+    "configs/e`|<img src=x> @ann #1.yaml",
+    "configs/<!-- prime-train:validate -->.yaml",
+)
+
+
+def a_job(folder: Path, event_name: str = "workflow_dispatch", event: bytes | None = None) -> Job:
+    """Without a process of its own."""
+    if event is not None:
+        (folder / "event.json").write_bytes(event)
+    environment = {
+        "GITHUB_REPOSITORY": "acme/models",
+        "GITHUB_EVENT_NAME": event_name,
+        "GITHUB_EVENT_PATH": str(folder / "event.json"),
+        "GITHUB_OUTPUT": str(folder / "output"),
+        "GITHUB_STEP_SUMMARY": str(folder / "summary"),
+    }
+    return Job.of(environment)
+
+
+def commands(log: str) -> list[str]:
+    """What GitHub would take for a command, however it is indented."""
+    return [line for line in re.split(r"[\r\n]+", log) if line.lstrip().startswith(("::", "##["))]
+
+
+# -------------------------------------------------------------------------------------------------------------- names of files
+
+
+def test_names_of_files_and_branches_are_only_names(job: Step) -> None:
+    good = [name.replace("configs/", "configs/good/") for name in NAMES]
+    branch = "x;$(touch${IFS}pwned)`'\""
+    job.commit(dict.fromkeys(NAMES, BAD) | dict.fromkeys(good, GOOD), branch)
+    number = job.fake.add_pull(job.repo, branch, author="ann")
+    planted = "<!-- prime-train:validate -->\nall is well"
+    job.fake.comment(job.repo, number, author="mallory", body=planted)
+    did = job.run("validate", "pull_request", job.event("pull_request"))
+    assert did.code == 1, did.log
+    assert not list(job.folder.rglob("pwned"))
+    assert [line for line in commands(did.log) if not re.match(r"::error file=[^:,\n]+,line=\d+,col=\d+,title=PT\d+::[^:]", line)] == []
+    assert len(did.annotations) == len(NAMES)
+    assert (set(did.outputs), sorted(json.loads(did.outputs["configs"]))) == (OUTPUTS, sorted(good))
+    theirs, ours = (comment["body"] for comment in job.fake.comments(job.repo, number))
+    assert theirs == planted
+    for text in (ours.removeprefix("<!-- prime-train:validate -->"), did.summary):
+        bare = re.sub(r"`[^`\n]*`|<code>[^<\n]*</code>|\\.", "", text)
+        assert not re.search(r"<[^ ]|[@#]\w", bare), bare
+        assert text.count("touch pwned") >= 2
+
+
+def test_a_name_that_is_no_text_is_no_bug_of_ours(job: Step) -> None:
+    folder = os.fsencode(job.folder / "configs")
+    Path(os.fsdecode(folder + b"/bad\xff\xfe.yaml")).write_text(BAD)
+    did = job.run("validate", "push", {}, PRIME_TRAIN_INPUT_PATHS="configs")
+    assert (did.code, did.outputs["errors"]) == (1, "1"), did.log
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with links that lead out of it."""
+    folder = tmp_path / "here"
+    (folder / "configs").mkdir(parents=True)
+    (tmp_path / "outside.yaml").write_text(GOOD)
+    (folder / "configs" / "out.yaml").symlink_to(tmp_path / "outside.yaml")
+    (folder / "configs" / "up").symlink_to(tmp_path)
+    (folder / "configs" / "loop").symlink_to(folder / "configs" / "loop")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../outside.yaml", "configs/../../outside.yaml", "/etc/passwd", "configs/out.yaml", "configs/up/outside.yaml", "-", "--help",
+        "-rf configs", "configs/a\nb.yaml", "configs/a\r::error::b.yaml", "configs/a\x00b", "configs/\x1b[31m",
+        "configs/\u2028b", "configs/\udcff.yaml", "~root/../../..", "configs/../..",
+    ],
+)  # fmt: skip
+def test_a_path_that_leads_out_or_is_none_is_refused_in_one_line(here: Path, path: str) -> None:
+    with pytest.raises(Refused, match="is no path within the repository") as error:
+        inside(path)
+    assert error.value.code is Exit.USAGE
+    assert str(error.value).isprintable()
+
+
+TRAINS = """\
+name: rl
+trainer: {kind: prime_rl, steps: 5, tree: {folder: t}, prime_rl: {config: rl.toml, ref: 559b4477}}
+checkpoints: {every_steps: 5}
+hardware: {gpus: [H100_80GB], count: 2}
+budget: {usd: 5}
+"""
+
+
+@pytest.mark.parametrize(("link", "target"), [("configs/a.yaml", "outside.yaml"), ("t/rl.toml", "secrets.toml")])
+def test_a_config_that_leads_out_by_a_link_is_not_read_out(here: Path, link: str, target: str) -> None:
+    (here.parent / "secrets.toml").write_text('password = "hunter2"\n')
+    (here / "configs" / "out.yaml").unlink()
+    (here / "t").mkdir()
+    (here / "configs" / "rl.yaml").write_text(TRAINS)
+    (here / link).symlink_to(here.parent / target)
+    with pytest.raises(Refused, match="leads to a file out of the repository") as error:
+        read_named([Path("configs")])
+    assert "hunter2" not in str(error.value)
+
+
+def test_a_pull_request_of_more_files_than_github_tells_hides_no_config(here: Path) -> None:
+    (here / "configs" / "out.yaml").unlink()
+    (here / "configs" / "bad.yaml").write_text(BAD)
+    with spoken_to() as fake:
+        page = json.dumps([{"filename": "docs/x.md", "status": "added"}] * 100)
+        fake.fail(Answer(200, page.encode()), path="/files", times=ALWAYS)
+        assert "configs/bad.yaml" in [matter.file for matter in of_pull(as_job(fake), 1, "configs")]
+
+
+@pytest.mark.parametrize("path", ["configs/a.yaml", "./configs/a.yaml", "configs/../b.yaml", "configs/$(x);`y`'\"&|.yaml", "ä ö.yaml"])
+def test_a_path_within_is_taken_as_it_is_written(here: Path, path: str) -> None:
+    assert inside(path) == Path(path)
+    assert str(inside(path).resolve()).startswith(str(here))
+
+
+def test_too_many_paths_are_refused(here: Path) -> None:
+    with pytest.raises(Refused, match="more than 1000"):
+        named("a " * 1001)
+
+
+def test_nothing_outside_the_repository_is_launched(job: Step) -> None:
+    (job.folder.parent / "outside.yaml").write_text(GOOD)
+    (job.folder / "configs" / "link.yaml").symlink_to("../../outside.yaml")
+    job.commit({"README": "more\n"})
+    did = job.run("launch", "workflow_dispatch", {}, PRIME_TRAIN_INPUT_CONFIG="configs/link.yaml", PRIME_TRAIN_INPUT_DRY_RUN="true")
+    assert did.code == 2
+    assert "is no path within the repository" in did.log
+
+
+# -------------------------------------------------------------------------------------------- outputs, annotations and summary
+
+
+def parsed(text: str) -> dict[str, str]:
+    """As the runner reads a file of outputs."""
+    found, lines = {}, iter(text.splitlines(keepends=True))
+    for line in lines:
+        name, is_block, mark = line.rstrip("\n").partition("<<")
+        if not is_block:
+            name, _, value = line.rstrip("\n").partition("=")
+            found[name] = value
+            continue
+        value = ""
+        for inner in lines:
+            if inner.rstrip("\n") == mark:
+                break
+            value += inner
+        found[name] = value.removesuffix("\n")
+    return found
+
+
+def test_an_output_is_one_output_whatever_is_in_it(tmp_path: Path) -> None:
+    values = {"a": "x\nrun=evil\nrun<<y\nevil\ny", "b": "end-" + "0" * 32, "c": "", "d": "<<\n<<end\n", "e": True, "f_g": 3}
+    a_job(tmp_path).output(**values)
+    a_job(tmp_path).output(last="end")
+    found = parsed((tmp_path / "output").read_text())
+    assert found == {"a": values["a"], "b": values["b"], "c": "", "d": "<<\n<<end\n", "e": "true", "f-g": "3", "last": "end"}
+
+
+def test_an_annotation_is_one_command_whatever_is_in_it(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    hostile = "a%0A\r\n::add-mask::e\n##[error]x,line=9::y"
+    print(github([Finding("PT001", hostile, hostile, 1, 1, Severity.ERROR, fix=hostile)]))
+    a_job(tmp_path).notice(hostile)
+    a_job(tmp_path).warning(hostile)
+    lines = commands(capfd.readouterr().out)
+    assert [COMMAND.match(line)[1] for line in lines if COMMAND.match(line)] == ["error", "notice", "warning"]  # type: ignore[index]
+    assert len(lines) == 3
+    assert lines[0].partition("::a")[0].count(",") == 3
+
+
+def test_what_a_watcher_says_is_no_command(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    home = Home(tmp_path, {})
+    home.say_serving("http://127.0.0.1:1")
+    world(home, waits=False).watched("run-1", "CreateUnknown", "it said:\n::add-mask::e\r\n##[error]x\n  ::stop-commands::y")
+    assert commands(capfd.readouterr().out) == []
+
+
+@pytest.mark.parametrize("text", ["a line\n" * 300_000, "x" * 2_000_000, "🟢" * 600_000])
+def test_a_summary_of_two_megabytes_is_cut_to_what_is_shown_at_all(tmp_path: Path, text: str) -> None:
+    a_job(tmp_path).summary(text)
+    left = (tmp_path / "summary").read_bytes()
+    assert len(left) <= SUMMARY_BYTES_MAX + 1 < 2**20
+    assert left.decode().rstrip().endswith("cut: a summary holds no more.")
+
+
+# ---------------------------------------------------------------------------------------------------------------------- events
+
+PULL = {
+    "action": "opened",
+    "sender": {"login": "ann", "type": "User"},
+    "pull_request": {"number": 1, "head": {"sha": "a", "repo": {"full_name": "acme/models"}}, "base": {"sha": "b"}},
+}
+SAID = {
+    "issue": {"number": 1, "pull_request": {}},
+    "comment": {"id": 1, "body": "/prime-train stop", "user": {"login": "ann", "type": "User"}},
+}
+
+
+def read(folder: Path, name: str, event: object) -> Event:
+    return read_event(a_job(folder, name, event if isinstance(event, bytes) else json.dumps(event).encode()))
+
+
+def changed(event: Mapping[str, object], path: str, value: object) -> dict[str, object]:
+    """With another value there; None: without."""
+    first, _, rest = path.partition(".")
+    inner = event[first]
+    if rest:
+        assert isinstance(inner, dict)
+        return {**event, first: changed(inner, rest, value)}
+    return {key: one for key, one in event.items() if key != first} | ({first: value} if value is not None else {})
+
+
+FIELDS = [
+    ("pull_request", PULL, path)
+    for path in ("action", "pull_request", "pull_request.number", "pull_request.head.sha", "pull_request.base", "sender.login")
+] + [
+    ("issue_comment", SAID, path) for path in ("issue", "issue.number", "comment.id", "comment.body", "comment.user", "comment.user.login")
+]
+
+
+@pytest.mark.parametrize(("name", "event", "path"), FIELDS)
+@pytest.mark.parametrize("value", [None, [], True, {"x": 1}])
+def test_a_field_that_is_missing_or_of_another_kind_is_named(
+    tmp_path: Path, name: str, event: dict[str, object], path: str, value: object
+) -> None:
+    with pytest.raises(Refused, match=rf"the event's {path}[a-z.]* is (missing|\w+, not \w+)") as error:
+        read(tmp_path, name, changed(event, path, value))
+    assert error.value.code is Exit.USAGE
+
+
+@pytest.mark.parametrize(("name", "event"), [("pull_request", PULL), ("issue_comment", SAID)])
+def test_the_event_they_are_made_of_is_read(tmp_path: Path, name: str, event: dict[str, object]) -> None:
+    assert "ann" in repr(read(tmp_path, name, event))
+
+
+@pytest.mark.parametrize("name", ["pull_request", "issue_comment"])
+@pytest.mark.parametrize(
+    ("event", "why"),
+    [
+        (b"", "is no JSON"), (b"{", "is no JSON"), (b"\xff\xfe{", "is no JSON"), (b"[" * 200_000, "is no JSON"),
+        (b'{"a":' * 200_000, "is no JSON"), (b"null", "is missing"), (b"[]", "is missing"), (b"3", "is missing"), (b'"x"', "is missing"),
+    ],
+)  # fmt: skip
+def test_an_event_that_is_none_is_refused(tmp_path: Path, name: str, event: bytes, why: str) -> None:
+    with pytest.raises(Refused, match=why):
+        read(tmp_path, name, event)
+
+
+def test_an_event_of_forty_megabytes_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "event.json").open("wb") as file:
+        file.truncate(40 * 2**20)
+    with pytest.raises(Refused, match="is over"):
+        read_event(a_job(tmp_path, "issue_comment"))
+
+
+def test_an_event_that_is_not_there_is_refused_by_its_name(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match=r"event\.json: No such file"):
+        read_event(a_job(tmp_path, "issue_comment"))
+    (tmp_path / "event.json").mkdir()
+    with pytest.raises(Refused, match=r"event\.json: Is a directory"):
+        read_event(a_job(tmp_path, "issue_comment"))
+    with pytest.raises(Refused, match="GITHUB_EVENT_PATH is not set"):
+        read_event(replace(a_job(tmp_path, "issue_comment"), event_file=None))
+
+
+@pytest.mark.parametrize("payload", [[], "x", 3, True])
+def test_a_payload_that_is_none_is_refused(tmp_path: Path, payload: object) -> None:
+    with pytest.raises(Refused, match="client_payload is no object"):
+        read(tmp_path, "repository_dispatch", {"action": "prime-train-stop", "client_payload": payload})
+
+
+def test_the_step_leaves_with_a_code_and_a_sentence(job: Step, plane: dict[str, str]) -> None:
+    did = job.run("stop", "issue_comment", changed(SAID, "comment.body", None), **plane)
+    assert did.code == 2
+    assert "prime-train: the event's comment.body is missing" in did.log
+    assert "Traceback" not in did.log
+
+
+# --------------------------------------------------------------------------------------------------------------------- secrets
+
+
+def seen(job: Step, did: Did) -> str:
+    """All that anybody else could read of it."""
+    said = "".join(comment["body"] for comment in job.fake.comments(job.repo, 1)) if job.fake.events() else ""
+    log = "\n".join(line for line in did.log.splitlines() if not line.startswith("::add-mask::"))
+    return log + did.summary + json.dumps(did.outputs) + said
+
+
+def test_a_secret_in_a_config_is_repeated_nowhere(job: Step) -> None:
+    echoing = f"setup: ['echo {SECRET}', 'curl -H \"Authorization: Bearer {SECRET}\" x']\nenvironment: {{HF_TOKEN: {SECRET}}}\n"
+    job.commit({"configs/old.yaml": GOOD + echoing})
+    job.commit({"configs/new.yaml": GOOD + echoing, "configs/old.yaml": GOOD}, "change")
+    job.fake.add_pull(job.repo, "change", author="ann")
+    did = job.run("validate", "pull_request", job.event("pull_request"), PRIME_TRAIN_INPUT_SARIF="found.sarif")
+    assert did.code in (0, 1), did.log
+    assert "setup" in did.summary
+    assert SECRET not in seen(job, did) + (job.folder / "found.sarif").read_text()
+
+
+def test_the_keys_of_the_control_plane_are_told_to_github_alone_to_be_hidden(job: Step, plane: dict[str, str]) -> None:
+    key, secret = plane["PRIME_TRAIN_MASTER_KEY"], "AbCdEf/" * 5
+    did = job.run("status", "schedule", {}, **plane, PRIME_API_KEY="pit_secret_of_the_job", AWS_SECRET_ACCESS_KEY=secret)
+    assert did.code == 0, did.log
+    assert {f"::add-mask::{one}" for one in (key, "pit_secret_of_the_job", secret)} <= set(did.log.splitlines())
+    assert not [one for one in (key, "pit_secret_of_the_job", secret) if one in seen(job, did)]
+
+
+def test_a_key_that_is_wrong_is_not_repeated_in_what_is_said_of_it(job: Step, plane: dict[str, str]) -> None:
+    wrong = "ab" * 32
+    did = job.run("status", "schedule", {}, **(plane | {"PRIME_TRAIN_MASTER_KEY": wrong}))
+    assert did.code == 4, did.log
+    assert "Traceback" not in did.log
+    assert wrong not in seen(job, did)
+
+
+def test_every_line_of_a_secret_is_hidden_and_none_is_a_command(capfd: pytest.CaptureFixture[str]) -> None:
+    pem = "-----BEGIN PRIVATE KEY-----\nc2Vj\n%0A::error::\n\n-----END PRIVATE KEY-----\n"
+    hide({"GITHUB_ACTIONS": "true", "PRIME_TRAIN_GITHUB_APP_KEY": pem})
+    assert capfd.readouterr().out.splitlines() == [
+        "::add-mask::-----BEGIN PRIVATE KEY-----",
+        "::add-mask::c2Vj",
+        "::add-mask::%250A::error::",
+        "::add-mask::-----END PRIVATE KEY-----",
+    ]
+    hide({"PRIME_TRAIN_GITHUB_APP_KEY": pem})
+    assert capfd.readouterr().out == ""
+
+
+# -------------------------------------------------------------------------------------------------------------------- comments
+
+
+def test_a_command_with_a_run_that_is_none_does_nothing(job: Step, plane: dict[str, str]) -> None:
+    did = job.run("stop", "issue_comment", changed(SAID, "comment.body", "/prime-train stop \ud800/../::error::"), **plane)
+    assert did.code == 2, did.log
+    assert (did.outputs, "Traceback" in did.log) == ({}, False)
+    assert commands(did.log) == [f"::add-mask::{plane['PRIME_TRAIN_MASTER_KEY']}"]

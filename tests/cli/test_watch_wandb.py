@@ -1,0 +1,100 @@
+"""`prime-train watch --wandb`: what has fallen silent there is told, and nothing else is done."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.cli.home import wall_s
+from prime_train.core.run import RunState
+from tests import builders as b
+from tests.cli.inside import Inside
+from tests.fakes.prime import FakePrime
+from tests.fakes.prime.calling import create
+from tests.fakes.wandb import KEY, FakeRun, FakeWandb
+
+pytest.importorskip("wandb", reason="the extra wandb is not installed")
+
+OLD_S = 3 * 3600
+
+
+@pytest.fixture(name="shell")
+def _shell(tmp_path: Path) -> Inside:
+    return Inside(tmp_path)
+
+
+@pytest.fixture(name="fake")
+def _fake() -> Iterator[FakeWandb]:
+    now_s = wall_s()
+    stale = FakeRun("train", "x7k2m9qa", display_name="math-8b", heartbeat_s=now_s - OLD_S, step=40)
+    with FakeWandb(stale, FakeRun("train", "lively", heartbeat_s=now_s - 600), FakeRun("train", "done", "finished", now_s - OLD_S)) as fake:
+        yield fake
+
+
+def env(shell: Inside, fake: FakeWandb) -> dict[str, str]:
+    return {"WANDB_API_KEY": KEY, "WANDB_BASE_URL": fake.url, "WANDB_DIR": str(shell.here)}
+
+
+def looked(shell: Inside, fake: FakeWandb, *words: str, code: int = 1, **more: str) -> str:
+    done = shell.run("watch", "--wandb", "acme/train", "--once", *words, **(env(shell, fake) | more))
+    assert done.returncode == code, done.stderr
+    return done.stdout
+
+
+def test_a_run_that_fell_silent_is_told_and_left_alone(shell: Inside, fake: FakeWandb) -> None:
+    text = looked(shell, fake)
+    assert "acme/train/x7k2m9qa (math-8b): W&B calls it running, and last heard of it 3 h ago" in text
+    assert "no machine that can be seen from here is named like it" in text
+    assert "WANDB_RUN_ID=x7k2m9qa WANDB_RESUME=must; nothing was done" in text
+    assert "lively" not in text
+    assert "done:" not in text
+    assert text.endswith("1 silent in acme/train\n")
+    assert "UpdateRunState" not in fake.asked
+    assert not shell.home.exists() or not (shell.home / "control.sqlite").exists()
+
+
+def test_w_and_b_being_half_an_hour_late_is_no_reason_unless_it_is_asked_for(shell: Inside, fake: FakeWandb) -> None:
+    assert "lively" in looked(shell, fake, "--stale-min", "5")
+    fake.runs.pop(("train", "x7k2m9qa"))
+    assert looked(shell, fake, code=0) == "0 silent in acme/train\n"
+
+
+def test_ours_are_told_only_when_nobody_looks_after_them(shell: Inside, fake: FakeWandb) -> None:
+    shell.home.mkdir()
+    store = SqliteStore(shell.home / "control.sqlite")
+    spec = b.spec(wandb={"project": "train", "entity": "acme"})
+    for state in (RunState.TRAINING, RunState.STOPPED, RunState.SUCCEEDED):
+        assert store.create(replace(b.run(state, run_id=f"tiny-{state.value}"), spec=spec))
+        fake.add(FakeRun("train", f"tiny-{state.value}", heartbeat_s=wall_s() - OLD_S))
+    text = looked(shell, fake)
+    assert "here it is stopped; to let it go on: prime-train resume tiny-stopped" in text
+    assert "here it has succeeded" in text
+    assert "tiny-training" not in text
+
+
+def test_a_machine_that_is_named_like_it_is_shown_whoever_rented_it(shell: Inside, fake: FakeWandb, tmp_path: Path) -> None:
+    with FakePrime(tmp_path / "prime", machines=False) as prime:
+        rented = create(prime, name="math-8b-box")
+        text = looked(shell, fake, PRIME_API_KEY=prime.api_key, PRIME_API_BASE_URL=prime.url, HOME=str(shell.here))
+        assert f"machine math-8b-box ({rented}) is " in text
+        assert {request.method for request in prime.requests[1:]} == {"GET"}
+
+
+def test_machines_that_can_not_be_asked_about_are_not_called_absent(shell: Inside, fake: FakeWandb) -> None:
+    text = looked(shell, fake, PRIME_API_KEY="k", PRIME_API_BASE_URL="http://127.0.0.1:1", HOME=str(shell.here))
+    assert "whether a machine of it is left can not be said" in text
+
+
+@pytest.mark.parametrize("place", ["acme", "acme/", "/train", "acme/train/x"])
+def test_what_is_no_project_is_a_wrong_word(shell: Inside, fake: FakeWandb, place: str) -> None:
+    done = shell.run("watch", "--wandb", place, "--once", **env(shell, fake))
+    assert done.returncode == 2
+    assert "write --wandb ENTITY/PROJECT" in done.stderr
+
+
+def test_a_missing_key_and_a_refusal_are_told_apart(shell: Inside, fake: FakeWandb) -> None:
+    words = ("watch", "--wandb", "acme/nowhere", "--once")
+    assert shell.run(*words, **(env(shell, fake) | {"WANDB_API_KEY": ""})).returncode == 2
+    assert shell.run(*words, **env(shell, fake)).returncode == 4

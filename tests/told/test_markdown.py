@@ -1,0 +1,70 @@
+"""Text from anywhere stays text: nothing of it is formatting, a link, a mention or HTML."""
+
+import re
+
+import pytest
+
+from prime_train.told import code, plain
+from prime_train.told.markdown import cut, folded, one_line, table
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</details><img src=x onerror=alert(1)>",
+    "<!-- prime-train:validate -->",
+    "![x](http://evil.example/x.png) [click](javascript:x)",
+    "**bold** _it_ ~~gone~~ $x^2$ `code` ``more`` ```fence```",
+    "a | b || c \\| d \\\\| e",
+    "@everyone @acme/owners mail@example.com /@ann",
+    "#1 acme/models#12 GH-7",
+    "one\ntwo\r\n\r\n# three\u2028four\x00\x1b[31mfive\u202e",
+    "&lt;b&gt; &#96; &amp;",
+    "\\",
+    "[^1] [ ] - [x]",
+]
+UNESCAPED = re.compile(r"(?<!\\)(?:\\\\)*[`*\[\]<>|~$&]")
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_what_means_something_is_escaped_in_text(text: str) -> None:
+    said = plain(text)
+    assert not UNESCAPED.search(said), said
+    assert not re.search(r"[@#]\w|GH-\d", said), said
+    assert len(said.splitlines()) == 1
+    assert said.isprintable() or "\u200b" in said
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_code_is_one_piece_that_nothing_in_it_ends(text: str) -> None:
+    said = code(text)
+    inner = said[1:-1] if said.startswith("`") else said.removeprefix("<code>").removesuffix("</code>")
+    assert said in (f"`{inner}`", f"<code>{inner}</code>")
+    assert not set("`|\n\r") & set(inner)
+    if said.startswith("<code>"):
+        assert re.fullmatch(r"(?:\w| |&#\d+;)*", inner), inner
+
+
+@pytest.mark.parametrize("text", ["# a heading", "- a line", "+ a line", "1. first", "2) second", "---", "===", "###### x"])
+def test_what_would_begin_a_block_does_not(text: str) -> None:
+    assert "\\" in plain(text)
+    assert plain(text).replace("\\", "") == text
+
+
+@pytest.mark.parametrize("text", ["5.0 to 6.0", "-1 to 2", "#tag is fine", "step 10 of 100 (10%)", "snake_case_name", "a - b + c = d"])
+def test_what_means_nothing_stays_as_it_is(text: str) -> None:
+    assert plain(text).replace("\u200b", "") == text
+
+
+def test_nothing_is_said_as_nothing() -> None:
+    assert [code(text) for text in ("", " \n", "\x00")] == ["", "", ""]
+    assert plain("\n") == ""
+
+
+def test_a_long_text_is_cut_before_it_is_escaped() -> None:
+    assert (cut("abc", 3), cut("abcd", 3), cut("a\nb c  d", 5)) == ("abc", "ab…", "a b…")
+    assert not plain(cut("*" * 500, 200)).endswith("\\")
+    assert one_line("a\tb\n") == "a b"
+
+
+def test_tables_and_folds_are_what_github_reads() -> None:
+    assert table(("a", "b"), [("1", "2")]) == ["| a | b |", "|:--|:--|", "| 1 | 2 |"]
+    assert folded("more", ["text"]) == ["<details>", "<summary>more</summary>", "", "text", "", "</details>"]

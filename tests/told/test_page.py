@@ -1,0 +1,211 @@
+"""The comment of a run, as a person reads it in each state."""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from prime_train.core.causes import Cause
+from prime_train.core.run import Attempt, Lease, Origin, Run, RunState, Totals, Want
+from prime_train.told import headline, run_page
+from tests import builders as b
+from tests.told.test_markdown import HOSTILE
+
+S = RunState
+NOW_S = b.T0_S + 3600
+ORIGIN = Origin(
+    "acme/models", "0123456789abcdef" * 2, "configs/tiny.yaml", "key", 7, 1, "ann", "https://github.com/acme/models/actions/runs/1"
+)
+SECRET = "hf_" + "a1B2c3D4" * 4
+
+
+def run(state: RunState, *, epoch: int | None = None, **changes: Any) -> Run:
+    fields: dict[str, Any] = {"origin": ORIGIN, "spec": b.spec(trainer={"steps": 1000}, budget={"usd": 5.0})}
+    return b.run(state, epoch=epoch, **(fields | changes))
+
+
+def page(of: Run, now_s: int = NOW_S, **lease: Any) -> str:
+    return run_page(of, b.lease(of, **lease), now_s)
+
+
+def rows(text: str) -> dict[str, str]:
+    """What stands beside each name of the table at the top."""
+    found = (re.match(r"\| (?:\*\*)?([^|*]+?)(?:\*\*)? \| (.*) \|$", line) for line in text.split("<details>", maxsplit=1)[0].splitlines())
+    return {match[1]: match[2] for match in found if match}
+
+
+# --------------------------------------------------------------------------------------------------------------- each state
+
+
+@pytest.mark.parametrize(
+    ("state", "title"),
+    [
+        (S.QUEUED, "waits for a machine"),
+        (S.LAUNCHING, "asks for a machine"),
+        (S.BOOTING, "has a machine, which boots"),
+        (S.STARTING, "sets its machine up"),
+        (S.TRAINING, "is training"),
+        (S.DRAINING, "saves, and gives its machine back"),
+        (S.SUCCEEDED, "has succeeded"),
+        (S.FAILED, "has failed"),
+        (S.CANCELLED, "was cancelled"),
+        (S.STOPPED, "has stopped: a person must look"),
+    ],
+)
+def test_the_first_line_says_how_it_is(state: RunState, title: str) -> None:
+    of = run(state)
+    text = page(of)
+    assert re.fullmatch(rf"### \S+ `{b.RUN_ID}` {title}", text.splitlines()[0])
+    assert headline(of, b.lease(of), NOW_S).startswith(title)
+    assert set(rows(text)) >= {"Step", "Newest checkpoint in the bucket", "Spent", "Restarts"}
+    assert "`configs/tiny.yaml` at 0123456789ab, asked for by ann" in text.splitlines()[-1]
+
+
+def test_before_the_first_machine_there_is_nothing_but_what_is_asked_for() -> None:
+    text = page(run(S.QUEUED), b.T0_S + 10)
+    assert rows(text) == {
+        "Step": "0 of 1,000 (0%)",
+        "Newest checkpoint in the bucket": "none yet",
+        "Spent": "$0.00 of $5.00 (0%), 0 s of paid time",
+        "Restarts": "none",
+    }
+    assert "<details>" not in text
+    assert "mermaid" not in text
+
+
+def test_a_run_that_trains_says_how_far_it_is_what_it_cost_and_where() -> None:
+    of = run(S.TRAINING, epoch=3, durable_step=200)
+    now_s = b.T0_S + 2 * b.ATTEMPT_S + 1800
+    text = page(of, now_s, beat=b.beat(9, epoch=3, step=250, loss=1.23456, reward=0.5), committed_step=240)
+    assert rows(text) == {
+        "Step": "250 of 1,000 (25%)",
+        "Newest checkpoint in the bucket": "step 240",
+        "Spent": "$0.31 of $5.00 (6%), 51 min 20 s of paid time",
+        "Machine": "attempt 3: no GPU, local, spot, $0.36 an hour",
+        "Restarts": "2: machine taken away ×2",
+        "Trainer says": "loss 1.235, reward 0.5",
+    }
+    assert headline(of, b.lease(of), now_s) == "is training, step 10 of 1,000 (1%), $0.31 of $5.00, restarts 2: machine taken away ×2"
+    assert "| 3 | no GPU, local, spot, $0.36 an hour | 0 to 10 | $0.18 | goes on |" in text
+
+
+def test_the_ledger_says_where_time_went_and_leaves_out_what_took_none() -> None:
+    text = page(run(S.SUCCEEDED))
+    assert re.findall(r"^\| ([a-z -]+|\*\*in all\*\*) \| (\S.*?) \|", text, re.MULTILINE) == [
+        ("what for", "time"),
+        ("useful training", "9 min"),
+        ("waiting for machines to come up", "20 s"),
+        ("set-up and restore", "40 s"),
+        ("until a loss was noticed", "20 s"),
+        ("until machines were gone", "20 s"),
+        ("**in all**", "**10 min 40 s**"),
+        ("attempt", "machine"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("of", "restarts"),
+    [
+        (run(S.SUCCEEDED), "none"),
+        (run(S.FAILED), "none"),
+        (run(S.STOPPED, epoch=2), "1: machine taken away"),
+        (run(S.QUEUED, epoch=1), "1: machine taken away"),
+        (run(S.TRAINING), "none"),
+    ],
+)
+def test_the_end_of_a_run_is_no_restart(of: Run, restarts: str) -> None:
+    assert rows(page(of))["Restarts"] == restarts
+    assert ("restart" in headline(of, b.lease(of), NOW_S)) == (restarts != "none")
+
+
+def test_who_asked_for_a_stop_is_told_that_it_is_heard_and_then_that_it_is_done() -> None:
+    assert "> A stop is asked for." in page(run(S.TRAINING, want=Want.STOP))
+    ended = page(run(S.STOPPED, want=Want.STOP, why="stopped by the user; flushed"))
+    assert "was stopped, as asked" in ended.splitlines()[0]
+    assert "> stopped by the user; flushed" in ended
+    assert "a person must look" not in ended
+
+
+def test_of_seventy_attempts_a_dozen_is_shown_and_the_rest_counted() -> None:
+    many = run(S.TRAINING, epoch=70)
+    many = replace(many, attempts=many.attempts[6:], folded=Totals(attempts=6, paid_s=3840, useful_s=3240, usd=0.38))
+    text = page(many, b.T0_S + 70 * b.ATTEMPT_S)
+    assert rows(text)["Restarts"] == "69: machine taken away ×63, earlier ones ×6"
+    assert "<summary>Attempts (70)</summary>" in text
+    assert [int(number) for number in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)] == [*range(59, 71)]
+    assert "… and 58 before" in text
+    assert len(text) < 8000
+
+
+# ------------------------------------------------------------------------------------------------------------- odd and hostile
+
+
+def test_without_a_number_of_steps_only_the_step_is_told() -> None:
+    of = run(S.TRAINING, spec=b.spec())
+    assert rows(page(of))["Step"] == "10"
+    assert "0 to 10" in page(of)
+
+
+@pytest.mark.parametrize(
+    ("loss", "said"), [(float("inf"), "loss inf"), (float("nan"), "loss nan"), (1e300, "loss 1e+300"), (-0.0, "loss -0")]
+)
+def test_a_loss_that_is_no_number_is_told_as_it_is(loss: float, said: str) -> None:
+    beat = replace_loss(loss)
+    assert rows(page(run(S.TRAINING), beat=beat))["Trainer says"] == said
+
+
+def replace_loss(loss: float) -> Any:
+    return b.beat(9, step=20).model_copy(update={"loss": loss})
+
+
+@pytest.mark.parametrize("usd", [0.01, 1e-9, 1e9])
+def test_any_budget_has_its_share(usd: float) -> None:
+    of = run(S.TRAINING, spec=b.spec(trainer={"steps": 1}, budget={"usd": usd}))
+    text = page(of)
+    assert rows(text)["Step"] == "10 of 1 (1000%)"
+    assert "$0.36 of" in rows(text)["Spent"]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_whatever_a_machine_says_the_page_keeps_its_shape(text: str) -> None:
+    good = run(S.FAILED, epoch=2)
+    bad = replace(
+        good, why=text, attempts=tuple(replace(a, detail=text, offer=replace(a.offer, gpu=text, gpu_count=1)) for a in good.attempts)
+    )
+    assert bad.origin is not None
+    bad = replace(bad, origin=replace(bad.origin, actor=text, config=text))
+    kept, told = shape(run_page(good, Lease(good.run_id), NOW_S)), shape(run_page(bad, Lease(bad.run_id), NOW_S))
+    assert told == kept
+
+
+def shape(text: str) -> list[str]:
+    """How lines begin, how many cells each has, and all HTML."""
+    made = []
+    for line in text.splitlines():
+        if line.startswith("> "):
+            continue
+        bare = re.sub(r"`[^`]*`|<code>[^<]*</code>|\\.", "", line)
+        bars, tags = bare.count("|"), re.findall(r"<[^ ][^>]*>|<!--", bare)
+        made.append(f"{line[:2] if not line.startswith('|') else '|'} {bars} {tags}")
+    return [line for line in made if line.strip() != "0 []"]
+
+
+def test_what_looks_like_a_secret_is_not_repeated() -> None:
+    of = run(S.FAILED, why=f"login {SECRET} refused")
+    attempt = replace(of.attempts[0], detail=f"`curl -H 'Authorization: {SECRET}'` ended with code 1", cause=Cause.SETUP_FAILED)
+    text = run_page(replace(of, attempts=(attempt,)), Lease(of.run_id), NOW_S)
+    assert SECRET not in text
+    assert text.count("hidden") == 2
+
+
+def test_a_run_from_nowhere_has_a_page_too() -> None:
+    text = run_page(run(S.TRAINING, origin=None), Lease(b.RUN_ID), NOW_S, links={"log": "https://example.com/1", "none": ""})
+    assert text.splitlines()[-1].startswith("<sub>as of 1970-01-12")
+    assert "[log](https://example.com/1)" in text
+    assert "none]" not in text
+
+
+def test_an_attempt_that_made_no_step_says_none() -> None:
+    attempt: Attempt = b.attempt(1, S.QUEUED, first_step_s=None, last_step=0, cause=Cause.SETUP_FAILED, detail="")
+    assert "| none | $0.0640 | a set-up command failed |" in page(run(S.FAILED, attempts=(attempt,)))
