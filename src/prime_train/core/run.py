@@ -273,6 +273,10 @@ class Severity(StrEnum):
     ERROR = "error"
 
 
+SHOWN = "shown"
+"""Kind of an alert that stands for no change of state: what is shown of a run is only to be brought up to date."""
+
+
 @dataclass(frozen=True)
 class Alert:
     """Something a person is told. `key` names the change of state it stands for: the same key is the same alert, sent again."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from prime_train.core.run import ATTENDED, Alert, Run, Severity
+from prime_train.core.run import ATTENDED, SHOWN, Alert, Run, Severity
 from prime_train.ports import Foreseeing, PermanentError, Showing, TemporaryError
 from prime_train.reconcile.world import World
 
@@ -44,7 +44,7 @@ def refresh(world: World, run_ids: Sequence[str], now_s: int) -> None:
         held = world.store.load(run_id)
         if held is None or held.run.state not in ATTENDED:
             continue
-        quiet = Alert(f"{run_id}/shown/{now_s}", run_id, "shown", Severity.QUIET, held.run.state.value, "", now_s, held.run.epoch)
+        quiet = Alert(f"{run_id}/shown/{now_s}", run_id, SHOWN, Severity.QUIET, held.run.state.value, "", now_s, held.run.epoch)
         for place, notifier in enumerate(world.notifiers):
             if held.run.origin is None and not (isinstance(notifier, Showing) and notifier.shows(run_id)):
                 continue

@@ -13,6 +13,7 @@ from prime_train.reconcile.carrying import terminate
 from prime_train.reconcile.delivering import deliver, refresh
 from prime_train.reconcile.seeing import see
 from prime_train.reconcile.stepping import settle
+from prime_train.reconcile.tracking import follow
 from prime_train.reconcile.world import Sight, Swept, World
 
 DUE_MAX = 200
@@ -37,6 +38,7 @@ def sweep(world: World, now_s: int, *, clock: Callable[[], int] | None = None) -
             error.add_note(f"while looking at run {run_id}")
             failures.append(error)
     _book(world, now_s)
+    follow(world, due, now_s)
     deliver(world, now_s)
     refresh(world, due, now_s)
     if failures:

@@ -36,6 +36,8 @@ class World:
     """Alerts (by key and notifier) this process has sent, as long as another notifier has not taken them."""
     shown: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
     """When this process last showed a run's state, where it is shown."""
+    followed: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
+    """When this process last asked the tracker about a run that is well."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from prime_train.adapters.github.api import GitHub, piece
 from prime_train.adapters.github.comments import Comment, upsert_sticky
 from prime_train.adapters.github.deployments import environment_of, set_status
-from prime_train.core.run import Alert, Origin, Run, RunState
+from prime_train.core.run import SHOWN, Alert, Origin, Run, RunState
 from prime_train.ports import Held, PermanentError, TemporaryError
 from prime_train.told import headline, run_page, stopped_as_asked
 
@@ -52,12 +52,12 @@ class GitHubNotifier:
         if left_s > 0:
             raise TemporaryError(f"{repository} on GitHub is left alone after a failure", delay_s=left_s)
         try:
-            self._show_newest(held, held.run.origin, alert.at_s)
+            self._show_newest(held, held.run.origin, alert)
         except TemporaryError as error:
             self._muted[repository] = self._clock() + max(MUTE_S, error.delay_s)
             raise
 
-    def _show_newest(self, held: Held, origin: Origin, alert_s: int) -> None:
+    def _show_newest(self, held: Held, origin: Origin, alert: Alert) -> None:
         """Once for all alerts of one moment; and again where the run has changed meanwhile: another watcher may have shown that already,
         and ours would be the last word.
         """
@@ -65,16 +65,18 @@ class GitHubNotifier:
             version, at_s = self._shown.get(held.run.run_id, (0, 0.0))
             if held.run.version == version and self._clock() - at_s < FRESH_S:
                 return
-            self.show(held, origin, max(alert_s, int(self._clock())))
+            self.show(held, origin, max(alert.at_s, int(self._clock())), status=alert.kind != SHOWN)
             self._shown[held.run.run_id] = (held.run.version, self._clock())
             held = self._held(held.run.run_id) or held
 
-    def show(self, held: Held, origin: Origin, now_s: int) -> Comment | None:
-        """Both are up to date; the comment, where there is a pull request. A status that is refused keeps no comment from being written."""
+    def show(self, held: Held, origin: Origin, now_s: int, *, status: bool = True) -> Comment | None:
+        """Both are up to date; the comment, where there is a pull request. A status that is refused keeps no comment from being written.
+        Without `status` only the comment: people are told of each status by mail or chat, of a comment that is edited they are not."""
         github = self._speaking(origin.repository)
         refusal: PermanentError | None = None
         try:
-            self._set_status(github, held, origin, now_s)
+            if status:
+                self._set_status(github, held, origin, now_s)
         except PermanentError as error:
             refusal = error
         comment = self._comment(github, held, origin, now_s) if origin.pull is not None else None
