@@ -7,7 +7,7 @@ the body cut short and secrets left out. No other exception of a library leaves 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from prime_train.core.breaker import Watch
 from prime_train.core.funds import Bill, Funds
@@ -220,6 +220,22 @@ class Canary(Protocol):
 class Notifier(Protocol):
     def send(self, alert: Alert, run: Run | None) -> None:
         """Tells people. The same key may come twice; it is the same alert."""
+
+
+@runtime_checkable
+class Foreseeing(Protocol):
+    """A notifier that can tell of many alerts at once."""
+
+    def foresee(self, alerts: Sequence[Alert]) -> None:
+        """What waits, oldest first; each of them is then sent, and what was told with another is no longer sent anew."""
+
+
+@runtime_checkable
+class Showing(Protocol):
+    """A notifier that shows how runs stand, wherever they came from."""
+
+    def shows(self, run_id: str) -> bool:
+        """Whether it would show that run anew now and then, though nothing has happened."""
 
 
 class Watched(Protocol):

@@ -43,6 +43,7 @@ def test_an_alert_is_posted_as_json_with_its_key() -> None:
         "text": b.alert().text,
         "at": b.T0_S,
         "epoch": 1,
+        "facts": {},
     }
 
 
@@ -165,3 +166,13 @@ def test_others_still_log_while_no_alert_is_sent(caplog: pytest.LogCaptureFixtur
         logging.getLogger("urllib3.connectionpool").debug("of others")
 
     assert "of others" in caplog.text
+
+
+def test_a_webhook_of_discord_gets_a_message_in_its_form() -> None:
+    with Answering([(204, b"", {})]) as there:
+        WebhookNotifier({}, f"{there.url}/api/webhooks/123/s3cr3t-token").send(b.alert(kind="launched"), b.run(RunState.TRAINING))
+
+    message = json.loads(there.heard[0].body)
+    assert message["content"] == b.alert().title
+    assert message["allowed_mentions"] == {"parse": []}
+    assert message["embeds"][0]["fields"]

@@ -1,4 +1,4 @@
-"""Alerts as JSON to a URL: the control plane's own, the run's own, or both.
+"""Alerts as JSON to a URL: the control plane's own, the run's own, or both. One of Discord's webhooks gets a message in Discord's form.
 
 The URL is a secret (whoever knows it can post). So errors name its host only, exceptions of the libraries below, which carry the path, are
 not chained, and what those libraries would log while we send is dropped.
@@ -19,6 +19,8 @@ from urllib3.util.retry import Retry
 from prime_train.adapters.http import retry_after_s
 from prime_train.core.run import Alert, Run, Severity
 from prime_train.ports import OutsideError, PermanentError, TemporaryError
+from prime_train.told.card import AlertCard, card_of
+from prime_train.told.discord import discord_message
 
 TIMEOUT_S = (3.0, 5.0)
 RETRIES_MAX = 2
@@ -26,6 +28,7 @@ RETRY_STATUS = frozenset({500, 502, 503, 504})
 LATER_STATUS = frozenset({408, 425, 429}) | RETRY_STATUS
 MUTE_S = 30.0
 """After a failure an address is left alone for so long, so that one that is down does not hold up the watcher alert by alert."""
+DISCORD_PATH = "/api/webhooks/"
 ANSWER_BYTES_MAX = 1024
 SAID_CHARS_MAX = 120
 GUESSABLE_CHARS = 4
@@ -47,7 +50,7 @@ class WebhookNotifier:
         failures: list[OutsideError] = []
         for name, url in self._targets(run) if alert.severity is not Severity.QUIET else []:
             try:
-                self._post(name, url, alert)
+                self._post(name, url, card_of(alert, run, int(time.time())))
             except OutsideError as error:
                 failures.append(error)
         if failures:
@@ -60,7 +63,7 @@ class WebhookNotifier:
         targets: list[tuple[str, str | None]] = [("the control plane's alert URL", self._url)] if self._url else []
         return targets + ([(own, self._secrets.get(own))] if own is not None else [])
 
-    def _post(self, name: str, url: str | None, alert: Alert) -> None:
+    def _post(self, name: str, url: str | None, card: AlertCard) -> None:
         if not url:
             raise PermanentError(f"alerts.webhook: the control plane's environment has no {name}")
         host = _host(url)
@@ -70,7 +73,7 @@ class WebhookNotifier:
         if left_s > 0:
             raise TemporaryError(f"{host} is left alone after a failure", delay_s=left_s)
         try:
-            _post(url, host, alert)
+            _post(url, host, card)
         except TemporaryError as error:
             self._muted[url] = time.monotonic() + max(MUTE_S, error.delay_s)
             raise
@@ -84,9 +87,10 @@ def _host(url: str) -> str | None:
         return None
 
 
-def _post(url: str, host: str, alert: Alert) -> None:
-    body = json.dumps(_payload(alert), ensure_ascii=False).encode()
-    headers = {"content-type": "application/json", "idempotency-key": alert.key}
+def _post(url: str, host: str, card: AlertCard) -> None:
+    form = discord_message if urlsplit(url).path.startswith(DISCORD_PATH) else _payload
+    body = json.dumps(form(card), ensure_ascii=False).encode()
+    headers = {"content-type": "application/json", "idempotency-key": card.key}
     with _unlogged(), _session() as session:
         try:
             with session.post(url, data=body, headers=headers, timeout=TIMEOUT_S, allow_redirects=False, stream=True) as response:
@@ -96,16 +100,17 @@ def _post(url: str, host: str, alert: Alert) -> None:
             raise TemporaryError(f"{host} could not be reached: {type(error).__name__}") from None
 
 
-def _payload(alert: Alert) -> dict[str, str | int]:
+def _payload(card: AlertCard) -> dict[str, object]:
     return {
-        "key": alert.key,
-        "run": alert.run_id,
-        "kind": alert.kind,
-        "severity": alert.severity.value,
-        "title": alert.title,
-        "text": alert.text,
-        "at": alert.at_s,
-        "epoch": alert.epoch,
+        "key": card.key,
+        "run": card.run_id,
+        "kind": card.kind,
+        "severity": card.severity.value,
+        "title": card.title,
+        "text": card.text,
+        "at": card.at_s,
+        "epoch": card.epoch,
+        "facts": dict(card.facts),
     }
 
 

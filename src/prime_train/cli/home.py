@@ -4,7 +4,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +28,7 @@ BUCKET = "PRIME_TRAIN_BUCKET"
 ALERT_URL = "PRIME_TRAIN_ALERT_URL"
 MASTER = "PRIME_TRAIN_MASTER_KEY"
 DYNAMO = "dynamodb://"
+SLACK = "PRIME_TRAIN_SLACK_"
 LOCAL = "local"
 MASTER_BYTES = 32
 FIX_MASTER = "where it is served, prime-train key --show prints it"
@@ -236,17 +237,30 @@ class Home:
         return (urlsplit(said.url).port if said is not None else None) or PORT
 
     def _notifiers(self) -> "tuple[Notifier, ...]":
+        """Bad settings of one raise PermanentError."""
         from prime_train.adapters.notify_log import LogNotifier
         from prime_train.adapters.notify_webhook import WebhookNotifier
+
+        always = (LogNotifier(), WebhookNotifier(self.environment, self.environment.get(ALERT_URL) or None))
+        return *always, *self._on_slack(), *self._on_github()
+
+    def _on_slack(self) -> "Iterator[Notifier]":
+        if not any(name.startswith(SLACK) for name in self.environment) and not self.environment.get("SLACK_WEBHOOK_URL"):
+            return
+        from prime_train.adapters.notify_slack import slack_from
+
+        slack = slack_from(self.environment, self.store().load)
+        if slack is not None:
+            yield slack
+
+    def _on_github(self) -> "Iterator[Notifier]":
         from prime_train.cli.gha.speaking import client, speaks
 
-        notifiers = (LogNotifier(), WebhookNotifier(self.environment, self.environment.get(ALERT_URL) or None))
-        if not speaks(self.environment):
-            return notifiers
-        from prime_train.adapters.github import GitHubNotifier
+        if speaks(self.environment):
+            from prime_train.adapters.github import GitHubNotifier
 
-        web_url = self.environment.get("GITHUB_SERVER_URL") or "https://github.com"
-        return *notifiers, GitHubNotifier(client(self.environment), self.store().load, web_url=web_url)
+            web_url = self.environment.get("GITHUB_SERVER_URL") or "https://github.com"
+            yield GitHubNotifier(client(self.environment), self.store().load, web_url=web_url)
 
     def _make(self) -> None:
         try:

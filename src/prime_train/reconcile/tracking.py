@@ -14,10 +14,12 @@ def follow(world: World, run_ids: Iterable[str], now_s: int) -> None:
     """Tells people once where one has lost its run. A tracker that can not be asked says nothing; a save that is lost is made at the next
     look."""
     for run_id in run_ids:
-        held = world.store.load(run_id) if world.followed.get(run_id, 0) + FOLLOW_S <= now_s else None
-        if held is None or not can_be_untracked(held.run, held.lease, now_s):
+        if world.followed.get(run_id, 0) + FOLLOW_S > now_s:
             continue
         world.followed[run_id] = now_s
+        held = world.store.load(run_id)
+        if held is None or not can_be_untracked(held.run, held.lease, now_s):
+            continue
         seen = world.tracker.look(held.run)
         decision = decide_tracking(held.run, held.lease, seen, now_s) if seen is not None else None
         if decision is not None:

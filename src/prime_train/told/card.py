@@ -26,7 +26,7 @@ class AlertCard:
     facts: tuple[tuple[str, str], ...] = ()
     """Name and value, the most telling first."""
     picture: str = ""
-    """Step over time, as one line of bars; only of a run that is over."""
+    """Step over time, as one line of bars; only where it succeeded."""
     calls: bool = False
     """Whether a person has to look."""
 

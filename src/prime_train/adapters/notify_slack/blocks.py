@@ -1,0 +1,112 @@
+"""Messages as Slack's Block Kit, through the SDK's models, which hold every limit of theirs.
+
+Texts of others are shown as they are: `&`, `<` and `>` are escaped, so nobody can be mentioned and no link made by what a trainer printed,
+and `verbatim` keeps Slack from finding names and addresses in the rest.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from slack_sdk.models.blocks import Block, ContextBlock, HeaderBlock, MarkdownTextObject, PlainTextObject, SectionBlock
+
+from prime_train.core.amounts import usd
+from prime_train.core.masking import masked
+from prime_train.core.run import ATTENDED, Lease, Run, RunState, Severity
+from prime_train.told import headline
+from prime_train.told.card import AlertCard
+from prime_train.told.spark import spark
+
+HEADER_CHARS_MAX = 150
+TITLE_CHARS_MAX = 300
+LINE_CHARS_MAX = 180
+TEXT_CHARS_MAX = 2400
+NAME_CHARS_MAX = 80
+VALUE_CHARS_MAX = 400
+FACTS_MAX = 10
+LINES_A_BLOCK = 8
+
+MARKS = {Severity.QUIET: "▫️", Severity.INFO: "🟢", Severity.WARNING: "🟠", Severity.ERROR: "🔴"}
+_STATE_MARKS = {RunState.SUCCEEDED: "✅", RunState.FAILED: "❌", RunState.STOPPED: "🛑", RunState.CANCELLED: "⛔"}
+
+
+@dataclass(frozen=True)
+class Message:
+    """`text` is what a notification shows."""
+
+    text: str
+    blocks: tuple[Block, ...]
+
+
+def said(text: str, chars_max: int) -> str:
+    """Somebody's text, escaped, cut so that it is no longer than that even then."""
+    kept = "".join(char if char.isprintable() or char == "\n" else " " for char in text).strip()
+    escaped = [_ESCAPED.get(char, char) for char in kept]
+    if sum(map(len, escaped)) <= chars_max:
+        return "".join(escaped)
+    room, last = chars_max - 1, 0
+    while last < len(escaped) and room >= len(escaped[last]):
+        room -= len(escaped[last])
+        last += 1
+    return "".join(escaped[:last]).rstrip() + "…"
+
+
+_ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+
+
+def alert_message(card: AlertCard, mention: str = "") -> Message:
+    """`mention`: Slack's own words for whom to call, where the card calls for somebody."""
+    title = said(card.title, TITLE_CHARS_MAX)
+    called = f"{mention} " if mention and card.calls else ""
+    blocks: list[Block] = [_section(f"{called}{MARKS[card.severity]} *{title}*\n{said(card.text, TEXT_CHARS_MAX)}")]
+    if card.facts:
+        blocks.append(SectionBlock(fields=[_fact(name, value) for name, value in card.facts[:FACTS_MAX]]))
+    if card.picture:
+        blocks.append(_section(f"`{card.picture}`"))
+    blocks.append(_context(f"{card.kind} · attempt {card.epoch} · {_utc(card.at_s)}"))
+    return Message(title, tuple(blocks))
+
+
+def digest_message(cards: Sequence[AlertCard], mention: str = "") -> Message:
+    """Many alerts, a line each, in the order they came."""
+    run_count = len({card.run_id for card in cards})
+    count = f"{len(cards)} alerts of {'one run' if run_count == 1 else f'{run_count} runs'}"
+    called = f"{mention} " if mention and any(card.calls for card in cards) else ""
+    lines = [f"{MARKS[card.severity]} {_utc(card.at_s)} {said(card.title, LINE_CHARS_MAX)}" for card in cards]
+    sections = [_section("\n".join(lines[at : at + LINES_A_BLOCK])) for at in range(0, len(lines), LINES_A_BLOCK)]
+    return Message(count, (_section(f"{called}*{count}* came at once"), *sections))
+
+
+def head_message(run: Run, lease: Lease, now_s: int) -> Message:
+    """How a run stands: the first message of its thread."""
+    line = headline(run, lease, now_s)
+    mark = _STATE_MARKS.get(run.state, "🟢" if run.state is RunState.TRAINING else "🟡")
+    blocks: list[Block] = [
+        HeaderBlock(text=PlainTextObject(text=said(run.run_id, HEADER_CHARS_MAX), emoji=False)),
+        _section(f"{mark} {said(line, TITLE_CHARS_MAX)}"),
+    ]
+    if why := said(masked(run.why), TEXT_CHARS_MAX):
+        blocks.append(_section(why))
+    if run.attempt is not None and run.state in ATTENDED:
+        offer = run.attempt.offer
+        gpus = f"{offer.gpu_count} × {offer.gpu}, " if offer.gpu else ""
+        blocks.append(_context(f"attempt {run.epoch}: {gpus}{offer.provider}, {usd(offer.usd_per_hour)} an hour"))
+    if picture := spark(run, lease, now_s):
+        blocks.append(_section(f"`{picture}`"))
+    return Message(said(f"{run.run_id} {line}", TITLE_CHARS_MAX), tuple(blocks))
+
+
+def _section(text: str) -> SectionBlock:
+    return SectionBlock(text=MarkdownTextObject(text=text, verbatim=True))
+
+
+def _context(text: str) -> ContextBlock:
+    return ContextBlock(elements=[MarkdownTextObject(text=said(text, TITLE_CHARS_MAX), verbatim=True)])
+
+
+def _fact(name: str, value: str) -> MarkdownTextObject:
+    return MarkdownTextObject(text=f"*{said(name, NAME_CHARS_MAX)}*\n{said(value, VALUE_CHARS_MAX)}", verbatim=True)
+
+
+def _utc(at_s: int) -> str:
+    return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M} UTC"

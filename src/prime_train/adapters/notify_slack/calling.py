@@ -1,0 +1,149 @@
+"""Slack, asked through its own SDK, with errors of ours.
+
+The SDK asks again by itself where a connection breaks: with a post that would be a second message, so it is told not to. What it logs, it
+logs nowhere: a webhook's URL is a secret, and so are tokens. Its exceptions hold whole answers, so they are not chained.
+"""
+
+import logging
+import re
+from collections.abc import Callable, Iterator, Sequence
+from http.client import HTTPException
+from typing import Any, TypeVar
+
+from slack_sdk import WebClient, WebhookClient
+from slack_sdk.errors import SlackApiError, SlackClientError
+from slack_sdk.models.blocks import Block
+from slack_sdk.models.metadata import Metadata
+
+from prime_train.adapters.http import retry_after_s
+from prime_train.adapters.notify_slack.refusals import refusal
+from prime_train.ports import PermanentError, TemporaryError
+
+URL = "https://slack.com/api/"
+TIMEOUT_S = 5
+PAGE_MESSAGES = 200
+PAGES_MAX = 10
+"""So far back, and no further, is a channel or a thread read."""
+SAID_CHARS_MAX = 200
+
+_T = TypeVar("_T")
+_SILENT = logging.Logger("slack", logging.CRITICAL + 1)
+_WORD = re.compile(r"[a-z_]{2,60}")
+
+
+class Api:
+    """One channel, spoken to with a bot's token. Every method raises TemporaryError or PermanentError.
+
+    After a TemporaryError it is not known whether a message was posted.
+    """
+
+    def __init__(self, token: str, channel: str, *, url: str = URL, timeout_s: int = TIMEOUT_S) -> None:
+        self._channel = channel
+        self._client = WebClient(token, base_url=url, timeout=timeout_s, logger=_SILENT, retry_handlers=[])
+
+    def post(self, text: str, blocks: Sequence[Block], metadata: Metadata, *, thread: str | None = None) -> str:
+        """The timestamp by which Slack knows the message."""
+        said = _asked(
+            "chat.postMessage",
+            lambda: (
+                self._client.chat_postMessage(
+                    channel=self._channel,
+                    text=text,
+                    blocks=list(blocks),
+                    metadata=metadata,
+                    thread_ts=thread,
+                    unfurl_links=False,
+                    unfurl_media=False,
+                ).data
+            ),
+        )
+        return str(said["ts"])
+
+    def edit(self, ts: str, text: str, blocks: Sequence[Block], metadata: Metadata) -> None:
+        _asked(
+            "chat.update",
+            lambda: self._client.chat_update(channel=self._channel, ts=ts, text=text, blocks=list(blocks), metadata=metadata).data,
+        )
+
+    def me(self) -> str:
+        """The id under which what this bot posts is kept."""
+        return str(_asked("auth.test", lambda: self._client.auth_test().data).get("bot_id") or "")
+
+    def history(self, since_s: int) -> Iterator[dict[str, Any]]:
+        """Messages of the channel itself, newest first."""
+        return self._pages(
+            "conversations.history",
+            lambda cursor: (
+                self._client.conversations_history(
+                    channel=self._channel, oldest=str(since_s), limit=PAGE_MESSAGES, include_all_metadata=True, cursor=cursor
+                ).data
+            ),
+        )
+
+    def replies(self, ts: str) -> Iterator[dict[str, Any]]:
+        """Messages of a thread, its head among them."""
+        return self._pages(
+            "conversations.replies",
+            lambda cursor: (
+                self._client.conversations_replies(
+                    channel=self._channel, ts=ts, limit=PAGE_MESSAGES, include_all_metadata=True, cursor=cursor
+                ).data
+            ),
+        )
+
+    def _pages(self, method: str, ask: Callable[[str | None], Any]) -> Iterator[dict[str, Any]]:
+        cursor: str | None = None
+        for _ in range(PAGES_MAX):
+            asked_from = cursor
+            said = _asked(method, lambda: ask(asked_from))  # noqa: B023 - called before the next turn
+            yield from said.get("messages") or []
+            cursor = (said.get("response_metadata") or {}).get("next_cursor") or None
+            if cursor is None:
+                return
+
+
+class Hook:
+    """An incoming webhook: it can be written to, and neither read nor edited."""
+
+    def __init__(self, url: str, *, timeout_s: int = TIMEOUT_S) -> None:
+        if not re.fullmatch(r"https?://[!-~]+", url):
+            raise PermanentError("Slack's webhook URL is no http or https URL")
+        self._client = WebhookClient(url, timeout=timeout_s, logger=_SILENT, retry_handlers=[])
+
+    def post(self, text: str, blocks: Sequence[Block]) -> None:
+        said = _answered("the webhook", lambda: self._client.send(text=text, blocks=list(blocks), unfurl_links=False, unfurl_media=False))
+        if said.status_code != 200:
+            raise refusal("the webhook", said.status_code, _word(said.body), delay_s=_delay_s(said.headers))
+
+
+def _asked(method: str, ask: Callable[[], Any]) -> dict[str, Any]:
+    try:
+        said = _answered(method, ask)
+    except SlackApiError as error:
+        response = error.response
+        code = str(response.data.get("error")) if isinstance(response.data, dict) else ""
+        raise refusal(method, int(response.status_code), _word(code), delay_s=_delay_s(response.headers)) from None
+    if not isinstance(said, dict):
+        raise refusal(method, 200, "")
+    return said
+
+
+def _answered(method: str, ask: Callable[[], _T]) -> _T:
+    try:
+        return ask()
+    except SlackApiError:
+        raise
+    except SlackClientError as error:
+        # Found before anything was sent.
+        raise PermanentError(f"Slack's SDK refused {method}: {str(error)[:SAID_CHARS_MAX]}") from None
+    except (OSError, HTTPException, ValueError) as error:
+        raise TemporaryError(f"Slack's answer to {method} did not come: {type(error).__name__}") from None
+
+
+def _word(text: str) -> str:
+    """Slack's word for what is wrong; of anything else nothing is kept."""
+    return text.strip() if _WORD.fullmatch(text.strip()) else ""
+
+
+def _delay_s(headers: Any) -> float:
+    return retry_after_s({str(name).lower(): str(value) for name, value in dict(headers).items()})

@@ -1,0 +1,47 @@
+"""Alerts through an incoming webhook, one message each, or one for many.
+
+A webhook can be neither read nor edited: there are no threads, and an alert whose answer was lost is posted again.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+
+from prime_train.adapters.notify_slack.blocks import alert_message, digest_message
+from prime_train.adapters.notify_slack.bot import POSTS_BURST, POSTS_PER_S
+from prime_train.adapters.notify_slack.calling import Hook
+from prime_train.adapters.notify_slack.pace import Door, Pace
+from prime_train.adapters.notify_slack.waiting import Ahead, Told
+from prime_train.core.run import Alert, Run, Severity
+from prime_train.ports import Held
+from prime_train.told.card import card_of
+
+
+class SlackHook:
+    """A `Notifier`, with the arguments and the errors of `SlackBot`."""
+
+    def __init__(
+        self, hook: Hook, held: Callable[[str], Held | None], *, mention: str = "", clock: Callable[[], float] = time.time
+    ) -> None:
+        self._hook, self._held, self._mention, self._clock = hook, held, mention, clock
+        self._told, self._ahead, self._door = Told(), Ahead(), Door(clock)
+        self._posts = Pace(POSTS_PER_S, POSTS_BURST, clock)
+
+    def foresee(self, alerts: Sequence[Alert]) -> None:
+        """What will be sent next, so that many can be told in one message."""
+        self._ahead.set(alerts)
+
+    def send(self, alert: Alert, run: Run | None) -> None:
+        if alert.severity is Severity.QUIET or alert.key in self._told:
+            return
+        crowd = self._ahead.crowd(self._told)
+        many = crowd if alert in crowd else [alert]
+        cards = [card_of(each, self._run(each), int(self._clock())) for each in many]
+        message = alert_message(cards[0], self._mention) if len(cards) == 1 else digest_message(cards, self._mention)
+        with self._door.open():
+            self._posts.take()
+            self._hook.post(message.text, message.blocks)
+        self._told.add(each.key for each in many)
+
+    def _run(self, alert: Alert) -> Run | None:
+        held = self._held(alert.run_id)
+        return held.run if held is not None else None

@@ -1,0 +1,58 @@
+"""What Slack refuses, and what a person does about it."""
+
+from prime_train.ports import OutsideError, PermanentError, TemporaryError
+
+LIMITED = frozenset({"ratelimited", "rate_limited"})
+LATER = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout", "team_added_to_org"})
+GONE = frozenset({"message_not_found", "thread_not_found", "cant_update_message", "cannot_reply_to_message"})
+"""The message that was to be edited or answered is not there any more, or is not ours."""
+
+_NEW_TOKEN = "install the app again, and put its bot token (xoxb-...) into PRIME_TRAIN_SLACK_TOKEN"
+_NEW_URL = "add an incoming webhook to the app again, and put its URL into PRIME_TRAIN_SLACK_WEBHOOK"
+_BUG = "this is a bug in prime-train; the alert is in the log"
+REMEDIES = {
+    "not_authed": _NEW_TOKEN,
+    "invalid_auth": _NEW_TOKEN,
+    "token_revoked": _NEW_TOKEN,
+    "token_expired": _NEW_TOKEN,
+    "account_inactive": _NEW_TOKEN,
+    "not_allowed_token_type": _NEW_TOKEN,
+    "missing_scope": "give the app the scopes chat:write and channels:history (for a private channel, groups:history); install it again",
+    "channel_not_found": "PRIME_TRAIN_SLACK_CHANNEL is the id of a channel that the bot is in; of a private one it must be a member",
+    "not_in_channel": "invite the bot: write /invite @its-name in the channel",
+    "is_archived": "unarchive the channel, or name another in PRIME_TRAIN_SLACK_CHANNEL",
+    "channel_is_archived": "unarchive the channel, or choose another for the incoming webhook",
+    "restricted_action": "a rule of the workspace keeps apps from posting there; ask its administrator",
+    "edit_window_closed": "the workspace lets nobody edit old messages; ask its administrator",
+    "msg_too_long": _BUG,
+    "msg_blocks_too_long": _BUG,
+    "invalid_blocks": _BUG,
+    "metadata_too_large": _BUG,
+    "no_service": _NEW_URL,
+    "no_team": _NEW_URL,
+    "invalid_token": _NEW_URL,
+    "team_disabled": _NEW_URL,
+    "action_prohibited": "a rule of the workspace forbids it; ask its administrator",
+    "posting_to_general_channel_denied": "choose another channel for the incoming webhook",
+}
+
+
+class Limited(TemporaryError):
+    """It was too much at once: nothing was done."""
+
+
+class Gone(PermanentError):
+    """The message is not there any more."""
+
+
+def refusal(method: str, status: int, code: str, *, delay_s: float = 0.0) -> OutsideError:
+    """The error to raise for what Slack answered: `code` is its own word, empty where it gave none, as if it were somebody else."""
+    told = f"Slack answered {method} with {f'{status} {code}'.strip().removeprefix('200 ')}"
+    if status == 429 or code in LIMITED:
+        return Limited(told, delay_s=delay_s)
+    if status >= 500 or code in LATER or (status == 200 and not code):
+        return TemporaryError(told, delay_s=delay_s)
+    if code in GONE:
+        return Gone(told)
+    remedy = REMEDIES.get(code)
+    return PermanentError(f"{told}: {remedy}" if remedy else told)

@@ -1,0 +1,73 @@
+"""Which Slack, by the environment's word."""
+
+import re
+from collections.abc import Callable, Mapping
+
+from prime_train.ports import Held, Notifier, PermanentError
+
+WEBHOOK, WEBHOOK_TOO = "PRIME_TRAIN_SLACK_WEBHOOK", "SLACK_WEBHOOK_URL"
+TOKEN, CHANNEL = "PRIME_TRAIN_SLACK_TOKEN", "PRIME_TRAIN_SLACK_CHANNEL"
+MENTION = "PRIME_TRAIN_SLACK_MENTION"
+API_URL = "PRIME_TRAIN_SLACK_API"
+"""Another Slack than slack.com, such as https://slack-gov.com/api/."""
+
+_EVERYBODY = frozenset({"here", "channel", "everyone"})
+_TOKEN = re.compile(r"xox[a-z.]+-[!-~]+")
+_CHANNEL = re.compile(r"[CGD][A-Z0-9]{7,}")
+_PERSON, _GROUP = re.compile(r"[UW][A-Z0-9]{7,}"), re.compile(r"S[A-Z0-9]{7,}")
+
+
+def slack_from(environment: Mapping[str, str], held: Callable[[str], Held | None]) -> Notifier | None:
+    """A bot where there is a token, else an incoming webhook; None where there is neither. `held`: a run as it is now.
+
+    PermanentError: a setting that can not be meant.
+    """
+    token, channel, named, named_too = (environment.get(name, "").strip() for name in (TOKEN, CHANNEL, WEBHOOK, WEBHOOK_TOO))
+    url = named or named_too
+    if not (token or channel or url):
+        return None
+    mention = mention_of(environment.get(MENTION, ""))
+    _need_sdk()
+    if token or channel:
+        return _bot(token, channel, held, mention, environment.get(API_URL, ""))
+    from prime_train.adapters.notify_slack.calling import Hook
+    from prime_train.adapters.notify_slack.hook import SlackHook
+
+    return SlackHook(Hook(url), held, mention=mention)
+
+
+def _bot(token: str, channel: str, held: Callable[[str], Held | None], mention: str, url: str) -> Notifier:
+    if not (token and channel):
+        raise PermanentError(f"{TOKEN} and {CHANNEL} go together: {TOKEN if channel else CHANNEL} is not set")
+    if not _TOKEN.fullmatch(token):
+        raise PermanentError(f"{TOKEN} is no bot token: one begins with xoxb-, and stands under OAuth & Permissions of the app")
+    if not _CHANNEL.fullmatch(channel):
+        raise PermanentError(
+            f"{CHANNEL} is {channel!r}: it must be the channel's id, such as C0123ABCD; Slack shows it at the foot of its details"
+        )
+    from prime_train.adapters.notify_slack.bot import SlackBot
+    from prime_train.adapters.notify_slack.calling import URL, Api
+
+    return SlackBot(Api(token, channel, url=url or URL), held, mention=mention)
+
+
+def _need_sdk() -> None:
+    try:
+        import slack_sdk  # noqa: F401 - only to see whether it is there
+    except ModuleNotFoundError as error:
+        raise PermanentError("Slack is set up, but its SDK is not installed: pip install 'prime-train[slack]'") from error
+
+
+def mention_of(text: str) -> str:
+    """Names, separated by commas, as Slack's own words for them."""
+    return " ".join(_mention(name.strip().removeprefix("@")) for name in text.split(",") if name.strip())
+
+
+def _mention(name: str) -> str:
+    if name in _EVERYBODY:
+        return f"<!{name}>"
+    if _PERSON.fullmatch(name):
+        return f"<@{name}>"
+    if _GROUP.fullmatch(name):
+        return f"<!subteam^{name}>"
+    raise PermanentError(f"{MENTION}: {name!r} is none of here, channel, everyone, a member's id (U0123ABCD) or a group's (S0123ABCD)")

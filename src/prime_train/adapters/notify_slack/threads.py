@@ -1,0 +1,94 @@
+"""The threads of runs in a channel, and what was told in them: read from the channel itself, so that no process has to remember it.
+
+Each run is looked for once in a process's life: in the channel's messages since the run was made, then in its thread. After a post whose
+answer was lost it is forgotten, and looked for anew. Only messages of this bot count.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from prime_train.adapters.notify_slack.calling import Api
+from prime_train.adapters.notify_slack.marks import keys_in, run_in
+from prime_train.adapters.notify_slack.waiting import Told
+
+CLOCKS_DIFFER_S = 3600
+"""Slack's clock is not ours."""
+RUNS_MAX = 1024
+READ_S = 30
+"""For so long what was read of the channel serves other runs, too: Slack lets it be read some fifty times a minute."""
+
+
+@dataclass
+class Thread:
+    """`shown`: what its head says, as far as this process knows."""
+
+    ts: str
+    shown: str = ""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The heads there are since a second, by run."""
+
+    since_s: int
+    at_s: float
+    heads: Mapping[str, str]
+
+
+class Threads:
+    def __init__(self, api: Api, told: Told, clock: Callable[[], float]) -> None:
+        self._api, self._told, self._clock = api, told, clock
+        self._me: str | None = None
+        self._reading: Reading | None = None
+        self._known: dict[str, Thread | None] = {}
+        """None: it was looked for, and there is none."""
+
+    def of(self, run_id: str, since_s: int) -> Thread | None:
+        """The run's thread. `since_s`: none of its messages is older."""
+        if run_id not in self._known:
+            self._known[run_id] = self._found(run_id, since_s)
+            for oldest in list(self._known)[: max(0, len(self._known) - RUNS_MAX)]:
+                del self._known[oldest]
+        return self._known[run_id]
+
+    def may_have(self, run_id: str) -> bool:
+        """Whether there is one, or it is not known yet. Slack is not asked."""
+        return run_id not in self._known or self._known[run_id] is not None
+
+    def begun(self, run_id: str, thread: Thread) -> None:
+        self._known[run_id] = thread
+
+    def forget(self, run_id: str) -> None:
+        self._known.pop(run_id, None)
+        self._reading = None
+
+    def _found(self, run_id: str, since_s: int) -> Thread | None:
+        head = self._heads(since_s).get(run_id)
+        if head is None:
+            return None
+        for reply in self._api.replies(head):
+            if self._is_mine(reply):
+                self._told.add(keys_in(reply))
+        return Thread(head)
+
+    def _heads(self, since_s: int) -> Mapping[str, str]:
+        """Of each run the newest, as the channel is read newest first."""
+        last = self._reading
+        if last is not None and last.since_s <= since_s and 0 <= self._clock() - last.at_s < READ_S:
+            return last.heads
+        heads: dict[str, str] = {}
+        at_s = self._clock()
+        for message in self._api.history(since_s - CLOCKS_DIFFER_S):
+            if not self._is_mine(message):
+                continue
+            self._told.add(keys_in(message))
+            if (run_id := run_in(message)) is not None:
+                heads.setdefault(run_id, str(message["ts"]))
+        self._reading = Reading(since_s, at_s, heads)
+        return heads
+
+    def _is_mine(self, message: Mapping[str, Any]) -> bool:
+        if self._me is None:
+            self._me = self._api.me()
+        return message.get("bot_id") == self._me

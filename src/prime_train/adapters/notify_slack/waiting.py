@@ -1,0 +1,40 @@
+"""Alerts that wait together, and those that were told."""
+
+from collections.abc import Iterable, Sequence
+
+from prime_train.core.run import Alert, Severity
+
+FEW_MAX = 3
+"""More alerts than these are told in one message."""
+DIGEST_ALERTS_MAX = 40
+TOLD_MAX = 4096
+
+
+class Told:
+    """Keys of alerts that were told, the newest `TOLD_MAX`."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, None] = {}
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
+
+    def add(self, keys: Iterable[str]) -> None:
+        self._keys.update(dict.fromkeys(keys))
+        for old in list(self._keys)[: max(0, len(self._keys) - TOLD_MAX)]:
+            del self._keys[old]
+
+
+class Ahead:
+    """What is about to be sent, oldest first."""
+
+    def __init__(self) -> None:
+        self._alerts: list[Alert] = []
+
+    def set(self, alerts: Sequence[Alert]) -> None:
+        self._alerts = [alert for alert in alerts if alert.severity is not Severity.QUIET]
+
+    def crowd(self, told: Told) -> list[Alert]:
+        """Those to be told in one message; none where there are few enough to be told one by one."""
+        waiting = [alert for alert in self._alerts if alert.key not in told]
+        return waiting[:DIGEST_ALERTS_MAX] if len(waiting) > FEW_MAX else []
