@@ -10,11 +10,13 @@ from rich.console import Console
 BENCHMARKS = (
     "beats",
     "sweep",
+    "dynamo",
     "takeover",
     "takeover_prime",
     "agent_idle",
     "startup",
     "validate",
+    "github_validate",
     "validate_action",
     "memory_model",
     "transfer",

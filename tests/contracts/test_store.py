@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from prime_train.adapters.store_dynamo.store import DynamoStore
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.adapters.store_remote import RemoteStore
 from prime_train.adapters.store_sqlite import SqliteStore
@@ -24,6 +25,7 @@ from prime_train.ports import Answer, Held, Store, Vital
 from prime_train.server import Server
 from prime_train.webhook import Desk
 from tests.builders import RUN_ID, T0_S, alert, attempt, beat, commit, happening, lease, offer, run, spec
+from tests.fakes import dynamo
 
 MASTER = b"m" * 32
 THREADS = 16
@@ -54,12 +56,24 @@ def remote(folder: Path) -> Iterator[Store]:
         yield RemoteStore(server.url, MASTER)
 
 
-STORES: dict[str, Opened] = {"memory": memory, "sqlite": sqlite, "remote": remote}
+STORES: dict[str, Opened | None] = {"memory": memory, "sqlite": sqlite, "remote": remote, "dynamo": None}
+"""None: on a server that all tests share."""
+EXAMPLES = {"sqlite": 40, "remote": 8, "dynamo": 3}
+SLOW_TURNS = 5
+
+
+def opener(request: pytest.FixtureRequest, kind: str) -> Opened:
+    """How to open an empty store of that kind. The server is started for the first test that needs it."""
+    opened = STORES[kind]
+    if opened is not None:
+        return opened
+    server = request.getfixturevalue("ministack")
+    return lambda _folder: dynamo.store(server)
 
 
 @pytest.fixture(params=STORES)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    with STORES[request.param](tmp_path) as opened:
+    with opener(request, request.param)(tmp_path) as opened:
         yield opened
 
 
@@ -390,6 +404,19 @@ def test_only_an_accepted_beat_with_news_wakes_the_run(store: Store) -> None:
     assert loaded(store).run == woken
 
 
+def test_a_beat_with_news_does_not_put_back_a_run_that_is_overdue(store: Store) -> None:
+    before = put(store, run(RunState.TRAINING, next_check_s=T0_S + 50))
+    assert store.beat(beat(1, news=True), T0_S + 70) == Answer(Verdict.OK)
+    assert store.beat(beat(1, news=True), T0_S + 40).verdict is Verdict.REPEATED
+    assert loaded(store).run == replace(before.run, version=before.run.version + 1)
+
+
+def test_a_beat_with_news_wakes_a_run_with_nothing_left_to_do(store: Store) -> None:
+    put(store, run(RunState.TRAINING, next_check_s=None))
+    store.beat(beat(1, news=True), T0_S + 70)
+    assert store.due(T0_S + 70, 9) == [RUN_ID]
+
+
 def test_many_beats_at_once_are_answered_one_by_one_in_order(store: Store) -> None:
     put(store, run(RunState.TRAINING, next_check_s=T0_S + 900))
     put(store, run(RunState.TRAINING, epoch=2, run_id="second"), order=Order.DRAIN, order_reason="user")
@@ -493,6 +520,7 @@ def test_an_alert_with_a_known_key_is_not_told_again(store: Store) -> None:
 
 def test_the_watchers_memory_is_kept_by_the_first_who_writes_it(store: Store) -> None:
     assert store.watch() == Watch()
+    assert not store.save_watch(Watch(version=2), version=1)
     first = Watch(version=1, swept_s=1, heard_since_s=2, deaf_since_s=3, open_since_s=4)
     assert store.save_watch(first, version=0)
     assert not store.save_watch(Watch(version=1, swept_s=9), version=0)
@@ -519,7 +547,7 @@ def test_threads_that_count_together_lose_no_update(store: Store) -> None:
     store.create(run())
     failed: list[BaseException] = []
 
-    turns = 5 if isinstance(store, RemoteStore) else TURNS
+    turns = SLOW_TURNS if isinstance(store, RemoteStore | DynamoStore) else TURNS
 
     def turn() -> None:
         try:
@@ -661,13 +689,15 @@ class AgainstMemory(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize("kind", [kind for kind in STORES if kind != "memory"])
-def test_whatever_is_called_a_store_answers_as_the_memory_store_does(kind: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_whatever_is_called_a_store_answers_as_the_memory_store_does(
+    kind: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    opens = opener(request, kind)
+
     class Machine(AgainstMemory):
         @staticmethod
         def open_store() -> AbstractContextManager[Store]:
-            return STORES[kind](tmp_path_factory.mktemp("model"))
+            return opens(tmp_path_factory.mktemp("model"))
 
-    few = settings(
-        max_examples=8 if kind == "remote" else 40, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
-    )
+    few = settings(max_examples=EXAMPLES[kind], stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck))
     run_state_machine_as_test(Machine, settings=few)

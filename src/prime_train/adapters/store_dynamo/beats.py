@@ -1,0 +1,74 @@
+"""What agents say: each beat and each commit is one conditional write of one lease item.
+
+Nothing here knows what is in a beat. A refused condition brings the item that was there, which tells a repeated call from a fenced one.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from prime_train.adapters.store_dynamo.calls import Refused
+from prime_train.adapters.store_dynamo.schema import Value, lease_key
+from prime_train.adapters.store_dynamo.table import Table, Unmet, Write
+
+FORMS_MAX = 8
+"""Tries of a beat with news while others move the run's next check across its second."""
+
+_BEAT = "SET seq = :seq, beat_s = :now, beat = :beat"
+_BEAT_IF = "is_open = :yes AND epoch = :epoch AND seq < :seq"
+_COMMIT = "SET committed_step = :step, committed_key = :key ADD lease_version :one"
+_COMMIT_IF = "is_open = :yes AND epoch = :epoch AND committed_step < :step"
+
+# An expression knows no minimum: a run that is due later is pulled to now, one that is due already is left; each holds only for its case.
+_PLAIN = (f"{_BEAT} ADD lease_version :one", _BEAT_IF)
+_WAKING = (
+    f"{_BEAT}, next_check_s = :now ADD lease_version :one, run_version :one",
+    f"{_BEAT_IF} AND (attribute_not_exists(next_check_s) OR next_check_s > :now)",
+)
+_AWAKE = (f"{_BEAT} ADD lease_version :one, run_version :one", f"{_BEAT_IF} AND next_check_s <= :now")
+
+
+@dataclass(frozen=True)
+class Told:
+    """`verdict` and `order` by their values in the wire's enums."""
+
+    verdict: str
+    order: str = "none"
+    reason: str = ""
+    committed_step: int = 0
+
+
+_FENCED = Told("fenced")
+
+
+def beat(table: Table, run_id: str, *, epoch: int, seq: int, text: str, news: bool, now_s: int) -> Told:
+    """Keeps `text`, the beat's JSON, if the lease is open, of that epoch, and `seq` is new; with `news` the same write wakes the run."""
+    values: dict[str, Value] = {"yes": True, "epoch": epoch, "seq": seq, "now": now_s, "beat": text, "one": 1}
+    update, condition = _WAKING if news else _PLAIN
+    for _ in range(FORMS_MAX):
+        try:
+            return _told("ok", table.update(lease_key(run_id), Write(update, condition, values)))
+        except Unmet as unmet:
+            there = unmet.item
+        if there is None or not _is_current(there, epoch):
+            return _FENCED
+        if seq <= there["seq"]:
+            return _told("repeated", there)
+        update, condition = _AWAKE if there.get("next_check_s", now_s + 1) <= now_s else _WAKING
+    raise table.outside("beat", Refused("TransactionConflictException"))
+
+
+def commit(table: Table, run_id: str, *, epoch: int, step: int, key: str) -> Told:
+    values: dict[str, Value] = {"yes": True, "epoch": epoch, "step": step, "key": key, "one": 1}
+    try:
+        return _told("ok", table.update(lease_key(run_id), Write(_COMMIT, _COMMIT_IF, values)))
+    except Unmet as unmet:
+        there = unmet.item
+    return _told("repeated", there) if there is not None and _is_current(there, epoch) else _FENCED
+
+
+def _is_current(item: dict[str, Any], epoch: int) -> bool:
+    return bool(item["is_open"]) and item["epoch"] == epoch
+
+
+def _told(verdict: str, item: dict[str, Any]) -> Told:
+    return Told(verdict, item["asked"], item["asked_why"], item["committed_step"])

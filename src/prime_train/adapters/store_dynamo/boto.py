@@ -1,0 +1,62 @@
+"""DynamoDB by way of boto3's client, which finds keys wherever AWS's tools do; and the table, made."""
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
+
+from prime_train.adapters.store_dynamo.calls import ANSWER_S_MAX, CONNECT_S_MAX, Refused, Unable, Unreached
+from prime_train.adapters.store_dynamo.refusals import outside_error
+from prime_train.adapters.store_dynamo.schema import DEFINITION, EXPIRES
+
+CONNECTIONS_MAX = 32
+READY = {"Delay": 1, "MaxAttempts": 60}
+
+
+class BotoCalls:
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def ask(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            answer: dict[str, Any] = getattr(self._client, operation)(**request)
+        except (ClientError, BotoCoreError) as error:
+            raise _meant(error) from None
+        return answer
+
+
+def create_table(client: Any, name: str) -> None:
+    """Makes the table, ready for use when this returns; what is there of it already is left as it is. Backups are not switched on here.
+    TemporaryError or PermanentError where it can not be made."""
+    try:
+        with contextlib.suppress(client.exceptions.ResourceInUseException):
+            client.create_table(TableName=name, **DEFINITION)
+        client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=READY)
+        if client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]["TimeToLiveStatus"] == "DISABLED":
+            client.update_time_to_live(TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": EXPIRES})
+    except (ClientError, BotoCoreError) as error:
+        raise outside_error(f"dynamodb://{name}: create_table", _meant(error)) from None
+
+
+def client(session: Any, region: str, endpoint: str | None, *, answer_s: float = ANSWER_S_MAX) -> Any:
+    """boto3's, which asks once and waits for a limited time: it is for the table to ask again."""
+    config = Config(
+        connect_timeout=CONNECT_S_MAX,
+        read_timeout=answer_s,
+        retries={"total_max_attempts": 1},
+        max_pool_connections=CONNECTIONS_MAX,
+        tcp_keepalive=True,
+        parameter_validation=False,
+    )
+    return session.client("dynamodb", region_name=region, endpoint_url=endpoint, config=config)
+
+
+def _meant(error: ClientError | BotoCoreError) -> Refused | Unreached | Unable:
+    if isinstance(error, ClientError):
+        said, response = error.response.get("Error", {}), error.response
+        status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        item, reasons = response.get("Item"), response.get("CancellationReasons", ())
+        return Refused(said.get("Code", ""), said.get("Message") or "", status=status, item=item, reasons=reasons)
+    return Unreached(str(error)) if isinstance(error, ConnectionError | HTTPClientError) else Unable(str(error))

@@ -1,0 +1,119 @@
+"""Our values as attributes of items, and back."""
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from prime_train.adapters.store_dynamo.schema import Value
+from prime_train.core.breaker import Watch
+from prime_train.core.run import Alert, Happening, Lease, Run
+from prime_train.core.wire import Beat, Order
+
+RUN = TypeAdapter(Run)
+HAPPENING = TypeAdapter(Happening)
+ALERT = TypeAdapter(Alert)
+WATCH = TypeAdapter(Watch)
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a lease item holds: the lease, and of the run what is asked for or changes without its JSON.
+
+    `saved_version`: the run's version when its JSON was last written; `at_rest`: there is no lease item, the run's own item has all this.
+    """
+
+    lease: Lease
+    run_version: int
+    saved_version: int
+    next_check_s: int | None
+    overdue_s: int
+    at_rest: bool = False
+
+
+def dump(adapter: TypeAdapter[Any], value: object) -> str:
+    """JSON that loads again whatever is in the value: pydantic's own would turn an infinite number into null, and half a surrogate pair
+    (from an odd file name in an error's text) can not be written at all."""
+    return readable(json.dumps(adapter.dump_python(value, mode="json"), ensure_ascii=False, separators=(",", ":")))
+
+
+def readable(text: str) -> str:
+    """Without halves of surrogate pairs."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def beat_text(beat: Beat) -> str:
+    """Without what is as it is by default: it shall fit into one write unit with the lease around it."""
+    return beat.model_dump_json(exclude_defaults=True)
+
+
+def head_values(head: Head) -> dict[str, Value | None]:
+    """Every attribute of a lease item but its key; None where it has none."""
+    return run_values(head) | lease_values(head.lease)
+
+
+def run_values(head: Head) -> dict[str, Value | None]:
+    return {
+        "run_version": head.run_version,
+        "saved_version": head.saved_version,
+        "next_check_s": head.next_check_s,
+        "overdue_s": head.overdue_s,
+    }
+
+
+def lease_values(lease: Lease) -> dict[str, Value | None]:
+    return {
+        "epoch": lease.epoch,
+        "is_open": lease.open,
+        "lease_version": lease.version,
+        "seq": lease.seq,
+        "beat_s": lease.beat_s,
+        "beat": beat_text(lease.beat) if lease.beat is not None else None,
+        "asked": lease.order.value,
+        "asked_why": readable(lease.order_reason),
+        "committed_step": lease.committed_step,
+        "committed_key": lease.committed_key,
+    }
+
+
+def given(values: dict[str, Value | None]) -> dict[str, Value]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def is_head(item: dict[str, Any]) -> bool:
+    """Whether a run's own item has what a lease item has: the run is at rest."""
+    return "run_version" in item
+
+
+def head_of(item: dict[str, Any]) -> Head:
+    """From a lease item or, of a run at rest, from its own. ValueError where the beat in it can not be read."""
+    beat = Beat.model_validate_json(item["beat"]) if "beat" in item else None
+    lease = Lease(
+        run_id=item["SK"],
+        epoch=item["epoch"],
+        open=item["is_open"],
+        version=item["lease_version"],
+        seq=item["seq"],
+        beat_s=item.get("beat_s"),
+        beat=beat,
+        order=Order(item["asked"]),
+        order_reason=item["asked_why"],
+        committed_step=item["committed_step"],
+        committed_key=item["committed_key"],
+    )
+    versions = (item["run_version"], item["saved_version"])
+    return Head(lease, *versions, item.get("next_check_s"), item["overdue_s"], at_rest="run" in item)
+
+
+def run_of(item: dict[str, Any], head: dict[str, Any]) -> Run:
+    """The run in its own item, with what is true in the lease item."""
+    return replace(RUN.validate_json(item["run"]), version=head["run_version"], next_check_s=head.get("next_check_s"))
+
+
+def first_problem(error: ValueError) -> str:
+    """In words, without the values: pydantic's own message would print them."""
+    if not isinstance(error, ValidationError):
+        return str(error)[:300]
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"[:300]

@@ -1,0 +1,214 @@
+"""`DynamoStore`: the methods of the port, each over the calls of `table`."""
+
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from prime_train.adapters.store_dynamo import beats as hot
+from prime_train.adapters.store_dynamo.calls import Calls
+from prime_train.adapters.store_dynamo.places import Action, changed, created, woken
+from prime_train.adapters.store_dynamo.rows import (
+    ALERT,
+    HAPPENING,
+    RUN,
+    WATCH,
+    Head,
+    beat_text,
+    dump,
+    first_problem,
+    head_of,
+    is_head,
+    run_of,
+)
+from prime_train.adapters.store_dynamo.schema import LEASES, OUTBOX, RUNS, WATCH_KEY, Value, history_of, lease_key, run_key, told_key
+from prime_train.adapters.store_dynamo.table import ACTIONS_MAX, Conflict, Table, Unmet, Write, pause
+from prime_train.adapters.store_dynamo.telling import happened, tellings, told, without
+from prime_train.core.breaker import Watch
+from prime_train.core.run import Alert, Change, Happening, Lease, Run
+from prime_train.core.wire import Beat, Commit, Order, Verdict
+from prime_train.ports import Answer, Held, PermanentError, TemporaryError, Vital
+
+TRIES_MAX = 20
+"""How often a call looks again where others write the same run, before it gives up."""
+
+
+class DynamoStore:
+    """A `Store` in a table of that name, which must be there (`create_table`)."""
+
+    def __init__(self, calls: Calls, table: str) -> None:
+        self.table_name, self._table = table, Table(calls, table)
+
+    def create(self, run: Run) -> bool:
+        actions = created(_head(run, Lease(run.run_id)), dump(RUN, run))
+        for turn in range(TRIES_MAX):
+            try:
+                self._transact(actions)
+                return True
+            except Unmet:
+                return False
+            except Conflict:
+                pause(turn)
+        raise self._crowded(f"run {run.run_id}")
+
+    def load(self, run_id: str) -> Held | None:
+        for turn in range(TRIES_MAX):
+            found = self._table.get_all((lease_key(run_id), run_key(run_id)))
+            own = found.get(run_key(run_id))
+            if own is None:
+                return None
+            head = found.get(lease_key(run_id)) or own
+            if _fit(own, head):
+                with self._parsing(f"run {run_id}"):
+                    return Held(run_of(own, head), head_of(head).lease)
+            pause(turn)
+        raise self._crowded(f"run {run_id}")
+
+    def list_runs(self) -> list[Run]:
+        owned = self._all(RUNS)
+        heads = {item["SK"]: item for item in self._all(LEASES)}
+        runs = [run for own in owned if (run := self._listed(own, heads.get(own["SK"], own))) is not None]
+        return sorted(runs, key=lambda run: (-run.created_s, run.run_id))
+
+    def save(self, change: Change) -> bool:
+        run, text, alerts = change.run, dump(RUN, change.run), tellings(change)
+        for turn in range(TRIES_MAX):
+            item = self._find(run.run_id)
+            if item is None or not _is_as_read(item, change):
+                return False
+            with self._parsing(f"the lease of run {run.run_id}"):
+                before = head_of(item)
+            after = _head(run, change.lease if change.lease is not None else before.lease)
+            actions = changed(before, after, text, lease_version=change.lease_version if change.lease is not None else None)
+            try:
+                self._transact([*told(alerts), *actions, *happened(change)])
+                return True
+            except Unmet as unmet:
+                # What was told before is left out. If it was the run that had changed, the next look says so.
+                alerts = without(alerts, unmet.places)
+            except Conflict:
+                pause(turn)
+        raise self._crowded(f"run {run.run_id}")
+
+    def wake(self, run_id: str, now_s: int) -> None:
+        for turn in range(TRIES_MAX):
+            item = self._find(run_id)
+            if item is None:
+                return
+            with self._parsing(f"the lease of run {run_id}"):
+                before = head_of(item)
+            at_s = now_s if before.next_check_s is None else min(before.next_check_s, now_s)
+            after = replace(before, run_version=before.run_version + 1, next_check_s=at_s)
+            try:
+                if before.at_rest:
+                    self._transact(changed(before, after, item["run"]))
+                else:
+                    self._table.update(lease_key(run_id), woken(before, after))
+                return
+            except (Unmet, Conflict):
+                pause(turn)
+        raise self._crowded(f"run {run_id}")
+
+    def due(self, now_s: int, limit: int) -> list[str]:
+        items = self._all(LEASES, where="next_check_s <= :now", show="SK, next_check_s", now=now_s)
+        return [item["SK"] for item in sorted(items, key=lambda item: (item["next_check_s"], item["SK"]))[:limit]]
+
+    def vitals(self) -> list[Vital]:
+        items = self._all(LEASES, where="is_open = :yes", show="SK, epoch, beat_s, overdue_s", yes=True)
+        vitals = [Vital(item["SK"], item["epoch"], item.get("beat_s"), item["overdue_s"]) for item in items]
+        return sorted(vitals, key=lambda vital: vital.run_id)
+
+    def beat(self, beat: Beat, now_s: int) -> Answer:
+        text = beat_text(beat)
+        return _answer(hot.beat(self._table, beat.run, epoch=beat.epoch, seq=beat.seq, text=text, news=beat.news, now_s=now_s))
+
+    def beats(self, beats: Sequence[Beat], now_s: int) -> list[Answer]:
+        return [self.beat(beat, now_s) for beat in beats]
+
+    def commit(self, commit: Commit, now_s: int) -> Answer:
+        return _answer(hot.commit(self._table, commit.run, epoch=commit.epoch, step=commit.step, key=commit.key))
+
+    def history(self, run_id: str) -> list[Happening]:
+        texts = [text for item in self._table.query(history_of(run_id)) for text in item["happened"]]
+        with self._parsing(f"the history of run {run_id}"):
+            return [HAPPENING.validate_json(text) for text in texts]
+
+    def outbox(self, limit: int) -> list[Alert]:
+        texts = [item["alert"] for item in islice(self._table.query(OUTBOX, limit=limit), limit)]
+        with self._parsing("an alert"):
+            return [ALERT.validate_json(text) for text in texts]
+
+    def mark_sent(self, key: str) -> None:
+        known = self._table.get(told_key(key))
+        if known is not None:
+            self._table.delete((OUTBOX, known["place"]))
+
+    def watch(self) -> Watch:
+        item = self._table.get(WATCH_KEY)
+        with self._parsing("the memory of the watchers"):
+            return WATCH.validate_json(item["watch"]) if item is not None else Watch()
+
+    def save_watch(self, watch: Watch, *, version: int) -> bool:
+        unless = "watch_version = :was" + (" OR attribute_not_exists(PK)" if version == Watch().version else "")
+        values: dict[str, Value] = {"watch_version": watch.version, "watch": dump(WATCH, watch)}
+        try:
+            self._table.put(WATCH_KEY, values, Write(condition=unless, values={"was": version}))
+        except Unmet:
+            return False
+        return True
+
+    def _find(self, run_id: str) -> dict[str, Any] | None:
+        """The item with the run's head: its lease item, or its own where it is at rest; None: there is no such run."""
+        for turn in range(TRIES_MAX):
+            item = self._table.get(lease_key(run_id)) or self._table.get(run_key(run_id))
+            if item is None or is_head(item):
+                return item
+            pause(turn)  # it was woken between the two looks
+        raise self._crowded(f"run {run_id}")
+
+    def _all(self, partitions: Sequence[str], **asked: Any) -> list[dict[str, Any]]:
+        return [item for partition in partitions for item in self._table.query(partition, **asked)]
+
+    def _listed(self, own: dict[str, Any], head: dict[str, Any]) -> Run | None:
+        if not _fit(own, head):
+            held = self.load(own["SK"])
+            return held.run if held is not None else None
+        with self._parsing(f"run {own['SK']}"):
+            return run_of(own, head)
+
+    def _transact(self, actions: list[Action]) -> None:
+        if len(actions) > ACTIONS_MAX:
+            raise PermanentError(f"{self._table.url}: {len(actions)} items in one save; DynamoDB takes {ACTIONS_MAX}")
+        self._table.transact(actions, token=str(uuid.uuid4()))
+
+    def _crowded(self, what: str) -> TemporaryError:
+        return TemporaryError(f"{self._table.url}: {what}: others have been writing it for {TRIES_MAX} tries; try again")
+
+    @contextmanager
+    def _parsing(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except ValueError as error:
+            problem = f"{what} can not be read ({first_problem(error)})"
+            raise PermanentError(f"{self._table.url}: {problem}; was it written by another version of this program?") from error
+
+
+def _head(run: Run, lease: Lease) -> Head:
+    """As it is when the run is saved."""
+    return Head(lease, run.version, run.version, run.next_check_s, run.spec.health.overdue_s)
+
+
+def _fit(own: dict[str, Any], head: dict[str, Any]) -> bool:
+    """Whether the two were of one moment."""
+    return is_head(head) and bool(head["saved_version"] == own["saved_version"])
+
+
+def _is_as_read(item: dict[str, Any], change: Change) -> bool:
+    lease_is = change.lease is None or item["lease_version"] == change.lease_version
+    return lease_is and bool(item["run_version"] == change.run.version - 1)
+
+
+def _answer(told: hot.Told) -> Answer:
+    return Answer(Verdict(told.verdict), Order(told.order), told.reason, told.committed_step)

@@ -1,0 +1,181 @@
+"""The calls made of the table, with our values, and with refused conditions told from failures."""
+
+import random
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from prime_train.adapters.store_dynamo.calls import UNMET, Calls, Refused, Unable, Unreached
+from prime_train.adapters.store_dynamo.schema import Key, Value, packed, packed_key, unpacked
+
+TRIES_MAX = 3
+"""Of a call that gets no answer, or that of a server which fails or is too busy: whatever it is, it may be carried out twice."""
+CONFLICTS_MAX = 6
+"""Tries of a write that meets a transaction of somebody else's on the same item."""
+PAUSE_S = 0.01
+PAUSE_S_MAX = 0.3
+PAGES_MAX = 10_000
+BATCHES_MAX = 20
+ACTIONS_MAX = 100
+
+
+class Unmet(Exception):
+    """A condition was not met, and nothing was written. `item`: what was there instead; `places`: which actions of a transaction."""
+
+    def __init__(self, item: dict[str, Any] | None = None, places: frozenset[int] = frozenset()) -> None:
+        super().__init__("a condition was not met")
+        self.item, self.places = item, places
+
+
+class Conflict(Exception):
+    """Somebody else was writing one of a transaction's items, and nothing was written."""
+
+
+@dataclass(frozen=True)
+class Write:
+    """An update, a condition, and the values that both name as `:name`. Without an update the item is put or deleted as a whole."""
+
+    update: str = ""
+    condition: str = ""
+    values: Mapping[str, Value] = field(default_factory=dict)
+
+    def request(self) -> dict[str, Any]:
+        texts = {"UpdateExpression": self.update, "ConditionExpression": self.condition}
+        request: dict[str, Any] = {name: text for name, text in texts.items() if text}
+        if self.values:
+            request["ExpressionAttributeValues"] = packed({f":{name}": value for name, value in self.values.items()})
+        return request
+
+
+class Table:
+    """One table, for any number of threads. Raises TemporaryError, PermanentError, and `Unmet`."""
+
+    def __init__(self, calls: Calls, name: str) -> None:
+        self.name, self.url, self._calls = name, f"dynamodb://{name}", calls
+
+    def get(self, key: Key) -> dict[str, Any] | None:
+        answer = self._ask("get_item", Key=packed_key(key), ConsistentRead=True)
+        return unpacked(answer["Item"]) if "Item" in answer else None
+
+    def get_all(self, keys: Sequence[Key]) -> dict[Key, dict[str, Any]]:
+        """Those of the items that are there; each as of a moment of its own."""
+        wanted: Any = {self.name: {"Keys": [packed_key(key) for key in keys], "ConsistentRead": True}}
+        found: dict[Key, dict[str, Any]] = {}
+        for turn in range(BATCHES_MAX):
+            answer = self._call("batch_get_item", RequestItems=wanted)
+            items = (unpacked(item) for item in answer["Responses"].get(self.name, ()))
+            found |= {(item["PK"], item["SK"]): item for item in items}
+            wanted = answer.get("UnprocessedKeys")
+            if not wanted:
+                return found
+            pause(turn)
+        raise self.outside("batch_get_item", Refused("ThrottlingException"))
+
+    def query(
+        self, partition: str, *, where: str = "", show: str = "", limit: int | None = None, **values: Value
+    ) -> Iterator[dict[str, Any]]:
+        """The items of a partition in the order of their keys, asked for page by page as they are taken, `limit` at once; `where`: only
+        those; `show`: of each these attributes."""
+        request: dict[str, Any] = {
+            "KeyConditionExpression": "PK = :partition",
+            "ExpressionAttributeValues": packed({f":{name}": value for name, value in {"partition": partition, **values}.items()}),
+            "ConsistentRead": True,
+        }
+        request |= {"FilterExpression": where} if where else {}
+        request |= {"ProjectionExpression": show} if show else {}
+        request |= {"Limit": limit} if limit is not None else {}
+        for _ in range(PAGES_MAX):
+            answer = self._ask("query", **request)
+            yield from map(unpacked, answer["Items"])
+            if "LastEvaluatedKey" not in answer:
+                return
+            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+        raise self.outside("query", Refused("", f"{partition} has more than {PAGES_MAX} pages"))
+
+    def update(self, key: Key, write: Write) -> dict[str, Any]:
+        """The item as it is after the write. `Unmet` has the one that was there instead."""
+        answer = self._ask(
+            "update_item",
+            Key=packed_key(key),
+            ReturnValues="ALL_NEW",
+            ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            **write.request(),
+        )
+        return unpacked(answer["Attributes"])
+
+    def put(self, key: Key, values: Mapping[str, Value], write: Write) -> None:
+        self._ask("put_item", Item=packed_key(key) | packed(values), **write.request())
+
+    def delete(self, key: Key) -> None:
+        self._ask("delete_item", Key=packed_key(key))
+
+    def transact(self, actions: Sequence[dict[str, Any]], token: str) -> None:
+        """All of the actions or none. Asked again with the same token it is carried out once. Raises `Conflict` too."""
+        named = [{kind: {"TableName": self.name, **request}} for action in actions for kind, request in action.items()]
+        self._call("transact_write_items", TransactItems=named, ClientRequestToken=token)
+
+    def outside(self, operation: str, error: Refused | Unreached | Unable) -> Exception:
+        """What to raise for it. (What an error is said with loads more than all else here.)"""
+        from prime_train.adapters.store_dynamo.refusals import outside_error
+
+        return outside_error(f"{self.url}: {operation}", error)
+
+    def _ask(self, operation: str, **request: Any) -> Any:
+        """Of one item, or of one partition."""
+        for turn in range(CONFLICTS_MAX):
+            try:
+                return self._call(operation, TableName=self.name, **request)
+            except Conflict:
+                pause(turn)
+        raise self.outside(operation, Refused("TransactionConflictException"))
+
+    def _call(self, operation: str, **request: Any) -> Any:
+        for turn in range(TRIES_MAX):
+            try:
+                return self._calls.ask(operation, request)
+            except (Refused, Unreached, Unable) as error:
+                passes = isinstance(error, Unreached) or (isinstance(error, Refused) and error.is_passing)
+                if not passes or turn == TRIES_MAX - 1:
+                    raise self._judged(operation, error) from error
+            pause(turn + 2)
+        raise AssertionError("there is at least one try")
+
+    def _judged(self, operation: str, error: Refused | Unreached | Unable) -> Exception:
+        """Tells what is no failure: a condition that was not met, or another writer."""
+        match error:
+            case Refused(code="ConditionalCheckFailedException", item=item):
+                return Unmet(unpacked(item) if item else None)
+            case Refused(code="TransactionConflictException"):
+                return Conflict()
+            case Refused(code="TransactionCanceledException"):
+                return self._cancelled(operation, error)
+            case _:
+                return self.outside(operation, error)
+
+    def _cancelled(self, operation: str, refused: Refused) -> Exception:
+        codes = [reason.get("Code", "None") for reason in refused.reasons]
+        unmet = frozenset(place for place, code in enumerate(codes) if code == UNMET)
+        if unmet:
+            return Unmet(places=unmet)
+        if "TransactionConflict" in codes:
+            return Conflict()
+        told = [Refused(reason["Code"], reason.get("Message") or "") for reason in refused.reasons if reason.get("Code", "None") != "None"]
+        return self.outside(operation, told[0] if told else refused)
+
+
+def putting(key: Key, values: Mapping[str, Value], write: Write | None = None) -> dict[str, Any]:
+    return {"Put": {"Item": packed_key(key) | packed(values), **(write or Write()).request()}}
+
+
+def updating(key: Key, write: Write) -> dict[str, Any]:
+    return {"Update": {"Key": packed_key(key), **write.request()}}
+
+
+def deleting(key: Key, write: Write) -> dict[str, Any]:
+    return {"Delete": {"Key": packed_key(key), **write.request()}}
+
+
+def pause(turn: int) -> None:
+    """Longer with each turn, and not for all alike."""
+    time.sleep(random.uniform(0, min(PAUSE_S * 2**turn, PAUSE_S_MAX)))

@@ -1,0 +1,651 @@
+"""What is DynamoDB's own: what calls cost, lost answers, other writers, what its errors become, and how it is opened."""
+
+import functools
+import json
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import boto3
+import botocore.auth
+import botocore.awsrequest
+import botocore.credentials
+import pytest
+
+from prime_train.adapters.store_dynamo import beats as hot
+from prime_train.adapters.store_dynamo.boto import BotoCalls, client, create_table
+from prime_train.adapters.store_dynamo.calls import Calls, Unreached
+from prime_train.adapters.store_dynamo.opening import open_dynamo
+from prime_train.adapters.store_dynamo.schema import EXPIRES, lease_key, packed_key, run_key, unpacked
+from prime_train.adapters.store_dynamo.signed import SignedCalls
+from prime_train.adapters.store_dynamo.store import DynamoStore
+from prime_train.adapters.store_dynamo.table import Table
+from prime_train.core.causes import Cause
+from prime_train.core.run import Change, Lease, RunState
+from prime_train.core.wire import Gpus, JobExit, Phase, Saves, Verdict
+from prime_train.ports import Held, OutsideError, PermanentError, Store, TemporaryError
+from tests.adapters.answering import Answering
+from tests.builders import RUN_ID, T0_S, alert, beat, commit, happening, lease, run
+from tests.fakes import dynamo
+from tests.fakes.dynamo import Heard, SmallPages
+from tests.fakes.faulty_proxy import ALWAYS, Answer, FaultyProxy, LoseResponse
+from tests.fakes.s3_servers import S3Server
+
+KEYS = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "a-secret-value"}
+REGION = "us-east-1"
+WRITE_UNIT_BYTES = 1024
+THREADS = 8
+TURNS = 10
+
+
+@pytest.fixture
+def table(ministack: S3Server) -> Iterator[str]:
+    with dynamo.table(ministack) as name:
+        yield name
+
+
+@pytest.fixture
+def heard(ministack: S3Server) -> Heard:
+    return Heard(dynamo.calls_of(ministack))
+
+
+@pytest.fixture
+def store(heard: Heard, table: str) -> DynamoStore:
+    return DynamoStore(heard, table)
+
+
+def train(store: Store, **changes: Any) -> Held:
+    """A run in the store that may beat."""
+    new = run(RunState.TRAINING, **changes)
+    store.create(replace(new, version=1))
+    store.save(Change(replace(new, version=2), lease(new, seq=0, beat=None, beat_s=None), lease_version=0))
+    return loaded(store, new.run_id)
+
+
+def loaded(store: Store, run_id: str = RUN_ID) -> Held:
+    held = store.load(run_id)
+    assert held is not None
+    return held
+
+
+def ended(held: Held) -> Change:
+    """The run is over, with nothing left to do."""
+    after = replace(held.run, version=held.run.version + 1, state=RunState.STOPPED, next_check_s=None)
+    return Change(after, replace(held.lease, version=held.lease.version + 1, open=False), lease_version=held.lease.version)
+
+
+def next_of(held: Held, **changes: Any) -> Change:
+    return Change(replace(held.run, version=held.run.version + 1, **changes))
+
+
+def items(server: S3Server, table: str, partition: str) -> list[dict[str, Any]]:
+    """Whatever lies in partitions whose name begins so."""
+    found = map(unpacked, dynamo.client_of(server).scan(TableName=table)["Items"])
+    return [item for item in found if item["PK"].startswith(partition)]
+
+
+# ----------------------------------------------------------------------------------------------------------------- what calls cost
+
+
+def busy_beat(seq: int, **changes: Any) -> Any:
+    """One in which a run that trains says all it has to say."""
+    return beat(
+        seq,
+        step=123_456,
+        step_age_s=7,
+        step_slow_s=12.345,
+        uploaded_step=123_400,
+        gpu_util_pct=97.5,
+        gpu_mem_mib=71_234.0,
+        gpus=Gpus(count=8, idle=0, util_low_pct=91.0, util_high_pct=99.0, hottest_c=71, power_w=4321.0, age_s=3),
+        disk_free_gib=812.4,
+        saves=Saves(interval_s=612.5, stall_s=4.2, durable_age_s=301, durable_after_s=45.1, upload_s=40.0, size_bytes=10**10),
+        loss=1.2345,
+        reward=0.5678,
+        note="uploads step 123400",
+        **changes,
+    )
+
+
+def lease_bytes(server: S3Server, table: str) -> int:
+    """Of the only one; a number counts for more than it takes."""
+    (item,) = items(server, table, "LEASE#")
+    return sum(len(name) + len(str(value).encode()) for name, value in item.items())
+
+
+@pytest.mark.parametrize("news", [False, True])
+def test_a_beat_is_one_write_of_one_unit(store: DynamoStore, heard: Heard, ministack: S3Server, table: str, news: bool) -> None:
+    train(store, run_id="a-run-with-a-rather-long-name-0123456789", next_check_s=T0_S + 900)
+    key = "runs/a-run-with-a-rather-long-name-0123456789/manifests/000000123400-e1.json"
+    store.commit(commit(123_400, run="a-run-with-a-rather-long-name-0123456789", key=key), T0_S)
+    heard.asked.clear()
+    said = busy_beat(1_000_000, run="a-run-with-a-rather-long-name-0123456789", news=news)
+    assert store.beat(said, T0_S + 70).verdict is Verdict.OK
+    assert heard.operations == ["update_item"]
+    assert lease_bytes(ministack, table) < WRITE_UNIT_BYTES
+
+
+def test_a_lease_is_small_as_every_sweep_reads_them_all(store: DynamoStore, ministack: S3Server, table: str) -> None:
+    train(store)
+    store.beat(beat(1_000, step=123_456), T0_S + 70)
+    assert lease_bytes(ministack, table) < 400
+
+
+def test_a_repeated_or_fenced_beat_is_told_apart_without_a_read(store: DynamoStore, heard: Heard) -> None:
+    train(store)
+    store.beat(beat(3), T0_S)
+    heard.asked.clear()
+    verdicts = [store.beat(said, T0_S).verdict for said in (beat(3, news=True), beat(4, epoch=2), beat(1, run="unknown", news=True))]
+    assert verdicts == [Verdict.REPEATED, Verdict.FENCED, Verdict.FENCED]
+    assert heard.operations == ["update_item"] * 3
+
+
+def test_a_save_that_has_lost_its_race_costs_one_small_read(store: DynamoStore, heard: Heard) -> None:
+    before = train(store)
+    store.wake(RUN_ID, T0_S)
+    heard.asked.clear()
+    assert not store.save(replace(next_of(before), happenings=(happening(),), alerts=(alert(),)))
+    assert heard.operations == ["get_item"]
+
+
+def test_a_sweep_reads_nothing_of_runs_that_are_at_rest(store: DynamoStore, ministack: S3Server, table: str) -> None:
+    train(store, run_id="trains")
+    over = train(store)
+    store.beat(beat(1, phase=Phase.EXITED, exit=JobExit(cause=Cause.KILLED, log_tail="x" * 8000)), T0_S + 70)
+    over = loaded(store)
+    assert store.save(ended(over))
+    assert [item["SK"] for item in items(ministack, table, "LEASE#")] == ["trains"]
+    assert store.due(10 * T0_S, 9) == [vital.run_id for vital in store.vitals()] == ["trains"]
+    at_rest = loaded(store)
+    assert at_rest.lease.beat == over.lease.beat
+    assert at_rest.run in store.list_runs()
+    assert store.beat(beat(2), T0_S + 80).verdict is Verdict.FENCED
+
+
+def test_a_run_at_rest_that_is_woken_is_all_there_again(store: DynamoStore) -> None:
+    train(store)
+    store.beat(beat(4), T0_S + 60)
+    store.commit(commit(5), T0_S + 60)
+    store.save(ended(loaded(store)))
+    at_rest = loaded(store)
+    store.wake(RUN_ID, T0_S + 100)
+    awake = replace(at_rest, run=replace(at_rest.run, version=at_rest.run.version + 1, next_check_s=T0_S + 100))
+    assert loaded(store) == awake
+    assert store.due(T0_S + 100, 9) == [RUN_ID]
+    again = Lease(RUN_ID, epoch=2, open=True, version=at_rest.lease.version + 1)
+    assert store.save(replace(next_of(awake, epoch=2), lease=again, lease_version=at_rest.lease.version))
+    assert store.beat(beat(1, epoch=2), T0_S + 110).verdict is Verdict.OK
+
+
+def test_a_run_at_rest_is_changed_by_the_first_who_saves_it(store: DynamoStore) -> None:
+    train(store)
+    store.save(ended(loaded(store)))
+    at_rest = loaded(store)
+    assert store.save(next_of(at_rest, why="billed"))
+    assert not store.save(next_of(at_rest, why="late"))
+    assert loaded(store).run.why == "billed"
+    assert store.save(next_of(loaded(store), next_check_s=T0_S))
+    assert store.due(T0_S, 9) == [RUN_ID]
+
+
+def test_what_is_old_goes_by_itself(store: DynamoStore, ministack: S3Server, table: str) -> None:
+    store.save(replace(next_of(train(store)), happenings=(happening(),), alerts=(alert("a"),)))
+    told = dynamo.client_of(ministack).describe_time_to_live(TableName=table)["TimeToLiveDescription"]
+    assert told == {"TimeToLiveStatus": "ENABLED", "AttributeName": EXPIRES}
+    mortal = {item["PK"].partition("#")[0]: item[EXPIRES] for item in items(ministack, table, "") if EXPIRES in item}
+    assert mortal.keys() == {"RUN", "TOLD"}
+    assert all(at_s > time.time() + 30 * 86_400 for at_s in mortal.values())
+
+
+def test_what_comes_in_pages_is_read_to_its_end(ministack: S3Server, table: str) -> None:
+    store = DynamoStore(SmallPages(dynamo.calls_of(ministack)), table)
+    names = [f"r{n:02}" for n in range(20)]
+    for name in names:
+        store.create(run(run_id=name))
+    lines = [happening(str(n), run_id="r00") for n in range(5)]
+    for line in lines:
+        store.save(replace(next_of(loaded(store, "r00")), happenings=(line,), alerts=(alert(line.text),)))
+    assert store.history("r00") == lines
+    assert [alert.key for alert in store.outbox(4)] == ["0", "1", "2", "3"]
+    assert [run.run_id for run in store.list_runs()] == store.due(10 * T0_S, 99) == names
+
+
+# -------------------------------------------------------------------------------------------------------- lost answers, other writers
+
+
+@pytest.fixture
+def proxy(ministack: S3Server) -> Iterator[FaultyProxy]:
+    with FaultyProxy(ministack.url) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def far(ministack: S3Server, proxy: FaultyProxy, table: str) -> DynamoStore:
+    """The store by way of the proxy."""
+    return DynamoStore(dynamo.calls_of(ministack.through(proxy.url)), table)
+
+
+def refused(code: str, *reasons: str, status: int = 400) -> Answer:
+    """As DynamoDB words it."""
+    said: dict[str, Any] = {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": "because"}
+    if reasons:
+        said["CancellationReasons"] = [{"Code": reason, "Message": None if reason == "None" else "because"} for reason in reasons]
+    return Answer(status, json.dumps(said).encode())
+
+
+def test_a_save_whose_answer_is_lost_is_made_once(far: DynamoStore, store: DynamoStore, proxy: FaultyProxy) -> None:
+    before = train(store)
+    proxy.fail(LoseResponse(), first=2)
+    assert far.save(replace(next_of(before, backoffs=7), happenings=(happening(),), alerts=(alert(),)))
+    assert loaded(store).run == replace(before.run, version=before.run.version + 1, backoffs=7)
+    assert (store.history(RUN_ID), store.outbox(9)) == ([happening()], [alert()])
+
+
+def test_a_run_whose_creation_is_not_answered_is_created_once(far: DynamoStore, proxy: FaultyProxy) -> None:
+    proxy.fail(LoseResponse())
+    assert far.create(run())
+    assert loaded(far).run == run()
+
+
+def test_a_beat_whose_answer_is_lost_is_kept_and_wakes_once(far: DynamoStore, store: DynamoStore, proxy: FaultyProxy) -> None:
+    before = train(store, next_check_s=T0_S + 900)
+    proxy.fail(LoseResponse())
+    assert far.beat(beat(1, news=True), T0_S + 70).verdict in (Verdict.OK, Verdict.REPEATED)
+    assert loaded(store).lease.beat == beat(1, news=True)
+    assert loaded(store).run == replace(before.run, version=before.run.version + 1, next_check_s=T0_S + 70)
+
+
+WRITES: Mapping[str, Callable[[DynamoStore, Held], object]] = {
+    "beat": lambda store, held: store.beat(beat(1), T0_S).verdict,
+    "commit": lambda store, held: store.commit(commit(1), T0_S).verdict,
+    "wake": lambda store, held: store.wake(RUN_ID, T0_S),
+    "mark_sent": lambda store, held: store.mark_sent("a"),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_write_that_meets_another_ones_transaction_is_tried_again(
+    far: DynamoStore, store: DynamoStore, proxy: FaultyProxy, write: str
+) -> None:
+    held = train(store)
+    proxy.fail(refused("TransactionConflictException"), times=2)
+    assert WRITES[write](far, held) in (Verdict.OK, None)
+    proxy.fail(refused("TransactionConflictException"), times=ALWAYS)
+    with pytest.raises(TemporaryError, match="others are writing"):
+        WRITES[write](far, held)
+
+
+def test_a_creation_that_meets_another_transaction_is_tried_again(far: DynamoStore, proxy: FaultyProxy) -> None:
+    proxy.fail(refused("TransactionCanceledException", "TransactionConflict", "None"), times=2)
+    assert far.create(run())
+    assert loaded(far).run == run()
+
+
+def test_a_save_that_meets_another_transaction_is_tried_again(far: DynamoStore, store: DynamoStore, proxy: FaultyProxy) -> None:
+    before = train(store)
+    proxy.fail(refused("TransactionCanceledException", "None", "TransactionConflict"), first=2)
+    assert far.save(next_of(before, backoffs=7))
+    assert loaded(store).run.backoffs == 7
+
+
+def test_a_transaction_that_is_cancelled_by_a_throttle_is_a_temporary_error(
+    far: DynamoStore, store: DynamoStore, proxy: FaultyProxy
+) -> None:
+    before = train(store)
+    proxy.fail(refused("TransactionCanceledException", "None", "ThrottlingError"), first=2)
+    assert far.save(next_of(before))
+    before = loaded(store)
+    proxy.fail(refused("TransactionCanceledException", "None", "ThrottlingError"), first=2, times=ALWAYS)
+    with pytest.raises(TemporaryError, match="too many requests"):
+        far.save(next_of(before))
+    assert loaded(store) == before
+
+
+@pytest.mark.parametrize("next_check_s", [T0_S, None])
+def test_a_beat_between_the_read_and_the_write_of_a_fence_makes_it_lose(
+    heard: Heard, store: DynamoStore, ministack: S3Server, next_check_s: int | None
+) -> None:
+    other = DynamoStore(dynamo.calls_of(ministack), store.table_name)
+    before = train(store)
+    heard.asked.clear()
+    heard.before = lambda number, operation: other.beat(beat(number), T0_S) if operation == "transact_write_items" else None
+    fence = replace(before.lease, version=before.lease.version + 1, open=False)
+    change = next_of(before, next_check_s=next_check_s)
+    assert not store.save(replace(change, lease=fence, lease_version=before.lease.version))
+    assert loaded(store).lease.open
+
+
+def test_of_two_saves_of_a_run_at_rest_at_once_one_is_lost(heard: Heard, store: DynamoStore, ministack: S3Server) -> None:
+    other = DynamoStore(dynamo.calls_of(ministack), store.table_name)
+    train(store)
+    store.save(ended(loaded(store)))
+    at_rest = loaded(store)
+    heard.asked.clear()
+    heard.before = lambda _, operation: operation == "transact_write_items" and other.save(next_of(at_rest, why="first"))
+    assert not store.save(next_of(at_rest, why="second", next_check_s=T0_S))
+    assert loaded(store).run == replace(at_rest.run, version=at_rest.run.version + 1, why="first")
+    assert store.due(T0_S, 9) == []
+
+
+def test_news_that_come_while_the_run_is_put_off_wake_it_all_the_same(heard: Heard, store: DynamoStore, ministack: S3Server) -> None:
+    other = DynamoStore(dynamo.calls_of(ministack), store.table_name)
+    before = train(store, next_check_s=T0_S + 50)
+    heard.asked.clear()
+    heard.before = lambda number, _: number == 2 and other.save(next_of(before, next_check_s=T0_S + 900))
+    assert store.beat(beat(1, news=True), T0_S + 70).verdict is Verdict.OK
+    assert store.due(T0_S + 70, 9) == [RUN_ID]
+    assert heard.operations[:3] == ["update_item"] * 3
+
+
+def test_a_run_that_is_saved_between_two_reads_of_it_is_read_again(heard: Heard, store: DynamoStore, ministack: S3Server) -> None:
+    """The older half of such a pair is put there by hand: a server on one machine reads both at once."""
+    client, key = dynamo.client_of(ministack), packed_key(run_key(RUN_ID))
+    train(store)
+    newer = client.get_item(TableName=store.table_name, Key=key)["Item"]
+    client.put_item(TableName=store.table_name, Item=newer | {"saved_version": {"N": "1"}})
+    heard.asked.clear()
+    heard.before = lambda number, _: client.put_item(TableName=store.table_name, Item=newer) if number == 3 else None
+    assert loaded(store).run.version == 2
+    assert heard.operations == ["batch_get_item"] * 3
+
+
+def test_wakes_news_and_saves_at_once_are_each_counted(store: DynamoStore, ministack: S3Server) -> None:
+    train(store)
+    saved: list[bool] = []
+    failed: list[BaseException] = []
+
+    def turn(number: int) -> None:
+        mine = DynamoStore(dynamo.calls_of(ministack), store.table_name)
+        try:
+            for n in range(1, TURNS + 1):
+                match number % 3:
+                    case 0:
+                        saved.append(mine.save(next_of(loaded(mine), next_check_s=T0_S + 900)))
+                    case 1:
+                        mine.wake(RUN_ID, T0_S + n)
+                    case _:
+                        saved.append(mine.beat(beat(number * 1000 + n, news=True), T0_S + n).verdict is Verdict.OK)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=turn, args=(number,)) for number in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    wakes = TURNS * sum(number % 3 == 1 for number in range(THREADS))
+    assert loaded(store).run.version == 2 + wakes + saved.count(True)
+
+
+def test_an_alert_that_was_told_does_not_keep_a_save_from_its_other_alerts(store: DynamoStore) -> None:
+    store.save(replace(next_of(train(store)), alerts=(alert("a"), alert("c"))))
+    store.mark_sent("c")
+    assert store.save(
+        replace(next_of(loaded(store)), alerts=(alert("a", title="again"), alert("b"), alert("c")), happenings=(happening(),))
+    )
+    assert store.outbox(9) == [alert("a"), alert("b")]
+    assert store.history(RUN_ID) == [happening()]
+
+
+# ------------------------------------------------------------------------------------------------------------------------- errors
+
+
+def boto_at(url: str) -> Calls:
+    return BotoCalls(client(session(), REGION, url))
+
+
+@functools.cache
+def session() -> Any:
+    """Kept: each reads the description of DynamoDB anew."""
+    return boto3.session.Session(KEYS["AWS_ACCESS_KEY_ID"], KEYS["AWS_SECRET_ACCESS_KEY"])
+
+
+def signed_at(url: str) -> Calls:
+    return SignedCalls(KEYS, REGION, url)
+
+
+WAYS = {"boto": boto_at, "signed": signed_at}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("answer", "kind", "words"),
+    [
+        (refused("ThrottlingException"), TemporaryError, "too many requests"),
+        (refused("ProvisionedThroughputExceededException"), TemporaryError, "too many requests"),
+        (refused("InternalServerError", status=500), TemporaryError, "DynamoDB failed"),
+        (Answer(503, b"<html>"), TemporaryError, "DynamoDB failed"),
+        (Answer(0), TemporaryError, "can not be reached"),
+        (refused("ResourceNotFoundException"), PermanentError, "no such table"),
+        (refused("AccessDeniedException"), PermanentError, "these keys may not"),
+        (refused("UnrecognizedClientException"), PermanentError, "AWS_ACCESS_KEY_ID"),
+        (refused("ExpiredTokenException"), PermanentError, "sign in again"),
+        (refused("ValidationException"), PermanentError, "because"),
+        (refused("SomethingNew"), PermanentError, "SomethingNew, because"),
+    ],
+)
+def test_a_refusal_says_what_to_do(way: str, answer: Answer, kind: type[OutsideError], words: str) -> None:
+    with (
+        Answering([(answer.status, answer.body, {})]) as server,
+        pytest.raises(kind, match=f"dynamodb://tab: get_item: .*{words}") as caught,
+    ):
+        Table(WAYS[way](server.url), "tab").get(lease_key(RUN_ID))
+    assert KEYS["AWS_SECRET_ACCESS_KEY"] not in str(caught.value)
+    assert len(server.heard) == (3 if kind is TemporaryError else 1)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_of_a_refusal_that_repeats_the_request_one_line_is_told(way: str) -> None:
+    """As DynamoDB does with a signature it does not accept."""
+    message = "The signature does not match.\n\nThe Canonical String should have been 'POST\nx-amz-security-token:the-token'"
+    body = json.dumps({"__type": "com.amazon.coral.service#InvalidSignatureException", "message": message}).encode()
+    with Answering([(400, body, {})]) as server, pytest.raises(PermanentError, match=r"clock right.*does not match") as caught:
+        Table(WAYS[way](server.url), "tab").get(lease_key(RUN_ID))
+    assert "the-token" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_server_that_fails_once_is_asked_again_with_the_same_token(way: str) -> None:
+    with Answering([(0, b"", {}), (500, b"{}", {}), (200, b"{}", {})]) as server:
+        Table(WAYS[way](server.url), "tab").transact([], "a-token")
+    assert [json.loads(heard.body)["ClientRequestToken"] for heard in server.heard] == ["a-token"] * 3
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_keys_that_were_left_out_of_a_batch_are_asked_for_again(way: str) -> None:
+    one, two = ({"PK": {"S": "A"}, "SK": {"S": name}} for name in "ab")
+    first = {"Responses": {"tab": [one]}, "UnprocessedKeys": {"tab": {"Keys": [two], "ConsistentRead": True}}}
+    second: dict[str, Any] = {"Responses": {"tab": [two]}, "UnprocessedKeys": {}}
+    with Answering([(200, json.dumps(answer).encode(), {}) for answer in (first, second)]) as server:
+        found = Table(WAYS[way](server.url), "tab").get_all([("A", "a"), ("A", "b")])
+    assert found.keys() == {("A", "a"), ("A", "b")}
+    assert json.loads(server.heard[1].body)["RequestItems"]["tab"]["Keys"] == [two]
+
+
+def test_a_server_that_is_not_there_is_a_temporary_error() -> None:
+    with Answering([(200, b"{}", {})]) as server:
+        url = server.url
+    for way in WAYS.values():
+        with pytest.raises(TemporaryError, match="can not be reached"):
+            Table(way(url), "tab").get(lease_key(RUN_ID))
+
+
+def test_a_table_that_does_not_exist_is_named(ministack: S3Server) -> None:
+    store = DynamoStore(dynamo.calls_of(ministack), "nowhere")
+    for call in (store.watch, store.list_runs, lambda: store.beat(beat(1), T0_S), lambda: store.create(run())):
+        with pytest.raises(PermanentError, match=r"dynamodb://nowhere: .*no such table"):
+            call()
+
+
+def test_a_run_that_is_too_large_is_refused_and_nothing_is_changed(store: DynamoStore) -> None:
+    before = train(store)
+    with pytest.raises(PermanentError, match="400 KB"):
+        store.save(next_of(before, why="x" * 500_000))
+    assert loaded(store) == before
+
+
+def test_more_alerts_than_a_transaction_takes_are_refused_and_nothing_is_changed(store: DynamoStore) -> None:
+    before = train(store)
+    with pytest.raises(PermanentError, match="DynamoDB takes 100"):
+        store.save(replace(next_of(before), alerts=tuple(alert(str(n)) for n in range(50))))
+    assert (loaded(store), store.outbox(99)) == (before, [])
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"run_id": "tiny-1", "spec": {"hunter2": "hunter2"}, "created_s": 1}'])
+def test_a_run_that_can_not_be_read_is_named_without_what_is_in_it(store: DynamoStore, ministack: S3Server, text: str) -> None:
+    train(store)
+    dynamo.client_of(ministack).update_item(
+        TableName=store.table_name,
+        Key=packed_key(run_key(RUN_ID)),
+        UpdateExpression="SET run = :text",
+        ExpressionAttributeValues={":text": {"S": text}},
+    )
+    with pytest.raises(PermanentError, match=f"run {RUN_ID} can not be read") as caught:
+        store.load(RUN_ID)
+    assert "= 'hunter2'" not in str(caught.value)
+    assert "input_value" not in str(caught.value)
+    with pytest.raises(PermanentError, match="can not be read"):
+        store.list_runs()
+    assert store.beat(beat(1), T0_S).verdict is Verdict.OK, "a beat does not need the run"
+
+
+def test_text_that_is_no_unicode_is_stored_readable(store: DynamoStore) -> None:
+    odd = "caf\udce9"
+    store.create(run(why=odd))
+    ordered = replace(Lease(RUN_ID, version=1), order_reason=odd)
+    full = replace(next_of(loaded(store), why=odd), lease=ordered, lease_version=0, happenings=(happening(odd),), alerts=(alert(text=odd),))
+    assert store.save(full)
+    assert loaded(store).run.why == loaded(store).lease.order_reason == "caf?"
+    assert (store.history(RUN_ID)[0].text, store.outbox(9)[0].text) == ("caf?", "caf?")
+
+
+# --------------------------------------------------------------------------------------------------------------- without a library
+
+
+def test_without_a_library_the_store_does_the_same(ministack: S3Server, table: str) -> None:
+    calls = SignedCalls(KEYS, REGION, ministack.url)
+    store = DynamoStore(calls, table)
+    same = DynamoStore(BotoCalls(client(session(), REGION, ministack.url)), table)
+    before = train(store)
+    assert [store.beat(beat(seq, news=True), T0_S).verdict for seq in (1, 1)] == [Verdict.OK, Verdict.REPEATED]
+    assert store.commit(commit(5, epoch=2), T0_S).verdict is Verdict.FENCED
+    assert not store.save(next_of(before))
+    full = replace(next_of(loaded(store), why="ünïcode"), happenings=(happening(),), alerts=(alert(),))
+    assert store.save(full)
+    for one in (store, same):
+        assert loaded(one).run == full.run
+        assert one.list_runs() == [full.run]
+        assert (one.history(RUN_ID), one.outbox(9)) == ([happening()], [alert()])
+    calls.close()
+
+
+@pytest.mark.parametrize("token", ["", "a/session+token=="])
+def test_requests_are_signed_as_awss_own_library_signs_them(token: str) -> None:
+    environment = KEYS | ({"AWS_SESSION_TOKEN": token} if token else {})
+    url, target, body = f"https://dynamodb.{REGION}.amazonaws.com/", "DynamoDB_20120810.UpdateItem", '{"Key":"ü"}'.encode()
+    sent = {"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": target}
+    theirs = botocore.awsrequest.AWSRequest("POST", url, headers=sent, data=body)
+    keys = botocore.credentials.Credentials(*KEYS.values(), token or None)
+    botocore.auth.SigV4Auth(keys, "dynamodb", REGION).add_auth(theirs)
+    at_s = datetime.strptime(theirs.context["timestamp"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp()
+    ours = SignedCalls(environment, REGION).headers(target, body, at_s)
+    assert ours["authorization"] == theirs.headers["Authorization"]
+    assert ours.get("x-amz-security-token", "") == token
+
+
+def test_a_connection_that_the_server_has_left_is_replaced(ministack: S3Server, proxy: FaultyProxy, table: str) -> None:
+    calls = SignedCalls(KEYS, REGION, proxy.url)
+    store = DynamoStore(calls, table)
+    train(store)
+    proxy.fail(LoseResponse())
+    assert store.beat(beat(1), T0_S).verdict in (Verdict.OK, Verdict.REPEATED)
+    with pytest.raises(Unreached):
+        proxy.fail(LoseResponse())
+        calls.ask("get_item", {"TableName": table, "Key": packed_key(lease_key(RUN_ID))})
+    calls.close()
+
+
+def test_hearing_beats_loads_neither_boto3_nor_the_parsers_of_runs() -> None:
+    heavy = ("boto3", "botocore", "pydantic", "requests")
+    script = f"""
+import sys
+from prime_train.adapters.store_dynamo import beats, signed, table
+table.Table(signed.SignedCalls({KEYS}, "{REGION}"), "tab")
+print([name for name in {heavy} if name in sys.modules])
+"""
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert said.stdout == "[]\n"
+
+
+def test_a_beat_is_told_as_the_wire_has_it(store: DynamoStore, ministack: S3Server) -> None:
+    train(store)
+    told = hot.beat(
+        Table(dynamo.calls_of(ministack), store.table_name), RUN_ID, epoch=1, seq=1, text=beat(1).model_dump_json(), news=False, now_s=T0_S
+    )
+    assert told == hot.Told("ok")
+    assert loaded(store).lease.beat == beat(1)
+
+
+# ------------------------------------------------------------------------------------------------------------------------- opening
+
+
+def test_a_store_is_opened_by_its_url(ministack: S3Server, table: str) -> None:
+    store = open_dynamo(f"dynamodb://{table}?region={REGION}&endpoint={ministack.url}", KEYS)
+    assert store.create(run())
+    by_environment = open_dynamo(f"dynamodb://{table}", KEYS | {"AWS_REGION": REGION, "AWS_ENDPOINT_URL_DYNAMODB": ministack.url})
+    assert by_environment.list_runs() == [run()]
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("dynamodb://", "plain name of a table"),
+        ("dynamodb://a b?region=x", "plain name of a table"),
+        ("dynamodb://key:secret@prime-train?region=x", "keys go into the environment"),
+        ("dynamodb://prime-train/path?region=x", "plain name of a table"),
+        ("sqlite://prime-train", "plain name of a table"),
+        ("dynamodb://prime-train?regoin=x", "no option regoin; there are region, endpoint"),
+        ("dynamodb://prime-train?region", "no URL such as"),
+        ("dynamodb://prime-train?region=x&endpoint=127.0.0.1:8000", "begins with http"),
+        ("dynamodb://prime-train?region=no region", "region"),
+        ("dynamodb://[", "no URL such as"),
+    ],
+)
+def test_an_address_that_is_wrong_says_what_is_right(url: str, words: str) -> None:
+    with pytest.raises(PermanentError, match=words) as caught:
+        open_dynamo(url, KEYS)
+    assert "secret@" not in str(caught.value)
+
+
+def test_without_a_region_or_keys_it_says_where_they_go(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in (*KEYS, "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(PermanentError, match="AWS_REGION"):
+        open_dynamo("dynamodb://prime-train", KEYS)
+    with pytest.raises(PermanentError, match="AWS_ACCESS_KEY_ID"):
+        open_dynamo(f"dynamodb://prime-train?region={REGION}", {}).watch()
+    with pytest.raises(PermanentError, match="nobody"):
+        open_dynamo(f"dynamodb://prime-train?region={REGION}", {"AWS_PROFILE": "nobody"})
+
+
+def test_a_table_is_made_once(ministack: S3Server, table: str) -> None:
+    store = DynamoStore(dynamo.calls_of(ministack), table)
+    store.create(run())
+    create_table(dynamo.client_of(ministack), table)
+    assert store.list_runs() == [run()]
+
+
+def test_a_table_that_can_not_be_made_says_why() -> None:
+    answer = b'{"__type": "x#AccessDeniedException", "message": "not you"}'
+    with Answering([(400, answer, {})]) as server, pytest.raises(PermanentError, match="create_table: these keys may not"):
+        create_table(client(session(), REGION, server.url), "tab")

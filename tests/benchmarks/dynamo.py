@@ -1,0 +1,218 @@
+"""DynamoDB: what the store's calls cost in units and dollars, and what a beat costs in this process, with boto3 and without."""
+
+import math
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import boto3
+from rich.console import Console
+from rich.table import Table
+
+from prime_train.adapters.store_dynamo import beats as hot
+from prime_train.adapters.store_dynamo.boto import BotoCalls, client
+from prime_train.adapters.store_dynamo.calls import Calls
+from prime_train.adapters.store_dynamo.signed import SignedCalls
+from prime_train.adapters.store_dynamo.store import DynamoStore
+from prime_train.adapters.store_dynamo.table import Table as DynamoTable
+from prime_train.core.run import Change, Run, RunState
+from tests import builders
+from tests.fakes import dynamo, s3_servers
+from tests.fakes.s3_servers import S3Server
+
+# us-east-1, on demand.
+USD_PER_WRITE, USD_PER_READ = 0.625e-6, 0.125e-6
+BEAT_S, MONTH_S = 30, 30 * 86_400
+SWEEPS_A_MINUTE = 4
+HOT_TO_BEAT_US, BOTO_TO_BEAT_US = 179, 827
+"""What others measured for a call."""
+KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
+
+# Answers every request alike, as fast as it can.
+STUB = """
+import asyncio, sys
+BODY = b'{"Attributes":{"asked":{"S":"none"},"asked_why":{"S":""},"committed_step":{"N":"0"},"is_open":{"BOOL":true}}}'
+ANSWER = b"HTTP/1.1 200 OK\\r\\ncontent-type: application/x-amz-json-1.0\\r\\ncontent-length: %d\\r\\n\\r\\n" % len(BODY) + BODY
+async def serve(reader, writer):
+    try:
+        while True:
+            head = await reader.readuntil(b"\\r\\n\\r\\n")
+            length = next(line for line in head.lower().split(b"\\r\\n") if line.startswith(b"content-length:"))
+            await reader.readexactly(int(length.partition(b":")[2]))
+            writer.write(ANSWER)
+    except asyncio.IncompleteReadError:
+        writer.close()
+async def main():
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+asyncio.run(main())
+"""
+
+
+@dataclass
+class Metered:
+    """Calls, and the units that Amazon bills for them: by the size of each item, strongly consistent, twice in a transaction."""
+
+    calls: Calls
+    asked: int = 0
+    writes: int = 0
+    reads: int = 0
+
+    def ask(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        answer = self.calls.ask(operation, {**request, "ReturnValues": "ALL_NEW"} if operation == "update_item" else request)
+        self.asked += 1
+        match operation:
+            case "update_item":
+                self.writes += units(answer["Attributes"], 1024)
+            case "put_item":
+                self.writes += units(request["Item"], 1024)
+            case "transact_write_items":
+                self.writes += sum(2 * units(_written(action), 1024) for action in request["TransactItems"])
+            case "get_item":
+                self.reads += units(answer.get("Item", {}), 4096)
+            case "batch_get_item":
+                self.reads += sum(units(item, 4096) for items in answer["Responses"].values() for item in items)
+            case "query":
+                # Billed is what was read, before any of it is left out.
+                whole = {name: value for name, value in request.items() if name not in ("FilterExpression", "ProjectionExpression")}
+                whole["ExpressionAttributeValues"] = {":partition": request["ExpressionAttributeValues"][":partition"]}
+                self.reads += max(1, math.ceil(sum(map(size, self.calls.ask(operation, whole)["Items"])) / 4096))
+        return answer
+
+    def cost(self, do: Callable[[], object]) -> tuple[int, int, int]:
+        self.asked = self.writes = self.reads = 0
+        do()
+        return self.asked, self.writes, self.reads
+
+
+def _written(action: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What an update names is about what the item has."""
+    (request,) = action.values()
+    return request.get("Item") or request["Key"] | request.get("ExpressionAttributeValues", {})  # type: ignore[no-any-return]
+
+
+def units(item: Mapping[str, Any], of_bytes: int) -> int:
+    return max(1, math.ceil(size(item) / of_bytes))
+
+
+def size(item: Mapping[str, Any]) -> int:
+    """In bytes, as Amazon counts them; numbers take half a byte a digit, and one more."""
+    return sum(len(name.encode()) + _value_size(typed) for name, typed in item.items())
+
+
+def _value_size(typed: Mapping[str, Any]) -> int:
+    ((kind, value),) = typed.items()
+    match kind:
+        case "S":
+            return len(value.encode())
+        case "N":
+            return len(value) // 2 + 2
+        case "L":
+            return 3 + sum(1 + _value_size(one) for one in value)
+        case _:
+            return 1
+
+
+def train(store: DynamoStore, of: Run) -> None:
+    store.create(replace(of, version=1))
+    store.save(Change(replace(of, version=2), builders.lease(of, seq=0, beat=None, beat_s=None), lease_version=0))
+
+
+def saved(store: DynamoStore, **changes: Any) -> bool:
+    held = store.load(builders.RUN_ID)
+    assert held is not None
+    after = replace(held.run, version=held.run.version + 1, **changes)
+    return store.save(Change(after, happenings=(builders.happening(),), alerts=(builders.alert(str(after.version)),)))
+
+
+def costs(server: S3Server, name: str, runs: int) -> Table:
+    """A row for each call."""
+    metered = Metered(dynamo.calls_of(server))
+    store = DynamoStore(metered, name)
+    for number in range(runs - 1):
+        train(store, builders.run(RunState.TRAINING, run_id=f"r-{number:06}"))
+        store.beat(builders.beat(1, run=f"r-{number:06}"), builders.T0_S)
+    train(store, builders.run(RunState.TRAINING))
+    calls: dict[str, Callable[[], object]] = {
+        "a beat": lambda: store.beat(builders.beat(1), builders.T0_S),
+        "a beat with news": lambda: store.beat(builders.beat(2, news=True), builders.T0_S),
+        "a commit": lambda: store.commit(builders.commit(5), builders.T0_S),
+        "load": lambda: store.load(builders.RUN_ID),
+        "load, save, a line, an alert": lambda: saved(store),
+        "due": lambda: store.due(0, 1),
+        "life signs": store.vitals,
+        "outbox": lambda: store.outbox(200),
+        "list_runs": store.list_runs,
+    }
+    table = Table("call", "requests", "write units", "read units", "$ a million", title=f"{runs} runs that train", padding=(0, 0))
+    for what, do in calls.items():
+        asked, writes, reads = metered.cost(do)
+        table.add_row(what, str(asked), str(writes), str(reads), f"{1e6 * (writes * USD_PER_WRITE + reads * USD_PER_READ):.2f}")
+    return table
+
+
+def months(bytes_a_run: int) -> Table:
+    """Beats of one unit, and the shards read twice in each sweep with the outbox and the watchers' memory."""
+    table = Table("runs", "beats $", "sweeps $", "a month $", title="what it comes to", padding=(0, 0))
+    for runs in (10, 1_000, 100_000):
+        beats = runs * MONTH_S / BEAT_S * USD_PER_WRITE
+        shards = max(4, math.ceil(runs * bytes_a_run / 4096))
+        sweeps = MONTH_S / 60 * SWEEPS_A_MINUTE * ((2 * shards + 2) * USD_PER_READ + USD_PER_WRITE)
+        table.add_row(f"{runs:,}", f"{beats:,.2f}", f"{sweeps:,.2f}", f"{beats + sweeps:,.2f}")
+    return table
+
+
+@contextmanager
+def stub() -> Iterator[str]:
+    with subprocess.Popen([sys.executable, "-c", STUB], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
+        process.kill()
+
+
+def beat_us(calls: Calls, times: int) -> float:
+    """Processor time of one beat in this process, its JSON made before."""
+    table, text = DynamoTable(calls, "tab"), builders.beat(1).model_dump_json(exclude_defaults=True)
+
+    def beat(seq: int) -> None:
+        hot.beat(table, builders.RUN_ID, epoch=1, seq=seq, text=text, news=False, now_s=builders.T0_S)
+
+    beat(0)
+    began = time.process_time()
+    for seq in range(times):
+        beat(seq)
+    return (time.process_time() - began) / times * 1e6
+
+
+def main(quick: bool = False) -> None:
+    console = Console()
+    with tempfile.TemporaryDirectory() as home, s3_servers.ministack(Path(home)) as server, dynamo.table(server) as name:
+        table = costs(server, name, 20 if quick else 200)
+        items = dynamo.client_of(server).scan(TableName=name)["Items"]
+        leases = [size(item) for item in items if item["PK"]["S"].startswith("LEASE#")]
+    console.print(table, months(max(leases)))
+    console.print(
+        f"A lease takes {max(leases)} bytes; a beat every {BEAT_S} s, {SWEEPS_A_MINUTE} sweeps a minute; us-east-1, no free tier."
+    )
+    with stub() as url:
+        session = boto3.session.Session(*KEYS.values())
+        ways: dict[str, tuple[Calls, int]] = {
+            "boto3": (BotoCalls(client(session, "us-east-1", url)), BOTO_TO_BEAT_US),
+            "signed by ourselves": (SignedCalls(KEYS, "us-east-1", url), HOT_TO_BEAT_US),
+        }
+        table = Table("way", "a beat us", "to beat", "beats a second and core", title="processor time of a beat", padding=(0, 0))
+        for what, (calls, goal) in ways.items():
+            taken = min(beat_us(calls, 200 if quick else 2000) for _ in range(3))
+            table.add_row(what, f"{taken:.0f}", str(goal), f"{1e6 / taken:,.0f}")
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()
