@@ -68,32 +68,7 @@ class PrimePlane:
 
     def launch(self, **sections: object) -> str:
         """Puts a config and a working tree into the folder and launches it."""
-        tree = self.folder / "tree"
-        tree.mkdir(parents=True, exist_ok=True)
-        (tree / "rl.toml").write_text(CONFIG)
-        config = self.folder / "prime.yaml"
-        config.write_text(yaml.safe_dump(self._config(tree) | sections))
-        return self.plane.launch(config)
-
-    def _config(self, tree: Path) -> dict[str, object]:
-        upstream, commits = upstream_in(self.folder / "upstream")
-        uv = uv_in(self.folder / "bin")
-        path = os.pathsep.join([str(self.folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
-        return {
-            "name": "rl",
-            "trainer": {
-                "kind": "prime_rl",
-                "steps": STEPS,
-                "stop_s": 5,
-                "tree": {"folder": str(tree)},
-                "prime_rl": {"config": "rl.toml", "ref": commits[-1], "run_name": "tiny"},
-            },
-            "environment": {**upstream, **uv, "PATH": path, "FAKE_RL_STEP_S": str(STEP_S), **self.trainer},
-            "hardware": {"open_files_min": 1024, "disk_gib": 1},
-            "checkpoints": {"every_steps": 5, "keep": 2, "settled_s": 1},
-            "health": HEALTH,
-            "budget": {"usd": 50, "restarts_without_progress": 6},
-        }
+        return self.plane.launch(write_run(self.folder, self.trainer, **sections))
 
     def run(self, run_id: str) -> Run:
         return self.plane.run(run_id)
@@ -140,7 +115,38 @@ class PrimePlane:
         return "\n".join([self.plane.evidence(), *parts, *asked])
 
 
-def _python(path: Path, env: Mapping[str, str]) -> Path:
+def write_run(folder: Path, trainer: Mapping[str, str], **sections: object) -> Path:
+    """The config, beside the working tree it trains in."""
+    tree = folder / "tree"
+    tree.mkdir(parents=True, exist_ok=True)
+    (tree / "rl.toml").write_text(CONFIG)
+    config = folder / "prime.yaml"
+    config.write_text(yaml.safe_dump(_config(folder, tree, trainer) | sections))
+    return config
+
+
+def _config(folder: Path, tree: Path, trainer: Mapping[str, str]) -> dict[str, object]:
+    upstream, commits = upstream_in(folder / "upstream")
+    uv = uv_in(folder / "bin")
+    path = os.pathsep.join([str(folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
+    return {
+        "name": "rl",
+        "trainer": {
+            "kind": "prime_rl",
+            "steps": STEPS,
+            "stop_s": 5,
+            "tree": {"folder": str(tree)},
+            "prime_rl": {"config": "rl.toml", "ref": commits[-1], "run_name": "tiny"},
+        },
+        "environment": {**upstream, **uv, "PATH": path, "FAKE_RL_STEP_S": str(STEP_S), **trainer},
+        "hardware": {"open_files_min": 1024, "disk_gib": 1},
+        "checkpoints": {"every_steps": 5, "keep": 2, "settled_s": 1},
+        "health": HEALTH,
+        "budget": {"usd": 50, "restarts_without_progress": 6},
+    }
+
+
+def python(path: Path, env: Mapping[str, str]) -> Path:
     """The Python that a machine's image brings, with the agent in it and a driver beside it."""
     said = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in env.items())
     path.write_text(f'#!/bin/sh\n{said}exec {shlex.quote(sys.executable)} "$@"\n')
@@ -156,7 +162,7 @@ def prime_plane(folder: Path, trainer: Mapping[str, str] | None = None, *, drive
         settings = {
             "PRIME_API_KEY": fake.api_key,
             "PRIME_API_BASE_URL": fake.url,
-            "PRIME_TRAIN_POD_PYTHON": str(_python(folder / "python", driver.env if driver is not None else {})),
+            "PRIME_TRAIN_POD_PYTHON": str(python(folder / "python", driver.env if driver is not None else {})),
         }
         with plane(folder, settings=settings) as here:
             try:

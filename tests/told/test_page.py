@@ -199,6 +199,12 @@ def test_what_looks_like_a_secret_is_not_repeated() -> None:
     assert text.count("hidden") == 2
 
 
+def test_a_run_that_is_tracked_has_a_link_to_where() -> None:
+    of = run(S.TRAINING, spec=b.spec(wandb={"project": "a](b", "entity": "acme"}))
+    assert "(https://wandb.ai/acme/a%5D%28b/runs/tiny-1)</sub>" in page(of)
+    assert "wandb.ai" not in page(run(S.TRAINING))
+
+
 def test_a_run_from_nowhere_has_a_page_too() -> None:
     text = run_page(run(S.TRAINING, origin=None), Lease(b.RUN_ID), NOW_S, links={"log": "https://example.com/1", "none": ""})
     assert text.splitlines()[-1].startswith("<sub>as of 1970-01-12")

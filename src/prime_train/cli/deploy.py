@@ -38,12 +38,11 @@ def deploy(
     Makes a stack: a table, a bucket, a secret, two functions. Shows the changes and asks first. The keys are found as AWS's tools find
     them. What is not said stays as it is.
     """
-    from prime_train.adapters.aws_deploy import Target
     from prime_train.cli import aws_place
     from prime_train.cli.aws_code import template
 
     values = _named(secret or [])
-    target = Target(machine, python)
+    target = _target(machine, python)
     account = aws_place.account(region)
     stack = aws_place.stack(account, name)
     typer.echo(f"account {account.number}, region {account.region}, stack {name}")
@@ -75,6 +74,16 @@ def deploy(
     outputs = stack.outputs()
     account.change_secret(outputs["Secret"], lambda before: before | values)
     _say(outputs, aws_place.remember(name, account.region, outputs))
+
+
+def _target(machine: str, python: str) -> "Target":
+    from prime_train.adapters.aws_deploy import Target
+    from prime_train.ports import PermanentError
+
+    try:
+        return Target(machine, python)
+    except PermanentError as error:
+        raise Refused(str(error)) from None
 
 
 def _named(names: list[str]) -> dict[str, str]:

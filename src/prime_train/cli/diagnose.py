@@ -111,7 +111,8 @@ def _kept(home: "Home", run: "Run") -> list[str]:
 
 
 def _url(home: "Home", facts: "Facts") -> str:
-    from prime_train.adapters.tracker_wandb import ENTITY, RunSeen, page_url
+    from prime_train.adapters.tracker_wandb import ENTITY, RunSeen
+    from prime_train.core.tracked import page_url
 
     known = facts.tracker.url if isinstance(facts.tracker, RunSeen) else ""
     return known or page_url(facts.held.run, entity=home.environment.get(ENTITY, ""))

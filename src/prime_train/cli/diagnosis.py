@@ -8,6 +8,7 @@ from itertools import takewhile
 from prime_train.adapters.tracker_wandb.seen import RUNNING, RunSeen
 from prime_train.core.amounts import span
 from prime_train.core.causes import POLICY, Cause
+from prime_train.core.decide.tracking import TRACKER_LAG_S_MAX
 from prime_train.core.run import Attempt, Run, RunState
 from prime_train.core.verdict import Finished, Gone, Healthy, Sick, Silent, Stalled, Unknown, Verdict
 from prime_train.ports import Held
@@ -16,8 +17,6 @@ ZERO_STEPS_MIN = 5
 """So many steps in a row without any reward are no chance."""
 LATE_S = 180
 """From here on W&B is behind: its client speaks every 30 s."""
-LAG_S_MAX = 45 * 60
-"""W&B has been seen 20 to 30 minutes behind a run that was well."""
 SAME_MIN = 2
 
 
@@ -185,7 +184,7 @@ def _tracker(facts: Facts) -> Iterator[Conclusion]:
 def _late(facts: Facts, seen: RunSeen) -> Iterator[Conclusion]:
     late_s = facts.now_s - seen.heard_s
     because = f"{_beat(facts)}, and {_heard(facts)}"
-    if late_s > LAG_S_MAX:
+    if late_s > TRACKER_LAG_S_MAX:
         advice = "Look for wandb in the trainer's log; what it logs now may never arrive there."
         yield Conclusion(Kind.TRACKER_LOST, "it has lost its tracker", because, advice)
     elif late_s > LATE_S:

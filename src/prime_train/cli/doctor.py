@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 MASTER = "PRIME_TRAIN_MASTER_KEY"
 WATCHED_S_MAX = 300
+WANTED = ("PRIME_API_KEY", "PRIME_TRAIN_POD_AWS_ACCESS_KEY_ID", "PRIME_TRAIN_POD_AWS_SECRET_ACCESS_KEY")
+"""What no run can do without: a machine to rent, and a way for it into the bucket."""
 Check = tuple[str, Callable[[], str]]
 """Its name, and what says what is wrong; empty: nothing."""
 
@@ -67,7 +69,7 @@ def _checks(account: "Account", stack: "Stack") -> Iterator[Check]:
 def _secret(values: dict[str, str]) -> str:
     if not values.get(MASTER):
         return f"{MASTER} is not in it; deploy again under another name of stack"
-    lacks = [name for name in ("PRIME_API_KEY", "PRIME_TRAIN_POD_AWS_ACCESS_KEY_ID") if name not in values]
+    lacks = [name for name in WANTED if name not in values]
     return f"it lacks {', '.join(lacks)}; export and prime-train deploy --secret {' --secret '.join(lacks)}" if lacks else ""
 
 

@@ -64,7 +64,7 @@ def find_stale(home: Home, wandb: Wandb, place: Place, now_s: int, quiet_s: int)
 def told(stale: Stale, now_s: int) -> str:
     """For people: what is known of it, and what they may do."""
     seen = stale.seen
-    heard = f"last heard of it {span(now_s - seen.heard_s)} ago" if seen.heard_s else "has never heard of it"
+    heard = f"last heard of it {span(now_s - seen.heard_s)} ago"
     named = f" ({seen.name})" if seen.name != seen.run_id else ""
     return "\n  ".join([f"{seen.path}{named}: W&B calls it running, and {heard}: {seen.url}", *_machines(stale), _resume(stale)])
 

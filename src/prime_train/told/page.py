@@ -9,6 +9,7 @@ from prime_train.core.causes import POLICY
 from prime_train.core.masking import masked
 from prime_train.core.offers import Offer
 from prime_train.core.run import ATTENDED, Attempt, Lease, Run, RunState, Want
+from prime_train.core.tracked import page_url
 from prime_train.told.markdown import code, cut, folded, plain, table
 from prime_train.told.plot import chart
 
@@ -68,7 +69,7 @@ def headline(run: Run, lease: Lease, now_s: int) -> str:
 
 
 def run_page(run: Run, lease: Lease, now_s: int, *, links: dict[str, str] | None = None) -> str:
-    """The whole comment. `links`: title to URL, shown at the foot."""
+    """The whole comment. `links`: title to URL, shown at the foot beside the tracker's."""
     lines = [f"### {MARKS[run.state]} {code(run.run_id)} {says(run)}", ""]
     lines += [line for said in _said(run) for line in (f"> {said}", "")]
     lines += table(("Step", _progress(run, lease)), _facts(run, lease, now_s))
@@ -76,7 +77,7 @@ def run_page(run: Run, lease: Lease, now_s: int, *, links: dict[str, str] | None
     lines += ["", *picture] if picture else []
     lines += ["", *folded("Where the paid time went", _ledger(run, now_s))] if run.attempts else []
     lines += ["", *folded(f"Attempts ({run.epoch})", _attempts(run, now_s))] if run.attempts else []
-    return "\n".join([*lines, "", _foot(run, now_s, links or {})]) + "\n"
+    return "\n".join([*lines, "", _foot(run, now_s, {"W&B": page_url(run)} | (links or {}))]) + "\n"
 
 
 def _said(run: Run) -> list[str]:

@@ -48,14 +48,16 @@ def look(found: Home) -> "Swept":
     return sweep(world(found, waits=False), wall_s(), clock=wall_s)
 
 
-def looks(found: Home, *, minutes: float) -> "list[Swept]":
+def looks(found: Home, *, minutes: float, only: str = "") -> "list[Swept]":
     """One sweep, and for so many minutes more while a machine that can be asked for from here comes or goes: it would be paid for and stand
-    idle until the next job."""
+    idle until the next job. `only`: the run whose machine counts; none: every run's."""
     from prime_train.reconcile import sweep
 
     here, until_s = world(found, waits=True), time.monotonic() + minutes * 60
     swept = [sweep(here, wall_s(), clock=wall_s)]
-    while time.monotonic() < until_s and any(_is_on_the_move(run, here.providers) for run in here.store.list_runs()):
+    while time.monotonic() < until_s and any(
+        _is_on_the_move(run, here.providers) for run in here.store.list_runs() if only in ("", run.run_id)
+    ):
         time.sleep(PAUSE_S)
         swept.append(sweep(here, wall_s(), clock=wall_s))
     return swept

@@ -34,6 +34,9 @@ class Wanted:
 def stop(
     run: Annotated[str, typer.Option(envvar="PRIME_TRAIN_INPUT_RUN", help="The run's id; none: what the event names.")] = "",
     now: Annotated[bool, typer.Option("--now", envvar="PRIME_TRAIN_INPUT_NOW", help="Without waiting for a last checkpoint.")] = False,
+    minutes: Annotated[
+        float, typer.Option(envvar="PRIME_TRAIN_INPUT_MINUTES", min=0, max=300, help="Go on for so long while its machine goes or comes.")
+    ] = 0,
 ) -> Exit:
     """Stop a run, or do what a comment asks."""
     from prime_train.cli.gha import plane
@@ -51,10 +54,12 @@ def stop(
     home = plane.home()
     store = home.store()
     held = _do(store, _meant(store, job, wanted), wanted.does, now=now)
+    if wanted.comment is not None:
+        _react(job, github, wanted.comment, "+1")
     if wanted.does != "status" and held.run.spec.hardware.provider in home.pods().names:
-        plane.look(home)
+        plane.looks(home, minutes=minutes, only=held.run.run_id)
     held = store.load(held.run.run_id) or held
-    _answer(job, github, store, held, wanted)
+    _answer(job, store, held, wanted)
     return Exit.OK
 
 
@@ -127,13 +132,11 @@ def _do(store: "Store", held: "Held", does: str, *, now: bool) -> "Held":
             return held
 
 
-def _answer(job: "Job", github: "GitHub", store: "Store", held: "Held", wanted: Wanted) -> None:
+def _answer(job: "Job", store: "Store", held: "Held", wanted: Wanted) -> None:
     from prime_train.cli.gha.showing import show, summarize
 
     show(job, store, held)
     summarize(job, held)
-    if wanted.comment is not None:
-        _react(job, github, wanted.comment, "+1")
     job.output(run=held.run.run_id, state=held.run.state.value, did=wanted.does)
     typer.echo(f"{held.run.run_id} is {held.run.state.value}; asked: {wanted.does}")
 

@@ -1,0 +1,174 @@
+"""A repository at the fake GitHub whose workflows, run by act, train on machines rented from the fake Prime Intellect, over a real SSH.
+
+Whatever is run here runs as it would elsewhere: the control plane is a process that serves and watches nothing, and the jobs find it by its
+address and key alone. act copies the working tree in the place of a checkout, so `folder` is where an event's commit has to be.
+"""
+
+import json
+import secrets
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from prime_train.adapters.bucket import open_bucket
+from prime_train.adapters.github import GitHub
+from prime_train.adapters.store_remote import RemoteStore
+from prime_train.core.wire import attempt_key, operator_key
+from prime_train.ports import Held
+from prime_train.reconcile import read_manifests
+from tests.cli.shell import Shell
+from tests.e2e.plane import await_true
+from tests.e2e.prime_plane import TWO_GPUS, TWO_MORE_GPUS, python
+from tests.fakes.github import FakeGitHub
+from tests.fakes.nvml import Driver
+from tests.fakes.prime import EXAMPLES, FakePrime, Plan
+from tests.fakes.prime.accounts import ApiKey
+from tests.fakes.prime.pods import Pod
+from tests.github import scratch
+from tests.github.act import Act, Ran, act_program
+from tests.github.workplace import REPO, Workplace
+
+BOOT_S = 2.0
+"""The job that asks for a machine does not see it come up."""
+RUN_S_MAX = 60.0
+OFFERS_ONLY = ApiKey(scope={"availability": frozenset({"read"})})
+
+
+@dataclass
+class Place(Workplace):
+    """`env`: what every step is told besides, which elsewhere is the provider's own address and the machines' own Python."""
+
+    env: dict[str, str] = field(default_factory=dict)
+    prime: FakePrime = field(kw_only=True)
+    store: RemoteStore = field(kw_only=True)
+    rans: list[Ran] = field(default_factory=list)
+
+    def run(self, workflow: str, event: str, payload: Mapping[str, Any] | None = None) -> Ran:
+        """As a hosted runner does it, which forgets all that a job leaves."""
+        if payload is None:
+            payload = [each["payload"] for each in self.github.events() if each["name"] == event][-1]
+        ran = self.act.run(
+            self.folder,
+            workflow,
+            event,
+            payload,
+            api_url=self.github.url,
+            actor=payload["sender"]["login"],
+            secrets=self.secrets,
+            variables=self.variables,
+            env={scratch.WARM: str(self.installed), "RUNNER_ENVIRONMENT": "github-hosted", **self.env},
+        )
+        shutil.rmtree(self.act.home / ".prime-train", ignore_errors=True)
+        self.rans.append(ran)
+        self._keep(ran, f"{len(self.rans)}-{workflow}")
+        return ran
+
+    def _keep(self, ran: Ran, name: str) -> None:
+        """For whoever wants to see what a person saw: the log, the summary, and what stands on GitHub after it."""
+        told = self.folder.parent / "told" / name
+        told.mkdir(parents=True)
+        (told / "log.txt").write_text(ran.told)
+        (told / "act.json").write_text(ran.log)
+        (told / "summary.md").write_text("".join(step.summary for step in ran.steps if step.place.endswith("/verb")))
+        for number, comment in enumerate(self.github.comments(REPO, 1), 1):
+            (told / f"comment-{number}.md").write_text(comment["body"])
+        (told / "deployments.json").write_text(json.dumps(self.github.deployments(REPO), indent=2))
+
+    # ----------------------------------------------------------------------------------------------------------- what people do
+
+    def dispatch(self, by: str, workflow: str, inputs: Mapping[str, str], *, ref: str) -> Ran:
+        """By the button in the browser, and what comes of it."""
+        person = GitHub(REPO, self.github.person_token(by), url=self.github.url)
+        person.ask("POST", f"actions/workflows/{workflow}/dispatches", body={"ref": ref, "inputs": dict(inputs)})
+        return self.run(workflow, "workflow_dispatch")
+
+    def say(self, by: str, body: str) -> Ran:
+        self.github.comment(REPO, 1, author=by, body=body)
+        return self.run("stop.yml", "issue_comment")
+
+    def tick(self) -> Ran:
+        """The schedule comes."""
+        return self.run("watch.yml", "schedule", self.github.schedule(REPO, "7-59/10 * * * *"))
+
+    # ----------------------------------------------------------------------------------------------------------- what there is
+
+    @property
+    def held(self) -> Held:
+        """The only run there is."""
+        (run,) = self.store.list_runs()
+        held = self.store.load(run.run_id)
+        assert held is not None
+        return held
+
+    @property
+    def newest_step(self) -> int:
+        """Of the checkpoints that are whole in the bucket."""
+        bucket, run = open_bucket(self.store.about().bucket_url, {}), self.held.run
+        return max((manifest.step for manifest in read_manifests(bucket, run.run_id, epoch=run.epoch)), default=0)
+
+    def await_step(self, step: int) -> Pod:
+        """Until so many steps are made, and one of them is durable; the only machine that anybody pays for."""
+        await_true(f"step {step} is made", lambda: self._has_made(step), limit_s=RUN_S_MAX)
+        (pod,) = self.prime.alive
+        return pod
+
+    def _has_made(self, step: int) -> bool:
+        lease = self.held.lease
+        return lease.open and lease.committed_step > 0 and lease.beat is not None and lease.beat.step >= step
+
+    def await_quiet(self) -> None:
+        """Until a beat is missed."""
+        await_true("a beat is missed", lambda: time.time() > (self.held.lease.beat_s or 0) + 2)
+
+    def comment(self, of: str) -> str:
+        """What the only comment about it says."""
+        (said,) = [each["body"] for each in self.github.comments(REPO, 1) if each["body"].startswith(f"<!-- prime-train:{of}")]
+        return str(said)
+
+    def everything_told(self) -> str:
+        """All that anybody can read who may look at the repository: logs, summaries, comments, deployments. What GitHub does not show are
+        the lines that tell it what to strike out."""
+        logs = [line for ran in self.rans for line in ran.log.splitlines() if '"command":"add-mask"' not in line]
+        return "\n".join([*logs, json.dumps(self.github.comments(REPO, 1)), json.dumps(self.github.deployments(REPO))])
+
+    def all_secrets(self) -> dict[str, str]:
+        """By what each is for."""
+        master, run_id = bytes.fromhex(self.secrets["PRIME_TRAIN_MASTER_KEY"]), self.held.run.run_id
+        agents = {f"the key of attempt {epoch}": attempt_key(master, run_id, epoch) for epoch in range(1, self.held.run.epoch + 1)}
+        tokens = {name: value for name, value in self.variables.items() if name.startswith("TOKEN_")}
+        return {**self.secrets, **tokens, **agents, "the watchers' key": operator_key(master)}
+
+
+@contextmanager
+def place(folder: Path, driver: Driver) -> Iterator[Place]:
+    """With main, on which there is nothing but the workflows. `driver`: what the machines' GPUs are like."""
+    program = act_program()
+    assert program, "mark the test with needs_act"
+    (folder / "plane").mkdir()
+    shell = Shell(folder / "plane")
+    project = scratch.product(folder / "project", has_code=False)
+    installed = scratch.warm(folder / "installed" / "prime-train", project)
+    with ExitStack() as ends:
+        prime = ends.enter_context(FakePrime(folder / "prime", running=True))
+        github = ends.enter_context(FakeGitHub(running=True))
+        ends.enter_context(shell.started("serve", "--port", "0", "--no-watch", until="serving "))
+        said = dict(line.split("=", 1) for line in shell.ok("key", "--show").splitlines())
+        prime.rows = [*EXAMPLES, TWO_GPUS, TWO_MORE_GPUS]
+        prime.plan = Plan(provision_s=BOOT_S)
+        offers_key = f"pit_{secrets.token_hex(16)}"
+        prime.world.api_keys[offers_key] = OFFERS_ONLY
+        store = RemoteStore(said["PRIME_TRAIN_STORE"], bytes.fromhex(said["PRIME_TRAIN_MASTER_KEY"]))
+        here = Place(github, Act(program, folder / "act", scratch.folders(project)), installed, folder / "models", prime=prime, store=store)
+        here.variables["PRIME_TRAIN_URL"] = said["PRIME_TRAIN_STORE"]
+        here.secrets |= {
+            "PRIME_TRAIN_MASTER_KEY": said["PRIME_TRAIN_MASTER_KEY"],
+            "PRIME_API_KEY": prime.api_key,
+            "PRIME_OFFERS_KEY": offers_key,
+        }
+        here.env |= {"PRIME_API_BASE_URL": prime.url, "PRIME_TRAIN_POD_PYTHON": str(python(folder / "python", driver.env))}
+        yield here
+        assert github.violations == []

@@ -1,0 +1,218 @@
+"""The whole story of a run that lives on GitHub, no part of it patched: a bad config, a good one, a launch, a lost machine, a stop.
+
+What is not real is other people's: GitHub, Prime Intellect and prime-rl are fakes of their own, and act stands in for GitHub's runners.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from prime_train.core.causes import Cause
+from prime_train.core.run import RunState, Want
+from tests.e2e.github_place import Place, place
+from tests.fakes.nvml import Driver
+from tests.fakes.prime import needs_sshd
+from tests.fakes.prime_rl import uv_in
+from tests.fakes.prime_rl.upstream import upstream_in
+from tests.github.act import Ran, Step, needs_act
+from tests.github.workplace import REPO
+
+pytestmark = [pytest.mark.slow, needs_act, needs_sshd, pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux")]
+
+CONFIG = "configs/sums.yaml"
+RL = "configs/sums/rl.toml"
+STEPS = 2000
+"""More than are made before somebody stops it."""
+GOOD_RL = """\
+[model]
+name = "Qwen/Qwen3-0.6B"
+
+[inference]
+
+[deployment]
+num_infer_gpus = 1
+num_train_gpus = 1
+
+[orchestrator]
+batch_size = 128
+group_size = 8
+seq_len = 2048
+renderer.name = "default"
+
+[[orchestrator.train.source]]
+name = "sums"
+env.taskset.id = "sums"
+"""
+BAD_RL = GOOD_RL.replace("group_size = 8", "group_sise = 8")
+HEALTH = {
+    "beat_s": 1,
+    "overdue_s": 15,
+    "silence_s": 40,
+    "first_beat_s": 120,
+    "first_step_s": 120,
+    "stall_s": 60,
+    "settle_s": 5,
+    "drain_s": 30,
+}
+
+
+def config(folder: Path) -> str:
+    """Of a run on two GPUs, whose prime-rl is the fake in `folder`."""
+    upstream, commits = upstream_in(folder / "upstream")
+    uv = uv_in(folder / "bin")
+    path = os.pathsep.join([str(folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
+    prime_rl = {"config": "rl.toml", "ref": commits[-1], "run_name": "sums"}
+    return yaml.safe_dump(
+        {
+            "name": "sums",
+            "trainer": {"kind": "prime_rl", "steps": STEPS, "stop_s": 5, "tree": {"folder": "configs/sums"}, "prime_rl": prime_rl},
+            "hardware": {"gpus": ["A100_80GB"], "count": 2, "disk_gib": 17, "open_files_min": 1024},
+            "checkpoints": {"every_steps": 5, "keep": 2, "settled_s": 1},
+            "budget": {"usd": 100, "hours": 120},
+            "health": HEALTH,
+            "environment": {**upstream, **uv, "PATH": path, "FAKE_RL_STEP_S": "0.2"},
+        },
+        sort_keys=False,
+    )
+
+
+def line_of(text: str, start: str) -> int:
+    return 1 + next(number for number, line in enumerate(text.splitlines()) if line.strip().startswith(start))
+
+
+def did(ran: Ran, jobs: dict[str, str], job: str, step: str) -> Step:
+    """The step, where just these jobs ran, and ended so."""
+    assert ran.jobs == jobs, ran.told
+    return ran.step(job, step)
+
+
+def states(here: Place) -> list[str]:
+    (deployment,) = here.github.deployments(REPO)
+    return [status["state"] for status in deployment["statuses"]]
+
+
+def test_the_whole_story(tmp_path: Path, driver: Driver) -> None:
+    with place(tmp_path, driver) as here:
+        for name, role in (("ann", "write"), ("bob", "read")):
+            here.github.add_user(name, repo=REPO, role=role)
+        good = config(tmp_path)
+        a_bad_config_is_told_of_at_its_lines(here, good.replace("disk_gib: 17", "disk_gib: 4"))
+        mended_it_is_priced_in_the_same_comment(here, good)
+        run_id = a_dispatch_launches_one_run_however_often_it_is_made(here)
+        the_schedule_puts_the_agent_on(here)
+        a_machine_that_is_taken_away_is_replaced(here)
+        nobody_stops_it_who_may_not_write(here)
+        who_may_write_stops_it(here)
+        assert here.held.run.run_id == run_id
+        nothing_is_left(here)
+        no_secret_is_told(here)
+
+
+def a_bad_config_is_told_of_at_its_lines(here: Place, bad: str) -> None:
+    here.branch("sums")
+    here.push({CONFIG: bad, RL: BAD_RL})
+    here.github.add_pull(REPO, "sums", author="ann")
+    ran = here.run("validate.yml", "pull_request")
+    step = did(ran, {"validate": "failure"}, "validate", "validate")
+    assert step.outputs["valid"] == "false"
+    told = {(note.level, note.file, note.line) for note in ran.step("validate", "validate/verb").annotations}
+    assert {("error", CONFIG, line_of(bad, "disk_gib")), ("warning", RL, line_of(BAD_RL, "group_sise"))} <= told, ran.told
+    comment = here.comment("validate")
+    assert comment.index(f"| error | `{CONFIG}:{line_of(bad, 'disk_gib')}`") < comment.index("| warning |") < comment.index("| note |")
+
+
+def mended_it_is_priced_in_the_same_comment(here: Place, good: str) -> None:
+    before = [each["id"] for each in here.github.comments(REPO, 1)]
+    here.push({CONFIG: good, RL: GOOD_RL})
+    step = did(here.run("validate.yml", "pull_request"), {"validate": "success"}, "validate", "validate")
+    assert json.loads(step.outputs["configs"]) == [CONFIG]
+    assert [each["id"] for each in here.github.comments(REPO, 1)] == before
+    told = here.comment("validate")
+    for words in ("GPU memory", "2x A100_80GB spot", "full run", "Budget: ", "base branch has no such config"):
+        assert words in told, told
+    assert "group_sise" not in told
+
+
+def a_dispatch_launches_one_run_however_often_it_is_made(here: Place) -> str:
+    launch = f"launch {CONFIG}"
+    first, again = (
+        did(
+            here.dispatch("ann", "launch.yml", {"config": CONFIG}, ref="sums"), {"validate": "success", launch: "success"}, launch, "launch"
+        )
+        for _ in range(2)
+    )
+    assert (first.outputs["created"], again.outputs["created"]) == ("true", "false")
+    assert first.outputs["run"] == again.outputs["run"] == here.held.run.run_id
+    assert len(here.prime.asked("POST", "/pods/")) == len(here.prime.alive) == 1
+    (deployment,) = here.github.deployments(REPO)
+    assert deployment["environment"] == f"prime-train/{first.outputs['run']}"
+    assert str(deployment["id"]) == first.outputs["deployment"]
+    assert here.held.run.origin is not None
+    assert here.held.run.origin.actor == "ann"
+    assert first.outputs["run"] in here.comment("run")
+    return first.outputs["run"]
+
+
+def the_schedule_puts_the_agent_on(here: Place) -> None:
+    ran = here.tick()
+    did(ran, {"watch": "success"}, "watch", "watch")
+    assert here.held.run.state in (RunState.STARTING, RunState.TRAINING), ran.told
+    assert states(here)[-1] == "in_progress"
+
+
+def a_machine_that_is_taken_away_is_replaced(here: Place) -> None:
+    lost = here.await_step(12)
+    here.prime.preempt(lost.pod_id)
+    durable = here.newest_step
+    assert durable >= 5
+    here.await_quiet()
+    did(here.tick(), {"watch": "success"}, "watch", "watch")
+
+    run = here.held.run
+    first, second = run.attempts
+    assert (first.cause, second.resumed_step) == (Cause.PREEMPTED, durable)
+    assert first.offer.offer_id != second.offer.offer_id
+    told = here.comment("run")
+    for words in ("1: machine taken away", "Spent", "attempt 2", "the provider says it is gone"):
+        assert words in told, told
+    (found,) = here.github.deployments(REPO)
+    assert "restarts 1: machine taken away" in found["statuses"][-1]["description"]
+    new = here.await_step(durable + 6)
+    assert new.pod_id != lost.pod_id
+
+
+def nobody_stops_it_who_may_not_write(here: Place) -> None:
+    told = here.comment("run")
+    assert here.say("mallory", "/prime-train stop").jobs == {}
+    step = did(here.say("bob", "/prime-train stop"), {"stop": "success"}, "stop", "stop")
+    assert step.outputs["did"] == "nothing"
+    assert here.held.run.want is Want.RUN
+    assert here.comment("run") == told
+
+
+def who_may_write_stops_it(here: Place) -> None:
+    step = did(here.say("ann", "/prime-train stop"), {"stop": "success"}, "stop", "stop")
+    run = here.held.run
+    assert (step.outputs["did"], step.outputs["state"]) == ("stop", "stopped")
+    assert (run.state, run.cause) == (RunState.STOPPED, Cause.DRAINED)
+    assert run.durable_step == here.newest_step > run.attempts[1].resumed_step
+    assert "was stopped, as asked" in here.comment("run")
+    assert states(here)[-1] == "inactive"
+
+
+def nothing_is_left(here: Place) -> None:
+    """Of two machines there were, none is paid for, the ledger knows it, and the next sweep finds nothing to do."""
+    step = did(here.tick(), {"watch": "success"}, "watch", "watch")
+    assert (step.outputs["looked-at"], step.outputs["stale"]) == ("0", "false")
+    assert len(here.prime.asked("POST", "/pods/")) == 2
+    assert here.prime.alive == []
+    assert all(attempt.ended_s is not None for attempt in here.held.run.attempts)
+
+
+def no_secret_is_told(here: Place) -> None:
+    told = here.everything_told()
+    assert [name for name, secret in here.all_secrets().items() if secret in told] == []
