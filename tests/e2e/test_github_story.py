@@ -180,7 +180,7 @@ def a_machine_that_is_taken_away_is_replaced(here: Place) -> None:
     for words in ("1: machine taken away", "Spent", "attempt 2", "the provider says it is gone"):
         assert words in told, told
     (found,) = here.github.deployments(REPO)
-    assert "restarts 1: machine taken away" in found["statuses"][-1]["description"]
+    assert "1 restart: machine taken away" in found["statuses"][-1]["description"]
     new = here.await_step(durable + 6)
     assert new.pod_id != lost.pod_id
 

@@ -65,7 +65,8 @@ def headline(run: Run, lease: Lease, now_s: int) -> str:
     """One line without Markdown, for where there is room for no more."""
     spent = ledger.totals(run, now_s)
     parts = [says(run), f"step {_progress(run, lease)}", f"{usd(spent.usd)} of {usd(run.spec.budget.usd)}"]
-    return ", ".join(parts + ([f"restarts {_restarts(run)}"] if _restart_count(run) else []))
+    count = _restart_count(run)
+    return ", ".join(parts + ([f"{count} restart{'' if count == 1 else 's'}: {_causes(run)}"] if count else []))
 
 
 def run_page(run: Run, lease: Lease, now_s: int, *, links: dict[str, str] | None = None) -> str:
@@ -95,7 +96,7 @@ def _facts(run: Run, lease: Lease, now_s: int) -> list[tuple[str, ...]]:
     ]
     if run.state in ATTENDED and run.attempt is not None:
         rows.append(("Machine", f"attempt {run.epoch}: {_machine(run.attempt.offer)}"))
-    rows.append(("Restarts", _restarts(run)))
+    rows.append(("Restarts", f"{_restart_count(run)}: {_causes(run)}" if _restart_count(run) else "none"))
     beat = lease.beat if lease.epoch == run.epoch and not run.is_over else None
     if beat is not None:
         seen = [f"{name} {value:.4g}" for name, value in (("loss", beat.loss), ("reward", beat.reward)) if value is not None]
@@ -118,12 +119,11 @@ def _machine(offer: Offer) -> str:
     return f"{plain(gpus)}, {plain(offer.provider)}, {kind}, {usd(offer.usd_per_hour)} an hour"
 
 
-def _restarts(run: Run) -> str:
-    """How many, and for what."""
+def _causes(run: Run) -> str:
+    """Of restarts, with how many there were of each."""
     counts = Counter(POLICY[attempt.cause].title for attempt in _lost(run) if attempt.cause is not None)
     counts.update({"earlier ones": run.folded.attempts} if run.folded.attempts else {})
-    causes = ", ".join(f"{title} ×{count}" if count > 1 else title for title, count in counts.most_common())
-    return f"{_restart_count(run)}: {causes}" if counts else "none"
+    return ", ".join(f"{title} ×{count}" if count > 1 else title for title, count in counts.most_common())
 
 
 def _restart_count(run: Run) -> int:
