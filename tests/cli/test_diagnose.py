@@ -11,9 +11,10 @@ import pytest
 from prime_train.adapters.bucket import open_bucket
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.adapters.tracker_wandb import RunSeen
-from prime_train.cli.diagnosis import LAG_S_MAX, LATE_S, Conclusion, Facts, Kind, conclude
+from prime_train.cli.diagnosis import LATE_S, Conclusion, Facts, Kind, conclude
 from prime_train.cli.home import wall_s
 from prime_train.core.causes import Cause
+from prime_train.core.decide.tracking import TRACKER_LAG_S_MAX
 from prime_train.core.keys import evidence_key
 from prime_train.core.run import Run, RunState
 from prime_train.core.verdict import Gone, Healthy, Sick, Silent, Stalled, Unknown, Verdict
@@ -136,8 +137,8 @@ def test_a_reward_of_0_now_and_then_is_no_finding(rewards: dict[int, float]) -> 
     [
         (LATE_S, None),
         (LATE_S + 1, Kind.TRACKER_LATE),
-        (LAG_S_MAX, Kind.TRACKER_LATE),
-        (LAG_S_MAX + 1, Kind.TRACKER_LOST),
+        (TRACKER_LAG_S_MAX, Kind.TRACKER_LATE),
+        (TRACKER_LAG_S_MAX + 1, Kind.TRACKER_LOST),
     ],
 )
 def test_a_run_that_beats_is_not_dead_because_its_tracker_is_late(late_s: int, kind: Kind | None) -> None:

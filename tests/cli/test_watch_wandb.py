@@ -28,8 +28,13 @@ def _shell(tmp_path: Path) -> Inside:
 @pytest.fixture(name="fake")
 def _fake() -> Iterator[FakeWandb]:
     now_s = wall_s()
-    stale = FakeRun("train", "x7k2m9qa", display_name="math-8b", heartbeat_s=now_s - OLD_S, step=40)
-    with FakeWandb(stale, FakeRun("train", "lively", heartbeat_s=now_s - 600), FakeRun("train", "done", "finished", now_s - OLD_S)) as fake:
+    stale = FakeRun("train", "x7k2m9qa", display_name="math-8b\x1b", heartbeat_s=now_s - OLD_S, step=40)
+    others = (
+        FakeRun("train", "lively", heartbeat_s=now_s - 600),
+        FakeRun("train", "done", "finished", now_s - OLD_S),
+        FakeRun("train", "begun"),
+    )
+    with FakeWandb(stale, *others) as fake:
         yield fake
 
 
@@ -49,7 +54,8 @@ def test_a_run_that_fell_silent_is_told_and_left_alone(shell: Inside, fake: Fake
     assert "no machine that can be seen from here is named like it" in text
     assert "WANDB_RUN_ID=x7k2m9qa WANDB_RESUME=must; nothing was done" in text
     assert "lively" not in text
-    assert "done:" not in text
+    assert "train/done" not in text
+    assert "train/begun" not in text
     assert text.endswith("1 silent in acme/train\n")
     assert "UpdateRunState" not in fake.asked
     assert not shell.home.exists() or not (shell.home / "control.sqlite").exists()

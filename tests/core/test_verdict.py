@@ -3,6 +3,7 @@
 The defaults: a beat each 30 s, overdue after 90 s, silence limit 300 s, first beat in 1200 s, first step in 3600 s, step deadline 300 s.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -327,6 +328,37 @@ def test_any_evidence_gives_a_verdict_and_no_destructive_one_without_proof(
         assert 90 < verdict.silent_s <= age_s
     if isinstance(verdict, Sick | Finished):
         assert beat is not None
+
+
+@PROPERTY
+@given(
+    state=ATTENDED,
+    beat=BEATS,
+    age_s=st.integers(0, 6000),
+    pods=PODS_VIEWS,
+    step=st.sampled_from([0, 20]),
+    late_s=st.one_of(st.integers(-300, 600), st.integers(1200, 1800), st.just(NOW_S)),
+    blind=st.sampled_from([None, "deaf"]),
+)
+def test_a_tracker_may_save_a_run_and_never_convicts_one_whose_agent_beats(
+    state: RunState, beat: Any, age_s: int, pods: PodsView, step: int, late_s: int, blind: str | None
+) -> None:
+    of = a_run(state)
+    facts = evidence(of, beat=beat, beat_s=NOW_S - age_s if beat else None, pods=pods, blind=blind)
+    alone, heard = judge(of, facts, NOW_S), judge(of, replace(facts, tracker=TrackerSeen(step, NOW_S - late_s)), NOW_S)
+    if heard != alone:
+        assert isinstance(heard, Healthy)
+        assert heard.cut_off
+        assert late_s <= 300
+        assert isinstance(alone, Silent | Unknown) or alone == Stalled(Cause.BOOT_TIMEOUT, NOW_S - of.attempts[-1].launched_s, 1200)
+
+
+@pytest.mark.parametrize("late_s", [301, 1200, 1800, NOW_S])
+def test_the_lag_of_a_tracker_neither_saves_nor_convicts(late_s: int) -> None:
+    late = TrackerSeen(55, NOW_S - late_s)
+    assert after(400, tracker=late) == after(400) == Silent(400, past_limit=True)
+    assert after(10, tracker=late) == Healthy(Phase.TRAIN, 10)
+    assert waiting(1201, tracker=late) == waiting(1201)
 
 
 def test_a_run_without_an_attempt_can_not_be_judged() -> None:

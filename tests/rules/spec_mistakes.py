@@ -319,9 +319,7 @@ BROKEN = (
         "ref: main",
         (("", "    folder: tree", "    repo: https://github.com/acme/train\n    ref: main"),),
     ),
-    Broken(
-        "prl-ref-short", "prime_rl", "PT013", "ref: 559b447", (("", "ref: 559b4477000000000000000000000000000000aa", "ref: 559b447"),)
-    ),
+    Broken("prl-ref-short", "prime_rl", "PT013", "ref: 559b447", (("", "ref: 559b4477000000000000000000000000000000aa", "ref: 559b447"),)),
     Broken("prl-ref-branch", "prime_rl", "PT013", "ref: main", (("", "ref: 559b4477000000000000000000000000000000aa", "ref: main"),)),
     Broken(
         "setup-unpinned",

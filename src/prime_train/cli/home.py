@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from prime_train.adapters.store_remote import RemoteStore
     from prime_train.cli.providers import Providers, Reach
     from prime_train.core.run import Run
-    from prime_train.ports import Bucket, Notifier, Store, Watched
+    from prime_train.ports import Bucket, Notifier, Store, Tracker, Watched
     from prime_train.reconcile import World
     from prime_train.webhook import Desk
 
@@ -191,6 +191,7 @@ class Home:
             master=master,
             webhook_url=webhook_url,
             notifiers=self._notifiers(),
+            tracker=self._tracker(),
             canary=CanaryHttp(webhook_url, master),
             secrets=self.environment,
             providers=pods.names,
@@ -235,6 +236,16 @@ class Home:
         """Where to serve: where it was served last, as running pods know that address."""
         said = self.last_serving()
         return (urlsplit(said.url).port if said is not None else None) or PORT
+
+    def _tracker(self) -> "Tracker":
+        """W&B, where there is a key for it."""
+        from prime_train.ports import NoTracker
+
+        if not self.environment.get("WANDB_API_KEY"):
+            return NoTracker()
+        from prime_train.adapters.tracker_wandb import tracker_from
+
+        return tracker_from(self.environment) or NoTracker()
 
     def _notifiers(self) -> "tuple[Notifier, ...]":
         """Bad settings of one raise PermanentError."""

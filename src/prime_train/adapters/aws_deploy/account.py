@@ -1,0 +1,109 @@
+"""An account of AWS in one region: who we are there, the bucket that code is brought to, the secret, and how much may run at once."""
+
+import json
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from prime_train.adapters.aws_deploy.refusals import told
+from prime_train.ports import PermanentError
+
+CONFIG = Config(connect_timeout=5, read_timeout=60, retries={"mode": "standard", "total_max_attempts": 4})
+NOT_THERE = frozenset({"404", "NoSuchBucket", "NotFound"})
+
+
+class Account:
+    """`environment` holds the keys, or names the profile, as AWS's own tools read it. PermanentError where no region is named."""
+
+    def __init__(self, environment: Mapping[str, str], region: str = "") -> None:
+        with told("AWS's settings"):
+            keys = [environment.get(name) for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")]
+            profile = environment.get("AWS_PROFILE")
+            session = boto3.session.Session(*keys) if keys[0] and keys[1] else boto3.session.Session(profile_name=profile)
+        named = region or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or session.region_name
+        if not named:
+            raise PermanentError("no region of AWS is named; use --region, such as --region eu-central-1, or set AWS_REGION")
+        self.region: str = named
+        self._session, self._endpoint = session, environment.get("AWS_ENDPOINT_URL")
+
+    def client(self, service: str) -> Any:
+        with told(f"AWS's {service}"):
+            return self._session.client(service, region_name=self.region, endpoint_url=self._endpoint, config=CONFIG)
+
+    @cached_property
+    def number(self) -> str:
+        with told("who these keys are"):
+            return str(self.client("sts").get_caller_identity()["Account"])
+
+    @property
+    def code_bucket(self) -> str:
+        return f"prime-train-code-{self.number}-{self.region}"
+
+    def has(self, key: str) -> bool:
+        """Whether that code was brought before."""
+        try:
+            with told(f"bucket {self.code_bucket}"):
+                return "Contents" in self.client("s3").list_objects_v2(Bucket=self.code_bucket, Prefix=key)
+        except PermanentError as error:
+            if _is_missing(error.__cause__):
+                return False
+            raise
+
+    def bring(self, key: str, code: bytes) -> None:
+        """Uploads the code into `code_bucket`, which is made where it is missing."""
+        s3 = self.client("s3")
+        with told(f"bucket {self.code_bucket}"):
+            self._make_bucket(s3)
+            s3.put_object(Bucket=self.code_bucket, Key=key, Body=code)
+
+    def _make_bucket(self, s3: Any) -> None:
+        try:
+            s3.head_bucket(Bucket=self.code_bucket, ExpectedBucketOwner=self.number)
+            return
+        except ClientError as error:
+            if not _is_missing(error):
+                raise
+        where = {} if self.region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": self.region}}
+        s3.create_bucket(Bucket=self.code_bucket, **where)
+        closed = dict.fromkeys(("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"), True)
+        s3.put_public_access_block(Bucket=self.code_bucket, PublicAccessBlockConfiguration=closed)
+
+    def functions_left(self) -> int:
+        """How many functions at once the account could still set aside."""
+        with told("the account's limits"):
+            limits = self.client("lambda").get_account_settings()["AccountLimit"]
+        return int(limits["UnreservedConcurrentExecutions"])
+
+    def secret(self, name: str) -> dict[str, str]:
+        """The names and values in it. PermanentError where it is no JSON object; its content is never repeated."""
+        with told("the secret"):
+            text = self.client("secretsmanager").get_secret_value(SecretId=name)["SecretString"]
+        try:
+            values = json.loads(text)
+        except ValueError:
+            values = None
+        if not isinstance(values, dict):
+            raise PermanentError(f"the secret {name} is no JSON object")
+        return {str(key): str(value) for key, value in values.items()}
+
+    def change_secret(self, name: str, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
+        """Writes what `change` makes of it, where that is something else."""
+        before = self.secret(name)
+        after = change(dict(before))
+        if after != before:
+            with told("the secret"):
+                self.client("secretsmanager").put_secret_value(SecretId=name, SecretString=json.dumps(after))
+
+    def alarms(self, prefix: str) -> list[str]:
+        """Names of the alarms that ring, of those whose names begin so."""
+        with told("the alarms"):
+            said = self.client("cloudwatch").describe_alarms(AlarmNamePrefix=prefix, StateValue="ALARM")
+        return [alarm["AlarmName"] for alarm in said.get("MetricAlarms", [])]
+
+
+def _is_missing(error: BaseException | None) -> bool:
+    return isinstance(error, ClientError) and error.response.get("Error", {}).get("Code") in NOT_THERE

@@ -1,0 +1,149 @@
+"""The functions' code as a zip: what runs here, what it depends on for the machines of AWS, and all of it compiled.
+
+Lambda unpacks it read-only, so what is not compiled here is compiled at every cold start. The compiled files say of themselves that they
+need not be held against their sources, whose times a zip does not keep.
+"""
+
+import hashlib
+import io
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+from prime_train.ports import PermanentError, TemporaryError
+
+MACHINES: Mapping[str, str] = {"arm64": "aarch64", "x86_64": "x86_64"}
+"""Lambda's words for its machines, and those of wheels."""
+LIBRARIES = ("manylinux2014", *(f"manylinux_2_{minor}" for minor in range(17, 35)))
+"""What the Linux of Lambda's Python 3.12 and later can load: it has glibc 2.34. pip takes each of these names only for itself."""
+PYTHONS = ("3.12", "3.13")
+SERVICES = frozenset({"dynamodb", "lambda", "s3", "secretsmanager", "sso", "sso-oidc", "sts"})
+"""Of AWS's library only the descriptions of these are brought: it comes with four hundred."""
+ROOT = "/var/task"
+"""Where Lambda unpacks it: what tracebacks name."""
+MADE = (1980, 1, 1, 0, 0, 0)
+UNPACKED_BYTES_MAX = 250 * 2**20
+INSTALL_S_MAX = 600.0
+COMPILE_S_MAX = 300.0
+
+
+@dataclass(frozen=True)
+class Target:
+    """What it shall run on."""
+
+    machine: str = "arm64"
+    python: str = PYTHONS[0]
+
+    def __post_init__(self) -> None:
+        if self.machine not in MACHINES:
+            raise PermanentError(f"there are no functions on {self.machine!r}; use {' or '.join(MACHINES)}")
+        if self.python not in PYTHONS:
+            raise PermanentError(f"Python {self.python!r} is none the functions run on; use {' or '.join(PYTHONS)}")
+
+
+@dataclass(frozen=True)
+class Package:
+    """A zip, and how much it is unpacked."""
+
+    data: bytes = field(repr=False)
+    unpacked_bytes: int
+
+
+def digest_of(own: Mapping[str, bytes], pins: bytes, target: Target) -> str:
+    """The name of what `package` makes of these: the same for the same sources, pins and target."""
+    whole = hashlib.sha256(f"{target.machine} {target.python}\n".encode())
+    for name, data in sorted([*own.items(), ("", pins)]):
+        whole.update(f"{name} {hashlib.sha256(data).hexdigest()}\n".encode())
+    return whole.hexdigest()[:32]
+
+
+def package(own: Mapping[str, bytes], pins: bytes, target: Target, said: Callable[[str], object]) -> Package:
+    """`own`: our files by name. `pins`: what they depend on, with hashes. `said` is told what is being done."""
+    with tempfile.TemporaryDirectory(prefix="prime-train-") as made:
+        folder = Path(made) / "code"
+        said(f"fetching what it depends on, for Python {target.python} on {target.machine}")
+        _install(pins, target, folder)
+        _prune(folder)
+        for name, data in own.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        python = _python(target.python)
+        if python is None:
+            said(f"Python {target.python} is not on this machine, so it is not compiled: a cold start takes twice as long")
+        else:
+            compile_all(folder, python)
+        return zipped(folder)
+
+
+def compile_all(folder: Path, python: str) -> None:
+    """By the interpreter `python`, of the version that will run it."""
+    command = [python, "-I", "-m", "compileall", "-q", "-f", "--invalidation-mode", "unchecked-hash", "-s", str(folder), "-p", ROOT]
+    # Whatever does not compile is not ours (a template, a file for another version) and is not imported.
+    subprocess.run([*command, str(folder)], capture_output=True, timeout=COMPILE_S_MAX, check=False)
+
+
+def zipped(folder: Path) -> Package:
+    """PermanentError where it is more than Lambda takes."""
+    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    size = sum(path.stat().st_size for path in files.values())
+    if size > UNPACKED_BYTES_MAX:
+        raise PermanentError(f"the code is {size / 2**20:.0f} MiB, and Lambda takes {UNPACKED_BYTES_MAX // 2**20} MiB")
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(files):
+            member = zipfile.ZipInfo(name, MADE)
+            member.compress_type, member.external_attr = zipfile.ZIP_DEFLATED, (0o755 if name.endswith(".so") else 0o644) << 16
+            archive.writestr(member, files[name].read_bytes())
+    return Package(out.getvalue(), size)
+
+
+def _install(pins: bytes, target: Target, folder: Path) -> None:
+    file = folder.with_name("pins.txt")
+    file.write_bytes(pins)
+    wanted = ["--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes", "-r", str(file)]
+    command = [*_installer(target), f"--target={folder}", *wanted]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_S_MAX, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise TemporaryError(f"what the functions depend on was not there within {INSTALL_S_MAX:.0f} s") from error
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or ["nothing was said"]
+        raise PermanentError(f"what the functions depend on can not be had: {lines[-1][:300]}")
+
+
+def _installer(target: Target) -> list[str]:
+    """uv where it is there, for it takes a tenth of the time; else pip. Neither asks what machine this is."""
+    machine, version = MACHINES[target.machine], f"--python-version={target.python}"
+    uv = shutil.which("uv")
+    if uv is not None:
+        return [uv, "pip", "install", "--no-config", f"--python-platform={machine}-manylinux_2_28", version]
+    if find_spec("pip") is None:
+        raise PermanentError("neither uv nor pip is here to fetch what the functions depend on; install one of them")
+    platforms = [f"--platform={library}_{machine}" for library in LIBRARIES]
+    quiet = ["--disable-pip-version-check", "--no-input", "--no-compile", "--implementation=cp"]
+    return [sys.executable, "-m", "pip", "install", *quiet, *platforms, version]
+
+
+def _prune(folder: Path) -> None:
+    shutil.rmtree(folder / "bin", ignore_errors=True)
+    for path in (folder / "botocore" / "data").glob("*"):
+        if path.is_dir() and path.name not in SERVICES:
+            shutil.rmtree(path)
+
+
+def _python(version: str) -> str | None:
+    """An interpreter of that version that runs: a version manager may leave one on the path that only complains."""
+    candidates = (sys.executable, shutil.which(f"python{version}"))
+    asked = "import sys; print('%d.%d' % sys.version_info[:2])"
+    for candidate in filter(None, candidates):
+        done = subprocess.run([candidate, "-I", "-c", asked], capture_output=True, text=True, timeout=COMPILE_S_MAX, check=False)
+        if done.returncode == 0 and done.stdout.strip() == version:
+            return candidate
+    return None

@@ -1,0 +1,31 @@
+"""Weights & Biases as an outside sign of life, asked through its own SDK.
+
+What W&B says is late (20 to 30 minutes have been seen) and its own `crashed` comes minutes after the last heartbeat, so a heartbeat is only
+ever taken as a moment in the past at which the run was alive. An old one says nothing of a run whose agent beats.
+
+A run's id here is its id there. `Run.mark_preempting` can only be called by the process that writes the run, which is the trainer's.
+"""
+
+from collections.abc import Mapping
+
+from prime_train.adapters.tracker_wandb.asking import Wandb
+from prime_train.adapters.tracker_wandb.seen import RunSeen
+from prime_train.adapters.tracker_wandb.tracker import WandbTracker
+
+KEY = "WANDB_API_KEY"
+URL = "WANDB_BASE_URL"
+ENTITY = "WANDB_ENTITY"
+
+__all__ = ["ENTITY", "KEY", "URL", "RunSeen", "Wandb", "WandbTracker", "tracker_from", "wandb_from"]
+
+
+def tracker_from(environment: Mapping[str, str]) -> WandbTracker | None:
+    """None without a key. Nothing is imported or asked before the first look."""
+    wandb = wandb_from(environment)
+    return WandbTracker(wandb) if wandb is not None else None
+
+
+def wandb_from(environment: Mapping[str, str]) -> Wandb | None:
+    """For the account whose key the environment has; None where it has none."""
+    key = environment.get(KEY, "").strip()
+    return Wandb(key, url=environment.get(URL, ""), entity=environment.get(ENTITY, "")) if key else None

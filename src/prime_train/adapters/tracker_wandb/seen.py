@@ -1,0 +1,67 @@
+"""A run as W&B tells of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from prime_train.core.masking import masked
+from prime_train.ports import TemporaryError
+
+TEXT_CHARS_MAX = 500
+RUNNING = "running"
+
+
+@dataclass(frozen=True)
+class RunSeen:
+    """`heard_s`: when it last spoke, by W&B's clock; 0: never. `step`: of its history, as it counts there; None: not asked for."""
+
+    entity: str
+    project: str
+    run_id: str
+    name: str
+    state: str
+    heard_s: int
+    step: int | None
+    notes: str
+    url: str
+
+    @property
+    def path(self) -> str:
+        return f"{self.entity}/{self.project}/{self.run_id}"
+
+    def is_stale(self, now_s: int, quiet_s: int) -> bool:
+        """It is called running, and has spoken, but not for longer than `quiet_s`."""
+        return self.state == RUNNING and 0 < self.heard_s < now_s - quiet_s
+
+
+def seen(run: Any) -> RunSeen:
+    """Of the SDK's run. Raises TemporaryError where that has not the shape it should have."""
+    try:
+        keys = getattr(run, "historyKeys", None)
+        return RunSeen(
+            entity=str(run.entity),
+            project=str(run.project),
+            run_id=str(run.id),
+            name=_shown(run.name or run.id),
+            state=str(run.state),
+            heard_s=_second(run.heartbeatAt),
+            step=max(0, int(keys.get("lastStep", -1))) if isinstance(keys, Mapping) else None,
+            notes=_shown(run.notes or ""),
+            url=str(run.url),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise TemporaryError(f"W&B's answer is not understood: {type(error).__name__}") from None
+
+
+def _shown(text: object) -> str:
+    """What somebody has written there, as it may stand on a terminal."""
+    return masked("".join(char if char.isprintable() else " " for char in str(text)[:TEXT_CHARS_MAX]).strip())
+
+
+def _second(text: object) -> int:
+    """Times without a zone are UTC, as W&B's are."""
+    if text is None:
+        return 0
+    at = datetime.fromisoformat(str(text))
+    return int((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp())

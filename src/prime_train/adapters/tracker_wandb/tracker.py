@@ -1,0 +1,130 @@
+"""The port `Tracker`: what W&B last heard of a run, without anybody waiting for W&B.
+
+A question is asked on a thread of its own. Whoever looks waits a moment for it; if that is not enough, this look brings nothing, and the
+answer is there for the next one. As long as W&B does not answer, it is left alone for a while, so that a sweep over many runs loses that
+moment once and not once for each of them.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from prime_train.adapters.tracker_wandb.asking import Wandb
+from prime_train.core.run import Run
+from prime_train.core.verdict import TrackerSeen
+from prime_train.ports import PermanentError, TemporaryError
+
+WAIT_S = 5.0
+FRESH_S = 20.0
+CLOSED_S = 30.0
+REFUSED_S = 300.0
+"""Asking again will not help before somebody has changed something."""
+AHEAD_S_MAX = 300
+"""How far W&B's clock may be ahead of ours: a heartbeat from further on would be a sign of life for ever."""
+KEPT_MAX = 1000
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class _Look:
+    begun_s: float
+    serves_s: float
+    done: threading.Event = field(default_factory=threading.Event)
+    seen: TrackerSeen | None = None
+
+
+class WandbTracker:
+    """`wait_s`: how long a look waits for an answer; `fresh_s`: how long an answer serves; `closed_s`: how long W&B is left alone after it
+    failed. `clock`: seconds that only rise; `now`: the time of day."""
+
+    def __init__(
+        self,
+        wandb: Wandb,
+        *,
+        wait_s: float = WAIT_S,
+        fresh_s: float = FRESH_S,
+        closed_s: float = CLOSED_S,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._wandb, self._clock, self._now = wandb, clock, now
+        self._wait_s, self._fresh_s, self._closed_s = wait_s, fresh_s, closed_s
+        self._closed_until_s = clock()
+        self._lock = threading.Lock()
+        self._looks: dict[str, _Look] = {}
+        self._troubles: dict[str, str] = {}
+
+    def look(self, run: Run) -> TrackerSeen | None:
+        """Never raises; why there is nothing is told by `trouble`."""
+        if run.spec.wandb is None:
+            return None
+        look, begun = self._current(run)
+        if look is None:
+            return None
+        if not look.done.wait(self._wait_s if begun else 0.0):
+            self._fail(run.run_id, f"W&B did not answer within {self._wait_s:g} s")
+            return None
+        return look.seen
+
+    def trouble(self, run_id: str) -> str:
+        """Why the last look at this run brought nothing; empty where it brought something."""
+        return self._troubles.get(run_id, "")
+
+    def mark_lost(self, run: Run) -> bool:
+        """Has W&B call a run failed whose attempt was fenced, so that nobody takes it for one that trains; the next attempt goes on with
+        it all the same. False: there was nothing to mark. Raises what `Wandb` raises."""
+        tracked = run.spec.wandb
+        return tracked is not None and self._wandb.mark_failed(tracked.project, run.run_id, entity=tracked.entity or "")
+
+    def _current(self, run: Run) -> tuple[_Look | None, bool]:
+        """The look that is under way or still fresh, else a new one, and whether it is new; none while W&B is left alone."""
+        with self._lock:
+            look = self._looks.get(run.run_id)
+            if look is not None and (not look.done.is_set() or self._clock() - look.begun_s < look.serves_s):
+                return look, False
+            if self._clock() < self._closed_until_s:
+                self._troubles.setdefault(run.run_id, "W&B is left alone for a while: it did not answer")
+                return None, False
+            look = self._looks[run.run_id] = _Look(self._clock(), self._fresh_s)
+            while len(self._looks) > KEPT_MAX:
+                oldest = next(iter(self._looks))
+                self._looks.pop(oldest)
+                self._troubles.pop(oldest, None)
+        threading.Thread(target=self._ask, args=(run, look), name=f"wandb-{run.run_id}", daemon=True).start()
+        return look, True
+
+    def _ask(self, run: Run, look: _Look) -> None:
+        try:
+            look.seen = self._answer(run)
+        except PermanentError as error:  # of this run alone: others may be in projects that the key may see
+            look.serves_s = max(look.serves_s, REFUSED_S)
+            self._tell(run.run_id, str(error))
+        except TemporaryError as error:
+            self._fail(run.run_id, str(error))
+        finally:
+            look.done.set()
+
+    def _answer(self, run: Run) -> TrackerSeen | None:
+        assert run.spec.wandb is not None
+        found = self._wandb.run(run.spec.wandb.project, run.run_id, entity=run.spec.wandb.entity or "")
+        if found is None or not found.heard_s:
+            self._tell(run.run_id, "W&B has heard nothing of it", logging.INFO)  # as it is until its trainer starts
+            return None
+        if found.heard_s > self._now() + AHEAD_S_MAX:
+            self._tell(run.run_id, f"its last word is {found.heard_s - self._now():.0f} s in the future: a clock is wrong")
+            return None
+        self._troubles.pop(run.run_id, None)
+        return TrackerSeen(found.step or 0, found.heard_s)
+
+    def _fail(self, run_id: str, why: str) -> None:
+        self._closed_until_s = self._clock() + self._closed_s
+        self._tell(run_id, why)
+
+    def _tell(self, run_id: str, why: str, level: int = logging.WARNING) -> None:
+        """Once as long as it is the same."""
+        if self._troubles.get(run_id) != why:
+            self._troubles[run_id] = why
+            log.log(level, "run %s: its tracker says nothing: %s", run_id, why)
