@@ -561,6 +561,8 @@ def test_a_machine_of_ours_that_no_run_knows_is_taken_back() -> None:
     w.sweep()
     assert w.living() == [E1, "somebody-elses"]
     assert "Orphan" in w.heard
+    w.sweeps(60)
+    assert w.told.kinds().count("orphan") == 1
 
 
 def test_an_ended_runs_machine_is_found_by_the_sweep_though_nobody_was_to_look_at_the_run_again() -> None:

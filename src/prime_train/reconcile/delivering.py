@@ -52,6 +52,13 @@ def refresh(world: World, run_ids: Sequence[str], now_s: int) -> None:
             world.told.discard((quiet.key, place))
 
 
+def announce(world: World, alert: Alert) -> None:
+    """Of what belongs to no run, and so can wait in nobody's outbox: told at once, by this process once; who fails to take it is asked again
+    with the next telling."""
+    for place in range(len(world.notifiers)):
+        _sent(world, alert, None, place)
+
+
 def _sent(world: World, alert: Alert, run: Run | None, place: int) -> bool:
     """Whether this notifier is done with the alert: it took it, or refused it for good."""
     if (alert.key, place) in world.told:

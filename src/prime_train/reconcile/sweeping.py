@@ -6,11 +6,11 @@ from dataclasses import replace
 from prime_train.core import change as c
 from prime_train.core import decide as d
 from prime_train.core.keys import parse_pod_name
-from prime_train.core.run import Run, RunState
+from prime_train.core.run import Alert, Run, RunState, Severity
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.ports import OutsideError
 from prime_train.reconcile.carrying import terminate
-from prime_train.reconcile.delivering import deliver, refresh
+from prime_train.reconcile.delivering import announce, deliver, refresh
 from prime_train.reconcile.seeing import see
 from prime_train.reconcile.stepping import settle
 from prime_train.reconcile.tracking import follow
@@ -67,11 +67,18 @@ def _reap(world: World, listed: Sequence[Pod] | str, now_s: int) -> list[str]:
             continue
         held = world.store.load(named[0])
         if held is None:
-            world.watched(named[0], "Orphan", f"{pod.pod_id} belongs to no run: terminated")
-            terminate(world, named[0], [pod.pod_id])
+            _take_back(world, named[0], pod, now_s)
         elif not _belongs(held.run, pod, named[1]) and not _asked_lately(held.run, pod, now_s):
             suspects.append(held.run.run_id)
     return list(dict.fromkeys(suspects))
+
+
+def _take_back(world: World, run_id: str, pod: Pod, now_s: int) -> None:
+    """A pod that bears our mark, of a run that this store never had, or has no more."""
+    text = f"{pod.pod_id} ({pod.name}) belongs to no run: terminated"
+    world.watched(run_id, "Orphan", text)
+    terminate(world, run_id, [pod.pod_id])
+    announce(world, Alert(f"orphan/{pod.pod_id}", run_id, "orphan", Severity.WARNING, "a machine of nobody's was found", text, now_s))
 
 
 def _book(world: World, now_s: int) -> None:
