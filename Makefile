@@ -56,6 +56,7 @@ lock: install ## write requirements/*.txt anew from pyproject.toml and *.in
 	$(UV) pyproject.toml --extra agent --extra aws --extra server --extra s3 --extra prime --extra github --extra slack --extra wandb --extra dev -o requirements/dev.txt
 	$(UV) pyproject.toml --extra agent --extra server --extra s3 --extra prime --extra github --extra slack -c requirements/dev.txt -o requirements/runtime.txt
 	$(UV) requirements/build.in -c requirements/dev.txt -o requirements/build.txt
+	$(UV) requirements/lambdas.in -c requirements/dev.txt -o lambdas/prime_lambdas/requirements.txt
 	$(UV) requirements/bench.in -o requirements/bench.txt
 	rm -rf build/lock
 

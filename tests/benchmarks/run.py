@@ -11,6 +11,7 @@ BENCHMARKS = (
     "beats",
     "sweep",
     "dynamo",
+    "lambda_cold",
     "takeover",
     "takeover_prime",
     "agent_idle",

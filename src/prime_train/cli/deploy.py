@@ -11,7 +11,7 @@ from prime_train.cli.aws_place import STACK, Region, StackName
 from prime_train.cli.exits import Refused
 
 if TYPE_CHECKING:
-    from prime_train.adapters.aws_deploy import Account, Plan, Target
+    from prime_train.adapters.aws_deploy import Account, Plan, Stack, Target
 
 CODE_BYTES_MAX = 250 * 2**20
 SPARE_FUNCTIONS_MIN = 125
@@ -38,15 +38,15 @@ def deploy(
     Makes a stack: a table, a bucket, a secret, two functions. Shows the changes and asks first. The keys are found as AWS's tools find
     them. What is not said stays as it is.
     """
+    from prime_train.adapters.aws_deploy.stack import NEW
     from prime_train.cli import aws_place
     from prime_train.cli.aws_code import template
 
-    values = _named(secret or [])
-    target = _target(machine, python)
+    values, target = _named(secret or []), _target(machine, python)
     account = aws_place.account(region)
     stack = aws_place.stack(account, name)
     typer.echo(f"account {account.number}, region {account.region}, stack {name}")
-    parameters: dict[str, str | None] = {
+    parameters = {
         "CodeBucket": account.code_bucket,
         "CodeKey": _code(account, target, code, dry_run=dry_run),
         "Runtime": f"python{python}",
@@ -54,26 +54,33 @@ def deploy(
         "Provider": provider,
         "PublicUrl": public_url,
         "AlarmEmail": alarm_email,
-        "UsdPerHourMax": None,
-        "FencesAnHourMax": None,
-        **_set_aside(account, is_first=not stack.state()),
+        **dict.fromkeys(("UsdPerHourMax", "FencesAnHourMax")),
+        **_set_aside(account, is_first=stack.state() in ("", NEW)),
     }
     plan = stack.plan(template(), parameters)
     _show(plan)
-    if dry_run:
-        if plan is not None:
-            stack.drop(plan)
-        return
     if plan is not None:
-        try:
-            aws_place.agreed("Carry these out?", yes)
-        except BaseException:
-            stack.drop(plan)
-            raise
+        _settle(stack, plan, dry_run=dry_run, yes=yes)
+    if not dry_run:
+        outputs = stack.outputs()
+        account.change_secret(outputs["Secret"], lambda before: before | values)
+        _say(outputs, aws_place.remember(name, account.region, outputs))
+
+
+def _settle(stack: "Stack", plan: "Plan", *, dry_run: bool, yes: bool) -> None:
+    """Carries the plan out where it is wanted; else nothing of it is left."""
+    from prime_train.cli.aws_place import agreed
+
+    try:
+        if not dry_run:
+            agreed("Carry these out?", yes)
+    except BaseException:
+        stack.drop(plan)
+        raise
+    if dry_run:
+        stack.drop(plan)
+    else:
         stack.carry_out(plan, typer.echo)
-    outputs = stack.outputs()
-    account.change_secret(outputs["Secret"], lambda before: before | values)
-    _say(outputs, aws_place.remember(name, account.region, outputs))
 
 
 def _target(machine: str, python: str) -> "Target":

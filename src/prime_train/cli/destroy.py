@@ -21,7 +21,7 @@ def destroy(
 ) -> None:
     """Take the control plane off AWS.
 
-    Refused while runs have machines: nobody would give those back. The table and the bucket stay, with all that was trained.
+    Refused while a run is not done: nobody would give its machine back. The table and the bucket stay, with all that was trained.
     """
     from prime_train.cli import aws_place
 
@@ -47,10 +47,11 @@ def _kept(account: "Account", stack: "Stack") -> list[str]:
         outputs = {}
     if "Table" not in outputs:
         return []
-    alive = [vital.run_id for vital in open_dynamo(f"dynamodb://{outputs['Table']}?region={account.region}", os.environ).vitals()]
-    if alive:
-        shown = ", ".join(alive[:NAMED_MAX])
-        raise Refused(f"{len(alive)} runs have machines: {shown}", fix="prime-train stop RUN for each, and wait until they have ended")
+    store = open_dynamo(f"dynamodb://{outputs['Table']}?region={account.region}", os.environ)
+    awake = [run.run_id for run in store.list_runs() if run.next_check_s is not None or not run.is_over]
+    if awake:
+        shown = ", ".join(awake[:NAMED_MAX])
+        raise Refused(f"{len(awake)} runs are not done: {shown}", fix="prime-train stop RUN for each, and wait until its machine has gone")
     return [
         f"kept: table {outputs['Table']} (aws dynamodb delete-table --table-name {outputs['Table']})",
         f"kept: bucket {outputs['Bucket']} (aws s3 rb --force s3://{outputs['Bucket']})",

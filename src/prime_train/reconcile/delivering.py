@@ -53,8 +53,8 @@ def refresh(world: World, run_ids: Sequence[str], now_s: int) -> None:
 
 
 def announce(world: World, alert: Alert) -> None:
-    """Of what belongs to no run, and so can wait in nobody's outbox: told at once, by this process once; who fails to take it is asked again
-    with the next telling."""
+    """Of what belongs to no run, and so can wait in nobody's outbox: told at once, by this process once; who fails to take it is asked
+    again with the next telling."""
     for place in range(len(world.notifiers)):
         _sent(world, alert, None, place)
 

@@ -44,10 +44,11 @@ class Account:
         return f"prime-train-code-{self.number}-{self.region}"
 
     def has(self, key: str) -> bool:
-        """Whether that code was brought before."""
+        """Whether that code was brought before. Anybody could have made a bucket of that name, so it must be ours."""
         try:
             with told(f"bucket {self.code_bucket}"):
-                return "Contents" in self.client("s3").list_objects_v2(Bucket=self.code_bucket, Prefix=key)
+                found = self.client("s3").list_objects_v2(Bucket=self.code_bucket, Prefix=key, ExpectedBucketOwner=self.number)
+                return "Contents" in found
         except PermanentError as error:
             if _is_missing(error.__cause__):
                 return False
@@ -58,7 +59,7 @@ class Account:
         s3 = self.client("s3")
         with told(f"bucket {self.code_bucket}"):
             self._make_bucket(s3)
-            s3.put_object(Bucket=self.code_bucket, Key=key, Body=code)
+            s3.put_object(Bucket=self.code_bucket, Key=key, Body=code, ExpectedBucketOwner=self.number)
 
     def _make_bucket(self, s3: Any) -> None:
         try:

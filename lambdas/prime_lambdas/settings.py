@@ -1,0 +1,47 @@
+"""What the environment of both Lambdas says, read once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, urlsplit
+
+from prime_train.ports import PermanentError
+
+STORE, BUCKET, SECRET = "PRIME_TRAIN_STORE", "PRIME_TRAIN_BUCKET", "PRIME_TRAIN_SECRET"
+WATCHER, PUBLIC_URL, PROVIDER = "PRIME_TRAIN_WATCHER", "PRIME_TRAIN_URL", "PRIME_TRAIN_PROVIDER"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """`endpoint`: another server than Amazon's for all its services. `watcher`: the function to call when there is news; empty: none."""
+
+    table: str
+    bucket_url: str
+    secret: str
+    region: str
+    watcher: str = ""
+    public_url: str = ""
+    provider: str = ""
+    endpoint: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> "Settings":
+        """PermanentError names what is not set."""
+        missing = [name for name in (STORE, BUCKET, SECRET, "AWS_REGION") if not environment.get(name)]
+        if missing:
+            raise PermanentError(f"the function's environment lacks {', '.join(missing)}; deploy it again")
+        store = urlsplit(environment[STORE])
+        options = dict(parse_qsl(store.query))
+        if store.scheme != "dynamodb" or not store.netloc:
+            raise PermanentError(f"{STORE} is no table, such as dynamodb://prime-train; deploy it again")
+        return cls(
+            table=store.netloc,
+            bucket_url=environment[BUCKET],
+            secret=environment[SECRET],
+            region=options.get("region") or environment["AWS_REGION"],
+            watcher=environment.get(WATCHER, ""),
+            public_url=environment.get(PUBLIC_URL, "").rstrip("/"),
+            provider=environment.get(PROVIDER, ""),
+            endpoint=options.get("endpoint") or environment.get("AWS_ENDPOINT_URL"),
+            environment=environment,
+        )

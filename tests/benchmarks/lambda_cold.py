@@ -1,0 +1,124 @@
+"""The Lambdas: what a cold start imports, from the code as it is brought to AWS; its size; and what a month costs.
+
+CPU time, for a machine that does other things too. Prices: on demand, us-east-1, arm64, free tiers taken off."""
+
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from prime_train.adapters.aws_deploy.package import PYTHONS, Target, package
+from prime_train.cli.aws_code import own, pins
+
+IMPORTS = {
+    "nothing": "sys",
+    "pydantic": "pydantic",
+    "the webhook: beats, commits, operators": "prime_lambdas.webhook",
+    "the webhook with its pages (FastAPI)": "prime_lambdas.webhook, prime_lambdas.pages",
+    "the watcher": "prime_lambdas.watcher",
+}
+SCRIPT = """
+import sys, time
+sys.path[:] = [p for p in sys.path if "site-packages" not in p]
+sys.path.insert(0, {folder!r})
+wall, cpu = time.perf_counter(), time.process_time()
+import {names}
+print(time.process_time() - cpu, time.perf_counter() - wall, len(sys.modules))
+"""
+MONTH_S = 30 * 86_400
+BEAT_S = 30
+SWEEP_S = 15
+BEAT_S_BILLED = 0.008
+"""A warm beat: 1 ms of its own, the rest waits for DynamoDB. Not measured on AWS."""
+WEBHOOK_GIB, WATCHER_GIB = 512 / 1024, 320 / 1024
+LEASE_KIB = 0.8
+LOOKS_A_SWEEP = 2
+"""Who is due, and who lives."""
+USD_WRITE, USD_READ, USD_CALL, USD_GIB_S = 0.625e-6, 0.125e-6, 0.2e-6, 1.33334e-5
+FREE_CALLS, FREE_GIB_S = 1e6, 4e5
+USD_SECRET = 0.40
+
+
+@dataclass(frozen=True)
+class Month:
+    """Dollars a month, by what they are for."""
+
+    beats: float
+    sweeps: float
+    functions: float
+
+    @property
+    def total(self) -> float:
+        return self.beats + self.sweeps + self.functions + USD_SECRET
+
+
+def month(runs: int) -> Month:
+    """Of so many runs that train all the time."""
+    beats, minutes = runs * MONTH_S / BEAT_S, MONTH_S / 60
+    reads = runs * LEASE_KIB / 4 * LOOKS_A_SWEEP * MONTH_S / SWEEP_S
+    calls = max(0.0, beats + minutes - FREE_CALLS)
+    looking_s = 50.0 if runs else 1.0
+    gib_s = max(0.0, beats * BEAT_S_BILLED * WEBHOOK_GIB + minutes * looking_s * WATCHER_GIB - FREE_GIB_S)
+    return Month(beats * USD_WRITE, reads * USD_READ, calls * USD_CALL + gib_s * USD_GIB_S)
+
+
+def interpreter() -> tuple[str, str] | None:
+    """One that the functions run on, and its version; None where there is none on PATH."""
+    for version in PYTHONS:
+        found = shutil.which(f"python{version}")
+        if found is not None and subprocess.run([found, "-c", ""], check=False, capture_output=True).returncode == 0:
+            return found, version
+    return None
+
+
+def imported(python: str, folder: Path, names: str, times: int) -> tuple[float, float, int]:
+    """CPU and wall milliseconds (medians), and modules."""
+    command = [python, "-B", "-I", "-c", SCRIPT.format(folder=str(folder), names=names)]
+    env = {"PYDANTIC_DISABLE_PLUGINS": "__all__"}
+    said = [subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout.split() for _ in range(times)]
+    cpu, wall = (statistics.median(float(one[column]) * 1000 for one in said) for column in (0, 1))
+    return cpu, wall, int(said[0][2])
+
+
+def main(quick: bool = False) -> None:
+    console = Console()
+    found = interpreter()
+    if found is None:
+        console.print(f"imports are not measured: there is no Python {' or '.join(PYTHONS)} on PATH")
+    else:
+        _show_imports(console, *found, times=5 if quick else 20)
+    _show_prices(console)
+
+
+def _show_imports(console: Console, python: str, version: str, *, times: int) -> None:
+    machine = "arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64"
+    made = package(own(), pins(), Target(machine, version), console.print)
+    console.print(f"zip {len(made.data) / 2**20:.1f} MiB, unpacked {made.unpacked_bytes / 2**20:.0f} MiB, {machine}, Python {version}")
+    table = Table("imported in a fresh process", "CPU ms", "wall ms", "modules")
+    with tempfile.TemporaryDirectory() as folder:
+        zipfile.ZipFile(BytesIO(made.data)).extractall(folder)
+        for name, names in IMPORTS.items():
+            cpu_ms, wall_ms, modules = imported(python, Path(folder), names, times)
+            table.add_row(name, f"{cpu_ms:.0f}", f"{wall_ms:.0f}", str(modules))
+    console.print(table)
+
+
+def _show_prices(console: Console) -> None:
+    prices = Table("runs at once", "beats $", "sweeps $", "functions $", "a month $")
+    for runs in (0, 10, 1_000, 100_000):
+        of = month(runs)
+        prices.add_row(f"{runs:,}", f"{of.beats:,.2f}", f"{of.sweeps:,.2f}", f"{of.functions:,.2f}", f"{of.total:,.2f}")
+    console.print(prices)
+
+
+if __name__ == "__main__":
+    main("--quick" in sys.argv)

@@ -1,0 +1,105 @@
+"""The control plane as `prime-train deploy` makes it, on AWS on loopback, renting from a fake Prime Intellect."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from prime_train.adapters.store_dynamo.opening import open_dynamo
+from prime_train.adapters.store_dynamo.store import DynamoStore
+from prime_train.cli.aws_code import own
+from tests.e2e.prime_plane import ROWS, python
+from tests.fakes.aws import Aws, aws
+from tests.fakes.prime import FakePrime
+from tests.fakes.s3_servers import REGION
+
+BIN = Path(sys.executable).parent
+STACK = "training"
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """A stack, whom it rents from, and what an operator's shell has in its environment. `outputs`: as the verb saved them."""
+
+    cloud: Aws
+    fake: FakePrime
+    env: Mapping[str, str]
+    outputs: Mapping[str, str]
+    key: str
+    first_words: str
+    code: Path
+
+    @property
+    def url(self) -> str:
+        return self.outputs["Url"]
+
+    @property
+    def store(self) -> DynamoStore:
+        return open_dynamo(f"dynamodb://{self.outputs['Table']}?region={REGION}", self.cloud.env)
+
+    @property
+    def operator(self) -> dict[str, str]:
+        """The environment of somebody who knows the address and the key, and has keys to the bucket."""
+        return {**self.env, "PRIME_TRAIN_STORE": self.url, "PRIME_TRAIN_MASTER_KEY": self.key}
+
+    def watch(self, **event: object) -> dict[str, Any]:
+        """Calls the watcher and waits for what it has done."""
+        said = self.cloud.client("lambda").invoke(FunctionName=self.outputs["Watcher"], Payload=json.dumps(event))
+        done = json.loads(said["Payload"].read())
+        assert "FunctionError" not in said, done
+        assert isinstance(done, dict)
+        return done
+
+    def logs(self) -> str:
+        return self.cloud.log.read_text(errors="replace")
+
+
+def prime_train(env: Mapping[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(BIN / "prime-train"), *words], env=dict(env), capture_output=True, text=True, timeout=120, check=False)
+
+
+def said(env: Mapping[str, str], *words: str) -> str:
+    done = prime_train(env, *words)
+    assert done.returncode == 0, f"prime-train {' '.join(words)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def code_in(folder: Path) -> Path:
+    """Our own files alone: what they depend on is where the tests run."""
+    path = folder / "code.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in own().items():
+            archive.writestr(name, data)
+    return path
+
+
+@contextmanager
+def deployed(folder: Path) -> Iterator[Deployed]:
+    with aws(folder / "aws") as cloud, FakePrime(folder / "prime", running=True) as fake:
+        fake.rows = ROWS
+        plain = {name: value for name, value in os.environ.items() if not name.startswith(("PRIME_", "AWS_"))}
+        env = {**plain, **cloud.env, "PRIME_TRAIN_HOME": str(folder / "home"), "PYTHONDONTWRITEBYTECODE": "1"}
+        code, secrets = code_in(folder), _secrets(folder, cloud, fake)
+        given = [word for name in secrets for word in ("--secret", name)]
+        first = said({**env, **secrets}, "deploy", "--stack", STACK, "--yes", "--code", str(code), *given)
+        address = cloud.address_of(_outputs(folder)["FunctionUrl"])
+        said(env, "deploy", "--stack", STACK, "--yes", "--code", str(code), "--public-url", address)
+        key = said(env, "doctor", "--stack", STACK, "--show-key").strip()
+        yield Deployed(cloud, fake, env, _outputs(folder), key, first, code)
+
+
+def _outputs(folder: Path) -> dict[str, str]:
+    outputs: dict[str, str] = json.loads((folder / "home" / f"aws-{STACK}.json").read_text())
+    return outputs
+
+
+def _secrets(folder: Path, cloud: Aws, fake: FakePrime) -> dict[str, str]:
+    pods = {f"PRIME_TRAIN_POD_{name}": value for name, value in cloud.env.items() if name != "AWS_EC2_METADATA_DISABLED"}
+    rents = {"PRIME_API_KEY": fake.api_key, "PRIME_API_BASE_URL": fake.url, "PRIME_TRAIN_POD_PYTHON": str(python(folder / "python", {}))}
+    return {**pods, **rents, "HF_TOKEN": "hf-secret-value"}

@@ -1,0 +1,212 @@
+"""The functions' parts that need nobody outside."""
+
+import base64
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+import botocore.auth
+import botocore.awsrequest
+import botocore.credentials
+import pytest
+
+from prime_lambdas.asking import Question, ask, signed
+from prime_lambdas.metrics import line
+from prime_lambdas.secret import KEPT_S, Secret, masters, of_bucket, of_runs, parsed
+from prime_lambdas.settings import Settings
+from prime_lambdas.webhook import Webhook, asked, said
+from prime_train.ports import PermanentError, TemporaryError
+from prime_train.webhook import Response, too_large
+
+KEY = "ab" * 32
+ENVIRONMENT = {
+    "PRIME_TRAIN_STORE": "dynamodb://training?region=eu-central-1",
+    "PRIME_TRAIN_BUCKET": "s3://training",
+    "PRIME_TRAIN_SECRET": "arn:of:secret",
+    "AWS_REGION": "us-east-1",
+}
+
+
+def event(body: str = "", *, encoded: bool = False, **headers: str) -> dict[str, Any]:
+    http = {"method": "POST", "path": "/v1/canary"}
+    context = {"http": http, "domainName": "x.lambda-url.us-east-1.on.aws"}
+    return {
+        "version": "2.0",
+        "rawPath": "/v1/canary",
+        "headers": headers,
+        "requestContext": context,
+        "body": body,
+        "isBase64Encoded": encoded,
+    }
+
+
+# ------------------------------------------------------------------------------------------------------------------------- events
+
+
+@pytest.mark.parametrize(("body", "encoded"), [("größe", False), (base64.b64encode("größe".encode()).decode(), True)])
+def test_a_body_arrives_byte_by_byte(body: str, encoded: bool) -> None:
+    request = asked(event(body, encoded=encoded, **{"X-PT-Timestamp": "7"}), 99)
+    assert request is not None
+    assert (request.body, request.now_s, request.headers["x-pt-timestamp"]) == ("größe".encode(), 99, "7")
+
+
+def test_an_event_without_headers_and_body_is_a_request() -> None:
+    bare = event()
+    del bare["body"], bare["headers"]
+    request = asked(bare, 1)
+    assert request is not None
+    assert (request.method, request.path, request.body, request.headers) == ("POST", "/v1/canary", b"", {})
+
+
+def test_what_is_no_base64_is_no_request() -> None:
+    assert asked(event("not base64!", encoded=True), 1) is None
+
+
+def test_an_answer_has_no_header_that_is_the_connections() -> None:
+    assert said(too_large(1, "/v1/canary"))["headers"] == {"content-type": "application/json"}
+    assert said(Response(503, b"{}", headers=(("retry-after", "2"),)))["headers"]["retry-after"] == "2"
+
+
+@pytest.mark.parametrize("path", ["/v1/canary", "/docs"])
+def test_without_its_secret_the_webhook_asks_to_be_asked_again(path: str) -> None:
+    keys = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
+    webhook = Webhook(Settings.of({**ENVIRONMENT, **keys}), clock=lambda: 99.5)
+    lone = event("{}")
+    lone["rawPath"], lone["requestContext"]["http"]["method"] = path, "GET" if path == "/docs" else "POST"
+    answer = webhook(lone, None)
+    assert (answer["statusCode"], answer["headers"]["retry-after"], json.loads(answer["body"])["now_s"]) == (503, "2", 99)
+
+
+def test_a_body_with_half_a_character_is_refused() -> None:
+    keys = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
+    assert Webhook(Settings.of({**ENVIRONMENT, **keys}))(event("\ud800"), None)["statusCode"] == 400
+
+
+# ------------------------------------------------------------------------------------------------------------------------- settings
+
+
+def test_settings_are_read_from_the_environment() -> None:
+    settings = Settings.of(ENVIRONMENT)
+    assert (settings.table, settings.region, settings.endpoint) == ("training", "eu-central-1", None)
+
+
+@pytest.mark.parametrize("name", ENVIRONMENT)
+def test_what_is_not_set_is_named(name: str) -> None:
+    with pytest.raises(PermanentError, match=name):
+        Settings.of({**ENVIRONMENT, name: ""})
+
+
+def test_a_store_that_is_no_table_is_refused() -> None:
+    with pytest.raises(PermanentError, match="no table"):
+        Settings.of({**ENVIRONMENT, "PRIME_TRAIN_STORE": "https://elsewhere.example"})
+
+
+# ------------------------------------------------------------------------------------------------------------------------- secret
+
+
+class Kept:
+    """A secret that answers as it is told, and counts."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, str] | None = {"A": "1"}
+        self.reads, self.now_s = 0, 0.0
+
+    def read(self) -> dict[str, str]:
+        self.reads += 1
+        if self.values is None:
+            raise TemporaryError("not now")
+        return dict(self.values)
+
+
+def test_a_secret_is_kept_for_a_while_and_then_read_again() -> None:
+    kept = Kept()
+    secret = Secret(kept.read, lambda: kept.now_s)
+    first = secret.values()
+    assert secret.values() is first
+    kept.now_s = KEPT_S + 1
+    assert secret.values() is first  # nothing has changed in it
+    kept.values, kept.now_s = {"A": "2"}, 2 * KEPT_S + 2
+    assert secret.values() == {"A": "2"}
+    assert kept.reads == 3
+
+
+def test_a_secret_that_can_not_be_read_again_stays_as_it_was() -> None:
+    kept = Kept()
+    secret = Secret(kept.read, lambda: kept.now_s)
+    first = secret.values()
+    kept.values, kept.now_s = None, KEPT_S + 1
+    assert secret.values() is first
+    with pytest.raises(TemporaryError):
+        Secret(kept.read, lambda: kept.now_s).values()
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"a": 1}', "very-secret"])
+def test_a_secret_that_is_no_object_of_texts_is_refused_unseen(text: str) -> None:
+    with pytest.raises(PermanentError, match="no JSON object") as caught:
+        parsed(json.dumps({"SecretString": text}).encode())
+    assert "very-secret" not in repr(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_an_older_master_key_is_taken_beside_the_new_one() -> None:
+    assert masters({"PRIME_TRAIN_MASTER_KEY": f"{KEY}, {'cd' * 32}"}) == (bytes.fromhex(KEY), bytes.fromhex("cd" * 32))
+
+
+@pytest.mark.parametrize("text", ["", "abc", KEY + "00", f"{KEY},"])
+def test_a_master_key_of_another_length_is_refused(text: str) -> None:
+    with pytest.raises(PermanentError, match="64 hex digits"):
+        masters({"PRIME_TRAIN_MASTER_KEY": text})
+
+
+def test_runs_get_neither_the_control_planes_keys_nor_those_of_the_bucket() -> None:
+    values = {
+        "PRIME_TRAIN_MASTER_KEY": KEY,
+        "PRIME_API_KEY": "p",
+        "SLACK_WEBHOOK_URL": "s",
+        "PRIME_TRAIN_POD_AWS_ACCESS_KEY_ID": "k",
+        "HF_TOKEN": "h",
+    }
+    assert of_runs(values) == {"HF_TOKEN": "h"}
+    assert of_bucket(values) == {"AWS_ACCESS_KEY_ID": "k"}
+
+
+# ------------------------------------------------------------------------------------------------------------------------- asking
+
+
+@pytest.mark.parametrize("token", ["", "a-session"])
+def test_questions_are_signed_as_amazons_library_signs_them(token: str) -> None:
+    environment = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": token}
+    headers = {"content-type": "application/json", "x-amz-invocation-type": "Event"}
+    path, host = "/2015-03-31/functions/a-watcher/invocations", "lambda.eu-central-1.amazonaws.com"
+    theirs = botocore.awsrequest.AWSRequest("POST", f"https://{host}{path}", headers=dict(headers), data=b"{}")
+    keys = botocore.credentials.Credentials("key", "secret", token or None)
+    botocore.auth.SigV4Auth(keys, "lambda", "eu-central-1").add_auth(theirs)
+    at_s = datetime.strptime(theirs.context["timestamp"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp()
+    ours = signed(Question("lambda", path, headers, b"{}"), environment, "eu-central-1", host, at_s)
+    assert ours["authorization"] == theirs.headers["Authorization"]
+
+
+def test_nobody_there_is_a_failure_that_passes() -> None:
+    keys = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
+    with pytest.raises(TemporaryError, match="lambda did not answer"):
+        ask(Question("lambda", "/", {}, b""), keys, "us-east-1", "http://127.0.0.1:9")
+
+
+# ------------------------------------------------------------------------------------------------------------------------- the rest
+
+
+def test_metrics_are_in_the_form_that_cloudwatch_reads() -> None:
+    told = json.loads(line({"Sweeps": 4, "UsdPerHour": 1.5}, "training", 7.5))
+    (about,) = told["_aws"]["CloudWatchMetrics"]
+    assert told["_aws"]["Timestamp"] == 7500
+    assert (about["Namespace"], about["Dimensions"]) == ("PrimeTrain", [["Stack"]])
+    assert about["Metrics"] == [{"Name": "Sweeps", "Unit": "Count"}, {"Name": "UsdPerHour", "Unit": "None"}]
+    assert (told["Stack"], told["Sweeps"], told["UsdPerHour"]) == ("training", 4, 1.5)
+
+
+def test_the_webhook_loads_neither_a_framework_nor_amazons_library() -> None:
+    heavy = ("fastapi", "starlette", "mangum", "uvicorn", "boto3", "botocore", "requests", "prime_train.store_calls", "prime_train.rules")
+    script = f"import sys, prime_lambdas.webhook\nprint([name for name in {heavy} if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "[]\n"

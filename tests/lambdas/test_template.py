@@ -1,0 +1,76 @@
+"""The template, held against CloudFormation's own rules and against what the code relies on."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from prime_train.adapters.store_dynamo.schema import DEFINITION, EXPIRES
+from prime_train.cli.aws_code import template
+
+KEPT = {"Table", "Bucket"}
+
+
+class _Loader(yaml.SafeLoader):
+    """Takes `!Sub x` for x."""
+
+
+def _untagged(loader: _Loader, _: str, node: yaml.Node) -> object:
+    if isinstance(node, yaml.SequenceNode):
+        return loader.construct_sequence(node, deep=True)
+    return loader.construct_scalar(node) if isinstance(node, yaml.ScalarNode) else None
+
+
+_Loader.add_multi_constructor("!", _untagged)
+
+
+def resources() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.load(template(), _Loader)["Resources"]  # a safe loader with tags
+    return found
+
+
+def test_the_template_follows_cloudformations_rules() -> None:
+    linter = Path(sys.executable).with_name("cfn-lint")
+    command = [str(linter), "--regions", "us-east-1", "eu-central-1", "--non-zero-exit-code", "informational"]
+    done = subprocess.run(command, input=template(), capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_template_has_no_anchors_for_cloudformation_takes_none() -> None:
+    assert not [token for token in yaml.scan(template()) if isinstance(token, yaml.AnchorToken | yaml.AliasToken)]
+
+
+def test_what_was_trained_outlives_the_stack() -> None:
+    policies = {name: (one.get("DeletionPolicy"), one.get("UpdateReplacePolicy")) for name, one in resources().items()}
+    assert {name for name, policy in policies.items() if policy == ("Retain", "Retain")} == KEPT
+
+
+def test_the_table_is_as_the_store_wants_it() -> None:
+    table = resources()["Table"]["Properties"]
+    assert {name: table[name] for name in DEFINITION} == dict(DEFINITION)
+    assert table["TimeToLiveSpecification"] == {"AttributeName": EXPIRES, "Enabled": True}
+    assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+
+
+def test_no_function_may_do_everything() -> None:
+    for name in ("Webhook", "Watcher"):
+        for policy in resources()[name]["Properties"]["Policies"]:
+            for statement in policy["Statement"]:
+                actions = statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
+                assert not [action for action in actions if "*" in action]
+                assert statement["Resource"] != "*"
+
+
+def test_the_schedule_never_repeats_a_call() -> None:
+    watcher = resources()["Watcher"]["Properties"]
+    each_minute = watcher["Events"]["EachMinute"]["Properties"]
+    assert each_minute["ScheduleExpression"] == "rate(1 minute)"
+    assert each_minute["RetryPolicy"]["MaximumRetryAttempts"] == 0
+    assert watcher["EventInvokeConfig"]["MaximumRetryAttempts"] == 0
+
+
+def test_an_alarm_rings_where_nobody_watches() -> None:
+    alarm = resources()["NobodyWatches"]["Properties"]
+    assert (alarm["MetricName"], alarm["Period"], alarm["TreatMissingData"]) == ("Invocations", 300, "breaching")
