@@ -72,6 +72,7 @@ class Webhook:
             bucket_keys=of_bucket(values),
             provider=self._settings.provider,
             public_url=self._settings.public_url or f"https://{host}",
+            watches=True,
         )
 
     def _wake(self) -> None:

@@ -17,7 +17,11 @@ from prime_train.core.run import Alert, Change, Happening, Run
 from prime_train.core.wire import Beat, Commit
 from prime_train.ports import Answer, Held, Store, Vital
 
-ROWS_MAX = 1000
+LIST_BYTES_MAX = 4 * 2**20
+"""Of one answer; runs that go on are always in it, so that one can be found and stopped."""
+
+
+_RUN = TypeAdapter(Run)
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,19 @@ class About:
     provider: str
     bucket_url: str
     public_url: str
+    watches: bool = False
+    version: str = ""
+
+
+def _fitting(runs: list[Run]) -> list[Run]:
+    """In their order: all that go on, and as many of the newest others as have room."""
+    left, kept = LIST_BYTES_MAX, set()
+    for run in sorted(runs, key=lambda run: run.is_over):
+        left -= len(packed(_RUN, run))
+        if left < 0 and run.is_over:
+            break
+        kept.add(run.run_id)
+    return [run for run in runs if run.run_id in kept]
 
 
 def _call(takes: Any, gives: Any, does: Callable[..., Any], *, reads: bool = False) -> StoreCall:
@@ -46,7 +63,7 @@ def _call(takes: Any, gives: Any, does: Callable[..., Any], *, reads: bool = Fal
 CALLS: dict[str, StoreCall] = {
     "create": _call(tuple[Run], bool, lambda store, run: store.create(run)),
     "load": _call(tuple[str], Held | None, lambda store, run_id: store.load(run_id), reads=True),
-    "list_runs": _call(tuple[()], list[Run], lambda store: store.list_runs()[:ROWS_MAX], reads=True),
+    "list_runs": _call(tuple[()], list[Run], lambda store: _fitting(store.list_runs()), reads=True),
     "save": _call(tuple[Change], bool, lambda store, change: store.save(change)),
     "wake": _call(tuple[str, int], None, lambda store, run_id, now_s: store.wake(run_id, now_s)),
     "due": _call(tuple[int, int], list[str], lambda store, now_s, limit: store.due(now_s, limit), reads=True),

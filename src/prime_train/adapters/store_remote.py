@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+from prime_train import __version__
 from prime_train.adapters.http import Http, failure
 from prime_train.core.breaker import Watch
 from prime_train.core.run import Alert, Change, Happening, Run
@@ -26,6 +27,7 @@ class RemoteStore:
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
             raise PermanentError(f"{url!r} is no address of a control plane, such as https://train.example.org")
         self._http, self._key = Http(url), operator_key(master)
+        self._is_same_version = False
 
     def about(self) -> About:
         """What the control plane says of itself."""
@@ -88,12 +90,23 @@ class RemoteStore:
 
     def _call(self, name: str, *given: object) -> Any:
         call = CALLS[name]
+        if not call.reads:
+            self._check_version()
         body = packed(call.takes, given)
         answer = self._ask(name, body, tries=READS_MAX if call.reads else 1)
         try:
             return call.gives.validate_json(answer)
         except ValueError as error:
             raise PermanentError(f"{name}: the control plane's answer can not be read; is it of another version?") from error
+
+    def _check_version(self) -> None:
+        """Before anything is written: who does not know a field of a run would drop it."""
+        if not self._is_same_version:
+            theirs = self.about().version
+            if theirs != __version__:
+                told = theirs or "of an older version"
+                raise PermanentError(f"the control plane is prime-train {told}, this is {__version__}; use the same one at both ends")
+            self._is_same_version = True
 
     def _ask(self, name: str, body: bytes, *, tries: int) -> bytes:
         path = STORE_PATH + name

@@ -6,9 +6,10 @@ import secrets
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from prime_train.cli.exits import Exit, Refused
 from prime_train.cli.providers import PUBLIC_URL, STORE
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from prime_train.core.run import Run
     from prime_train.ports import Bucket, Notifier, Store, Tracker, Watched
     from prime_train.reconcile import World
+    from prime_train.store_calls import About
     from prime_train.webhook import Desk
 
 HOME = "PRIME_TRAIN_HOME"
@@ -83,9 +85,7 @@ class Home:
     @property
     def bucket_url(self) -> str:
         named = self.environment.get(BUCKET)
-        if not named and self.elsewhere:
-            return self.remote().about().bucket_url
-        return named or (self.root / "bucket").as_uri()
+        return self._bucket_elsewhere(named) if self.elsewhere else named or (self.root / "bucket").as_uri()
 
     @property
     def has_runs(self) -> bool:
@@ -114,6 +114,23 @@ class Home:
 
         self._make()
         return open_bucket(self.bucket_url, self.environment)
+
+    @cached_property
+    def about(self) -> "About":
+        """What the control plane elsewhere says of itself; asked once."""
+        return self.remote().about()
+
+    def _bucket_elsewhere(self, named: str | None) -> str:
+        """The control plane's own, whatever is set here: of two buckets, each would miss what lies in the other."""
+        theirs = self.about.bucket_url
+        if named and named.rstrip("/") != theirs.rstrip("/"):
+            raise Refused(f"{BUCKET} is {named}; the control plane's bucket is {theirs}", fix=f"unset {BUCKET} here, or set it to that one")
+        folder = urlsplit(theirs)
+        if folder.scheme == "file" and not Path(unquote(folder.path)).is_dir():
+            raise Refused(
+                f"the control plane's bucket, {theirs}, is a folder of its own box", fix="have it served with a bucket such as s3://..."
+            )
+        return theirs
 
     def providers(self, webhook_url: str = "", *, waits: bool = False) -> "Providers":
         """Without a `webhook_url`, for looking only."""
@@ -148,7 +165,7 @@ class Home:
         named = self.environment.get(MASTER, "")
         if named:
             return _unhexed(named)
-        if self.elsewhere:
+        if self.environment.get(STORE):
             raise Refused(f"{STORE} is set, {MASTER} is not", fix=FIX_MASTER, code=Exit.USAGE)
         self._make()
         path = self.root / "master.key"
@@ -161,11 +178,12 @@ class Home:
             )
         return key
 
-    def desk(self, public_url: str = "") -> "Desk":
+    def desk(self, public_url: str = "", *, watches: bool = False) -> "Desk":
         from prime_train.adapters.bucket.places import pod_keys
         from prime_train.cli.providers import default_provider
         from prime_train.webhook import Desk
 
+        self.bucket()  # a folder is there from now on, and so known as one of this box
         keys = pod_keys(self.bucket_url, self.environment)
         return Desk(
             self.store(),
@@ -175,6 +193,7 @@ class Home:
             bucket_keys=keys,
             provider=default_provider(self.environment),
             public_url=public_url,
+            watches=watches,
         )
 
     def world(self, webhook_url: str, *, watched: "Watched | None" = None, waits: bool = False) -> "World":
@@ -193,9 +212,12 @@ class Home:
             notifiers=self._notifiers(),
             tracker=self._tracker(),
             canary=CanaryHttp(webhook_url, master),
-            secrets=self.environment,
+            # Of a control plane elsewhere it is not known here which it can hand out.
+            secrets=None if self.elsewhere else self.environment,
             providers=pods.names,
             account=providers.account,
+            is_guest=bool(self.elsewhere),
+            delivers=not (self.elsewhere and self.about.watches),
         )
         return world if watched is None else _watched_by(world, watched)
 
@@ -209,7 +231,7 @@ class Home:
     def last_serving(self) -> Serving | None:
         """What serve.json says; whoever wrote it may have gone. Of a control plane elsewhere, what it says itself."""
         if self.elsewhere:
-            about = self.remote().about()
+            about = self.about
             return Serving(self.elsewhere, 0, about.public_url or self.elsewhere, about.provider or LOCAL, about.bucket_url)
         if self.table_url and self.environment.get(PUBLIC_URL):
             from prime_train.cli.providers import default_provider
@@ -265,13 +287,13 @@ class Home:
             yield slack
 
     def _on_github(self) -> "Iterator[Notifier]":
-        from prime_train.cli.gha.speaking import client, speaks
+        from prime_train.cli.gha.speaking import client, speaks, speaks_only_of
 
         if speaks(self.environment):
             from prime_train.adapters.github import GitHubNotifier
 
             web_url = self.environment.get("GITHUB_SERVER_URL") or "https://github.com"
-            yield GitHubNotifier(client(self.environment), self.store().load, web_url=web_url)
+            yield GitHubNotifier(client(self.environment), self.store().load, web_url=web_url, only=speaks_only_of(self.environment))
 
     def _make(self) -> None:
         try:

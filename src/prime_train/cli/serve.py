@@ -45,7 +45,7 @@ def serve(
         typer.echo(f"serving {home.root} at {url}, {'watching' if watching else 'not watching'}, renting from {renting}")
         _say_unset_secrets(home)
 
-    run_server(home.desk(public), world, host=host, port=number, interval_s=interval, announce=announce)
+    run_server(home.desk(public, watches=watching), world, host=host, port=number, interval_s=interval, announce=announce)
 
 
 def _checked(url: str) -> str:

@@ -10,6 +10,8 @@ OUTBOX_MAX = 200
 REFRESH_S = 600
 """How often the state of a run that trains is shown anew where it is shown."""
 ALERT_S_MAX = 86_400
+QUIET_S_MAX = 1800
+"""What only mirrors a state is soon overtaken, and must not fill the outbox while one notifier is away."""
 
 
 def deliver(world: World, now_s: int | None = None) -> int:
@@ -25,7 +27,8 @@ def deliver(world: World, now_s: int | None = None) -> int:
     for alert in waiting:
         held = world.store.load(alert.run_id)
         waits = [_sent(world, alert, held.run if held else None, place) for place in range(len(world.notifiers))].count(False)
-        if waits and (now_s is None or now_s < alert.at_s + ALERT_S_MAX):
+        kept_s = QUIET_S_MAX if alert.severity is Severity.QUIET else ALERT_S_MAX
+        if waits and (now_s is None or now_s < alert.at_s + kept_s):
             continue
         if waits:
             world.watched(alert.run_id, "AlertGivenUp", f"{alert.kind}: {waits} of {len(world.notifiers)} notifiers never took it")

@@ -17,7 +17,7 @@ STEPS_A_RUN_MAX = 12
 def reconcile(world: World, run_id: str, now_s: int, sight: Sight | None = None) -> Step:
     """One step for one run."""
     held = world.store.load(run_id)
-    if held is None:
+    if held is None or (world.is_guest and not _is_seen(world, held.run)):
         return Step(None, False)
     sight = sight if sight is not None else see(world, now_s)
     evidence = gather(world, held, sight, now_s)
@@ -28,6 +28,12 @@ def reconcile(world: World, run_id: str, now_s: int, sight: Sight | None = None)
     if saved and not isinstance(decision, d.Wait):
         world.watched(run_id, type(decision).__name__, describe(decision))
     return Step(decision, saved)
+
+
+def _is_seen(world: World, run: Run) -> bool:
+    """Whether whoever rents to this run can be asked from here."""
+    provider = run.spec.hardware.provider
+    return world.providers is None or provider is None or provider in world.providers
 
 
 def _paying(run: Run, funds: Funds | None) -> Funds | None:

@@ -39,7 +39,8 @@ def sweep(world: World, now_s: int, *, clock: Callable[[], int] | None = None) -
             failures.append(error)
     _book(world, now_s)
     follow(world, due, now_s)
-    deliver(world, now_s)
+    if world.delivers:
+        deliver(world, now_s)
     refresh(world, due, now_s)
     if failures:
         raise ExceptionGroup(f"{len(failures)} of {len(due)} runs could not be looked at", failures)

@@ -32,6 +32,10 @@ class World:
     providers: Container[str] | None = None
     """Whose pods this control plane can see; None: everybody's."""
     account: Account | None = None
+    is_guest: bool = False
+    """The control plane is elsewhere and others watch it too: what can not be seen from here is left to them."""
+    delivers: bool = True
+    """Whether this watcher sends what waits in the outbox: one that lacks the notifiers of others must not."""
     told: set[tuple[str, int]] = field(default_factory=set, repr=False, compare=False)
     """Alerts (by key and notifier) this process has sent, as long as another notifier has not taken them."""
     shown: dict[str, int] = field(default_factory=dict, repr=False, compare=False)

@@ -12,7 +12,8 @@ BEAT_S = 30
 
 class Desk:
     """What the webhook needs: the store, the master keys (the first makes new ones, all are accepted), secrets, and where the bucket is.
-    `provider` and `public_url` are told to the operator: from whom it rents, and what machines are to call."""
+    `provider`, `public_url` and `watches` are told to the operator: from whom it rents, what machines are to call, and whether a watcher
+    runs beside this webhook."""
 
     def __init__(
         self,
@@ -24,11 +25,12 @@ class Desk:
         bucket_keys: Secrets | None = None,
         provider: str = "",
         public_url: str = "",
+        watches: bool = False,
     ) -> None:
         if not masters or not all(masters):
             raise ValueError("a webhook needs at least one master key, and none may be empty")
         self.store, self.masters, self.secrets, self.bucket_url = store, masters, secrets, bucket_url
-        self.provider, self.public_url = provider, public_url
+        self.provider, self.public_url, self.watches = provider, public_url, watches
         self.bucket_keys = dict(bucket_keys or {})
         self.keys = lru_cache(CACHED_MAX)(lambda run_id, epoch: tuple(attempt_key(master, run_id, epoch) for master in masters))
         """The keys an attempt may sign with, one a master."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from pydantic import ValidationError
 
+from prime_train import __version__
 from prime_train.core.causes import Cause
 from prime_train.core.keys import tree_key
 from prime_train.core.ledger import totals
@@ -64,7 +65,7 @@ def _store(desk: Desk, name: str, body: bytes, now_s: int) -> Response:
     from prime_train import store_calls
 
     if name == store_calls.ABOUT:
-        about = store_calls.About(desk.provider, desk.bucket_url, desk.public_url)
+        about = store_calls.About(desk.provider, desk.bucket_url, desk.public_url, desk.watches, __version__)
         return Response(200, store_calls.packed(store_calls.ABOUT_GIVES, about))
     if name not in store_calls.CALLS:
         return refuse(404, "the store has no such method", now_s)

@@ -28,6 +28,7 @@ class GitHubNotifier:
     """A `Notifier`. `client`: how to speak about a repository; `held`: the run as it is now. Runs from elsewhere are none of its business.
 
     TemporaryError, with the time to wait where GitHub named one. PermanentError: it may not write there. `clock`: this machine's time.
+    `only`: the one repository that it may speak of; none: all.
     """
 
     def __init__(
@@ -37,8 +38,9 @@ class GitHubNotifier:
         *,
         web_url: str = "https://github.com",
         clock: Callable[[], float] = time.time,
+        only: str = "",
     ) -> None:
-        self._client, self._held, self._web_url, self._clock = client, held, web_url.rstrip("/"), clock
+        self._client, self._held, self._web_url, self._clock, self._only = client, held, web_url.rstrip("/"), clock, only
         self._clients: dict[str, GitHub] = {}
         self._muted: dict[str, float] = {}
         self._shown: dict[str, tuple[int, float]] = {}
@@ -48,6 +50,8 @@ class GitHubNotifier:
         if held is None or held.run.origin is None:
             return
         repository = held.run.origin.repository
+        if self._only not in ("", repository):
+            return
         left_s = self._muted.get(repository, 0.0) - self._clock()
         if left_s > 0:
             raise TemporaryError(f"{repository} on GitHub is left alone after a failure", delay_s=left_s)

@@ -79,7 +79,7 @@ def _launch(job: "Job", home: "Home", github: "GitHub", asked: "Wish", spec: "Ru
     from prime_train.cli.launch import launch_as
 
     store = home.store()
-    before = None if again else _same(store, job, asked)
+    before = None if again else _same(store, job, asked, spec.name)
     run_id = before.run_id if before is not None else run_id_of(spec.name, asked.key)
     created = None
     if before is None and store.load(run_id) is None:
@@ -93,12 +93,14 @@ def _launch(job: "Job", home: "Home", github: "GitHub", asked: "Wish", spec: "Ru
     return _answer(job, store, held, is_new=created is not None)
 
 
-def _same(store: "Store", job: "Job", asked: "Wish") -> "Run | None":
+def _same(store: "Store", job: "Job", asked: "Wish", name: str) -> "Run | None":
     """The run of this very config at this very commit that goes on now: nobody means to pay for two by pressing a button twice."""
     meant = (job.repository, asked.commit, str(asked.config))
     for run in store.list_runs():
         origin = run.origin
-        if origin is not None and not run.is_over and (origin.repository, origin.commit, origin.config) == meant:
+        if origin is None or run.is_over or run.spec.name != name:
+            continue
+        if (origin.repository, origin.commit, origin.config) == meant:
             return run
     return None
 

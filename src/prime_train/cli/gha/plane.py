@@ -33,12 +33,26 @@ def home() -> Home:
     return found
 
 
+def own(found: Home) -> "list[Run]":
+    """Runs that were launched from the job's repository: what others train is not for its log. Where the home is the runner's, all."""
+    repository, runs = os.environ.get("GITHUB_REPOSITORY", ""), found.store().list_runs()
+    if not found.elsewhere:
+        return runs
+    return [run for run in runs if run.origin is not None and run.origin.repository == repository]
+
+
 def world(found: Home, *, waits: bool) -> "World":
     """`waits`: until agents are on their machines, which takes minutes."""
     said = found.last_serving()
     if said is None:
         raise Refused("no webhook is known: nothing has served this home yet", fix="prime-train serve, or prime-train serve --no-watch")
-    return found.world(said.public_url, watched=_say, waits=waits)
+    ids = frozenset(run.run_id for run in own(found))
+
+    def watched(run_id: str, what: str, text: str) -> None:
+        if run_id in ids or not run_id:
+            _say(run_id, what, text)
+
+    return found.world(said.public_url, watched=watched, waits=waits)
 
 
 def look(found: Home) -> "Swept":

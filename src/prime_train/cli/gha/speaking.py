@@ -18,6 +18,11 @@ def speaks(environment: Mapping[str, str]) -> bool:
     return bool(environment.get(APP_ID) or _token(environment))
 
 
+def speaks_only_of(environment: Mapping[str, str]) -> str:
+    """The repository of the job, where it is the job's own token that speaks; else any."""
+    return "" if environment.get(APP_ID) or environment.get(TOKEN) else environment.get("GITHUB_REPOSITORY", "")
+
+
 def client(environment: Mapping[str, str]) -> "Callable[[str], GitHub]":
     """From a repository to who speaks there; an App before a token of its own, that before the job's. Raises Refused for half an App."""
     from prime_train.adapters.github import API_URL, ENV_API_URL, AppKey, AppToken, GitHub

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.cli.exits import Exit
+from prime_train.cli.exits import Exit, Refused
 
 if TYPE_CHECKING:
     from prime_train.ports import Held, Store
 
 RUNS_MAX = 50
+RUNS_LOADED_MAX = 500
 
 
 def status(
@@ -25,8 +26,9 @@ def status(
     from prime_train.cli.standing import standing
 
     hide(os.environ)
-    job, store = Job.of(os.environ), plane.home().store()
-    found = _meant(store, run)
+    job, home = Job.of(os.environ), plane.home()
+    store = home.store()
+    found = _meant(store, run, [one.run_id for one in plane.own(home)])
     for held in found:
         show(job, store, held)
         summarize(job, held)
@@ -38,10 +40,10 @@ def status(
     return Exit.OK
 
 
-def _meant(store: "Store", name: str) -> "list[Held]":
-    from prime_train.cli.names import find
-
-    if name:
-        return [find(store, name)]
-    held = [store.load(run.run_id) for run in store.list_runs() if not run.is_over]
-    return [one for one in held if one is not None][:RUNS_MAX]
+def _meant(store: "Store", name: str, own: "list[str]") -> "list[Held]":
+    """Of the repository's own runs."""
+    started = [run_id for run_id in own if run_id == name] or [run_id for run_id in own if run_id.startswith(name)]
+    if name and len(started) != 1:
+        raise Refused(f"{len(started)} runs of this repository are called {name[:50]}", fix="write the run's id")
+    held = [one for one in map(store.load, started[:RUNS_LOADED_MAX]) if one is not None]
+    return held if name else [one for one in held if not one.run.is_over][:RUNS_MAX]

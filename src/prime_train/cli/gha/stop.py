@@ -127,6 +127,8 @@ def _do(store: "Store", held: "Held", does: str, *, now: bool) -> "Held":
                 return held
             return ask(store, held.run.run_id, lambda run, now_s: wished(run, want, now_s))
         case "resume":
+            if not held.run.is_over and held.run.want is not Want.RUN:
+                raise Refused(f"{held.run.run_id} is still being stopped", fix="ask again when it has stopped", code=Exit.OUTSIDE_FAILED)
             return ask(store, held.run.run_id, resumed) if held.run.is_over else held
         case _:
             return held

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 NAME = "validate"
 BLOCKS_MAX = 20
+LAUNCHES_MAX = 4
+"""By one label or merge: a file that many configs share is changed more often than all of them are meant."""
 LEVELS = {"error": ("error",), "warning": ("error", "warning"), "never": ()}
 
 
@@ -58,7 +60,8 @@ def validate(
     if sarif:
         _write_sarif(sarif, found)
     valid = not any(finding.severity.value in LEVELS[fail_on] for finding in found)
-    _answer(job, read, found, valid=valid, sarif=sarif, url=url)
+    launches = isinstance(event, PullRequest) and event.action in ("labeled", "closed")
+    _answer(job, read, found, valid=valid, sarif=sarif, url=url, launches=launches)
     return Exit.OK if valid else Exit.FINDINGS
 
 
@@ -67,6 +70,8 @@ def _about(job: "Job", event: "Event", github: "GitHub | None", paths: str, conf
     from prime_train.cli.gha.event import PullRequest
 
     asked = changed.named(paths)
+    if paths and not asked:
+        raise Refused("paths names nothing but spaces", fix="write a path such as configs/demo.yaml, or leave it empty")
     if asked:
         return changed.read_named(asked)
     if isinstance(event, PullRequest):
@@ -158,10 +163,14 @@ def _write_sarif(file: str, found: "Sequence[Finding]") -> None:
     inside(file).write_text(json.dumps(sarif(found), indent=2) + "\n", encoding="utf-8")
 
 
-def _answer(job: "Job", read: "Sequence[Matter]", found: "Sequence[Finding]", *, valid: bool, sarif: str, url: str) -> None:
+def _answer(job: "Job", read: "Sequence[Matter]", found: "Sequence[Finding]", *, valid: bool, sarif: str, url: str, launches: bool) -> None:
     from prime_train.cli.gha.changed import runs_among
 
+    runs = runs_among(read)
+    if launches and len(runs) > LAUNCHES_MAX:
+        fix = "launch them one by one (workflow_dispatch of launch)"
+        raise Refused(f"{len(runs)} configs lead to what this pull request changes, and would all be launched", fix=fix)
     counts = {level: sum(finding.severity.value == level for finding in found) for level in ("error", "warning")}
-    job.output(valid=valid, findings=len(found), errors=counts["error"], warnings=counts["warning"], configs=json.dumps(runs_among(read)))
+    job.output(valid=valid, findings=len(found), errors=counts["error"], warnings=counts["warning"], configs=json.dumps(runs))
     job.output(sarif=sarif, comment_url=url)
     typer.echo(f"{len(read)} configs: {counts['error']} errors, {counts['warning']} warnings")

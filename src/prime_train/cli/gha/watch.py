@@ -10,9 +10,12 @@ from prime_train.cli.exits import Exit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from prime_train.cli.gha.job import Job
     from prime_train.cli.home import Home
+    from prime_train.core.run import Run
 
 RUNS_SHOWN_MAX = 20
+ENDED_S = 86_400
 TEXT_CHARS_MAX = 200
 
 
@@ -40,7 +43,9 @@ def watch(
     swept, seen = looks[-1], list(dict.fromkeys(run_id for one in looks for run_id in one.looked_at))
     steps = sum(one.steps for one in looks)
     job.output(looked_at=len(seen), steps=steps, blind=swept.blind is not None, stale=stale)
-    job.summary(_words(home, seen, began_s))
+    mine = plane.own(home)
+    job.summary(_words(home, seen, [run.run_id for run in mine], began_s))
+    _show(job, home, mine)
     if swept.blind is not None:
         job.warning(f"blind: {swept.blind}; nothing was taken down")
     if swept.provider_error is not None:
@@ -49,17 +54,30 @@ def watch(
     return Exit.OK
 
 
-def _words(home: "Home", seen: "Sequence[str]", began_s: int) -> str:
-    """How the runs stand that were looked at, and what has happened to them meanwhile."""
+def _show(job: "Job", home: "Home", runs: "Sequence[Run]") -> None:
+    """Those that go on, and those that ended lately: whoever else watches may not speak to GitHub."""
+    from prime_train.cli.gha.showing import show
+    from prime_train.cli.home import wall_s
+
+    store = home.store()
+    lately = [run for run in runs if run.ended_s is None or run.ended_s > wall_s() - ENDED_S]
+    for run in lately[:RUNS_SHOWN_MAX]:
+        held = store.load(run.run_id)
+        if held is not None:
+            show(job, store, held)
+
+
+def _words(home: "Home", looked_at: "Sequence[str]", own: "Sequence[str]", began_s: int) -> str:
+    """How the runs stand that were looked at, and what has happened to them meanwhile; of those from elsewhere, how many there were."""
     from prime_train.cli.home import wall_s
     from prime_train.told import code, headline, plain
     from prime_train.told.markdown import cut, table
 
-    store = home.store()
+    store, seen = home.store(), [run_id for run_id in looked_at if run_id in own]
     held = [one for one in map(store.load, seen[:RUNS_SHOWN_MAX]) if one is not None]
     rows = [(code(one.run.run_id), plain(headline(one.run, one.lease, wall_s()))) for one in held]
     lines = [
-        f"### Watched: {len(seen)} {'run was' if len(seen) == 1 else 'runs were'} due",
+        f"### Watched: {len(looked_at)} {'run was' if len(looked_at) == 1 else 'runs were'} due",
         "",
         *(table(("run", "now"), rows) if rows else []),
     ]

@@ -33,7 +33,7 @@ def wish(job: Job, event: Event, github: "GitHub", config: Path, *, again: bool)
     pull = _allowed(job, event, github) if isinstance(event, PullRequest) else _pull_of(github, commit)
     parts = [job.repository, str(config), commit]
     if again or isinstance(event, Dispatch):
-        parts += [_of_dispatch(job, event)]
+        parts += [_of_dispatch(job, event, again=again)]
     return Wish(config, commit, pull, hashlib.sha256("\n".join(parts).encode()).hexdigest())
 
 
@@ -96,9 +96,9 @@ def _pull_of(github: "GitHub", commit: str) -> int | None:
     return next(iter(pulls_with(github, commit)), None)
 
 
-def _of_dispatch(job: Job, event: Event) -> str:
+def _of_dispatch(job: Job, event: Event, *, again: bool) -> str:
     """What tells one dispatch from another. By hand it is the workflow's run, which stays the same when its jobs are run again; an event
     may be delivered twice, so it names itself (`id` in its payload), or counts as the same."""
-    if isinstance(event, Dispatch) and event.action:
+    if isinstance(event, Dispatch) and event.action and (event.text("id") or not again):
         return f"event {event.text('id')}"
     return f"run {job.run_id}"
