@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.shell import Shell
+from tests.cli.shell import CONFIG, Shell
 
 
 @dataclass(frozen=True)
@@ -76,3 +76,23 @@ def test_it_is_not_served_from_elsewhere(laptop: Laptop) -> None:
     done = laptop.run("serve")
     assert done.returncode == 2
     assert "the control plane is elsewhere" in done.stderr
+
+
+def test_a_guest_leaves_alone_what_others_must_see_to(shell: Shell, laptop: Laptop) -> None:
+    run_id = laptop.ok("run", laptop.config(CONFIG + "secrets: [NOBODY_HAS_SET_THIS]\n")).split()[0]
+    (before,) = json.loads(shell.ok("status", "--json"))
+    laptop.ok("watch", "--once")
+    (after,) = json.loads(shell.ok("status", "--json"))
+    assert (after["run"], after["state"], after["next_check_s"]) == (run_id, "queued", before["next_check_s"])
+
+
+def test_another_bucket_than_the_control_planes_is_refused(laptop: Laptop, tmp_path: Path) -> None:
+    done = laptop.run("run", laptop.config(), PRIME_TRAIN_BUCKET=(tmp_path / "mine").as_uri())
+    assert done.returncode == 2
+    assert "the control plane's bucket is file://" in done.stderr
+
+
+def test_a_table_without_the_key_that_belongs_to_it_is_refused(shell: Shell) -> None:
+    done = shell.run("key", "--show", PRIME_TRAIN_STORE="dynamodb://runs?region=eu-central-1")
+    assert (done.returncode, "PRIME_TRAIN_MASTER_KEY is not" in done.stderr) == (2, True), done.stderr
+    assert not (shell.home / "master.key").exists()

@@ -121,3 +121,11 @@ def test_a_fork_launches_nothing(job: Job, plane: dict[str, str]) -> None:
     did = job.run("launch", "pull_request", payload, **(plane | CONFIG), GITHUB_SHA=payload["pull_request"]["head"]["sha"])
     assert did.code in (2, 4)
     assert (runs(job, plane), job.fake.deployments(job.repo)) == ([], [])
+
+
+def test_an_event_without_an_id_can_ask_for_another_run(job: Job, plane: dict[str, str]) -> None:
+    payload = {"action": "prime-train-launch", "client_payload": {"config": "configs/small.yaml"}}
+    again = {"PRIME_TRAIN_INPUT_AGAIN": "true"}
+    for number in ("1", "2"):
+        assert job.run("launch", "repository_dispatch", payload, **(plane | CONFIG | again), GITHUB_RUN_ID=number).code == 0
+    assert len(runs(job, plane)) == 2

@@ -66,3 +66,10 @@ def test_status_shows_the_run_anew(job: Job, plane: dict[str, str], run_id: str)
     did = said(job, plane, "ann", "/prime-train status")
     assert (did.outputs["did"], did.outputs["state"]) == ("status", "queued")
     assert run_id in did.summary
+
+
+def test_a_run_that_is_being_stopped_is_not_resumed_yet(job: Job, plane: dict[str, str], run_id: str) -> None:
+    said(job, plane, "ann", "/prime-train stop")
+    did = said(job, plane, "ann", f"/prime-train resume {run_id}")
+    assert did.code == 3
+    assert "is still being stopped" in did.log
