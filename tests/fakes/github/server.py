@@ -14,7 +14,7 @@ from tests.fakes.github.clock import Clock
 from tests.fakes.github.control import Control
 from tests.fakes.github.http_front import HttpFront, Target
 from tests.fakes.github.refusals import BAD_GATEWAY, SECONDARY_403, SECONDARY_429, SERVER_ERROR, UNAVAILABLE, problem
-from tests.fakes.prime.faults import Answer, CutRequest, Fault, Hang, LoseAnswer, Replace, Rule, Rules
+from tests.fakes.prime.faults import Answer, CutRequest, Fault, Hang, LoseAnswer, Rule, Rules, met
 
 HANG_S_MAX = 120.0
 CONTROL = "/_control/"
@@ -142,27 +142,12 @@ class FakeGitHub(Control):
             self._calls.append(call)
             self._heard.notify_all()
             fault = self._rules.meet(target.method, target.path)
-            told = self._met(target, fault)
+            told = met(fault, lambda: self._answering.answer(target))
             released = self._released
             call.status = told.status if told else 0
         if isinstance(fault, Hang):
             released.wait(HANG_S_MAX)
         return told
-
-    def _met(self, target: Target, fault: Fault | None) -> Answer | None:
-        match fault:
-            case Answer():
-                return fault
-            case CutRequest() | Hang(done=False):
-                return None
-            case LoseAnswer() | Hang():
-                self._answering.answer(target)
-                return None
-            case Replace(answer=told):
-                self._answering.answer(target)
-                return told
-            case None:
-                return self._answering.answer(target)
 
     def _controlled(self, target: Target) -> Answer:
         """What is not understood is told as it was raised: whoever asks is a test."""

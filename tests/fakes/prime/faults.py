@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 ALWAYS = 1_000_000
@@ -44,6 +44,23 @@ class Replace:
 
 
 Fault = Answer | CutRequest | LoseAnswer | Hang | Replace
+
+
+def met(fault: Fault | None, does: Callable[[], Answer]) -> Answer | None:
+    """What a client is told by a server that meets the fault; `does`: what it would do and tell. None: the connection is to be reset."""
+    match fault:
+        case Answer():
+            return fault
+        case CutRequest() | Hang(done=False):
+            return None
+        case LoseAnswer() | Hang():
+            does()
+            return None
+        case Replace(answer=told):
+            does()
+            return told
+        case None:
+            return does()
 
 
 def detail(status: int, text: str, **headers: str) -> Answer:

@@ -10,7 +10,7 @@ from typing import Self
 from tests.fakes.prime.accounts import API_KEY, Team, Wallet
 from tests.fakes.prime.answering import Request, Target, answer, elsewhere
 from tests.fakes.prime.clock import Clock
-from tests.fakes.prime.faults import Answer, CutRequest, Fault, Hang, LoseAnswer, Replace, Rule, Rules
+from tests.fakes.prime.faults import Answer, Fault, Hang, Rule, Rules, met
 from tests.fakes.prime.http_front import HttpFront
 from tests.fakes.prime.ordering import Terms
 from tests.fakes.prime.pods import End, Plan, Pod
@@ -198,27 +198,12 @@ class FakePrime:
             self._heard.notify_all()
             moved = elsewhere(target.target, host)
             fault = None if moved else self._rules.meet(request.method, request.path)
-            told = moved or self._met(request, fault)
+            told = moved or met(fault, lambda: self._done(request))
             released = self._released
             request.status = told.status if told else 0
         if isinstance(fault, Hang):
             released.wait(HANG_S_MAX)
         return told
-
-    def _met(self, request: Request, fault: Fault | None) -> Answer | None:
-        match fault:
-            case Answer():
-                return fault
-            case CutRequest() | Hang(done=False):
-                return None
-            case LoseAnswer() | Hang():
-                self._done(request)
-                return None
-            case Replace(answer=told):
-                self._done(request)
-                return told
-            case None:
-                return self._done(request)
 
     def _done(self, request: Request) -> Answer:
         self._world.settle()

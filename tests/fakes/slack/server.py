@@ -6,7 +6,7 @@ from typing import Any, Self
 from urllib.parse import parse_qsl
 
 from tests.fakes.prime.answering import Target
-from tests.fakes.prime.faults import Answer, CutRequest, Fault, Hang, LoseAnswer, Replace, Rule, Rules
+from tests.fakes.prime.faults import Answer, Fault, Hang, Rule, Rules, met
 from tests.fakes.prime.http_front import HttpFront
 from tests.fakes.slack.channel import Channel, page
 from tests.fakes.slack.checks import mentions, objection
@@ -86,25 +86,10 @@ class FakeSlack:
         with self._lock:
             self.asked.append("hook" if target.target == HOOK else target.target.removeprefix("/api/"))
             fault = self._rules.meet(target.method, target.target)
-            told = self._met(target, fault)
+            told = met(fault, lambda: self._answer(target))
         if isinstance(fault, Hang):
             self._released.wait(HANG_S_MAX)
         return told
-
-    def _met(self, target: Target, fault: Fault | None) -> Answer | None:
-        match fault:
-            case Answer():
-                return fault
-            case CutRequest() | Hang(done=False):
-                return None
-            case LoseAnswer() | Hang():
-                self._answer(target)
-                return None
-            case Replace(answer=told):
-                self._answer(target)
-                return told
-            case None:
-                return self._answer(target)
 
     def _answer(self, target: Target) -> Answer:
         if target.target == HOOK:
