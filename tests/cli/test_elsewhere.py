@@ -96,3 +96,9 @@ def test_a_table_without_the_key_that_belongs_to_it_is_refused(shell: Shell) -> 
     done = shell.run("key", "--show", PRIME_TRAIN_STORE="dynamodb://runs?region=eu-central-1")
     assert (done.returncode, "PRIME_TRAIN_MASTER_KEY is not" in done.stderr) == (2, True), done.stderr
     assert not (shell.home / "master.key").exists()
+
+
+def test_a_watcher_says_whose_runs_it_watches_and_leaves_on_a_signal(laptop: Laptop) -> None:
+    with laptop.started("watch", until=f"watching {dict(laptop.told)['PRIME_TRAIN_STORE']}") as process:
+        process.terminate()
+        assert process.wait(30) == 0

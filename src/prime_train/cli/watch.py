@@ -81,10 +81,11 @@ def _go_on(home: "Home", world: "World", interval: float) -> None:
     """Until SIGTERM or Ctrl-C; the address is read anew, as a webhook may come back on another port."""
     import threading
 
+    from prime_train.cli.providers import STORE
     from prime_train.server import Watcher
 
     ended = _until_sigterm()
-    typer.echo(f"watching {home.root}")
+    typer.echo(f"watching {home.environment.get(STORE) or home.root}")
     while not ended.is_set():
         watcher = Watcher(world, threading.Event(), interval_s=interval)
         watcher.start()
