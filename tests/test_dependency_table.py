@@ -33,11 +33,13 @@ class Row:
 CORE = "prime_train.core"
 PORTS = "prime_train.ports"
 TRAINERS = "prime_train.trainers"
+DOOR = "prime_train.door"
 WEBHOOK = "prime_train.webhook"
 RECONCILE = "prime_train.reconcile"
 CHECKPOINTS = "prime_train.checkpoints"
 STORE_CALLS = "prime_train.store_calls"
 HTTP = "prime_train.adapters.http"
+AWS_SIGNED = "prime_train.adapters.aws_signed"
 TOLD = "prime_train.told"
 
 
@@ -55,9 +57,12 @@ TABLE = {
     "prime_train.checkpoints": Row((CORE, PORTS), ("blake3", "numpy", "zstandard")),
     "prime_train.reconcile": Row((CORE, PORTS)),
     "prime_train.store_calls": Row((CORE, PORTS), ("pydantic",)),
-    "prime_train.webhook": Row((CORE, PORTS, STORE_CALLS), ("pydantic", "pydantic_core")),
+    # No third party, and of ours only what needs none.
+    "prime_train.door": Row((CORE,), pure=True),
+    "prime_train.webhook": Row((CORE, PORTS, STORE_CALLS, DOOR), ("pydantic", "pydantic_core")),
     "prime_train.adapters": Row(),
     "prime_train.adapters.aws_deploy": adapter("boto3", "botocore"),
+    "prime_train.adapters.aws_signed": adapter(),
     "prime_train.adapters.bucket": adapter("obstore", "boto3", "botocore"),
     "prime_train.adapters.canary_http": adapter("requests", "urllib3"),
     "prime_train.adapters.config_yaml": adapter("yaml", "pydantic"),
@@ -75,13 +80,13 @@ TABLE = {
     "prime_train.adapters.prime_rl_deep": adapter("pydantic", "prime_rl"),
     "prime_train.adapters.pushing": Row((CORE, PORTS, "prime_train.adapters.ssh")),
     "prime_train.adapters.ssh": adapter("paramiko", "cryptography"),
-    "prime_train.adapters.store_dynamo": adapter("boto3", "botocore", "pydantic"),
+    "prime_train.adapters.store_dynamo": Row((CORE, PORTS, AWS_SIGNED), ("boto3", "botocore", "pydantic")),
     "prime_train.adapters.store_memory": adapter(),
     "prime_train.adapters.store_remote": Row((CORE, PORTS, HTTP, STORE_CALLS)),
     "prime_train.adapters.store_sqlite": adapter("pydantic"),
     "prime_train.adapters.tracker_wandb": adapter("wandb"),
     "prime_train.adapters.tree_pack": adapter(),
-    "prime_train.server": Row((CORE, PORTS, WEBHOOK, RECONCILE), ("fastapi", "pydantic", "starlette", "uvicorn")),
+    "prime_train.server": Row((CORE, PORTS, DOOR, WEBHOOK, RECONCILE), ("fastapi", "pydantic", "starlette", "uvicorn")),
     "prime_train.demo": Row((), ("numpy",)),
     "prime_train.picture": Row((CORE,)),
     "prime_train.told": Row((CORE,), pure=True),
@@ -90,7 +95,7 @@ TABLE = {
         (CORE, TRAINERS, PORTS, CHECKPOINTS, "prime_train.adapters.bucket*", HTTP),
         ("psutil", "requests", "pynvml", "pydantic"),
     ),
-    "prime_lambdas": Row(("prime_train.*",), ("mangum", "boto3", "fastapi")),
+    "prime_lambdas": Row(("prime_train.*",), ("mangum", "boto3", "fastapi", "pydantic")),
 }
 
 DENIED_TO_PURE = {"os", "sys", "subprocess", "threading", "asyncio", "socket", "http", "urllib"}

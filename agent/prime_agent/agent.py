@@ -26,7 +26,10 @@ from prime_agent.heartbeats import Heartbeats, report
 from prime_agent.inbox import Inbox
 from prime_agent.inference_probe import watch_inference
 from prime_agent.janitor import make_room
+from prime_agent.keyring import KeyRing, Renewal
 from prime_agent.leftovers import move_aside
+from prime_agent.lending import KeyLoan, with_loan
+from prime_agent.masked import Masked, Source
 from prime_agent.metrics import kept_metrics
 from prime_agent.phases import Means, Phases, Place
 from prime_agent.processes import Processes
@@ -59,6 +62,8 @@ class World:
     processes: Processes
     gpus: Gpus
     clock: Clock
+    keys: KeyRing | None = None
+    """Those to the bucket, where they end."""
 
 
 class Agent:
@@ -69,9 +74,12 @@ class Agent:
         self._place = Place(disk)
         resume_step = job.resume.step if job.resume is not None else None
         self._state = initial(Job(job.run, job.epoch, job.spec, resume_step, job.train_s_max))
-        env = trainer_for(job.spec).environment(job.spec, epoch=job.epoch, run_id=job.run)
-        self._env = for_children(os.environ, job.spec.environment, job.secrets, env)
-        self._phases = Phases(Means(job, self._place, world.bucket, world.processes, world.gpus, self._env), inbox)
+        env = trainer_for(job.spec).environment(job.spec, epoch=job.epoch, run_id=job.run, link=job.origin_url)
+        self._loan = _loan(world, disk)
+        children = for_children(os.environ, job.spec.environment, job.secrets, env)
+        self._env = with_loan(children, self._loan, job.bucket_keys)
+        self._masked = Masked(lambda: job.secrets | job.bucket_keys, *_lent(world.keys, self._loan))
+        self._phases = Phases(Means(job, self._place, world.bucket, world.processes, world.gpus, self._env, self._masked), inbox)
         self._evidence = Evidence(
             world.bucket,
             job.run,
@@ -81,7 +89,7 @@ class Agent:
             metrics=lambda: kept_metrics(self._place.work, job.spec),
             disk=disk,
             gpus=world.gpus,
-            secrets=job.secrets | job.bucket_keys,
+            secrets=self._masked,
             owner=owner_of(job, disk),
             stall=self._stall,
         )
@@ -110,6 +118,8 @@ class Agent:
         return self._state
 
     def run(self) -> int:
+        if self._world.keys is not None:
+            self._renew(self._world.keys)
         SensorThread(self._place.disk, self._world.gpus, self._inbox, beat_s=self._job.spec.health.beat_s)
         event: v.Event = v.Started()
         while True:
@@ -191,7 +201,7 @@ class Agent:
             self._place.work,
             self._place.logs / "trainer.log",
             {**self._env, **self._asked_of_prime_rl()},
-            self._job.secrets,
+            Masked(lambda: self._job.secrets, *_lent(self._world.keys, self._loan)),
             self._state.job.resume_step,
             self._phases.restored,
         )
@@ -230,6 +240,10 @@ class Agent:
                 self._trainer.kill()
 
     # -------------------------------------------------------------------------------------------------- the control plane
+
+    def _renew(self, keys: KeyRing) -> None:
+        renewal = Renewal(keys, self._world.control().keys, lambda text: self._inbox.put(v.Noted(text)), self._world.clock.monotonic_s)
+        threading.Thread(target=renewal.run, args=(self._leaving,), name="keys", daemon=True).start()
 
     def _say(self, send: Callable[[], Reply]) -> None:
         self._workers["beats"].do(lambda: v.BeatAnswered(send()), v.BeatFailed)
@@ -322,6 +336,22 @@ class Agent:
     def _keep_log(self, phase: Phase) -> v.Event:
         self._evidence.keep_log(phase)
         return v.LogKept()
+
+
+def _loan(world: World, disk: Path) -> KeyLoan | None:
+    """None where the keys do not end, or can not be lent: then only the trainer's own tools go without."""
+    if world.keys is None:
+        return None
+    try:
+        return KeyLoan(world.keys.newest, disk, world.clock.wall_s)
+    except OSError as error:
+        _log.warning("the trainer's tools get no keys to the bucket: %s", error)
+        return None
+
+
+def _lent(keys: KeyRing | None, loan: KeyLoan | None) -> list[Source]:
+    """What is to be blacked out of keys that were lent."""
+    return [source.secrets for source in (keys, loan) if source is not None]
 
 
 def owner_of(job: Bootstrap, disk: Path) -> str:

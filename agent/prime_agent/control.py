@@ -1,4 +1,4 @@
-"""The control plane, as the agent sees it: four signed requests.
+"""The control plane, as the agent sees it: five signed requests.
 
 Every request carries the attempt's epoch, a timestamp and a signature. A machine whose clock is wrong is told the server's time in the
 refusal and uses it from then on. One thread uses one `ControlPlane`.
@@ -17,6 +17,7 @@ from prime_train.core.wire import (
     Beat,
     Bootstrap,
     Commit,
+    PodKeys,
     Refusal,
     Reply,
     Ticket,
@@ -52,6 +53,10 @@ class ControlPlane:
     def bootstrap(self) -> Bootstrap:
         """The job. Raises Fenced when there is none for this attempt any more."""
         return self._answer("GET", "bootstrap", b"", Bootstrap)
+
+    def keys(self) -> PodKeys:
+        """New keys to the bucket. Raises Fenced when there are none for this attempt any more."""
+        return self._answer("POST", "keys", b"", PodKeys)
 
     def beat(self, beat: Beat) -> Reply:
         return self._tell("beat", beat)

@@ -22,6 +22,7 @@ from prime_agent.events import SigTerm
 from prime_agent.gpu_driver import NvidiaGpus
 from prime_agent.gpus import NoGpus
 from prime_agent.inbox import Inbox
+from prime_agent.keyring import KeyRing
 from prime_agent.processes import LocalProcesses
 from prime_train.adapters.bucket import open_bucket
 from prime_train.core.wire import Bootstrap, Ticket
@@ -92,12 +93,14 @@ def _attempt(ticket: Ticket, disk: Path) -> int:
     # The connection that started the agent may end; the agent does not.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     clock = SystemClock()
-    job = _bootstrap(ControlPlane(ticket, clock.wall_s), clock.monotonic_s, inbox)
-    if isinstance(job, int):
-        return job
+    told = _bootstrap(ControlPlane(ticket, clock.wall_s), clock.monotonic_s, inbox)
+    if isinstance(told, int):
+        return told
+    job, asked_s = told
     _log.info("attempt %d of run %s", job.epoch, job.run)
+    keys = KeyRing(job.keys, asked_s, clock.monotonic_s) if job.keys is not None else None
     try:
-        bucket = open_bucket(job.bucket_url, {**os.environ, **job.bucket_keys})
+        bucket = open_bucket(job.bucket_url, {**os.environ, **job.bucket_keys}, keys.newest if keys is not None else None)
     except OutsideError as error:
         _log.error("%s", error)
         return Leave.UNHEARD
@@ -105,7 +108,7 @@ def _attempt(ticket: Ticket, disk: Path) -> int:
     processes = LocalProcesses(owner_of(job, disk))
     # A trainer that an earlier agent of this attempt left behind must not write beside ours.
     processes.kill_all()
-    agent = Agent(job, World(lambda: ControlPlane(ticket, clock.wall_s), bucket, processes, gpus, clock), disk, inbox)
+    agent = Agent(job, World(lambda: ControlPlane(ticket, clock.wall_s), bucket, processes, gpus, clock, keys), disk, inbox)
     try:
         return agent.run()
     except Exception as error:
@@ -113,13 +116,15 @@ def _attempt(ticket: Ticket, disk: Path) -> int:
         return agent.give_up(f"{type(error).__name__}: {error}")
 
 
-def _bootstrap(control: ControlPlane, monotonic_s: Callable[[], float], inbox: Inbox) -> Bootstrap | int:
-    """The job, or the exit code where there is none. The control plane may be restarting, so it is asked again for a while."""
+def _bootstrap(control: ControlPlane, monotonic_s: Callable[[], float], inbox: Inbox) -> tuple[Bootstrap, float] | int:
+    """The job and when it was asked for, or the exit code where there is none. The control plane may be restarting, so it is asked again
+    for a while."""
     until_s = monotonic_s() + BOOTSTRAP_S_MAX
     pause_s = BACKOFF_FIRST_S
     while True:
+        asked_s = monotonic_s()
         try:
-            return control.bootstrap()
+            return control.bootstrap(), asked_s
         except Fenced as error:
             _log.info("fenced: %s", error)
             return Leave.FENCED

@@ -75,6 +75,8 @@ class Means:
     processes: Processes
     gpus: Gpus
     env: Mapping[str, str] = field(repr=False)
+    masked: Mapping[str, str] = field(repr=False)
+    """What nobody may see, with the names it is blacked out by."""
 
 
 class Phases:
@@ -115,7 +117,7 @@ class Phases:
         return PhaseFailed(phase, cause, self._redacted(detail), self._redacted(tail))
 
     def _redacted(self, text: str) -> str:
-        return redacted(text, self._means.job.secrets | self._means.job.bucket_keys)
+        return redacted(text, self._means.masked)
 
     def _work(self, phase: Phase) -> None:
         spec, place = self._means.job.spec, self._means.place

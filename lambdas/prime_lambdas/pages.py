@@ -1,19 +1,26 @@
-"""The pages for people, from the app that uvicorn serves too."""
+"""The pages for people, from the app that uvicorn serves too. They say what can be asked; what is asked never comes by here."""
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
-from mangum import Mangum
+from prime_lambdas.loading import parsers_deferred, uncollected
+from prime_train.door.calls import Response
+from prime_train.door.responses import refuse
 
-from prime_train.server.app import create_app
-from prime_train.server.gate import Gate
-from prime_train.webhook import Desk
+with uncollected(), parsers_deferred():
+    from mangum import Mangum
+
+    from prime_train.server.answering import Answering
+    from prime_train.server.app import create_app
+    from prime_train.server.body import Receive, Scope
 
 
-def page(desk: Desk, event: Mapping[str, Any], context: Any) -> dict[str, Any]:
-    gate = Gate(desk)
-    try:
-        answer: dict[str, Any] = Mangum(create_app(gate), lifespan="off")(dict(event), context)
-    finally:
-        gate.close()
+class Nobody(Answering):
+    async def respond(self, scope: Scope, receive: Receive) -> Response:
+        return refuse(404, "there is no such page", int(time.time()))
+
+
+def page(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = Mangum(create_app(Nobody()), lifespan="off")(dict(event), context)
     return answer

@@ -6,14 +6,15 @@ from collections.abc import Callable, Mapping
 
 from prime_lambdas.asking import Question, ask
 from prime_lambdas.settings import Settings
-from prime_train.ports import OutsideError, PermanentError
+from prime_train.core.keys import NOT_FOR_RUNS
+from prime_train.core.outside import OutsideError, PermanentError
 
 MASTER = "PRIME_TRAIN_MASTER_KEY"
 MASTER_BYTES = 32
-OWN = ("PRIME_", "SLACK_")
-"""Begin the names of what the control plane itself is trusted with: no run gets it, whatever its config names."""
 POD = "PRIME_TRAIN_POD_"
 """Begins the names of what opens the bucket to pods; they get it by another way."""
+PAIR = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+KEYS = (*PAIR, "AWS_SESSION_TOKEN")
 KEPT_S = 300.0
 
 log = logging.getLogger(__name__)
@@ -76,9 +77,15 @@ def masters(values: Mapping[str, str]) -> tuple[bytes, ...]:
 
 def of_runs(values: Mapping[str, str]) -> dict[str, str]:
     """What a run's config may ask for by name."""
-    return {name: value for name, value in values.items() if not name.startswith(OWN)}
+    return {name: value for name, value in values.items() if not name.startswith(NOT_FOR_RUNS)}
 
 
 def of_bucket(values: Mapping[str, str]) -> dict[str, str]:
-    """Environment of pods that opens the bucket to them: never the function's own keys."""
-    return {name.removeprefix(POD): value for name, value in values.items() if name.startswith(POD)}
+    """Environment of pods that opens the bucket to them: never the function's own keys, and never half a pair."""
+    given = {name.removeprefix(POD): value for name, value in values.items() if name.startswith(POD)}
+    return given if has_pod_keys(values) else {name: value for name, value in given.items() if name not in KEYS}
+
+
+def has_pod_keys(values: Mapping[str, str]) -> bool:
+    """Whether somebody has given pods keys that do not end: then they get those."""
+    return all(values.get(POD + name) for name in PAIR)

@@ -1,18 +1,20 @@
 """What the environment of both Lambdas says, read once."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
-from prime_train.ports import PermanentError
+from prime_train.core.outside import PermanentError
 
 STORE, BUCKET, SECRET = "PRIME_TRAIN_STORE", "PRIME_TRAIN_BUCKET", "PRIME_TRAIN_SECRET"
 WATCHER, PUBLIC_URL, PROVIDER = "PRIME_TRAIN_WATCHER", "PRIME_TRAIN_URL", "PRIME_TRAIN_PROVIDER"
+POD_ROLE = "PRIME_TRAIN_POD_ROLE"
 
 
-@dataclass(frozen=True)
-class Settings:
-    """`endpoint`: another server than Amazon's for all its services. `watcher`: the function to call when there is news; empty: none."""
+class Settings(NamedTuple):
+    """`endpoint`: another server than Amazon's for all its services. `watcher`: the function to call when there is news; empty: none.
+    `pod_role`: the role whose keys pods get for an hour, as an ARN; empty: none."""
 
     table: str
     bucket_url: str
@@ -21,8 +23,18 @@ class Settings:
     watcher: str = ""
     public_url: str = ""
     provider: str = ""
+    pod_role: str = ""
     endpoint: str | None = None
-    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    environment: Mapping[str, str] = MappingProxyType({})
+
+    def __repr__(self) -> str:
+        """Without the environment: there are keys in it."""
+        return f"Settings of {self.table} in {self.region}"
+
+    @property
+    def place(self) -> dict[str, str]:
+        """Where the bucket is, as variables that AWS's tools read."""
+        return {"AWS_REGION": self.region} | ({"AWS_ENDPOINT_URL": self.endpoint} if self.endpoint else {})
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Settings":
@@ -42,6 +54,7 @@ class Settings:
             watcher=environment.get(WATCHER, ""),
             public_url=environment.get(PUBLIC_URL, "").rstrip("/"),
             provider=environment.get(PROVIDER, ""),
+            pod_role=environment.get(POD_ROLE, ""),
             endpoint=options.get("endpoint") or environment.get("AWS_ENDPOINT_URL"),
             environment=environment,
         )

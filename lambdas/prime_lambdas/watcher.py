@@ -4,6 +4,7 @@ A call by the clock looks again every 15 s until the next call is near, but only
 next to nothing. A call by news looks once. Any number of them at once does no harm.
 """
 
+import hashlib
 import logging
 import os
 import threading
@@ -28,6 +29,7 @@ LOOK_S_MAX = 50.0
 MARGIN_S = 20.0
 """A sweep is not begun with less left."""
 HOME = Path("/tmp/prime-train")
+FOLDER_CHARS = 8
 STACK = "PRIME_TRAIN_STACK"
 FENCES = frozenset({"Recover"})
 
@@ -88,9 +90,11 @@ class WatcherOfStack:
         return self._world[1]
 
     def _new_world(self, values: Mapping[str, str]) -> World:
-        newest = masters(values)[0].hex()
-        home = Home(self._root, {**self._settings.environment, **values, MASTER: newest})
-        self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        newest = masters(values)[0]
+        # A folder for each key: what is in it is made of the key, and an instance outlives a change of the secret.
+        root = self._root / hashlib.sha256(newest).hexdigest()[:FOLDER_CHARS]
+        home = Home(root, {**self._settings.environment, **values, MASTER: newest.hex()})
+        root.mkdir(parents=True, exist_ok=True, mode=0o700)
         # A frozen process ends no thread of its own: what is begun in a call must be done in it.
         return replace(home.world(self._settings.public_url, waits=True), secrets=of_runs(values))
 

@@ -1,7 +1,8 @@
 """The webhook as a Lambda behind a Function URL: what `prime-train serve` answers, without a process that stays up.
 
-What agents and operators ask goes straight to the webhook's functions; neither a framework nor AWS's library is loaded for it. Only the
-pages for people, with the description of the routes, are served by the same FastAPI app that uvicorn serves, loaded when somebody looks.
+Nearly all that comes is a beat that is plainly right. For those a few modules of our own and Python's are loaded, and one write is made.
+Whatever else is asked is left to the same functions that uvicorn serves (by `prime_lambdas.desk`), loaded when it is first asked for; so
+are the pages for people, with the framework that makes them.
 """
 
 import base64
@@ -11,19 +12,31 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prime_lambdas.asking import Question, ask
-from prime_lambdas.secret import Secret, masters, of_bucket, of_runs, read
+from prime_lambdas.loading import uncollected
+from prime_lambdas.secret import Secret, masters, read
 from prime_lambdas.settings import Settings
+from prime_train.adapters.store_dynamo import beats
 from prime_train.adapters.store_dynamo.signed import SignedCalls
-from prime_train.adapters.store_dynamo.store import DynamoStore
-from prime_train.ports import OutsideError
-from prime_train.webhook import Desk, Request, Response, handle, refuse
-from prime_train.webhook.responses import unavailable
+from prime_train.adapters.store_dynamo.table import Table
+from prime_train.core.outside import OutsideError
+from prime_train.core.signing import body_bytes_max
+from prime_train.door.admission import admit
+from prime_train.door.beats import PlainBeat, plain_beat
+from prime_train.door.calls import Place, Request, Response
+from prime_train.door.keyring import Keyring
+from prime_train.door.responses import BEAT_S, FENCED, OK, refuse, reply, too_large, unavailable
+
+if TYPE_CHECKING:
+    from prime_train.webhook import Desk
 
 PAGES = frozenset({"/docs", "/docs/oauth2-redirect", "/openapi.json"})
+CHECK = "check"
 HOP_BY_HOP = frozenset({"connection", "keep-alive", "transfer-encoding"})
+STARTING = "AWS_LAMBDA_INITIALIZATION_TYPE"
+"""Set where Lambda starts a copy of a function."""
 
 log = logging.getLogger(__name__)
 
@@ -34,19 +47,22 @@ class Webhook:
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
         self._settings, self._clock = settings, clock
         self._secret = Secret(lambda: read(settings), time.monotonic)
+        self._calls = SignedCalls(settings.environment, settings.region, settings.endpoint)
+        self._table = Table(self._calls, settings.table)
+        self._keyring: tuple[Mapping[str, str], Keyring] | None = None
         self._desk: tuple[Mapping[str, str], Desk] | None = None
-        self._store = DynamoStore(SignedCalls(settings.environment, settings.region, settings.endpoint), settings.table)
+        self._pages: dict[str, dict[str, Any]] = {}
 
     def __call__(self, event: Mapping[str, Any], context: object) -> dict[str, Any]:
         now_s = int(self._clock())
         request = asked(event, now_s)
         if request is None:
-            return said(refuse(400, "the body is not encoded as the request says", now_s))
+            return said(refuse(400, "this is no request over HTTP, or its body is not encoded as it says", now_s))
         try:
             if request.path in PAGES and request.method == "GET":
-                return self._page(event, context)
-            response = handle(self._current(event), request)
-        except OutsideError as error:  # of the secret: the store's own are answered by the webhook
+                return self._page(request, event, context)
+            response = self._answer(event, request)
+        except OutsideError as error:  # of the secret: the store's own are answered where they come up
             log.error("the secret can not be had: %s", error)
             response = unavailable(error, now_s)
         except Exception:
@@ -56,24 +72,48 @@ class Webhook:
             self._wake()
         return said(response)
 
-    def _current(self, event: Mapping[str, Any]) -> Desk:
+    def check(self) -> dict[str, str]:
+        """Which keys machines get, "role" or "static", and what is wrong with them; never the keys."""
+        from prime_lambdas.desk import checked
+
+        return checked(self._settings, self._secret.values, self._clock)
+
+    def _answer(self, event: Mapping[str, Any], request: Request) -> Response:
+        admitted = admit(self._current(), request)
+        if isinstance(admitted, Response):
+            return admitted
+        beat = plain_beat(admitted, request.body) if isinstance(admitted, Place) else None
+        if beat is not None:
+            return self._hear(beat, event, request.now_s)
+        desk = self._whole_desk(event)
+        from prime_train.webhook import fulfil
+
+        return fulfil(desk, admitted, request)
+
+    def _hear(self, beat: PlainBeat, event: Mapping[str, Any], now_s: int) -> Response:
+        try:
+            told = beats.beat(self._table, beat.run, epoch=beat.epoch, seq=beat.seq, text=beat.text, news=beat.news, now_s=now_s)
+            pace_s = BEAT_S if told.verdict == FENCED else told.pace_s or self._whole_desk(event).pace_s(beat.run)
+        except OutsideError as error:
+            log.warning("a beat of run %s could not be kept: %s", beat.run, error)
+            return unavailable(error, now_s)
+        wakes = beat.news and told.verdict == OK
+        return reply(told.verdict, told.order, told.reason, pace_s, told.committed_step, now_s, wakes)
+
+    def _current(self) -> Keyring:
+        values = self._secret.values()
+        if self._keyring is None or self._keyring[0] is not values:
+            self._keyring = values, Keyring(masters(values))
+        return self._keyring[1]
+
+    def _whole_desk(self, event: Mapping[str, Any]) -> "Desk":
         values = self._secret.values()
         if self._desk is None or self._desk[0] is not values:
-            self._desk = values, self._new_desk(values, event)
+            with uncollected():
+                from prime_lambdas.desk import new_desk
+            host = event["requestContext"]["domainName"]
+            self._desk = values, new_desk(self._settings, values, self._calls, host, self._clock)
         return self._desk[1]
-
-    def _new_desk(self, values: Mapping[str, str], event: Mapping[str, Any]) -> Desk:
-        host = event["requestContext"]["domainName"]
-        return Desk(
-            self._store,
-            masters(values),
-            secrets=of_runs(values),
-            bucket_url=self._settings.bucket_url,
-            bucket_keys=of_bucket(values),
-            provider=self._settings.provider,
-            public_url=self._settings.public_url or f"https://{host}",
-            watches=True,
-        )
 
     def _wake(self) -> None:
         """Has the watcher look now. It looks every minute anyway, so a failure is only told."""
@@ -85,21 +125,26 @@ class Webhook:
         except OutsideError as error:
             log.warning("the watcher was not woken: %s", error)
 
-    def _page(self, event: Mapping[str, Any], context: object) -> dict[str, Any]:
+    def _page(self, request: Request, event: Mapping[str, Any], context: object) -> dict[str, Any]:
+        """Kept once it is made: making one takes a hundred times as long as a beat, and anybody may ask for it."""
         from prime_lambdas.pages import page
 
-        return page(self._current(event), event, context)
+        if len(request.body) > body_bytes_max(request.path):
+            return said(too_large(request.now_s, request.path))
+        if request.path not in self._pages:
+            self._pages[request.path] = page(event, context)
+        return self._pages[request.path]
 
 
 def asked(event: Mapping[str, Any], now_s: int) -> Request | None:
-    """None: the body is not what the event says it is."""
-    http, body = event["requestContext"]["http"], event.get("body") or ""
-    headers = {name.lower(): value for name, value in event.get("headers", {}).items()}
+    """None: the event is of another kind, or its body is not what it says it is."""
     try:
+        http, body = event["requestContext"]["http"], event.get("body") or ""
+        method, path, headers = str(http["method"]), str(event["rawPath"]), event.get("headers") or {}
         content = base64.b64decode(body, validate=True) if event.get("isBase64Encoded") else body.encode()
-    except (binascii.Error, ValueError):
+        return Request(method, path, {name.lower(): str(value) for name, value in headers.items()}, content, now_s)
+    except (binascii.Error, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return Request(http["method"], event["rawPath"], headers, content, now_s)
 
 
 def said(response: Response) -> dict[str, Any]:
@@ -116,5 +161,12 @@ def _webhook() -> Webhook:
 
 
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
-    """What Lambda calls."""
+    """What Lambda calls. Who may call the function by its name may also have it checked; by its address, nobody."""
+    if CHECK in event:
+        return _webhook().check()
     return _webhook()(event, context)
+
+
+if STARTING in os.environ:
+    # Now there is a whole core, and later a third of one: whom to trust is read, and what is not set is told at once.
+    _webhook()

@@ -12,34 +12,39 @@ from typing import Protocol, runtime_checkable
 from prime_train.core.breaker import Watch
 from prime_train.core.funds import Bill, Funds
 from prime_train.core.offers import Offer
-from prime_train.core.run import Alert, Change, Happening, Lease, Run
+from prime_train.core.outside import NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
+from prime_train.core.run import Alert, Attempt, Change, Happening, Lease, Run
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod, TrackerSeen
 from prime_train.core.wire import Beat, Commit, Order, Ticket, Verdict
 
-
-class OutsideError(Exception):
-    """Something outside failed."""
-
-
-class TemporaryError(OutsideError):
-    """It may work later; of a call that changes something it is not known whether it did. `delay_s`: not before."""
-
-    def __init__(self, message: str, *, delay_s: float = 0.0) -> None:
-        super().__init__(message)
-        self.delay_s = delay_s
-
-
-class PermanentError(OutsideError):
-    """It was refused, and asking again will not help."""
-
-
-class NoCapacity(OutsideError):
-    """The provider said for certain that it has no such machine now: nothing was created."""
-
-
-class NoFunds(OutsideError):
-    """The provider said for certain that nobody pays for the machine: nothing was created."""
+__all__ = [
+    "GET_BYTES_MAX",
+    "Account",
+    "Answer",
+    "Bucket",
+    "Canary",
+    "Content",
+    "Data",
+    "Foreseeing",
+    "Held",
+    "Marking",
+    "NoCapacity",
+    "NoFunds",
+    "NoTracker",
+    "Notifier",
+    "OutsideError",
+    "PermanentError",
+    "Pods",
+    "Secrets",
+    "Showing",
+    "Stat",
+    "Store",
+    "TemporaryError",
+    "Tracker",
+    "Vital",
+    "Watched",
+]
 
 
 @dataclass(frozen=True)
@@ -210,6 +215,15 @@ class Account(Protocol):
 class Tracker(Protocol):
     def look(self, run: Run) -> TrackerSeen | None:
         """What the experiment tracker last heard of this run; None where there is none or it can not be asked."""
+
+
+@runtime_checkable
+class Marking(Protocol):
+    """A tracker that can be told what became of a run."""
+
+    def mark_lost(self, run: Run, attempt: Attempt) -> bool:
+        """Has it say of a run whose newest attempt was fenced that it has failed, so that nobody takes it for one that trains; the next
+        attempt goes on with it all the same. False: not now, ask again. Never raises; asking twice is asking once."""
 
 
 class Canary(Protocol):

@@ -7,14 +7,14 @@ leaves it alone.)
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from prime_train.core.breaker import Watch
 from prime_train.core.run import Alert, Change, Happening, Run
-from prime_train.core.wire import Beat, Commit
+from prime_train.core.wire import Beat, Commit, PodKeys
 from prime_train.ports import Answer, Held, Store, Vital
 
 LIST_BYTES_MAX = 4 * 2**20
@@ -43,6 +43,14 @@ class About:
     public_url: str
     watches: bool = False
     version: str = ""
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What opens the bucket to the operator: variables as AWS's tools read them, and, where there are such, keys that end."""
+
+    environment: dict[str, str] = field(repr=False)
+    keys: PodKeys | None = field(default=None, repr=False)
 
 
 def _fitting(runs: list[Run]) -> list[Run]:
@@ -78,6 +86,8 @@ CALLS: dict[str, StoreCall] = {
 }
 ABOUT = "about"
 ABOUT_GIVES = TypeAdapter(About)
+OPENING = "opening"
+OPENING_GIVES = TypeAdapter(Opening)
 
 
 def carry_out(store: Store, name: str, body: bytes) -> bytes:

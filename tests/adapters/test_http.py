@@ -1,5 +1,6 @@
 """The door to HTTP: what is asked again, what is told of a failure, and that a key goes nowhere else."""
 
+import base64
 import logging
 import socket
 import traceback
@@ -43,6 +44,14 @@ def test_an_answer_has_its_status_and_its_json() -> None:
     (heard,) = there.heard
     assert (heard.method, heard.path, heard.body) == ("POST", "/pods/?page=2&id=a&id=b", b'{"name": "x"}')
     assert "authorization" not in heard.headers
+
+
+def test_a_key_that_is_a_users_password_is_sent_and_struck_out_as_one() -> None:
+    sent = base64.b64encode(f"api:{KEY}".encode()).decode()
+    with Answering([(200, f"{sent} {KEY}".encode(), {})]) as there:
+        answer = Http(there.url, key=KEY, user="api").ask("GET", "/")
+    assert there.heard[0].headers["authorization"] == f"Basic {sent}"
+    assert answer.body == b"*** ***"
 
 
 def test_the_key_is_sent_whatever_the_netrc_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

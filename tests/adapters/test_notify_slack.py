@@ -22,7 +22,7 @@ from prime_train.adapters.notify_slack.marks import head_mark
 from prime_train.adapters.notify_slack.pace import MUTE_S
 from prime_train.adapters.notify_slack.waiting import FEW_MAX
 from prime_train.core.causes import Cause
-from prime_train.core.run import Alert, Change, Run, RunState, Severity, Want
+from prime_train.core.run import Alert, Change, Origin, Run, RunState, Severity, Want
 from prime_train.ports import Held, OutsideError, PermanentError, TemporaryError
 from prime_train.reconcile import deliver
 from tests import builders as b
@@ -107,6 +107,16 @@ def test_a_run_has_one_thread_and_each_alert_is_a_reply(told: Told) -> None:
     first, second = told.replies()
     assert "*tiny-1: training at step 1*" in first
     assert "the provider took it" in second
+
+
+def test_head_and_alerts_lead_to_where_the_run_is_tracked_and_was_asked_for(told: Told) -> None:
+    origin = Origin("acme/m", "c0", "c.yaml", "k", pull=7)
+    run = b.run(RunState.TRAINING, spec=b.spec(wandb={"project": "a|b>", "entity": "acme"}), origin=origin)
+    told.stands(b.held(run))
+    told.send()
+    leading = "<https://wandb.ai/acme/a%7Cb%3E/runs/tiny-1|W&amp;B> · <https://github.com/acme/m/pull/7|pull request>"
+    assert leading in shown(told.slack.channel.top[0])
+    assert leading in told.replies()[0]
 
 
 def test_the_head_is_edited_in_place_also_where_nobody_is_told(told: Told, slack: FakeSlack) -> None:

@@ -44,6 +44,7 @@ def test_an_alert_is_posted_as_json_with_its_key() -> None:
         "at": b.T0_S,
         "epoch": 1,
         "facts": {},
+        "links": {},
     }
 
 

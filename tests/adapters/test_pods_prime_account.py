@@ -1,19 +1,38 @@
 """The wallet, bills, whose pods are whose, and pushes in the background, at a fake Prime Intellect."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_prime import BackgroundPusher, Connection, Mark, Owner, PrimeAccount, PrimeClient, PrimePods, Settings
+from prime_train.adapters.pods_prime import (
+    ACCOUNT,
+    BackgroundPusher,
+    Connection,
+    InFile,
+    InStore,
+    Mark,
+    Owner,
+    PrimeAccount,
+    PrimeClient,
+    PrimePods,
+    Settings,
+)
 from prime_train.adapters.pods_prime.account import BILLED_AFTER_S, BILLS_S, FUNDS_S
+from prime_train.adapters.pods_prime.owner import Memory
+from prime_train.adapters.store_memory import MemoryStore
+from prime_train.cli.home import Home
+from prime_train.core.keys import pod_name
 from prime_train.core.offers import rank
+from prime_train.core.run import Run, RunState
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
 from prime_train.core.wire import Ticket
 from prime_train.ports import OutsideError, PermanentError, TemporaryError
-from tests.fakes.prime import SERVER_ERROR, FakePrime, Plan
+from tests import builders as b
+from tests.fakes.prime import ALL, SERVER_ERROR, ApiKey, FakePrime, Plan, Team
 
 NAME = "pt-tiny-1-e1"
 HARDWARE = HardwareSpec(gpus=("A100",), disk_gib=50)
@@ -142,19 +161,162 @@ def test_pods_that_another_wallet_pays_for_do_not_count(fake: FakePrime) -> None
     assert pods.burn_usd_per_hour("wallet-of-a-team") == 0.0
 
 
+def guarded(fake: FakePrime, memory: Memory, key: str = "", *, team: str = "", named: str = "") -> PrimePods:
+    """What a process has that is new: it has asked for nothing yet."""
+    asked = PrimeClient(Settings(key or fake.api_key, team, base_url=fake.url))
+    return PrimePods(asked, lambda connection, ticket: None, owner=Owner(asked, memory, named=named))
+
+
+def key_of_bob(fake: FakePrime, scope: Mapping[str, frozenset[str]] = ALL) -> str:
+    fake.world.api_keys["pit_of_bob"] = ApiKey("bob", scope)
+    return "pit_of_bob"
+
+
+def remembering(account: str, *runs: Run) -> MemoryStore:
+    store = MemoryStore()
+    store.save_watch(replace(store.watch(), version=1, account=account), version=0)
+    for run in runs:
+        store.create(run)
+    return store
+
+
 def test_a_key_of_another_account_is_refused_before_anything_looks_gone(fake: FakePrime, tmp_path: Path) -> None:
     (tmp_path / "prime-account").write_text("somebody-else\n")
-    pods = PrimePods(client(fake), lambda connection, ticket: None, owner=Owner(client(fake), tmp_path / "prime-account"))
-    for ask in (pods.list, lambda: pods.get("abc"), lambda: pods.terminate("abc"), lambda: pods.offers(HARDWARE)):
+    pods = guarded(fake, InFile(tmp_path / "prime-account"))
+    (offer, *_) = rank(pods.offers(HARDWARE), HARDWARE).best
+    for ask in (pods.list, lambda: pods.get("abc"), lambda: pods.terminate("abc"), lambda: pods.create(NAME, offer, HARDWARE)):
         with pytest.raises(PermanentError, match="another account"):
             ask()
     assert not fake.asked("DELETE", "/pods/abc")
+    assert not fake.alive
 
 
-def test_whose_account_it_is_is_remembered_at_the_first_time(fake: FakePrime, tmp_path: Path) -> None:
-    for _ in range(2):
-        PrimePods(client(fake), lambda connection, ticket: None, owner=Owner(client(fake), tmp_path / "prime-account")).list()
-    assert (tmp_path / "prime-account").read_text().strip()
+def test_whose_account_it_is_is_remembered_when_a_machine_is_rented(fake: FakePrime, tmp_path: Path) -> None:
+    memory = InFile(tmp_path / "prime-account")
+    assert guarded(fake, memory).list() == []
+    assert not memory.file.exists()
+    pod = rent(guarded(fake, memory))
+    assert memory.read() == "user-1"
+    assert [seen.pod_id for seen in guarded(fake, memory).list()] == [pod.pod_id]
+    with pytest.raises(PermanentError, match=r"another account.*delete .*prime-account"):
+        guarded(fake, memory, key_of_bob(fake)).list()
+
+
+def test_watchers_without_a_folder_of_their_own_remember_it_in_the_store(fake: FakePrime) -> None:
+    store = MemoryStore()
+    rent(guarded(fake, InStore(store)))
+    assert store.watch().account == "user-1"
+    store.create(b.run(RunState.TRAINING))
+    with pytest.raises(PermanentError, match=r"another account.*stop the runs"):
+        guarded(fake, InStore(store), key_of_bob(fake)).list()
+    assert store.watch().account == "user-1"
+
+
+def test_another_account_is_welcome_where_no_machine_is_left(fake: FakePrime) -> None:
+    store = remembering("somebody-else", b.run(RunState.SUCCEEDED))
+    pods = guarded(fake, InStore(store))
+    assert pods.list() == []
+    rent(pods)
+    assert store.watch().account == "user-1"
+
+
+def test_the_attempt_that_a_machine_is_rented_for_is_not_in_its_own_way(fake: FakePrime) -> None:
+    store = remembering("somebody-else", b.run(RunState.LAUNCHING))
+    rent(guarded(fake, InStore(store)), pod_name(b.RUN_ID, 1))
+    assert store.watch().account == "user-1"
+
+
+def test_who_looks_at_what_is_for_rent_with_another_key_locks_nobody_out(fake: FakePrime) -> None:
+    store = MemoryStore()
+    watcher = guarded(fake, InStore(store))
+    watcher.list()
+    assert guarded(fake, InStore(store), key_of_bob(fake)).offers(HARDWARE)
+    assert store.watch().account == ""
+    store.create(b.run(RunState.LAUNCHING))
+    pod = rent(watcher, pod_name(b.RUN_ID, 1))
+    assert guarded(fake, InStore(store), key_of_bob(fake)).offers(HARDWARE)
+    cold = guarded(fake, InStore(store))
+    assert [seen.pod_id for seen in cold.list()] == [pod.pod_id]
+    cold.terminate(pod.pod_id)
+    assert not fake.alive
+
+
+def test_a_watcher_that_was_sure_once_notices_that_another_account_rents_now(fake: FakePrime) -> None:
+    store = MemoryStore()
+    warm = guarded(fake, InStore(store))
+    warm.list()
+    (offer, *_) = rank(warm.offers(HARDWARE), HARDWARE).best
+    rent(guarded(fake, InStore(store), key_of_bob(fake)), pod_name(b.RUN_ID, 1))
+    store.create(b.run(RunState.TRAINING))
+    for ask in (lambda: warm.create("pt-other-1-e1", offer, HARDWARE), warm.list):
+        with pytest.raises(PermanentError, match="another account"):
+            ask()
+    assert store.watch().account == "bob"
+    assert len(fake.alive) == 1
+
+
+def test_somebody_else_of_the_team_that_pays_may_take_over(fake: FakePrime) -> None:
+    fake.add_team(Team("team-1"))
+    store = MemoryStore()
+    pod = rent(guarded(fake, InStore(store), team="team-1"))
+    store.create(b.run(RunState.TRAINING))
+    theirs = guarded(fake, InStore(store), key_of_bob(fake), team="team-1")
+    assert [seen.pod_id for seen in theirs.list()] == [pod.pod_id]
+    theirs.terminate(pod.pod_id)
+    assert not fake.alive
+
+
+def test_to_name_the_team_is_not_to_be_of_it(fake: FakePrime) -> None:
+    fake.add_team(Team("team-1"))
+    store = MemoryStore()
+    rent(guarded(fake, InStore(store), team="team-1"))
+    store.create(b.run(RunState.TRAINING))
+    no_wallet = {name: deeds for name, deeds in ALL.items() if name != "billing"}
+    for pods in (guarded(fake, InStore(store), key_of_bob(fake, no_wallet), team="team-1"), guarded(fake, InStore(store))):
+        with pytest.raises(PermanentError, match="another account"):
+            pods.list()
+
+
+def test_a_person_who_was_remembered_before_teams_were_goes_on_for_the_team(fake: FakePrime) -> None:
+    fake.add_team(Team("team-1"))
+    store = remembering("user-1", b.run(RunState.TRAINING))
+    pods = guarded(fake, InStore(store), team="team-1")
+    rent(pods, "pt-other-1-e1")
+    assert store.watch().account == "user-1"
+    with pytest.raises(PermanentError, match="another account"):
+        guarded(fake, InStore(store), key_of_bob(fake), team="team-1").list()
+    store = remembering("user-1", b.run(RunState.SUCCEEDED))
+    rent(guarded(fake, InStore(store), team="team-1"), "pt-other-1-e2")
+    assert store.watch().account == "team:team-1"
+
+
+def test_a_lost_account_can_be_given_up_by_naming_the_new_one(fake: FakePrime) -> None:
+    store = remembering("somebody-else", b.run(RunState.TRAINING))
+    with pytest.raises(PermanentError, match=f"{ACCOUNT}=user-1"):
+        guarded(fake, InStore(store)).list()
+    with pytest.raises(PermanentError, match="another account"):
+        guarded(fake, InStore(store), key_of_bob(fake), named="user-1").list()
+    pods = guarded(fake, InStore(store), named="user-1")
+    assert pods.list() == []
+    pod = rent(pods, pod_name(b.RUN_ID, 2))
+    assert [seen.pod_id for seen in guarded(fake, InStore(store)).list()] == [pod.pod_id]
+
+
+def test_what_others_write_into_the_memory_meanwhile_is_not_lost(fake: FakePrime) -> None:
+    store = MemoryStore()
+    memory = InStore(store)
+    assert not memory.write("user-1", before="bob")
+    store.save_watch(replace(store.watch(), version=1, swept_s=5), version=0)
+    rent(guarded(fake, memory))
+    assert (store.watch().account, store.watch().swept_s) == ("user-1", 5)
+
+
+def test_the_variable_reaches_the_watcher_of_a_home(fake: FakePrime, tmp_path: Path) -> None:
+    (tmp_path / "prime-account").write_text("somebody-else\n")
+    environment = {"PRIME_API_KEY": fake.api_key, "PRIME_API_BASE_URL": fake.url}
+    with pytest.raises(PermanentError, match="another account"):
+        Home(tmp_path, environment).providers().prime.list()
+    assert Home(tmp_path, {**environment, ACCOUNT: "user-1"}).providers().prime.list() == []
 
 
 def test_an_installation_that_failed_is_seen_as_broken(fake: FakePrime) -> None:

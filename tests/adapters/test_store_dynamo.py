@@ -9,13 +9,9 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import boto3
-import botocore.auth
-import botocore.awsrequest
-import botocore.credentials
 import pytest
 
 from prime_train.adapters.store_dynamo import beats as hot
@@ -546,20 +542,6 @@ def test_without_a_library_the_store_does_the_same(ministack: S3Server, table: s
     calls.close()
 
 
-@pytest.mark.parametrize("token", ["", "a/session+token=="])
-def test_requests_are_signed_as_awss_own_library_signs_them(token: str) -> None:
-    environment = KEYS | ({"AWS_SESSION_TOKEN": token} if token else {})
-    url, target, body = f"https://dynamodb.{REGION}.amazonaws.com/", "DynamoDB_20120810.UpdateItem", '{"Key":"ü"}'.encode()
-    sent = {"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": target}
-    theirs = botocore.awsrequest.AWSRequest("POST", url, headers=sent, data=body)
-    keys = botocore.credentials.Credentials(*KEYS.values(), token or None)
-    botocore.auth.SigV4Auth(keys, "dynamodb", REGION).add_auth(theirs)
-    at_s = datetime.strptime(theirs.context["timestamp"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp()
-    ours = SignedCalls(environment, REGION).headers(target, body, at_s)
-    assert ours["authorization"] == theirs.headers["Authorization"]
-    assert ours.get("x-amz-security-token", "") == token
-
-
 def test_a_connection_that_the_server_has_left_is_replaced(ministack: S3Server, proxy: FaultyProxy, table: str) -> None:
     calls = SignedCalls(KEYS, REGION, proxy.url)
     store = DynamoStore(calls, table)
@@ -589,7 +571,7 @@ def test_a_beat_is_told_as_the_wire_has_it(store: DynamoStore, ministack: S3Serv
     told = hot.beat(
         Table(dynamo.calls_of(ministack), store.table_name), RUN_ID, epoch=1, seq=1, text=beat(1).model_dump_json(), news=False, now_s=T0_S
     )
-    assert told == hot.Told("ok")
+    assert told == hot.Told("ok", pace_s=loaded(store).run.spec.health.beat_s)
     assert loaded(store).lease.beat == beat(1)
 
 

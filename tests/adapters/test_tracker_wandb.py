@@ -1,36 +1,47 @@
-"""W&B through its real SDK, as a training process writes and as a watcher reads, against a fake of its server."""
+"""W&B as a training process writes with the real SDK, and as a watcher reads, with it and without, against a fake of W&B's server."""
 
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from prime_train.adapters.tracker_wandb import Wandb, WandbTracker, tracker_from
+from prime_train.adapters.tracker_wandb.plain import PlainWandb
+from prime_train.adapters.tracker_wandb.sdk import SdkWandb
 from prime_train.core.causes import Cause
-from prime_train.core.run import Run, RunState
-from prime_train.core.verdict import TrackerSeen
+from prime_train.core.run import Attempt, Run, RunState
+from prime_train.core.verdict import UNHEARD, TrackerSeen
 from prime_train.ports import PermanentError, TemporaryError
 from prime_train.trainers import trainer_for
 from tests import builders as b
+from tests.adapters.answering import Answering
 from tests.fakes.wandb import KEY, FakeRun, FakeWandb
 from tests.reconcile.ports import Outside
 
-pytest.importorskip("wandb", reason="the extra wandb is not installed")
-
+Way = type[PlainWandb] | type[SdkWandb]
+WAYS: dict[str, Way] = {"plain": PlainWandb}
+if find_spec("wandb") is not None:
+    WAYS["sdk"] = SdkWandb
 HEARD_S = 1_700_000_000
 CALL_S = 1
 TRAIN = """
-import sys, threading, wandb
+import signal, sys, threading, wandb
+leaving = threading.Event()
+signal.signal(signal.SIGTERM, lambda *_: leaving.set())
 run = wandb.init()
 for step in range(3):
     run.log({"loss": 1 / (step + 1)})
+print("trains", flush=True)
 if sys.argv[1:] == ["forever"]:
+    leaving.wait()
     run.mark_preempting()  # what is there is sent at once, not with the next piece of the stream
     threading.Event().wait()
 run.finish()
@@ -63,9 +74,14 @@ def _fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeWandb
         yield fake
 
 
+@pytest.fixture(name="way", params=WAYS)
+def _way(request: pytest.FixtureRequest) -> Way:
+    return WAYS[request.param]
+
+
 @pytest.fixture(name="wandb")
-def _wandb(fake: FakeWandb) -> Wandb:
-    return Wandb(KEY, url=fake.url, call_s=CALL_S)
+def _wandb(fake: FakeWandb, way: Way) -> Wandb:
+    return way(KEY, url=fake.url, call_s=CALL_S)
 
 
 def tracker(wandb: Wandb, clock: Clock | None = None, **changes: float) -> WandbTracker:
@@ -97,18 +113,20 @@ def test_a_run_that_is_not_tracked_is_not_asked_about(fake: FakeWandb, wandb: Wa
 
 
 @pytest.mark.parametrize(
-    ("told", "why"),
+    ("told", "seen", "why"),
     [
-        ({"name": "other"}, "heard nothing of it"),
-        ({"heartbeat_s": None}, "heard nothing of it"),
-        ({"heartbeat_s": HEARD_S + 3600.0}, "3540 s in the future"),
+        ({"name": "other"}, UNHEARD, "heard nothing of it"),
+        ({"heartbeat_s": None}, UNHEARD, "heard nothing of it"),
+        ({"heartbeat_s": HEARD_S + 3600.0}, None, "3540 s in the future"),
     ],
 )
-def test_what_proves_nothing_is_no_sign_of_life(fake: FakeWandb, wandb: Wandb, told: dict[str, object], why: str) -> None:
+def test_what_proves_nothing_is_no_sign_of_life(
+    fake: FakeWandb, wandb: Wandb, told: dict[str, object], seen: TrackerSeen | None, why: str
+) -> None:
     fake.runs.clear()
     fake.add(tracked(**told))
     looking = tracker(wandb)
-    assert looking.look(a_run()) is None
+    assert looking.look(a_run()) == seen
     assert why in looking.trouble("tiny-1")
 
 
@@ -118,9 +136,9 @@ def test_nobody_waits_for_a_tracker_that_does_not_answer(fake: FakeWandb, wandb:
     fake.hold()
     runs = [a_run(f"tiny-{number}") for number in range(1, 101)]
     assert [looking.look(run) for run in runs] == [None] * 100
-    assert "did not answer within 1 s" in looking.trouble("tiny-1")
+    assert "answer" in looking.trouble("tiny-1")
     assert "left alone" in looking.trouble("tiny-100")
-    assert caplog.text.count("did not answer") == 1
+    assert caplog.text.count("its tracker says nothing") == 1
     fake.let_go()
     assert looking.look(runs[0]) is None
     clock.at_s = 30.0
@@ -182,17 +200,37 @@ def test_a_project_that_is_refused_keeps_no_other_from_being_looked_at(fake: Fak
     assert looking.look(a_run()) == TrackerSeen(7, HEARD_S)
 
 
-@pytest.mark.parametrize(("key", "why"), [("b" * 40, "invalid API key"), ("short", "40")])
-def test_a_wrong_key_is_refused_without_being_repeated(fake: FakeWandb, key: str, why: str) -> None:
+@pytest.mark.parametrize(("key", "why"), [("b" * 40, "invalid API key"), ("short", "40|invalid API key")])
+def test_a_wrong_key_is_refused_without_being_repeated(fake: FakeWandb, way: Way, key: str, why: str) -> None:
     with pytest.raises(PermanentError, match=why) as refused:
-        Wandb(key, url=fake.url, call_s=CALL_S).run("train", "tiny-1")
+        way(key, url=fake.url, call_s=CALL_S).run("train", "tiny-1")
     assert key not in str(refused.value)
 
 
 def test_a_server_that_fails_may_work_later(fake: FakeWandb, wandb: Wandb) -> None:
     fake.failing = 503
-    with pytest.raises(TemporaryError, match="did not answer"):
+    with pytest.raises(TemporaryError, match="answer"):
         wandb.run("train", "tiny-1")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<html>sign in</html>",
+        b"[]",
+        b'{"data": null}',
+        b'{"data": {"project": 7}}',
+        b'{"data": {"project": {"run": {"name": "tiny-1"}}}}',
+    ],
+)
+def test_what_is_no_answer_is_not_taken_for_a_run_that_nobody_has_heard_of(body: bytes) -> None:
+    with Answering([(200, body, {})]) as there, pytest.raises(TemporaryError, match="not understood"):
+        PlainWandb(KEY, url=there.url).run("train", "tiny-1", entity="acme")
+
+
+def test_a_project_that_is_not_there_is_a_run_that_nobody_has_heard_of() -> None:
+    with Answering([(200, b'{"data": {"project": null}}', {})]) as there:
+        assert PlainWandb(KEY, url=there.url).run("train", "tiny-1", entity="acme") is None
 
 
 def test_there_is_no_tracker_without_a_key() -> None:
@@ -204,13 +242,58 @@ def test_there_is_no_tracker_without_a_key() -> None:
 # ----------------------------------------------------------------------------------------------------------------- writing
 
 
+def fenced(after_s: int) -> tuple[Run, Attempt]:
+    """A run whose attempt was given up so long after its last word, and waits for a machine."""
+    attempt = b.attempt(1, RunState.QUEUED, fenced_s=HEARD_S + after_s)
+    run = replace(a_run(), state=RunState.QUEUED, attempts=(attempt,))
+    return run, attempt
+
+
 def test_a_lost_run_is_marked_once(fake: FakeWandb, wandb: Wandb) -> None:
     looking = tracker(wandb)
-    assert looking.mark_lost(a_run())
+    assert looking.mark_lost(*fenced(120))
     assert fake.runs["train", "tiny-1"].state == "failed"
-    assert not looking.mark_lost(a_run())
-    assert not looking.mark_lost(a_run("tiny-2"))
-    assert not looking.mark_lost(b.run(RunState.TRAINING))
+    assert looking.mark_lost(*fenced(120))
+    assert fake.asked.count("UpdateRunState") == 1
+
+
+@pytest.mark.parametrize(("told", "after_s"), [({}, -1), ({"state": "finished"}, 120), ({"name": "other"}, 120)])
+def test_a_run_that_spoke_since_or_has_ended_or_is_not_there_is_left_as_it_is(
+    fake: FakeWandb, wandb: Wandb, told: dict[str, object], after_s: int
+) -> None:
+    fake.runs.clear()
+    fake.add(tracked(**told))
+    assert tracker(wandb).mark_lost(*fenced(after_s))
+    assert "UpdateRunState" not in fake.asked
+
+
+def test_marking_waits_for_nobody_and_is_done_when_w_and_b_is_back(fake: FakeWandb, wandb: Wandb) -> None:
+    clock = Clock()
+    looking = tracker(wandb, clock)
+    fake.failing = 503
+    assert not looking.mark_lost(*fenced(120))
+    fake.failing = None
+    assert not looking.mark_lost(*fenced(120)), "it is left alone for a while"
+    clock.at_s = 30.0
+    assert looking.mark_lost(*fenced(120))
+    assert fake.runs["train", "tiny-1"].state == "failed"
+
+
+def test_many_marks_wait_for_a_silent_w_and_b_once(fake: FakeWandb, way: Way) -> None:
+    looking = tracker(way(KEY, url=fake.url), wait_s=0.05)
+    fake.hold()
+    run, attempt = fenced(120)
+    assert not any(looking.mark_lost(replace(run, run_id=f"tiny-{number}"), attempt) for number in range(100))
+    asking = [thread for thread in threading.enumerate() if thread.name.startswith("wandb-mark-")]
+    fake.let_go()
+    assert len(asking) == 1
+
+
+def test_a_mark_that_is_refused_is_not_asked_for_again(fake: FakeWandb, wandb: Wandb) -> None:
+    looking = tracker(wandb)
+    fake.secret.add("train")
+    assert looking.mark_lost(*fenced(120))
+    assert "permission" in looking.trouble("tiny-1")
 
 
 def test_what_is_called_running_in_a_project_is_listed_over_all_pages(fake: FakeWandb, wandb: Wandb) -> None:
@@ -252,25 +335,31 @@ def training(fake: FakeWandb, folder: Path, epoch: int, *words: str) -> "subproc
     )
     log = (folder / f"said-{epoch}.log").open("wb")
     with log:
-        return subprocess.Popen([sys.executable, "-c", TRAIN, *words], env=env, cwd=folder, stdout=log, stderr=log, start_new_session=True)
+        command = [sys.executable, "-c", TRAIN, *words]
+        return subprocess.Popen(command, env=env, cwd=folder, stdout=subprocess.PIPE, stderr=log, start_new_session=True)
 
 
-def test_a_killed_run_goes_on_being_called_running_and_its_next_attempt_goes_on_with_it(tmp_path: Path) -> None:
+@pytest.mark.skipif("sdk" not in WAYS, reason="the extra wandb is not installed")
+def test_a_run_says_that_its_machine_is_taken_away_stays_running_and_is_gone_on_with_by_its_next_attempt(tmp_path: Path) -> None:
     with FakeWandb() as fake:
-        first = training(fake, tmp_path, 1, "forever")
-        try:
-            assert fake.wait_for(lambda: any(run.step == 2 for run in fake.runs.values())), (tmp_path / "said-1.log").read_text()
-        finally:
-            os.killpg(first.pid, signal.SIGKILL)  # with the process that writes for it, as when a machine is lost
-            first.wait()
-        wandb = Wandb(KEY, url=fake.url)
+        with training(fake, tmp_path, 1, "forever") as first:
+            try:
+                assert first.stdout is not None
+                assert first.stdout.readline() == b"trains\n", (tmp_path / "said-1.log").read_text()
+                os.killpg(first.pid, signal.SIGTERM)  # as its agent does when the machine is taken away
+                assert fake.wait_for(lambda: fake.runs["train", "tiny-1"].preempting), (tmp_path / "said-1.log").read_text()
+            finally:
+                os.killpg(first.pid, signal.SIGKILL)  # with the process that writes for it, as when a machine is lost
+        wandb = SdkWandb(KEY, url=fake.url)
         lost = wandb.run("train", "tiny-1", entity="acme")
         assert lost is not None
         assert (lost.state, lost.step) == ("running", 2)
         assert lost.is_stale(lost.heard_s + 301, 300)
         assert "tiny-1" in lost.notes
+        assert wandb.mark_failed("train", "tiny-1", entity="acme", heard_by_s=lost.heard_s)
         fake.runs["train", "tiny-1"].notes = "what somebody wrote there since"
-        assert training(fake, tmp_path, 2).wait() == 0, (tmp_path / "said-2.log").read_text()
+        with training(fake, tmp_path, 2) as second:
+            assert second.wait() == 0, (tmp_path / "said-2.log").read_text()
         done = wandb.run("train", "tiny-1", entity="acme")
         assert done is not None
         assert (done.state, done.step, len(fake.runs)) == ("finished", 5, 1)

@@ -34,18 +34,26 @@ HOT_TO_BEAT_US, BOTO_TO_BEAT_US = 179, 827
 """What others measured for a call."""
 KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
 
-# Answers every request alike, as fast as it can.
+MASTER = "5e" * 32
+
+# Answers as fast as it can: with a secret where that is asked for, else with the whole lease, as DynamoDB says it of a beat.
 STUB = """
-import asyncio, sys
-BODY = b'{"Attributes":{"asked":{"S":"none"},"asked_why":{"S":""},"committed_step":{"N":"0"},"is_open":{"BOOL":true}}}'
-ANSWER = b"HTTP/1.1 200 OK\\r\\ncontent-type: application/x-amz-json-1.0\\r\\ncontent-length: %d\\r\\n\\r\\n" % len(BODY) + BODY
+import asyncio, json, sys
+BEAT = json.dumps({"run": "bench-0000", "epoch": 1, "seq": 7, "phase": "train", "step": 123456, "note": "n" * 200, "sick_detail": "d" * 99})
+TEXTS = {"PK": "LEASE#1", "SK": "bench-0000", "beat": BEAT, "asked": "none", "asked_why": "", "committed_key": "runs/x/manifests/1-e1.json"}
+NUMBERS = ("epoch", "lease_version", "seq", "beat_s", "committed_step", "run_version", "saved_version", "overdue_s", "pace_s")
+LEASE = {name: {"S": text} for name, text in TEXTS.items()} | {name: {"N": "30"} for name in NUMBERS} | {"is_open": {"BOOL": True}}
+def answer(content):
+    body = json.dumps(content, separators=(",", ":")).encode()
+    return b"HTTP/1.1 200 OK\\r\\ncontent-type: application/x-amz-json-1.0\\r\\ncontent-length: %d\\r\\n\\r\\n" % len(body) + body
+KEPT, SECRET = answer({"Attributes": LEASE}), answer({"SecretString": json.dumps({"PRIME_TRAIN_MASTER_KEY": sys.argv[1]})})
 async def serve(reader, writer):
     try:
         while True:
             head = await reader.readuntil(b"\\r\\n\\r\\n")
             length = next(line for line in head.lower().split(b"\\r\\n") if line.startswith(b"content-length:"))
             await reader.readexactly(int(length.partition(b":")[2]))
-            writer.write(ANSWER)
+            writer.write(SECRET if b"GetSecretValue" in head else KEPT)
     except asyncio.IncompleteReadError:
         writer.close()
 async def main():
@@ -171,10 +179,12 @@ def months(bytes_a_run: int) -> Table:
 
 @contextmanager
 def stub() -> Iterator[str]:
-    with subprocess.Popen([sys.executable, "-c", STUB], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([sys.executable, "-c", STUB, MASTER], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
-        process.kill()
+        try:
+            yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
+        finally:
+            process.kill()
 
 
 def beat_us(calls: Calls, times: int) -> float:

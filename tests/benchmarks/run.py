@@ -4,14 +4,17 @@ import argparse
 import importlib
 import os
 import platform
+import sys
 
 from rich.console import Console
 
 BENCHMARKS = (
     "beats",
     "sweep",
+    "outages",
     "dynamo",
     "lambda_cold",
+    "lambda_warm",
     "takeover",
     "takeover_prime",
     "agent_idle",
@@ -35,10 +38,21 @@ def main() -> None:
     options = parser.parse_args()
     console = Console()
     console.print(f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
-    for name in [options.only] if options.only else BENCHMARKS:
-        module = importlib.import_module(f"tests.benchmarks.{name}")
-        console.rule((module.__doc__ or name).strip().splitlines()[0])
-        module.main(quick=options.quick)
+    failed = [name for name in ([options.only] if options.only else BENCHMARKS) if not _ran(name, options.quick, console)]
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
+
+
+def _ran(name: str, quick: bool, console: Console) -> bool:
+    """One that fails keeps none of the others from being measured."""
+    module = importlib.import_module(f"tests.benchmarks.{name}")
+    console.rule((module.__doc__ or name).strip().splitlines()[0])
+    try:
+        module.main(quick=quick)
+    except Exception:
+        console.print_exception()
+        return False
+    return True
 
 
 if __name__ == "__main__":

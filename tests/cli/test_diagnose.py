@@ -11,7 +11,9 @@ import pytest
 from prime_train.adapters.bucket import open_bucket
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.adapters.tracker_wandb import RunSeen
-from prime_train.cli.diagnosis import LATE_S, Conclusion, Facts, Kind, conclude
+from prime_train.cli.conclusion import Conclusion, Facts, Kind
+from prime_train.cli.diagnosis import conclude
+from prime_train.cli.diagnosis_tracker import LATE_S
 from prime_train.cli.home import wall_s
 from prime_train.core.causes import Cause
 from prime_train.core.decide.tracking import TRACKER_LAG_S_MAX
@@ -26,6 +28,7 @@ from tests.fakes.wandb import KEY, FakeRun, FakeWandb
 NOW_S = b.T0_S + 5000
 WELL = Healthy(Phase.TRAIN, 57)
 TRACKED = b.spec(wandb={"project": "train", "entity": "acme"})
+TRAINS = replace(b.run(RunState.TRAINING), spec=TRACKED)
 
 
 def facts(of: Run | None = None, verdict: Verdict | None = None, **changes: Any) -> Facts:
@@ -63,7 +66,7 @@ def only(of: Facts, kind: Kind) -> Conclusion:
     ],
 )
 def test_how_an_attempt_stands_is_what_a_watcher_would_find(verdict: Verdict, kind: Kind) -> None:
-    assert kinds(facts(verdict=verdict)) == [kind]
+    assert kinds(facts(verdict=verdict))[0] is kind
 
 
 @pytest.mark.parametrize(
@@ -71,8 +74,8 @@ def test_how_an_attempt_stands_is_what_a_watcher_would_find(verdict: Verdict, ki
     [
         (RunState.SUCCEEDED, Kind.FINISHED, "it has finished"),
         (RunState.FAILED, Kind.ENDED, "it failed"),
-        (RunState.STOPPED, Kind.ENDED, "it was stopped"),
-        (RunState.CANCELLED, Kind.ENDED, "it was cancelled"),
+        (RunState.STOPPED, Kind.ENDED, "it has stopped: a person must look"),
+        (RunState.CANCELLED, Kind.ENDED, "it was cancelled, as asked"),
         (RunState.QUEUED, Kind.WAITING, "it waits for its first machine"),
     ],
 )
@@ -120,13 +123,82 @@ def test_a_reward_of_0_is_told_from_the_step_where_it_began() -> None:
     rewards = {step: 0.4 if step < 40 else 0.0 for step in range(1, 58)}
     found = only(facts(rewards=rewards), Kind.ZERO_REWARD)
     assert found.title == "reward 0 since step 40"
-    assert "0.4 at step 39" in found.because
+    assert found.because == "18 steps in a row, up to step 57; the last other one was 0.4, at step 39"
     assert "never another" in only(facts(rewards=dict.fromkeys(range(1, 9), 0.0)), Kind.ZERO_REWARD).because
 
 
 @pytest.mark.parametrize("rewards", [{}, dict.fromkeys(range(4), 0.0), dict.fromkeys(range(9), 0.0) | {9: 0.1}])
 def test_a_reward_of_0_now_and_then_is_no_finding(rewards: dict[int, float]) -> None:
     assert Kind.ZERO_REWARD not in kinds(facts(rewards=rewards))
+
+
+def test_a_loss_that_is_over_and_cost_no_step_is_still_told() -> None:
+    attempts = (
+        b.attempt(1, RunState.QUEUED, first_step_s=None, last_step=0, cause=Cause.BOOT_TIMEOUT, detail="waited 20 min"),
+        b.attempt(2),
+    )
+    found = only(facts(b.run(RunState.TRAINING, attempts=attempts, epoch=2), WELL), Kind.REPLACED)
+    assert found.title.startswith("attempt 1 ended ")
+    assert found.title.endswith(" ago: machine never became reachable")
+    assert found.because == "waited 20 min; it had made no step"
+
+
+def test_a_machine_that_is_gone_says_what_will_have_to_be_done_again() -> None:
+    of = Facts(b.held(beat=b.beat(7, step=57), beat_s=NOW_S - 60, committed_step=50), NOW_S, Gone("the provider says so"))
+    found = only(of, Kind.INTERRUPTED)
+    assert found.title == "between two checkpoints: 7 steps would be done again"
+    assert found.because == "attempt 1 has reached step 57, and step 50 is in the bucket"
+
+
+@pytest.mark.parametrize(("now", "tense"), [(40, "are"), (57, "were"), (None, "would be")])
+def test_steps_are_not_called_lost_any_more_once_they_were_done_again(now: int | None, tense: str) -> None:
+    lost = b.attempt(1, RunState.QUEUED, last_step=57, durable_step=50)
+    state, verdict = (RunState.FAILED, None) if now is None else (RunState.TRAINING, WELL)
+    next_one = b.attempt(2, state, last_step=57, durable_step=57, cause=Cause.FINISHED if now is None else None)
+    held = b.held(b.run(state, attempts=(lost, replace(next_one, last_step=now or 57)), epoch=2), beat=b.beat(7, epoch=2, step=now or 57))
+    found = only(Facts(held, NOW_S, verdict), Kind.INTERRUPTED)
+    assert found.title == f"interrupted between two checkpoints: 7 steps {tense} done again"
+
+
+@pytest.mark.parametrize(
+    ("offers", "steps", "words"),
+    [
+        (("box", "box"), (11, 11), "all on box, so it may be that machine; each at step 11, so look at what happens there"),
+        (("a", "b"), (11, 12), "on a, b, so it is not one machine; at steps 11, 12"),
+        (("a", "b"), (0, 0), "on a, b, so it is not one machine; none made a step"),
+    ],
+)
+def test_what_alike_ends_share_points_to_the_machine_or_to_the_code(offers: tuple[str, str], steps: tuple[int, int], words: str) -> None:
+    ended = [
+        b.attempt(n, RunState.QUEUED, cause=Cause.TRAINER_ERROR, detail="", offer=b.offer(offer), last_step=step)
+        for n, (offer, step) in enumerate(zip(offers, steps, strict=True), 1)
+    ]
+    assert only(facts(b.run(RunState.STOPPED, attempts=tuple(ended), epoch=2)), Kind.REPEATED).because == words
+
+
+def test_what_was_said_of_attempts_that_ended_alike_is_told() -> None:
+    said = ["the open-file limit is 20000", "the open-file limit is 20000", "the disk has 3 GiB"]
+    ended = [b.attempt(n, RunState.QUEUED, cause=Cause.PREFLIGHT_FAILED, detail=text) for n, text in enumerate(said, 1)]
+    two, three = (b.run(RunState.STOPPED, attempts=tuple(ended[:count]), epoch=count) for count in (2, 3))
+    assert only(facts(two), Kind.REPEATED).because.endswith("; each said: the open-file limit is 20000")
+    assert only(facts(three), Kind.REPEATED).because.endswith("; the last said: the disk has 3 GiB")
+
+
+def test_what_is_no_longer_done_by_itself_is_no_advice() -> None:
+    assert conclude(facts(replace(b.run(RunState.STOPPED), cause=Cause.PREFLIGHT_FAILED)))[0].advice.startswith("Then prime-train resume")
+
+
+def test_what_to_do_is_told_once_and_names_the_run() -> None:
+    why = "the budget is spent: $5.00 of $5.00. Raise the budget: prime-train resume RUN --usd N."
+    (ended, *_) = conclude(facts(replace(b.run(RunState.STOPPED), cause=Cause.BUDGET_SPENT, why=why)))
+    assert ended.because == "the budget is spent: $5.00 of $5.00 (attempt 1, at step 10)"
+    assert ended.advice == "Raise the budget: prime-train resume tiny-1 --usd N."
+
+
+def test_a_reward_that_went_with_a_resume_says_so() -> None:
+    resumed = b.run(RunState.TRAINING, epoch=2, attempts=(b.attempt(1, RunState.QUEUED), b.attempt(2, resumed_step=39)))
+    rewards = {step: 0.4 if step < 40 else 0.0 for step in range(1, 58)}
+    assert only(facts(resumed, WELL, rewards=rewards), Kind.ZERO_REWARD).because.endswith("attempt 2 had resumed there")
 
 
 # --------------------------------------------------------------------------------------------------------------------- W&B
@@ -142,24 +214,35 @@ def test_a_reward_of_0_now_and_then_is_no_finding(rewards: dict[int, float]) -> 
     ],
 )
 def test_a_run_that_beats_is_not_dead_because_its_tracker_is_late(late_s: int, kind: Kind | None) -> None:
-    found = kinds(facts(verdict=WELL, tracker=heard(late_s)))
+    found = kinds(facts(TRAINS, WELL, tracker=heard(late_s)))
     assert found == [Kind.WELL, kind] if kind is not None else [Kind.WELL]
 
 
 def test_being_late_is_told_with_both_steps() -> None:
-    found = only(facts(verdict=WELL, tracker=heard(1500)), Kind.TRACKER_LATE)
+    found = only(facts(TRAINS, WELL, tracker=heard(1500)), Kind.TRACKER_LATE)
     assert found.because == "its last beat came 12 s ago at step 57, and W&B heard of it 25 min ago at step 40"
 
 
 def test_a_lost_run_that_w_and_b_calls_running_is_stale_there() -> None:
     gone = Gone("the provider says so")
-    assert kinds(facts(verdict=gone, tracker=heard(600))) == [Kind.LOST, Kind.TRACKER_STALE]
-    assert kinds(facts(verdict=gone, tracker=heard(600, state="crashed"))) == [Kind.LOST]
-    assert kinds(facts(b.run(RunState.SUCCEEDED), tracker=heard(600, state="finished"))) == [Kind.FINISHED]
+    assert Kind.TRACKER_STALE in kinds(facts(TRAINS, gone, tracker=heard(600)))
+    assert Kind.TRACKER_STALE not in kinds(facts(TRAINS, gone, tracker=heard(600, state="crashed")))
+    assert kinds(facts(replace(b.run(RunState.SUCCEEDED), spec=TRACKED), tracker=heard(600, state="finished"))) == [Kind.FINISHED]
 
 
 def test_a_tracker_that_can_not_be_asked_is_told_and_takes_nothing_back() -> None:
-    assert kinds(facts(verdict=WELL, tracker="W&B did not answer within 10 s")) == [Kind.WELL, Kind.TRACKER_UNKNOWN]
+    assert kinds(facts(TRAINS, WELL, untold="W&B did not answer within 10 s")) == [Kind.WELL, Kind.TRACKER_UNKNOWN]
+
+
+def test_a_run_that_has_trained_and_that_w_and_b_never_heard_of_is_told_so() -> None:
+    found = only(facts(TRAINS, WELL), Kind.TRACKER_LOST)
+    assert found.title == "W&B has never heard of it"
+    assert "WANDB_RUN_ID" in found.advice
+    assert kinds(facts(replace(b.run(RunState.STARTING), spec=TRACKED), Healthy(Phase.SETUP, 0))) == [Kind.WELL]
+
+
+def test_a_machine_that_is_only_silent_is_not_yet_dead_for_w_and_b() -> None:
+    assert Kind.TRACKER_STALE not in kinds(facts(TRAINS, Silent(120, past_limit=False), tracker=heard(600)))
 
 
 # ----------------------------------------------------------------------------------------------------------------- the verb
@@ -172,7 +255,6 @@ def _shell(tmp_path: Path) -> Inside:
 
 @pytest.fixture(name="fake")
 def _fake(tmp_path: Path) -> Iterator[FakeWandb]:
-    pytest.importorskip("wandb", reason="the extra wandb is not installed")
     with FakeWandb() as fake:
         yield fake
 
@@ -194,9 +276,9 @@ def test_a_run_that_failed_says_why_and_what_was_kept(shell: Inside) -> None:
     bucket.put(evidence_key("tiny-1", 1, "trainer.log"), f"ImportError: flash_attn\ntoken hf_{'x' * 30}\n".encode())
     text = said(shell)
     assert text.startswith("tiny-1: failed, attempt 1, step 10, newest committed step 0\n")
-    assert "because: import error: no module named flash_attn\n  do: Add the package to `setup`." in text
+    assert "because: import error: no module named flash_attn (attempt 1, at step 10)\n  do: Add the package to `setup`. Then " in text
     assert "interrupted between two checkpoints: 10 steps" in text
-    assert "runs/tiny-1/evidence/e1/trainer.log" in text
+    assert "evidence/tiny-1/e1/trainer.log" in text
     assert "ImportError: flash_attn\ntoken (hidden)" in text
 
 

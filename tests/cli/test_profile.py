@@ -119,7 +119,7 @@ def test_the_metrics_of_a_run_are_read_on_its_machine_and_later_in_the_bucket(sh
 
     open_bucket((shell.home / "bucket").as_uri()).put(evidence_key("tiny-1", 1, "metrics.jsonl"), text(INFERENCE).encode())
     kept = narrow(shell, "tiny-1")
-    assert "evidence/e1/metrics.jsonl" in "".join(kept.stdout.split())
+    assert "evidence/tiny-1/e1/metrics.jsonl" in "".join(kept.stdout.split())
     assert "the inference engines are full (sure)" in " ".join(kept.stdout.split())
 
     put(disk / HERE, text())

@@ -40,10 +40,10 @@ def test_a_rented_run_can_be_looked_at_from_its_first_step_to_after_its_end(tmp_
             on.await_success(run_id)
             followed = heard(following)
         kept = json.loads(said(on, "profile", run_id, "--json"))
-        assert "--- runs/" in said(on, "logs", run_id)
+        assert "--- evidence/" in said(on, "logs", run_id)
     assert live["source"] == "the machine of attempt 1"
     assert live["diagnosis"]["bottleneck"] == "tools"
-    assert kept["source"] == f"runs/{run_id}/evidence/e1/metrics.jsonl"
+    assert kept["source"] == f"evidence/{run_id}/e1/metrics.jsonl"
     assert (kept["diagnosis"]["bottleneck"], kept["times"]["last_step"]) == ("tools", STEPS)
     assert [f"Step {step} |" in followed for step in range(1, STEPS + 1)] == [True] * STEPS
     assert "finished at step 20" in followed

@@ -275,7 +275,7 @@ def test_a_followed_run_trains_to_its_end_and_its_checkpoints_are_whole(shell: S
     assert rows[0]["files"] == 4
     assert "yes" in shell.ok("checkpoints", run_id)
     assert "useful" in shell.ok("status", run_id)
-    assert f"--- runs/{run_id}/evidence/e1/trainer.log" in shell.ok("logs", run_id)
+    assert f"--- evidence/{run_id}/e1/trainer.log" in shell.ok("logs", run_id)
     assert not [path for path in (shell.home / "pods").iterdir() if path.name.startswith("local-")]
 
 
@@ -286,4 +286,4 @@ def test_a_followed_run_that_fails_leaves_with_1_and_its_log_is_kept(shell: Shel
     run_id = done.stdout.split(" ", 1)[0]
     said = shell.ok("logs", run_id, "--lines", "5")
     assert "No module named 'flash_attn'" in said
-    assert f"--- runs/{run_id}/evidence/e1/trainer.log" in said
+    assert f"--- evidence/{run_id}/e1/trainer.log" in said

@@ -15,8 +15,6 @@ from tests.fakes.prime import FakePrime
 from tests.fakes.prime.calling import create
 from tests.fakes.wandb import KEY, FakeRun, FakeWandb
 
-pytest.importorskip("wandb", reason="the extra wandb is not installed")
-
 OLD_S = 3 * 3600
 
 

@@ -22,7 +22,7 @@ from prime_train.core.manifest import ResumePoint
 from prime_train.core.run import Change, DrainReason, Lease, Notice, Origin, Run, RunState, Severity, Stray, Totals, Want
 from prime_train.core.wire import JobExit, Order, Phase, Verdict
 from prime_train.ports import Answer, Held, Store, Vital
-from prime_train.server import Server
+from prime_train.server.serve import Server
 from prime_train.webhook import Desk
 from tests.builders import RUN_ID, T0_S, alert, attempt, beat, commit, happening, lease, offer, run, spec
 from tests.fakes import dynamo

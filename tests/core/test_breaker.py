@@ -11,8 +11,8 @@ RUNS = [f"run-{n:02d}" for n in range(20)]
 
 
 def hear(watch: Watch, now_s: int, *, silent: int = 0, active: int = 20, canary: bool = True) -> tuple[Watch, Hearing]:
-    """`silent` of `active` runs have not beaten for some time, the first one longest."""
-    silences = {run: 400 - n for n, run in enumerate(RUNS[:silent])}
+    """`silent` of `active` runs have not beaten for some time, the first one longest; they fell silent one by one."""
+    silences = {run: 2000 - 61 * n for n, run in enumerate(RUNS[:silent])}
     return listen(watch, canary=canary, silent_s=silences, active=RUNS[:active], now_s=now_s)
 
 
@@ -121,6 +121,55 @@ def test_a_run_that_stays_silent_for_good_reason_does_not_keep_the_others_from_b
         watch, hearing = hear(watch, now_s, silent=3, active=3)
         through.add(hearing.through)
     assert through >= set(RUNS[:3])
+
+
+def cut(seconds_ago: list[int], *, active: int, now_s: int = 2000, watch: Watch | None = None) -> tuple[Watch, Hearing]:
+    """One silent run for each second at which a last beat came; the others are heard."""
+    silent = {f"run-{n:03d}": age_s for n, age_s in enumerate(seconds_ago)}
+    names = [f"run-{n:03d}" for n in range(active)]
+    return listen(watch or Watch(heard_since_s=0), canary=True, silent_s=silent, active=names, now_s=now_s)
+
+
+@pytest.mark.parametrize(("silent", "active", "held"), [(60, 200, 60), (10, 200, 10), (9, 200, 0), (3, 20, 3), (2, 20, 0), (2, 5, 0)])
+def test_a_crowd_that_falls_silent_at_once_is_held_though_it_is_a_small_part(silent: int, active: int, held: int) -> None:
+    _, hearing = cut([400 + n % 30 for n in range(silent)], active=active)
+    assert sum(hearing.blind_for(f"run-{n:03d}") is not None for n in range(active)) == held
+
+
+def test_runs_that_fall_silent_one_by_one_are_no_crowd() -> None:
+    _, hearing = cut([100 + 61 * n for n in range(60)], active=200)
+    assert hearing.blind is None
+
+
+def test_a_run_that_was_silent_long_before_the_crowd_is_not_held_with_it() -> None:
+    _, hearing = cut([1000] + [400] * 20, active=200)
+    assert hearing.blind == "20 of 200 runs fell silent at once"
+    assert hearing.blind_for("run-000") is None
+    assert hearing.blind_for("run-001") == hearing.blind
+
+
+def test_those_that_are_not_heard_after_an_outage_did_not_fall_silent_at_once() -> None:
+    _, hearing = cut([400] * 20, active=200, watch=Watch(heard_since_s=1800))
+    assert hearing.blind is None
+
+
+def test_a_crowd_is_held_no_longer_than_all_and_then_let_through_one_by_one() -> None:
+    _, early = cut([HOLD_S - 1] * 20, active=200)
+    watch, first = cut([HOLD_S] * 20, active=200)
+    _, second = cut([HOLD_S] * 20, active=200, watch=watch)
+    assert [early.through, first.through, second.through] == [None, "run-000", "run-001"]
+
+
+def test_a_crowd_that_is_rightly_left_alone_takes_nothing_from_the_time_of_those_that_fall_silent_later() -> None:
+    left_alone = [7200] * 3
+    watch = Watch(heard_since_s=0)
+    for now_s in range(8000, 8000 + HOLD_S, 15):
+        watch, hearing = cut(left_alone, active=20, now_s=now_s, watch=watch)
+    _, another = cut(left_alone + [100] * 3, active=20, now_s=9000, watch=watch)
+    _, most = cut(left_alone + [100] * 17, active=20, now_s=9000, watch=watch)
+    assert hearing.through is not None
+    assert another.through in {"run-000", "run-001", "run-002"}
+    assert most.through is None
 
 
 SWEEPS = st.lists(st.tuples(st.integers(1, 1000), st.booleans(), st.integers(0, 6), st.integers(0, 6)), max_size=20)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prime_train.core.causes import POLICY, Cause, Retry
+from prime_train.core.causes import POLICY, Cause, Retry, advice_at_the_end
 
 INFRASTRUCTURE = [
     Cause.BOOT_TIMEOUT,
@@ -59,3 +59,18 @@ def test_what_needs_a_person_is_not_retried_by_itself(cause: Cause) -> None:
 def test_no_two_causes_are_told_in_the_same_words() -> None:
     titles = [policy.title for policy in POLICY.values()]
     assert len(set(titles)) == len(titles)
+
+
+@pytest.mark.parametrize(
+    ("cause", "advice"),
+    [
+        (Cause.PREFLIGHT_FAILED, ""),
+        (Cause.PREEMPTED, ""),
+        (Cause.CUDA_ERROR, "If it repeats, it is the code."),
+        (Cause.SILENT, "The machine may be cut off or hung."),
+        (Cause.TRAINER_ERROR, "Read the log's tail."),
+        (Cause.DRAINED, ""),
+    ],
+)
+def test_of_a_run_that_is_over_nobody_is_told_what_would_have_been_done_by_itself(cause: Cause, advice: str) -> None:
+    assert advice_at_the_end(cause) == advice

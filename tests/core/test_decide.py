@@ -11,7 +11,7 @@ from prime_train.core import decide as d
 from prime_train.core import ledger
 from prime_train.core.causes import POLICY, Cause, Retry
 from prime_train.core.change import change
-from prime_train.core.run import ATTENDED, TERMINAL, Attempt, DrainReason, Notice, Run, RunState, Stray, Want
+from prime_train.core.run import ATTENDED, TERMINAL, Attempt, DrainReason, Notice, Run, RunState, Stray, Want, with_attempt
 from prime_train.core.verdict import Finished, Gone, Healthy, PodsSeen, PodStatus, PodsView, Sick, Silent, Stalled, Unknown, Verdict
 from prime_train.core.wire import Phase
 from tests import builders as b
@@ -186,7 +186,7 @@ def test_a_wish_to_stop_comes_before_any_launch(want: Want, state: RunState, cho
 def test_three_attempts_without_a_new_durable_step_stop_the_run_and_say_what_they_had_in_common() -> None:
     decision = finish_of(after(a_run(S.QUEUED, epoch=3, strikes=(Cause.CUDA_ERROR,) * 3), None))
     assert (decision.state, decision.cause) == (S.STOPPED, Cause.CUDA_ERROR)
-    assert decision.why.startswith("3 attempts in a row made no new checkpoint: all ended by 'CUDA error'. Another machine is tried")
+    assert decision.why.startswith("3 attempts in a row made no new checkpoint: all ended by 'CUDA error'. If it repeats")
 
 
 def test_attempts_that_had_nothing_in_common_are_told_one_by_one() -> None:
@@ -314,10 +314,40 @@ def test_the_first_step_is_seen() -> None:
 
 def test_a_machine_that_boots_too_long_is_told_of_and_replaced_one_overdue_later() -> None:
     late = Stalled(Cause.BOOT_TIMEOUT, 1300, 1200)
-    assert isinstance(after(a_run(S.BOOTING), late), d.Note)
-    told = a_run(S.BOOTING, notices=noted("boot_late", at_s=NOW_S - 89))
+    assert isinstance(after(given_its_agent(100), late), d.Note)
+    told = given_its_agent(100, notices=noted("boot_late", at_s=NOW_S - 89))
     assert wait_of(after(told, late)).until_s == NOW_S + 1
     assert recover_of(after(told, late, now_s=NOW_S + 1)).cause is Cause.BOOT_TIMEOUT
+
+
+def given_its_agent(seconds_ago: int | None, **changes: Any) -> Run:
+    """A run that boots, and whose machine was given its agent so long ago, or never."""
+    run = a_run(S.BOOTING, **changes)
+    return with_attempt(run, replace(newest(run), agent_put_s=None if seconds_ago is None else NOW_S - seconds_ago))
+
+
+@pytest.mark.parametrize("seconds_ago", [None, 600, 5000])
+def test_a_machine_that_nobody_gave_its_agent_for_long_is_given_it_before_it_counts_as_late(seconds_ago: int | None) -> None:
+    late = Stalled(Cause.BOOT_TIMEOUT, 3600, 1200)
+    assert after(given_its_agent(seconds_ago), late) == d.PutAgent("pod-1")
+
+
+@pytest.mark.parametrize("status", [PodStatus.PENDING, PodStatus.ODD])
+def test_a_machine_that_is_not_up_is_late_whoever_was_away(status: PodStatus) -> None:
+    run = given_its_agent(None)
+    pods = seen(replace(b.pod(run), status=status))
+    assert isinstance(after(run, Stalled(Cause.BOOT_TIMEOUT, 3600, 1200), pods), d.Note)
+
+
+def test_an_agent_that_was_put_on_a_late_machine_is_given_its_time_once() -> None:
+    late = Stalled(Cause.BOOT_TIMEOUT, 3600, 1200)
+    run = given_its_agent(None)
+    put_s = newest(run).launched_s + 1201
+    run = with_attempt(run, replace(newest(run), agent_put_s=put_s))
+    assert wait_of(after(run, late, now_s=put_s + 290)).until_s == put_s + 300
+    assert isinstance(after(run, late, now_s=put_s + 300), d.Note)
+    told = replace(run, notices=noted("boot_late", at_s=put_s + 300))
+    assert recover_of(after(told, late, now_s=put_s + 4000)).cause is Cause.BOOT_TIMEOUT
 
 
 def test_an_attempt_that_finished_before_anybody_looked_has_succeeded() -> None:
@@ -720,6 +750,10 @@ def test_a_run_stopped_between_two_machines_is_not_told_as_one_that_never_had_an
 
 def test_a_healthy_run_is_looked_at_again_when_a_beat_would_be_missing() -> None:
     assert d.healthy_until_s(a_run(budget={"usd": 1000.0}), NOW_S, None, NOW_S) == NOW_S + 30 + 7 + 1
+
+
+def test_a_step_deadline_that_has_passed_and_may_have_been_kept_unheard_is_not_looked_at_each_second() -> None:
+    assert d.healthy_until_s(a_run(), NOW_S - 60, NOW_S - 5, NOW_S) == NOW_S + 15
 
 
 def test_a_healthy_run_is_looked_at_again_at_its_step_deadline_if_that_is_sooner() -> None:

@@ -51,8 +51,17 @@ def test_nothing_of_one_run_lies_under_another_runs_prefix(a: str, b: str) -> No
         keys.latest_key(b),
         keys.evidence_key(b, 1, "log"),
     ]
-    assert not [key for key in named if key.startswith(keys.run_prefix(a))]
-    assert all(key.startswith(keys.run_prefix(b)) for key in named)
+    assert not [key for key in named if key.startswith(keys.run_prefixes(a))]
+    assert all(key.startswith(keys.run_prefixes(b)) for key in named)
+
+
+@PROPERTY
+@given(run_id=RUN_IDS, epoch=EPOCHS)
+def test_what_may_be_forgotten_is_told_by_the_first_part_of_its_key(run_id: str, epoch: int) -> None:
+    needed = [keys.spec_key(run_id), keys.blob_key(run_id, DIGEST), keys.manifest_key(run_id, 1, epoch), keys.pin_key(run_id, 1, epoch)]
+    assert all(key.startswith(keys.RUNS) for key in needed)
+    assert keys.evidence_key(run_id, epoch, "log").startswith(keys.EVIDENCE)
+    assert keys.evidence_key(run_id, epoch, "log").startswith(keys.evidence_prefix(run_id, epoch))
 
 
 @pytest.mark.parametrize("text", ["a", "0", "a-b", "tiny-1-e2", "a" * 48])
@@ -109,5 +118,5 @@ def test_keys_of_the_bucket_are_those_of_the_design() -> None:
     assert keys.blob_key("tiny-1", DIGEST) == f"runs/tiny-1/blobs/{DIGEST}"
     assert keys.spec_key("tiny-1") == "runs/tiny-1/spec.json"
     assert keys.latest_key("tiny-1") == "runs/tiny-1/latest.json"
-    assert keys.evidence_key("tiny-1", 3, "log.txt") == "runs/tiny-1/evidence/e3/log.txt"
+    assert keys.evidence_key("tiny-1", 3, "log.txt") == "evidence/tiny-1/e3/log.txt"
     assert keys.pod_name("tiny-1", 3) == "pt-tiny-1-e3"

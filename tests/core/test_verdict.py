@@ -31,7 +31,7 @@ from prime_train.core.verdict import (
 )
 from prime_train.core.wire import JobExit, Phase
 from tests import builders as b
-from tests.core.given import DOWN, NOW_S, PODS_VIEWS, PROPERTY, a_run, evidence, seen
+from tests.core.given import DOWN, NOW_S, PODS_VIEWS, PROPERTY, a_run, evidence, newest, seen
 
 GONE = seen(gone=("pod-1",))
 
@@ -249,7 +249,26 @@ def test_beats_fine_but_no_step_within_its_deadline_is_stalled(age_s: int, late:
 
 
 def test_the_time_since_the_last_beat_counts_towards_the_step_deadline() -> None:
-    assert after(60, step_age_s=241) == Stalled(Cause.STALLED, 301, 300)
+    assert after(30, step_age_s=271) == Stalled(Cause.STALLED, 301, 300)
+
+
+PATIENT = {"overdue_s": 600, "silence_s": 900}
+
+
+@pytest.mark.parametrize("silent_s", [60, 400, 600])
+def test_a_step_is_not_late_for_what_may_have_happened_after_a_missed_beat(silent_s: int) -> None:
+    assert after(silent_s, run=a_run(health=PATIENT), step_age_s=270) == Healthy(Phase.TRAIN, 10)
+
+
+def test_a_step_that_was_late_when_it_was_last_heard_of_stays_late() -> None:
+    assert after(400, run=a_run(health=PATIENT), step_age_s=271) == Stalled(Cause.STALLED, 301, 300)
+
+
+def test_a_first_step_is_not_late_for_what_may_have_happened_after_a_missed_beat() -> None:
+    of = a_run(RunState.STARTING, health=PATIENT)
+    heard_s = (newest(of).first_beat_s or 0) + 3500
+    setting_up = evidence(of, beat=b.beat(7, step=0, phase=Phase.SETUP), beat_s=heard_s)
+    assert judge(of, setting_up, heard_s + 500) == Healthy(Phase.SETUP, 0)
 
 
 @pytest.mark.parametrize(("age_s", "late"), [(1000, False), (1001, True)])

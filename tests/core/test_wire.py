@@ -1,14 +1,29 @@
 """What is said between agent and control plane, and how it is proven."""
 
+import json
 from typing import Any
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from prime_train.core.causes import Cause
-from prime_train.core.wire import LOG_TAIL_CHARS_MAX, Beat, Bootstrap, Commit, JobExit, Phase, Reply, Ticket, Verdict, attempt_key, sign
+from prime_train.core.wire import (
+    LOG_TAIL_CHARS_MAX,
+    Beat,
+    Bootstrap,
+    Commit,
+    JobExit,
+    Phase,
+    PodKeys,
+    Refusal,
+    Reply,
+    Ticket,
+    Verdict,
+    attempt_key,
+    sign,
+)
 from tests import builders as b
 from tests.core.given import PROPERTY
 
@@ -119,6 +134,27 @@ def test_no_key_and_no_secret_is_shown_when_a_message_is_printed() -> None:
     ticket = Ticket(run=b.RUN_ID, epoch=1, url="http://127.0.0.1:1", key="hush-key")
     boot = Bootstrap(run=b.RUN_ID, epoch=1, spec=b.spec(), bucket_url="file:///b", secrets={"TOKEN": "hush-secret"})
     assert "hush" not in f"{ticket!r} {ticket} {boot!r} {boot}"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Bootstrap(run=b.RUN_ID, epoch=1, spec=b.spec(), bucket_url="file:///b"),
+        PodKeys(access_key_id="id", secret_access_key="s", session_token="t", valid_s=60),
+        Reply(verdict=Verdict.OK),
+        Refusal(error="busy"),
+    ],
+    ids=lambda answer: type(answer).__name__,
+)
+def test_what_a_newer_control_plane_says_more_is_passed_over(answer: BaseModel) -> None:
+    said = answer.model_dump(mode="json") | {"of_tomorrow": 1}
+    assert type(answer).model_validate_json(json.dumps(said)) == answer
+
+
+@pytest.mark.parametrize("asked", [b.beat(), b.commit(5)], ids=lambda asked: type(asked).__name__)
+def test_what_is_asked_has_to_be_understood_whole(asked: BaseModel) -> None:
+    with pytest.raises(ValidationError, match="of_tomorrow"):
+        type(asked).model_validate_json(json.dumps(asked.model_dump(mode="json") | {"of_tomorrow": 1}))
 
 
 def test_a_reply_carries_no_order_unless_one_is_given() -> None:

@@ -1,15 +1,18 @@
 """A repository at the fake GitHub whose workflows, run by act, train on machines rented from the fake Prime Intellect, over a real SSH.
 
-Whatever is run here runs as it would elsewhere: the control plane is a process that serves and watches nothing, and the jobs find it by its
-address and key alone. act copies the working tree in the place of a checkout, so `folder` is where an event's commit has to be.
+Whatever is run here runs as it would elsewhere: the control plane is a process that serves and watches nothing, or the functions of a
+stack, which watch besides; the jobs find it by its address and key alone. act copies the working tree in the place of a checkout, so
+`folder` is where an event's commit has to be.
 """
 
 import json
+import os
 import secrets
 import shutil
+import subprocess
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +23,7 @@ from prime_train.adapters.store_remote import RemoteStore
 from prime_train.core.wire import attempt_key, operator_key
 from prime_train.ports import Held
 from prime_train.reconcile import read_manifests
-from tests.cli.shell import Shell
+from tests.cli.shell import PROGRAM, Shell
 from tests.e2e.plane import await_true
 from tests.e2e.prime_plane import TWO_GPUS, TWO_MORE_GPUS, python
 from tests.fakes.github import FakeGitHub
@@ -31,6 +34,7 @@ from tests.fakes.prime.pods import Pod
 from tests.github import scratch
 from tests.github.act import Act, Ran, act_program
 from tests.github.workplace import REPO, Workplace
+from tests.lambdas.deployed import deployed
 
 BOOT_S = 2.0
 """The job that asks for a machine does not see it come up."""
@@ -38,13 +42,31 @@ RUN_S_MAX = 60.0
 OFFERS_ONLY = ApiKey(scope={"availability": frozenset({"read"})})
 
 
+@dataclass(frozen=True)
+class Plane:
+    """A control plane, and whom it rents from. `python`: what its machines' image brings. `logs`: all that it has said. `opens`: what opens
+    its bucket to the test."""
+
+    url: str
+    key: str
+    prime: FakePrime
+    python: Path
+    logs: Callable[[], str]
+    opens: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def env(self) -> dict[str, str]:
+        """What every step is told besides, which elsewhere is the provider's own address and the machines' own Python."""
+        return {"PRIME_API_BASE_URL": self.prime.url, "PRIME_TRAIN_POD_PYTHON": str(self.python)}
+
+
+Planes = Callable[[Path, Driver], AbstractContextManager[Plane]]
+"""Makes one in a folder. The driver: what the machines' GPUs are like."""
+
+
 @dataclass
 class Place(Workplace):
-    """`env`: what every step is told besides, which elsewhere is the provider's own address and the machines' own Python."""
-
-    env: dict[str, str] = field(default_factory=dict)
-    prime: FakePrime = field(kw_only=True)
-    store: RemoteStore = field(kw_only=True)
+    plane: Plane = field(kw_only=True)
     rans: list[Ran] = field(default_factory=list)
 
     def run(self, workflow: str, event: str, payload: Mapping[str, Any] | None = None) -> Ran:
@@ -60,7 +82,7 @@ class Place(Workplace):
             actor=payload["sender"]["login"],
             secrets=self.secrets,
             variables=self.variables,
-            env={scratch.WARM: str(self.installed), "RUNNER_ENVIRONMENT": "github-hosted", **self.env},
+            env={scratch.WARM: str(self.installed), "RUNNER_ENVIRONMENT": "github-hosted", **self.plane.env},
         )
         shutil.rmtree(self.act.home / ".prime-train", ignore_errors=True)
         self.rans.append(ran)
@@ -94,7 +116,25 @@ class Place(Workplace):
         """The schedule comes."""
         return self.run("watch.yml", "schedule", self.github.schedule(REPO, "7-59/10 * * * *"))
 
+    def laptop(self, *words: str) -> str:
+        """What `prime-train` says to somebody who has the address and the key, and one of the provider's; it must succeed."""
+        home = self.folder.parent / "laptop"
+        home.mkdir(exist_ok=True)
+        plane = {"PRIME_TRAIN_STORE": self.plane.url, "PRIME_TRAIN_MASTER_KEY": self.plane.key, "PRIME_API_KEY": self.prime.api_key}
+        env = {"PATH": os.environ["PATH"], "HOME": str(home), **plane, **self.plane.env}
+        done = subprocess.run([PROGRAM, *words], env=env, capture_output=True, text=True, timeout=RUN_S_MAX, check=False)
+        assert done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
     # ----------------------------------------------------------------------------------------------------------- what there is
+
+    @property
+    def prime(self) -> FakePrime:
+        return self.plane.prime
+
+    @property
+    def store(self) -> RemoteStore:
+        return RemoteStore(self.plane.url, bytes.fromhex(self.plane.key))
 
     @property
     def held(self) -> Held:
@@ -107,7 +147,7 @@ class Place(Workplace):
     @property
     def newest_step(self) -> int:
         """Of the checkpoints that are whole in the bucket."""
-        bucket, run = open_bucket(self.store.about().bucket_url, {}), self.held.run
+        bucket, run = open_bucket(self.store.about().bucket_url, self.plane.opens), self.held.run
         return max((manifest.step for manifest in read_manifests(bucket, run.run_id, epoch=run.epoch)), default=0)
 
     def await_step(self, step: int) -> Pod:
@@ -130,10 +170,10 @@ class Place(Workplace):
         return str(said)
 
     def everything_told(self) -> str:
-        """All that anybody can read who may look at the repository: logs, summaries, comments, deployments. What GitHub does not show are
-        the lines that tell it what to strike out."""
+        """All that anybody can read who may look at the repository: logs, summaries, comments, deployments; and what the control plane says
+        of itself. What GitHub does not show are the lines that tell it what to strike out."""
         logs = [line for ran in self.rans for line in ran.log.splitlines() if '"command":"add-mask"' not in line]
-        return "\n".join([*logs, json.dumps(self.github.comments(REPO, 1)), json.dumps(self.github.deployments(REPO))])
+        return "\n".join([*logs, json.dumps(self.github.comments(REPO, 1)), json.dumps(self.github.deployments(REPO)), self.plane.logs()])
 
     def all_secrets(self) -> dict[str, str]:
         """By what each is for."""
@@ -144,31 +184,41 @@ class Place(Workplace):
 
 
 @contextmanager
-def place(folder: Path, driver: Driver) -> Iterator[Place]:
-    """With main, on which there is nothing but the workflows. `driver`: what the machines' GPUs are like."""
+def served(folder: Path, driver: Driver) -> Iterator[Plane]:
+    """One process that serves, and leaves it to the jobs to watch."""
+    folder.mkdir()
+    shell = Shell(folder)
+    with FakePrime(folder / "prime", running=True) as prime, shell.started("serve", "--port", "0", "--no-watch", until="serving "):
+        said = dict(line.split("=", 1) for line in shell.ok("key", "--show").splitlines())
+        image = python(folder / "python", driver.env)
+        yield Plane(said["PRIME_TRAIN_STORE"], said["PRIME_TRAIN_MASTER_KEY"], prime, image, lambda: shell.said)
+
+
+@contextmanager
+def on_lambdas(folder: Path, driver: Driver) -> Iterator[Plane]:
+    """The functions of a stack; the watcher is called whenever there is news, and each minute, so that there are two of it with a job's."""
+    with deployed(folder, driver) as stack:
+        yield Plane(stack.url, stack.key, stack.fake, folder / "python", stack.logs, stack.cloud.env)
+
+
+@contextmanager
+def place(folder: Path, plane: Plane) -> Iterator[Place]:
+    """With main, on which there is nothing but the workflows."""
     program = act_program()
     assert program, "mark the test with needs_act"
-    (folder / "plane").mkdir()
-    shell = Shell(folder / "plane")
     project = scratch.product(folder / "project", has_code=False)
     installed = scratch.warm(folder / "installed" / "prime-train", project)
-    with ExitStack() as ends:
-        prime = ends.enter_context(FakePrime(folder / "prime", running=True))
-        github = ends.enter_context(FakeGitHub(running=True))
-        ends.enter_context(shell.started("serve", "--port", "0", "--no-watch", until="serving "))
-        said = dict(line.split("=", 1) for line in shell.ok("key", "--show").splitlines())
-        prime.rows = [*EXAMPLES, TWO_GPUS, TWO_MORE_GPUS]
-        prime.plan = Plan(provision_s=BOOT_S)
-        offers_key = f"pit_{secrets.token_hex(16)}"
-        prime.world.api_keys[offers_key] = OFFERS_ONLY
-        store = RemoteStore(said["PRIME_TRAIN_STORE"], bytes.fromhex(said["PRIME_TRAIN_MASTER_KEY"]))
-        here = Place(github, Act(program, folder / "act", scratch.folders(project)), installed, folder / "models", prime=prime, store=store)
-        here.variables["PRIME_TRAIN_URL"] = said["PRIME_TRAIN_STORE"]
+    plane.prime.rows = [*EXAMPLES, TWO_GPUS, TWO_MORE_GPUS]
+    plane.prime.plan = Plan(provision_s=BOOT_S)
+    offers_key = f"pit_{secrets.token_hex(16)}"
+    plane.prime.world.api_keys[offers_key] = OFFERS_ONLY
+    with FakeGitHub(running=True) as github:
+        here = Place(github, Act(program, folder / "act", scratch.folders(project)), installed, folder / "models", plane=plane)
+        here.variables["PRIME_TRAIN_URL"] = plane.url
         here.secrets |= {
-            "PRIME_TRAIN_MASTER_KEY": said["PRIME_TRAIN_MASTER_KEY"],
-            "PRIME_API_KEY": prime.api_key,
+            "PRIME_TRAIN_MASTER_KEY": plane.key,
+            "PRIME_API_KEY": plane.prime.api_key,
             "PRIME_OFFERS_KEY": offers_key,
         }
-        here.env |= {"PRIME_API_BASE_URL": prime.url, "PRIME_TRAIN_POD_PYTHON": str(python(folder / "python", driver.env))}
         yield here
         assert github.violations == []

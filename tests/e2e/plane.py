@@ -18,8 +18,9 @@ from prime_train.adapters.bucket import open_bucket
 from prime_train.adapters.pods_local import LocalPods
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.core.run import Happening, Run
-from prime_train.ports import Bucket
-from tests.e2e.points import Point
+from prime_train.ports import Bucket, Store
+from tests.e2e.points import LOSE_FIRST, SAVED_STEP, Point
+from tests.e2e.strikes import Strikes, Take
 
 BIN = Path(sys.executable).parent
 CRASH = Path(__file__).parent / "crash"
@@ -53,14 +54,25 @@ budget: {usd: 5, restarts_without_progress: 6}
 """
 
 
-def await_true(what: str, question: Callable[[], object], *, limit_s: float = RUN_S_MAX) -> None:
-    """Returns when `question` is answered truthfully; fails with `what` after `limit_s`."""
+def await_true(what: str, question: Callable[[], object], *, limit_s: float = RUN_S_MAX, every_s: float = 0.05) -> None:
+    """Returns when `question`, asked `every_s`, is answered truthfully; fails with `what` after `limit_s`."""
     end_s = time.monotonic() + limit_s
     pause = threading.Event()
     while not question():
         if time.monotonic() > end_s:
             raise AssertionError(f"after {limit_s:.0f} s still not: {what}")
-        pause.wait(0.05)
+        pause.wait(every_s)
+
+
+def await_saved(store: Store, point: str) -> None:
+    """Where the first machine is to be taken: until the only run that lives can be resumed."""
+
+    def is_saved() -> bool:
+        held = [store.load(run.run_id) for run in store.list_runs() if not run.is_over]
+        return any(one is not None and one.lease.committed_step >= SAVED_STEP for one in held)
+
+    if point == LOSE_FIRST.name:
+        await_true("a checkpoint is durable", is_saved)
 
 
 def free_port() -> int:
@@ -77,7 +89,6 @@ class Kept:
     command: Sequence[str]
     env: dict[str, str]
     log: Path
-    pid_file: Path
     stopping: threading.Event = field(default_factory=threading.Event)
     starts: int = 0
     process: subprocess.Popen[bytes] | None = None
@@ -91,9 +102,13 @@ class Kept:
         while not self.stopping.is_set():
             with self.log.open("ab") as log:
                 self.process = subprocess.Popen(self.command, env=self.env, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-            self.pid_file.write_text(str(self.process.pid))
             self.starts += 1
             self.process.wait()
+
+    def take(self, pod: str) -> None:
+        """Kills it, as a system does that has no memory left; from whatever machine that is wished."""
+        assert self.process is not None
+        self.process.kill()
 
     def stop(self) -> None:
         self.stopping.set()
@@ -110,6 +125,16 @@ class Plane:
     home: Path
     env: dict[str, str]
     kept: list[Kept]
+
+    @property
+    def folder(self) -> Path:
+        """Where whoever tries it may put things."""
+        return self.home.parent
+
+    @property
+    def started(self) -> str:
+        """How often its processes were."""
+        return "+".join(str(kept.starts) for kept in self.kept)
 
     @property
     def store(self) -> SqliteStore:
@@ -142,7 +167,7 @@ class Plane:
 
     def await_end(self, run_id: str, *, limit_s: float = RUN_S_MAX) -> Run:
         """Until the run is over, every attempt settled and every pod gone."""
-        await_true(f"{run_id} is over", lambda: self.run(run_id).is_over, limit_s=limit_s)
+        await_true(f"{run_id} is over", lambda: self.run(run_id).is_over, limit_s=limit_s, every_s=0.2)
         # Looked at, not listed: who asks the provider makes it clear away what is dead, and that is the watchers' to do.
         await_true("every pod is gone", lambda: not self.processes() and not list((self.home / "pods").glob("local-*")))
         await_true("the ledger is settled", lambda: all(a.ended_s is not None for a in self.run(run_id).attempts))
@@ -191,24 +216,26 @@ def plane(
     fired.mkdir(parents=True)
     own = {name: value for name, value in os.environ.items() if not name.startswith("PRIME_")}
     env = {**own, "PRIME_TRAIN_HOME": str(home), "PYTHONPATH": str(CRASH), "PYTHONDONTWRITEBYTECODE": "1", **(settings or {})}
-    env["PT_CRASH"] = json.dumps([point.row(fired, home / "pods") for point in points])
     serve = [str(BIN / "prime-train"), "serve", "--port", str(free_port()), *(["--no-watch"] if watcher else [])]
-    kept = [Kept("plane", serve, env, folder / "serve.log", fired / "plane.pid")]
+    kept = [Kept("plane", serve, env, folder / "serve.log")]
     if watcher:
         watch = [str(BIN / "prime-train"), "watch", "--interval", "1"]
-        kept.append(Kept("watcher", watch, env, folder / "watch.log", fired / "watcher.pid"))
+        kept.append(Kept("watcher", watch, env, folder / "watch.log"))
     here = Plane(home, env, kept)
-    kept[0].start()
-    try:
-        await_true("serve is up", (home / "serve.json").exists, limit_s=30)
-        for other in kept[1:]:
-            other.start()
-        yield here
-    finally:
-        for process in reversed(kept):
-            process.stop()
-        for pod in here.pods.list():
-            here.pods.terminate(pod.pod_id)
+    takes: dict[str, Take] = {"machine": here.pods.preempt, **{process.name: process.take for process in kept}}
+    with Strikes(takes, lambda name: await_saved(here.store, name)) as strikes:
+        env["PT_CRASH"] = json.dumps([point.row(fired, strikes.port) for point in points])
+        kept[0].start()
+        try:
+            await_true("serve is up", (home / "serve.json").exists, limit_s=30)
+            for other in kept[1:]:
+                other.start()
+            yield here
+        finally:
+            for process in reversed(kept):
+                process.stop()
+            for pod in here.pods.list():
+                here.pods.terminate(pod.pod_id)
 
 
 def write_config(folder: Path, text: str = CONFIG, *, step_s: float = 0.02) -> Path:

@@ -28,10 +28,13 @@ class Point:
     step_s: float = 0.04
     """Of the trainer: long enough for several commits, where the point comes only after them."""
 
-    def row(self, fired: Path, pods: Path) -> dict[str, object]:
-        return {**asdict(self), "self": self.role, "role": ROLES[self.role], "dir": str(fired), "pods": str(pods)}
+    def row(self, fired: Path, port: int) -> dict[str, object]:
+        """For PT_CRASH, see crash/sitecustomize.py."""
+        return {**asdict(self), "self": self.role, "role": ROLES[self.role], "dir": str(fired), "port": port}
 
 
+SAVED_STEP = 25
+"""Of the checkpoint that must be durable when the first machine is taken, or the second would have nothing to restore."""
 LOSE_FIRST = Point("lose-first", "trainer", "open", r"step_50/COMPLETE", "machine")
 
 
@@ -47,7 +50,7 @@ AGENT_POINTS = [
     *_both("bootstrap-request", "agent", "socket.connect", r"127\.0\.0\.1", alone="agent"),
     *_both("unpack-tree", "agent", "open", r"/data\.json", alone="agent"),
     *_both("setup-command", "agent", "subprocess.Popen", r"setup-was-here", alone="agent"),
-    *_both("verification", "agent", "glob.glob|os.scandir|os.listdir", r"work", alone="agent"),
+    *_both("verification", "agent", "pathlib.Path.glob", r"data\.json", alone="agent"),
     *_both("smoke-test", "agent", "subprocess.Popen", r"smoke", alone="agent"),
     *_both("trainer-start", "agent", "subprocess.Popen", r"--save-every", alone="agent"),
     *_both("set-aside", "agent", "os.link", r"step_\d+", alone="agent"),
@@ -96,3 +99,8 @@ WEBHOOK_POINTS = [
     Point("webhook-gone-in-restore", "agent", "os.rename", r"restore-\d+.*step_", "plane", needs="lose-first"),
 ]
 POINTS = [*AGENT_POINTS, *TRAINER_POINTS, *PLANE_POINTS, *WATCHER_POINTS, *WEBHOOK_POINTS]
+LAMBDA_POINTS = [
+    Point("webhook-commit-unsaid", "webhook", "answer", r"/commit", "plane"),
+    Point("webhook-commit-unsaved", "webhook", "request", r"/commit", "plane"),
+]
+"""Between the webhook and its table, where in one process there is nothing to be cut."""

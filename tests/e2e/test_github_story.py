@@ -13,7 +13,7 @@ import yaml
 
 from prime_train.core.causes import Cause
 from prime_train.core.run import RunState, Want
-from tests.e2e.github_place import Place, place
+from tests.e2e.github_place import Place, Planes, on_lambdas, place, served
 from tests.fakes.nvml import Driver
 from tests.fakes.prime import needs_sshd
 from tests.fakes.prime_rl import uv_in
@@ -95,8 +95,9 @@ def states(here: Place) -> list[str]:
     return [status["state"] for status in deployment["statuses"]]
 
 
-def test_the_whole_story(tmp_path: Path, driver: Driver) -> None:
-    with place(tmp_path, driver) as here:
+@pytest.mark.parametrize("planes", [served, on_lambdas])
+def test_the_whole_story(planes: Planes, tmp_path: Path, driver: Driver) -> None:
+    with planes(tmp_path / "plane", driver) as plane, place(tmp_path, plane) as here:
         for name, role in (("ann", "write"), ("bob", "read")):
             here.github.add_user(name, repo=REPO, role=role)
         good = config(tmp_path)
@@ -104,6 +105,7 @@ def test_the_whole_story(tmp_path: Path, driver: Driver) -> None:
         mended_it_is_priced_in_the_same_comment(here, good)
         run_id = a_dispatch_launches_one_run_however_often_it_is_made(here)
         the_schedule_puts_the_agent_on(here)
+        a_laptop_gets_in_where_a_job_has_put_the_agent(here)
         a_machine_that_is_taken_away_is_replaced(here)
         nobody_stops_it_who_may_not_write(here)
         who_may_write_stops_it(here)
@@ -162,6 +164,13 @@ def the_schedule_puts_the_agent_on(here: Place) -> None:
     did(ran, {"watch": "success"}, "watch", "watch")
     assert here.held.run.state in (RunState.STARTING, RunState.TRAINING), ran.told
     assert states(here)[-1] == "in_progress"
+
+
+def a_laptop_gets_in_where_a_job_has_put_the_agent(here: Place) -> None:
+    here.await_step(12)
+    run_id = here.held.run.run_id
+    assert here.laptop("ssh", run_id, "pwd; echo inside").splitlines()[-1] == "inside"
+    assert "the agent is there" in here.laptop("logs", run_id)
 
 
 def a_machine_that_is_taken_away_is_replaced(here: Place) -> None:

@@ -3,7 +3,8 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,11 @@ from prime_train.core.manifest import ResumePoint, missing_blobs
 from prime_train.core.run import RunState
 from prime_train.demo.train import load_checkpoint, load_corpus
 from prime_train.reconcile import read_manifests
-from tests.e2e.plane import MATRIX_ROW, STEPS, Plane, plane, write_config
-from tests.e2e.points import LOSE_FIRST, POINTS, Point
+from tests.e2e.cases import Case, On, cases
+from tests.e2e.lambda_functions import Functions, functions
+from tests.e2e.lambda_plane import LAMBDA_CONFIG, LambdaPlane, lambda_plane
+from tests.e2e.plane import CONFIG, MATRIX_ROW, STEPS, Plane, plane, write_config
+from tests.e2e.points import LOSE_FIRST, POINTS
 
 
 @pytest.fixture(scope="session")
@@ -40,18 +44,44 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(json.loads((folder / "final.json").read_text())["sha256"])
 
 
+def test_each_point_is_tried_and_every_role_and_victim_is_on_both_kinds_of_control_plane() -> None:
+    tried = [case for case in cases(both=False) if case.point in POINTS]
+    assert sorted(case.point.name for case in tried) == sorted(point.name for point in POINTS)
+    for on in {case.on for case in tried}:
+        points = [case.point for case in tried if case.on is on]
+        assert {point.role for point in points} == {point.role for point in POINTS}
+        assert {point.victim for point in points} == {point.victim for point in POINTS}
+
+
+@pytest.fixture(scope="session")
+def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Functions]:
+    """One for all points that are tried on functions: to deploy takes as long as a run."""
+    with functions(tmp_path_factory.mktemp("deployment")) as it:
+        yield it
+
+
+@contextmanager
+def placed(case: Case, folder: Path, request: pytest.FixtureRequest) -> Iterator[Plane | LambdaPlane]:
+    points = [LOSE_FIRST, case.point] if case.point.needs else [case.point]
+    if case.on is On.PROCESSES:
+        with plane(folder, points, watcher="watcher" in (case.point.role, case.point.victim)) as processes:
+            yield processes
+    else:
+        with lambda_plane(request.getfixturevalue("deployment"), folder, points) as lambdas:
+            yield lambdas
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("point", POINTS, ids=lambda p: p.name)
+@pytest.mark.parametrize("case", cases(), ids=str)
 def test_the_run_ends_as_if_nothing_had_happened(
-    point: Point, reference: str, tmp_path: Path, record_property: Callable[[str, object], None]
+    case: Case, reference: str, tmp_path: Path, record_property: Callable[[str, object], None], request: pytest.FixtureRequest
 ) -> None:
-    points = [LOSE_FIRST, point] if point.needs else [point]
-    config = write_config(tmp_path, step_s=point.step_s)
-    with plane(tmp_path, points, watcher=point.role == "watcher" or point.victim == "watcher") as here:
+    config = write_config(tmp_path, CONFIG if case.on is On.PROCESSES else LAMBDA_CONFIG, step_s=case.point.step_s)
+    with placed(case, tmp_path, request) as here:
         run_id = here.launch(config)
         try:
             run = here.await_end(run_id)
-            assert (tmp_path / "fired" / point.name).exists(), "the point was never reached: nothing was taken away"
+            assert (tmp_path / "fired" / case.point.name).exists(), "the point was never reached: nothing was taken away"
             assert run.state is RunState.SUCCEEDED, run.why
             assert final_hash(here, run_id) == reference
             no_durable_step_was_lost(here, run_id)
@@ -59,10 +89,10 @@ def test_the_run_ends_as_if_nothing_had_happened(
             assert sum(a.ended_s is None for a in run.attempts) == 0
         except AssertionError as error:
             raise AssertionError(f"{error}\n{here.evidence()}") from error
-        record_property(MATRIX_ROW, figures(point, here, run_id))
+        record_property(MATRIX_ROW, figures(case, here, run_id))
 
 
-def final_hash(here: Plane, run_id: str) -> str:
+def final_hash(here: Plane | LambdaPlane, run_id: str) -> str:
     """The hash the trainer itself printed for the weights of its last checkpoint, as restored from the bucket's newest manifest."""
     sizes = {stat.key: stat.size for stat in here.bucket.list(blob_prefix(run_id))}
     newest = max(read_manifests(here.bucket, run_id), key=lambda m: (m.step, m.epoch))
@@ -71,16 +101,16 @@ def final_hash(here: Plane, run_id: str) -> str:
     return weights_hash(here, run_id, newest.key)
 
 
-def weights_hash(here: Plane, run_id: str, key: str) -> str:
+def weights_hash(here: Plane | LambdaPlane, run_id: str, key: str) -> str:
     """Restores a checkpoint from the bucket and lets the trainer's own code load it."""
     place = parse_manifest_key(run_id, key)
     assert place is not None
-    into = here.home.parent / "restored"
+    into = here.folder / "restored"
     restore(here.bucket, run_id, ResumePoint(step=place[0], epoch=place[1], key=key), into)
     return load_checkpoint(into, place[0], len(load_corpus()[2])).digest()
 
 
-def no_durable_step_was_lost(here: Plane, run_id: str) -> None:
+def no_durable_step_was_lost(here: Plane | LambdaPlane, run_id: str) -> None:
     """What an attempt restores is never older than what an earlier one had been told was committed."""
     run = here.run(run_id)
     for earlier, later in zip(run.attempts, run.attempts[1:], strict=False):
@@ -89,7 +119,7 @@ def no_durable_step_was_lost(here: Plane, run_id: str) -> None:
         )
 
 
-def only_one_epoch_committed_at_a_time(here: Plane, run_id: str) -> None:
+def only_one_epoch_committed_at_a_time(here: Plane | LambdaPlane, run_id: str) -> None:
     """No attempt has a checkpoint committed after its fence, and steps never go back."""
     lines = here.history(run_id)
     resumed = [line.step for line in lines if line.kind == "resume_chosen"]
@@ -98,16 +128,16 @@ def only_one_epoch_committed_at_a_time(here: Plane, run_id: str) -> None:
     assert epochs == sorted(epochs)
 
 
-def figures(point: Point, here: Plane, run_id: str) -> str:
+def figures(case: Case, here: Plane | LambdaPlane, run_id: str) -> str:
     """A row of the table that the end of the test run prints (see conftest.py)."""
     run = here.run(run_id)
     spent = totals(run, run.ended_s or 0)
     causes = [a.cause.value for a in run.attempts if a.cause is not None]
     row = {
-        "point": point.name,
+        "point": str(case),
         "attempts": len(run.attempts),
         "ended by": ", ".join(causes),
-        "control plane started": "+".join(str(kept.starts) for kept in here.kept),
+        "control plane started": here.started,
         "paid s": spent.paid_s,
         "recomputed s": spent.recomputed_s,
         "detection s": spent.detection_s,

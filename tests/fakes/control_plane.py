@@ -20,6 +20,7 @@ from prime_train.core.wire import (
     Bootstrap,
     Commit,
     Order,
+    PodKeys,
     Refusal,
     Reply,
     Ticket,
@@ -44,6 +45,8 @@ class FakeControlPlane:
     order: Order = Order.NONE
     reason: str = ""
     fenced: bool = False
+    lent: list[PodKeys] = field(default_factory=list)
+    """What is given to whoever asks for keys, one after the other, the last one over and over; none: they do not end here."""
     down: bool = False
     """Requests are cut off without an answer."""
 
@@ -134,6 +137,8 @@ class FakeControlPlane:
                 return 200, self._beat(Beat.model_validate_json(body))
             case "POST", "commit":
                 return 200, self._commit(Commit.model_validate_json(body))
+            case "POST", "keys" if self.lent:
+                return 200, self.lent.pop(0) if len(self.lent) > 1 else self.lent[0]
             case _:
                 return 404, Refusal(error=f"no such path: {method} {path}")
 

@@ -131,7 +131,7 @@ class Program:
 
 @contextmanager
 def ministack(home: Path, certificate: Certificate | None = None) -> Iterator[S3Server]:
-    """ministack with S3 and DynamoDB only, both in memory; `home` takes its log and small files."""
+    """ministack with S3, DynamoDB and STS only, all in memory; `home` takes its log and small files."""
     with _running(_ministack, home, certificate, LOOPBACK) as server:
         yield server
 
@@ -156,7 +156,7 @@ def _ministack(home: Path, host: str, port: int, certificate: Certificate | None
     env = {
         "BIND_HOST": host,
         "GATEWAY_PORT": str(port),
-        "SERVICES": "s3,dynamodb",
+        "SERVICES": "s3,dynamodb,sts,secretsmanager",
         "SFTP_ENABLED": "0",
         "IOT_MTLS_ENABLED": "0",
         "LOG_LEVEL": "WARNING",

@@ -32,6 +32,7 @@ from tests.fakes.faulty_proxy import (
     FlipRequest,
     FlipResponse,
     LoseResponse,
+    Strike,
     TruncateResponse,
 )
 from tests.fakes.s3_servers import S3Server, minio, ministack, needs_minio
@@ -278,6 +279,30 @@ def test_a_lost_response_hides_what_was_done(s3: Any, direct: Any, proxy: Faulty
         s3.put_object(Bucket="bucket", Key="lost", Body=b"done all the same")
     assert stored(direct, "lost") == b"done all the same"
     assert [each.status for each in proxy.exchanges(path="lost")] == [0]
+
+
+@pytest.mark.parametrize(("done", "found"), [(False, None), (True, b"done")])
+def test_whoever_is_struck_knows_nothing_of_what_was_done(
+    s3: Any, direct: Any, proxy: FaultyProxy, done: bool, found: bytes | None
+) -> None:
+    ports: list[int] = []
+
+    def strike(port: int) -> bool:
+        ports.append(port)
+        assert stored(direct, f"struck-{done}") == found
+        return True
+
+    proxy.fail(Strike(strike, done), method="PUT")
+    with pytest.raises((BotoCoreError, ConnectionError)):
+        s3.put_object(Bucket="bucket", Key=f"struck-{done}", Body=b"done")
+    assert len(ports) == 1
+    assert stored(direct, f"struck-{done}") == found
+
+
+def test_a_strike_at_somebody_else_lets_the_request_pass(s3: Any, direct: Any, proxy: FaultyProxy) -> None:
+    proxy.fail(Strike(lambda port: False), method="PUT")
+    s3.put_object(Bucket="bucket", Key="unharmed", Body=b"here")
+    assert stored(direct, "unharmed") == b"here"
 
 
 def test_a_response_that_is_cut_ends_in_an_error(s3: Any, direct: Any, proxy: FaultyProxy) -> None:

@@ -16,6 +16,7 @@ from prime_train.adapters.store_dynamo.store import DynamoStore
 from prime_train.cli.aws_code import own
 from tests.e2e.prime_plane import ROWS, python
 from tests.fakes.aws import Aws, aws
+from tests.fakes.nvml import Driver
 from tests.fakes.prime import FakePrime
 from tests.fakes.s3_servers import REGION
 
@@ -57,7 +58,12 @@ class Deployed:
         return done
 
     def logs(self) -> str:
-        return self.cloud.log.read_text(errors="replace")
+        """What the functions have said in calls that are over, and what AWS on loopback said of itself."""
+        logs = self.cloud.client("logs")
+        groups = [group["logGroupName"] for group in logs.describe_log_groups()["logGroups"]]
+        pages = [page for group in groups for page in logs.get_paginator("filter_log_events").paginate(logGroupName=group)]
+        told = [event["message"] for page in pages for event in page["events"]]
+        return "\n".join([*told, self.cloud.log.read_text(errors="replace")])
 
 
 def prime_train(env: Mapping[str, str], *words: str) -> subprocess.CompletedProcess[str]:
@@ -80,12 +86,13 @@ def code_in(folder: Path) -> Path:
 
 
 @contextmanager
-def deployed(folder: Path) -> Iterator[Deployed]:
+def deployed(folder: Path, driver: Driver | None = None) -> Iterator[Deployed]:
+    """`driver`: what the machines' GPUs are like; None: there are none."""
     with aws(folder / "aws") as cloud, FakePrime(folder / "prime", running=True) as fake:
         fake.rows = ROWS
         plain = {name: value for name, value in os.environ.items() if not name.startswith(("PRIME_", "AWS_"))}
         env = {**plain, **cloud.env, "PRIME_TRAIN_HOME": str(folder / "home"), "PYTHONDONTWRITEBYTECODE": "1"}
-        code, secrets = code_in(folder), _secrets(folder, cloud, fake)
+        code, secrets = code_in(folder), _secrets(folder, fake, driver)
         given = [word for name in secrets for word in ("--secret", name)]
         first = said({**env, **secrets}, "deploy", "--stack", STACK, "--yes", "--code", str(code), *given)
         address = cloud.address_of(_outputs(folder)["FunctionUrl"])
@@ -99,7 +106,7 @@ def _outputs(folder: Path) -> dict[str, str]:
     return outputs
 
 
-def _secrets(folder: Path, cloud: Aws, fake: FakePrime) -> dict[str, str]:
-    pods = {f"PRIME_TRAIN_POD_{name}": value for name, value in cloud.env.items() if name != "AWS_EC2_METADATA_DISABLED"}
-    rents = {"PRIME_API_KEY": fake.api_key, "PRIME_API_BASE_URL": fake.url, "PRIME_TRAIN_POD_PYTHON": str(python(folder / "python", {}))}
-    return {**pods, **rents, "HF_TOKEN": "hf-secret-value"}
+def _secrets(folder: Path, fake: FakePrime, driver: Driver | None) -> dict[str, str]:
+    image = python(folder / "python", driver.env if driver is not None else {})
+    rents = {"PRIME_API_KEY": fake.api_key, "PRIME_API_BASE_URL": fake.url, "PRIME_TRAIN_POD_PYTHON": str(image)}
+    return {**rents, "HF_TOKEN": "hf-secret-value"}

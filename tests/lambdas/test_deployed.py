@@ -1,26 +1,34 @@
 """The control plane on AWS, tried as a new user would: deployed with our own command, called by its address, looked at, taken away."""
 
+import json
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 
+import boto3
 import pytest
 import requests
 
+from prime_train.adapters.aws_deploy import Account
+from prime_train.adapters.bucket import open_bucket
 from prime_train.adapters.store_remote import RemoteStore
-from prime_train.core.wire import attempt_key
+from prime_train.cli.doctor import pods_check
+from prime_train.core.keys import evidence_key
+from prime_train.core.run import Change, RunState
+from prime_train.core.wire import Bootstrap, PodKeys, attempt_key
+from prime_train.ports import Held, PermanentError
 from prime_train.webhook import Request
 from tests import builders as b
 from tests.e2e.plane import await_true
-from tests.lambdas.deployed import STACK, Deployed, deployed, prime_train, said
+from tests.fakes.s3_servers import REGION
+from tests.fakes.wandb import KEY, FakeWandb
+from tests.lambdas.deployed import STACK, Deployed, prime_train, said
 from tests.webhook import asking
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="the fake's machines have Linux")]
-
-
-@pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
-    with deployed(tmp_path_factory.mktemp("deployed")) as it:
-        yield it
 
 
 def now_s(here: Deployed) -> int:
@@ -39,8 +47,10 @@ def training(here: Deployed) -> None:
 
 
 def test_deploying_shows_what_comes_and_says_where_it_is(here: Deployed) -> None:
-    assert "add     Table (AWS::DynamoDB::Table)" in here.first_words
-    assert "add     WatcherEachMinute (AWS::Scheduler::Schedule)" in here.first_words
+    rows = [line.split() for line in here.first_words.splitlines()]
+    assert ["add", "Table", "DynamoDB::Table"] in rows
+    assert ["add", "WatcherEachMinute", "Scheduler::Schedule"] in rows
+    assert any(row[1:] == ["s", "Table", "made"] for row in rows)
     assert "PRIME_TRAIN_STORE=https://" in here.first_words
     assert here.key not in here.first_words
     assert len(bytes.fromhex(here.key)) == 32
@@ -57,7 +67,8 @@ def test_the_doctor_finds_it_well_once_it_has_watched(here: Deployed) -> None:
     here.watch(news=True)
     words = said(here.env, "doctor", "--stack", STACK)
     assert "wrong" not in words
-    assert [line.split()[1] for line in words.splitlines()] == ["stack", "secret", "webhook", "watcher", "alarms"]
+    marks = {line[7:].partition(":")[0]: line[:5].strip() for line in words.splitlines()}
+    assert marks == dict.fromkeys(("stack", "secret", "webhook", "pods, by the role's keys", "watcher", "alarms"), "well") | {"W&B": "off"}
 
 
 def test_a_beat_goes_through_the_address_into_the_table(here: Deployed) -> None:
@@ -85,6 +96,48 @@ def test_a_machine_gets_its_secrets_but_none_of_the_control_planes(here: Deploye
     assert here.key not in str(job)
 
 
+def test_a_machine_gets_keys_that_end_and_new_ones_when_it_asks(here: Deployed) -> None:
+    training(here)
+    at_s, master = now_s(here), bytes.fromhex(here.key)
+    job = Bootstrap.model_validate_json(sent(here, asking.ask("bootstrap", master=master, at_s=at_s)).text)
+    first, second = job.keys, PodKeys.model_validate_json(sent(here, asking.ask("keys", master=master, at_s=at_s)).text)
+    assert first is not None
+    assert set(job.bucket_keys) == {"AWS_REGION", "AWS_ENDPOINT_URL", "PYTHON"}
+    assert first.session_token != second.session_token
+    for number, keys in enumerate((first, second)):
+        assert 3500 < keys.valid_s <= 3600
+        bucket, key = open_bucket(job.bucket_url, job.bucket_keys, keys.model_copy), evidence_key(job.run, job.epoch, f"{number}.log")
+        bucket.put(key, b"written by its keys")
+        assert [found.key for found in bucket.list(key)] == [key]
+        session = boto3.session.Session(keys.access_key_id, keys.secret_access_key, keys.session_token, region_name=REGION)
+        who = session.client("sts", endpoint_url=here.cloud.url).get_caller_identity()["Arn"]
+        assert who == f"{here.outputs['PodRole'].replace(':iam:', ':sts:').replace(':role/', ':assumed-role/')}/pt-{job.run}-e{job.epoch}"
+        assert keys.secret_access_key not in here.logs()
+        assert keys.session_token not in here.logs()
+
+
+def test_nobody_but_the_attempt_of_now_gets_keys(here: Deployed) -> None:
+    training(here)
+    at_s, master = now_s(here), bytes.fromhex(here.key)
+    fenced = sent(here, asking.ask("keys", epoch=1, master=master, at_s=at_s))
+    others = sent(here, asking.ask("keys", signer=("other", asking.EPOCH), master=master, at_s=at_s))
+    unknown = sent(here, asking.ask("keys", run="other", master=master, at_s=at_s))
+    assert (fenced.status_code, others.status_code, unknown.status_code) == (409, 401, 409)
+    assert not [answer for answer in (fenced, others, unknown) if "access_key" in answer.text]
+
+
+def test_the_doctor_says_which_keys_machines_get(here: Deployed) -> None:
+    account = Account(here.cloud.env)
+    name, check = pods_check(account, {**here.outputs})
+    assert (name, check()) == ("pods, by the role's keys", "")
+    _, check = pods_check(account, {**here.outputs, "Webhook": "nothing-here"})
+    with pytest.raises(PermanentError, match="nothing-here"):
+        check()
+    with secrets(here, PRIME_TRAIN_POD_AWS_ACCESS_KEY_ID="id"):
+        name, check = pods_check(account, {**here.outputs})
+        assert (name, "it lacks PRIME_TRAIN_POD_AWS_SECRET_ACCESS_KEY" in check()) == ("pods, by the role's keys", True)
+
+
 @pytest.mark.parametrize("path", ["/docs", "/openapi.json"])
 def test_the_pages_for_people_are_there(here: Deployed, path: str) -> None:
     assert requests.get(here.url + path, timeout=30).status_code == 200
@@ -99,6 +152,7 @@ def test_no_secret_is_in_a_log(here: Deployed) -> None:
     sent(here, asking.ask("beat", asking.beat(10), master=bytes.fromhex(here.key), at_s=1))
     here.watch(news=True)
     words = here.logs()
+    assert '"Sweeps": 1' in words, "the functions' own words are among them"
     for secret in (here.key, here.fake.api_key, "hf-secret-value", attempt_key(bytes.fromhex(here.key), b.RUN_ID, 2)):
         assert secret not in words
 
@@ -118,7 +172,8 @@ def test_a_wrong_name_and_an_unset_secret_are_told(here: Deployed) -> None:
 
 def test_a_dry_run_leaves_nothing_behind(here: Deployed) -> None:
     words = said(here.env, "deploy", "--stack", "planned", "--dry-run", "--code", str(here.code))
-    assert "add     Webhook (AWS::Lambda::Function)" in words
+    assert ["add", "Webhook", "Lambda::Function"] in [line.split() for line in words.splitlines()]
+    assert words.endswith("nothing was changed: --dry-run\n")
     gone = prime_train(here.env, "destroy", "--stack", "planned", "--yes")
     assert (gone.returncode, "there is no stack planned" in gone.stderr) == (2, True)
 
@@ -132,7 +187,72 @@ def test_what_an_operator_changes_wakes_the_watcher(here: Deployed) -> None:
 
 def test_the_schedule_calls_the_watcher_each_minute(here: Deployed) -> None:
     scheduler = here.cloud.client("scheduler")
-    (one,) = scheduler.list_schedules()["Schedules"]
-    schedule = scheduler.get_schedule(Name=one["Name"])
+    schedule = scheduler.get_schedule(Name=f"{STACK}-watcher")
     assert (schedule["ScheduleExpression"], schedule["State"]) == ("rate(1 minute)", "ENABLED")
     assert schedule["Target"]["Arn"].endswith(f":function:{here.outputs['Watcher']}")
+
+
+WITHOUT_SDK = """
+import sys
+sys.modules["wandb"] = None  # it is not in the functions' code
+from prime_lambdas.watcher import handler
+class Context:
+    get_remaining_time_in_millis = staticmethod(lambda: 900_000)
+handler({"news": True}, Context())
+"""
+
+
+@contextmanager
+def secrets(here: Deployed, **more: str) -> Iterator[None]:
+    """In the stack's secret for as long as this lasts."""
+    client, name = here.cloud.client("secretsmanager"), here.outputs["Secret"]
+    before = client.get_secret_value(SecretId=name)["SecretString"]
+    client.put_secret_value(SecretId=name, SecretString=json.dumps(json.loads(before) | more))
+    try:
+        yield
+    finally:
+        client.put_secret_value(SecretId=name, SecretString=before)
+
+
+def environment(here: Deployed) -> dict[str, str]:
+    """As a function has it."""
+    places = {"STORE": f"dynamodb://{here.outputs['Table']}?region={REGION}", "BUCKET": f"s3://{here.outputs['Bucket']}"}
+    given = places | {"SECRET": here.outputs["Secret"], "URL": here.url, "PROVIDER": "prime"}
+    return {**os.environ, **here.cloud.env, **{f"PRIME_TRAIN_{name}": value for name, value in given.items()}}
+
+
+def tracked(at_s: int) -> Held:
+    """A run that has trained for 20 minutes, and beats."""
+    attempt = b.attempt(1, launched_s=at_s - 1300, agent_put_s=at_s - 1290, first_beat_s=at_s - 1280, first_step_s=at_s - 1200)
+    run = b.run(RunState.TRAINING, run_id="tracked-1", spec=b.spec(wandb={"project": "train"}), attempts=(attempt,), created_s=at_s - 1400)
+    return b.held(run, beat_s=at_s)
+
+
+def ended(here: Deployed, run_id: str) -> bool:
+    """Puts an end to it, without a machine to give back. False: a watcher was faster, once more."""
+    held = here.store.load(run_id)
+    assert held is not None
+    over = replace(held.run, state=RunState.CANCELLED, next_check_s=None, version=held.run.version + 1)
+    closed = replace(held.lease, open=False, version=held.lease.version + 1)
+    return here.store.save(Change(over, closed, lease_version=held.lease.version))
+
+
+def test_a_deployed_watcher_asks_w_and_b_without_its_sdk(here: Deployed) -> None:
+    with FakeWandb() as fake, secrets(here, WANDB_API_KEY=KEY, WANDB_BASE_URL=fake.url):
+        asking.stored(here.store, tracked(now_s(here)))
+        done = subprocess.run([sys.executable, "-c", WITHOUT_SDK], env=environment(here), capture_output=True, text=True, check=True)
+        assert {"Viewer", "Run"} <= set(fake.asked), done.stderr
+        held = here.store.load("tracked-1")
+        assert held is not None
+        assert held.run.noted_s("untracked") is not None
+        assert KEY not in done.stdout + done.stderr
+    await_true("nothing lives after this", lambda: ended(here, "tracked-1"))
+
+
+def test_the_doctor_says_whether_w_and_b_is_on(here: Deployed) -> None:
+    with FakeWandb() as fake:
+        with secrets(here, WANDB_API_KEY=KEY, WANDB_BASE_URL=fake.url):
+            assert "\nwell   W&B\n" in said(here.env, "doctor", "--stack", STACK)
+        with secrets(here, WANDB_API_KEY="not-a-key", WANDB_BASE_URL=fake.url):
+            wrong = prime_train(here.env, "doctor", "--stack", STACK)
+        assert (wrong.returncode, "\nwrong  W&B: W&B refused: invalid API key\n" in wrong.stdout) == (1, True)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,12 @@ import yaml
 
 from prime_train.adapters.store_dynamo.schema import DEFINITION, EXPIRES
 from prime_train.cli.aws_code import template
+from prime_train.core.keys import EVIDENCE, RUNS
 
 KEPT = {"Table", "Bucket"}
+
+
+NAMES = {"AlarmName", "BucketName", "FunctionName", "LogGroupName", "Name", "RoleName", "TableName", "TopicName"}
 
 
 class _Loader(yaml.SafeLoader):
@@ -26,6 +31,7 @@ def _untagged(loader: _Loader, _: str, node: yaml.Node) -> object:
 _Loader.add_multi_constructor("!", _untagged)
 
 
+@cache
 def resources() -> dict[str, Any]:
     found: dict[str, Any] = yaml.load(template(), _Loader)["Resources"]  # a safe loader with tags
     return found
@@ -44,7 +50,24 @@ def test_the_template_has_no_anchors_for_cloudformation_takes_none() -> None:
 
 def test_what_was_trained_outlives_the_stack() -> None:
     policies = {name: (one.get("DeletionPolicy"), one.get("UpdateReplacePolicy")) for name, one in resources().items()}
-    assert {name for name, policy in policies.items() if policy == ("Retain", "Retain")} == KEPT
+    assert {name for name, policy in policies.items() if policy == ("RetainExceptOnCreate", "Retain")} == KEPT
+
+
+def test_of_all_that_is_in_the_bucket_only_old_evidence_goes_by_itself() -> None:
+    rules = resources()["Bucket"]["Properties"]["LifecycleConfiguration"]["Rules"]
+    goes = [rule for rule in rules if set(rule) - {"Id", "Status", "AbortIncompleteMultipartUpload"}]
+    assert goes == [{"Id": "old-evidence", "Status": "Enabled", "Prefix": EVIDENCE, "ExpirationInDays": "EvidenceDays"}]
+    assert not RUNS.startswith(EVIDENCE)
+
+
+def test_a_table_that_was_restored_may_take_the_place_of_the_stacks_own() -> None:
+    either = {"Name": ["HasOtherTable", "OtherTable", "Table"]}
+    for function in ("Webhook", "Watcher"):
+        statements = [one for policy in resources()[function]["Properties"]["Policies"] for one in policy["Statement"]]
+        (tables,) = [one["Resource"] for one in statements if "dynamodb:Query" in one["Action"]]
+        assert tables[1] == either
+    environment = yaml.load(template(), _Loader)["Globals"]["Function"]["Environment"]["Variables"]  # likewise
+    assert environment["PRIME_TRAIN_STORE"][1] == either
 
 
 def test_the_table_is_as_the_store_wants_it() -> None:
@@ -69,6 +92,18 @@ def test_the_schedule_never_repeats_a_call() -> None:
     assert each_minute["ScheduleExpression"] == "rate(1 minute)"
     assert each_minute["RetryPolicy"]["MaximumRetryAttempts"] == 0
     assert watcher["EventInvokeConfig"]["MaximumRetryAttempts"] == 0
+
+
+def test_two_stacks_fit_into_a_region() -> None:
+    """What gets no name gets one of its stack's, but for schedules, which SAM calls alike everywhere."""
+    own = [
+        resources()["Watcher"]["Properties"]["FunctionName"],
+        resources()["Watcher"]["Properties"]["Events"]["EachMinute"]["Properties"]["Name"],
+    ]
+    assert own == ["${AWS::StackName}-watcher"] * 2
+    for name, resource in resources().items():
+        fixed = {key: value for key, value in resource["Properties"].items() if key in NAMES and "${AWS::StackName}" not in value}
+        assert not fixed, name
 
 
 def test_an_alarm_rings_where_nobody_watches() -> None:

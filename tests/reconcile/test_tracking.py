@@ -1,29 +1,40 @@
-"""A run that is well and that its tracker hears nothing of: people are told once, and nothing else is done."""
+"""A run that is well and that its tracker hears nothing of: people are told once, and nothing else is done. One that was lost: its tracker
+is told."""
 
 from dataclasses import replace
 
 import pytest
 
-from prime_train.core.decide.tracking import TRACKER_LAG_S_MAX
-from prime_train.core.run import Run, RunState
-from prime_train.core.verdict import TrackerSeen
-from prime_train.reconcile.tracking import FOLLOW_S
+from prime_train.core.causes import Cause
+from prime_train.core.decide.tracking import TRACKER_LAG_S_MAX, UNHEARD_S_MAX
+from prime_train.core.run import Attempt, Run, RunState
+from prime_train.core.verdict import UNHEARD, TrackerSeen
+from prime_train.reconcile.tracking import FOLLOW_S, MARK_S_MAX
 from tests.reconcile.ports import Outside
 
 BEAT_S = 30
 
 
 class Asked:
-    """A tracker that is `late_s` behind; None: it can not be asked."""
+    """A tracker that is `late_s` behind; None: it can not be asked. `unheard`: it has never heard of the run. `marks`: of which attempts it
+    was told, at which second; it takes no word as long as it `is_away`."""
 
     def __init__(self, w: Outside) -> None:
         self.w = w
         self.late_s: int | None = 0
+        self.unheard = self.is_away = False
         self.at_s: list[int] = []
+        self.marks: list[tuple[int, int]] = []
 
     def look(self, run: Run) -> TrackerSeen | None:
         self.at_s.append(self.w.now_s)
+        if self.unheard:
+            return UNHEARD
         return TrackerSeen(40, self.w.now_s - self.late_s) if self.late_s is not None else None
+
+    def mark_lost(self, run: Run, attempt: Attempt) -> bool:
+        self.marks.append((attempt.epoch, self.w.now_s))
+        return not self.is_away
 
 
 @pytest.fixture(name="w")
@@ -83,8 +94,79 @@ def test_a_tracker_that_is_late_or_can_not_be_asked_is_no_news(w: Outside, track
 
 
 def test_the_tracker_of_a_run_that_is_well_is_asked_seldom(w: Outside, tracker: Asked) -> None:
-    train(w, TRACKER_LAG_S_MAX + 3 * FOLLOW_S)
+    train(w, UNHEARD_S_MAX + 3 * FOLLOW_S)
     assert 2 <= len(tracker.at_s) <= 4
+
+
+def test_a_run_that_its_tracker_never_heard_of_is_told_of_soon_and_once(w: Outside, tracker: Asked) -> None:
+    tracker.unheard = True
+    train(w, UNHEARD_S_MAX - BEAT_S)
+    assert untracked(w) == 0
+    train(w, FOLLOW_S + BEAT_S)
+    assert "never heard of it" in w.told.alerts[-1].title
+    w.exit(Cause.PREEMPTED)
+    w.settle()
+    assert w.trains().run().epoch == 2
+    train(w, UNHEARD_S_MAX + 2 * FOLLOW_S)
+    assert untracked(w) == 1
+
+
+def test_an_attempt_that_has_just_begun_is_not_blamed_for_the_silence_before_it(w: Outside, tracker: Asked) -> None:
+    tracker.late_s = 0
+    heard_s = w.now_s
+    w.after(TRACKER_LAG_S_MAX).beat(step=11)
+    w.exit(Cause.PREEMPTED)
+    w.settle()
+    w.trains(step=12)
+    for _ in range((TRACKER_LAG_S_MAX - 2 * BEAT_S) // BEAT_S):
+        tracker.late_s = w.now_s - heard_s
+        train(w, BEAT_S)
+    assert tracker.at_s
+    assert untracked(w) == 0
+
+
+def lose(w: Outside) -> None:
+    """The machine goes, and no other one is there yet."""
+    w.exit(Cause.PREEMPTED)
+    w.sweep()
+    assert (w.run().state, w.run().epoch) == (RunState.BOOTING, 2)
+
+
+def test_the_tracker_is_told_once_of_an_attempt_that_was_fenced(w: Outside, tracker: Asked) -> None:
+    lose(w)
+    w.sweeps(60)
+    assert [epoch for epoch, _ in tracker.marks] == [1]
+
+
+def test_a_tracker_that_is_away_is_told_later_but_never_of_a_run_that_goes_on(w: Outside, tracker: Asked) -> None:
+    tracker.is_away = True
+    lose(w)
+    w.after(15).sweep()
+    assert len(tracker.marks) == 2
+    tracker.is_away = False
+    w.after(5).beat(step=0)
+    w.sweep()
+    assert w.run().state is RunState.BOOTING, "nobody has looked at it since its first beat"
+    w.sweeps(60)
+    assert w.run().state is RunState.STARTING
+    assert len(tracker.marks) == 2
+
+
+def test_a_tracker_that_stays_away_is_given_up(w: Outside, tracker: Asked) -> None:
+    tracker.is_away = True
+    w.exit(Cause.IMPORT_ERROR)
+    w.sweeps(2 * MARK_S_MAX)
+    assert w.run().state is RunState.FAILED
+    lost_s = w.run().attempts[-1].fenced_s
+    assert lost_s is not None
+    assert MARK_S_MAX - 15 <= tracker.marks[-1][1] - lost_s <= MARK_S_MAX
+
+
+def test_a_run_that_succeeded_is_none_that_was_lost(w: Outside, tracker: Asked) -> None:
+    w.exit(Cause.FINISHED, step=40)
+    w.sweeps(60)
+    assert w.run().state is RunState.SUCCEEDED
+    assert tracker.marks == []
 
 
 def test_a_run_that_is_not_tracked_is_not_asked_about() -> None:

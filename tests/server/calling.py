@@ -1,11 +1,22 @@
 """Requests of `tests.webhook.asking` over real connections."""
 
+import contextlib
 import http.client
+import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
+import uvicorn
+
+from prime_train.ports import Store
+from prime_train.server.app import create_app
+from prime_train.server.connection import Connection
+from prime_train.server.gate import Gate
+from prime_train.server.hot import HotPath
+from prime_train.server.serve import uvicorn_config
 from prime_train.webhook import Request
+from tests.webhook.asking import NOW_S, desk
 
 TIMEOUT_S = 20
 
@@ -29,3 +40,46 @@ def await_true(question: Callable[[], object], *, limit_s: float = TIMEOUT_S) ->
             return
         pause.wait(0.01)
     raise AssertionError(f"not within {limit_s} s")
+
+
+@contextlib.contextmanager
+def serving(store: Store, door: str = "bare", connection: type[Connection] = Connection) -> Iterator[str]:
+    """The URL of a server with that door alone, its clock standing still."""
+    gate = Gate(desk(store), clock=lambda: NOW_S)
+    app = create_app(gate)
+    config = uvicorn_config(HotPath(app, gate) if door == "bare" else app)
+    config.http = connection
+    server = uvicorn.Server(config)
+    listener = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        await_true(lambda: server.started)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(TIMEOUT_S)
+        listener.close()
+        gate.close()
+
+
+def exchange(url: str, *pieces: bytes) -> bytes:
+    """What comes back on a raw connection until it is closed; pieces are sent as long as anybody listens."""
+    parts = urlsplit(url)
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=TIMEOUT_S) as connection:
+        for piece in pieces:
+            try:
+                connection.sendall(piece)
+            except (BrokenPipeError, ConnectionResetError):
+                break
+        received = b""
+        while piece := _receive(connection):
+            received += piece
+    return received
+
+
+def _receive(connection: socket.socket) -> bytes:
+    try:
+        return connection.recv(65536)
+    except ConnectionResetError:
+        return b""

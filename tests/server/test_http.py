@@ -2,49 +2,24 @@
 
 import json
 import socket
-import threading
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-import uvicorn
 
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.core.run import RunState
 from prime_train.core.wire import BODY_BYTES_MAX, Reply, Verdict
-from prime_train.ports import Store
-from prime_train.server import HotPath, Server, create_app
 from prime_train.server.body import BODY_DISCARDED_BYTES_MAX
-from prime_train.server.gate import Gate
-from prime_train.server.serve import uvicorn_config
+from prime_train.server.serve import Server
 from prime_train.webhook import handle
 from tests import builders as b
-from tests.server.calling import TIMEOUT_S, await_true, call
+from tests.server.calling import TIMEOUT_S, call, exchange, serving
 from tests.webhook.asking import CASES, NOW_S, Case, ask, beat, desk, stored
-
-
-@contextmanager
-def serving(store: Store, door: str) -> Iterator[str]:
-    """The URL of a server with that door alone, its clock standing still."""
-    gate = Gate(desk(store), clock=lambda: NOW_S)
-    app = create_app(gate)
-    server = uvicorn.Server(uvicorn_config(HotPath(app, gate) if door == "bare" else app))
-    listener = socket.create_server(("127.0.0.1", 0))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    try:
-        await_true(lambda: server.started)
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join(TIMEOUT_S)
-        listener.close()
-        gate.close()
 
 
 @pytest.fixture(params=["bare", "fastapi"], scope="module")
@@ -82,28 +57,6 @@ def test_each_door_answers_as_the_plain_function_does(case: Case, url: str, fres
     assert (status, body) == (expected.status, expected.body)
     assert (fresh.load(b.RUN_ID) == alone.load(b.RUN_ID)) is True
     assert (fresh.load(b.RUN_ID) != before) is case.changes
-
-
-def exchange(url: str, *pieces: bytes) -> bytes:
-    """What comes back on a raw connection until it is closed; pieces are sent as long as anybody listens."""
-    parts = urlsplit(url)
-    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=TIMEOUT_S) as connection:
-        for piece in pieces:
-            try:
-                connection.sendall(piece)
-            except (BrokenPipeError, ConnectionResetError):
-                break
-        received = b""
-        while piece := _receive(connection):
-            received += piece
-    return received
-
-
-def _receive(connection: socket.socket) -> bytes:
-    try:
-        return connection.recv(65536)
-    except ConnectionResetError:
-        return b""
 
 
 def test_a_body_over_the_limit_that_does_not_say_its_length_is_refused(url: str, fresh: MemoryStore) -> None:
@@ -169,6 +122,7 @@ def test_the_documentation_shows_what_is_said_on_the_wire(url: str) -> None:
         "/v1/runs/{run}/{epoch}/commit",
         "/v1/runs/{run}/{epoch}/exit",
         "/v1/runs/{run}/{epoch}/bootstrap",
+        "/v1/runs/{run}/{epoch}/keys",
         "/v1/canary",
         "/healthz",
     }

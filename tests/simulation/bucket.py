@@ -1,14 +1,17 @@
 """The bucket in virtual time. The control plane's calls may fail; what agents upload may stay half done."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from prime_train.core.keys import blob_key, blob_prefix, manifest_prefix
-from prime_train.core.manifest import Manifest
+from prime_train.core.manifest import Manifest, ManifestFile
 from prime_train.ports import Content, Data, Stat, TemporaryError
 from tests.builders import digest, stored_file
 from tests.simulation.faults import Faults, Luck, within
 from tests.simulation.loop import Loop
+
+PARSED_MAX = 10_000
 
 
 class VirtualBucket:
@@ -79,8 +82,7 @@ class VirtualBucket:
         found = self._folder(key).get(key)
         if found is None:
             return False
-        manifest = Manifest.model_validate_json(found[0])
-        return all(self._has(key, size) for key, size in manifest.blobs().items())
+        return all(self._has(key, size) for key, size in parsed(found[0]).blobs().items())
 
     def blobs_written_s(self, run_id: str) -> dict[str, int]:
         return {stat.key: stat.written_s for stat in self.stats(blob_prefix(run_id))}
@@ -88,7 +90,7 @@ class VirtualBucket:
     def manifests(self, run_id: str) -> Sequence[Manifest]:
         folder = self._folder(manifest_prefix(run_id))
         prefix = manifest_prefix(run_id)
-        return [Manifest.model_validate_json(data) for key, (data, _) in sorted(folder.items()) if key.startswith(prefix)]
+        return [parsed(data) for key, (data, _) in sorted(folder.items()) if key.startswith(prefix)]
 
     def _has(self, key: str, size: int) -> bool:
         found = self._folder(key).get(key)
@@ -104,10 +106,21 @@ class VirtualBucket:
             raise TemporaryError(f"{what}: the bucket does not answer")
 
 
+@lru_cache(maxsize=PARSED_MAX)
+def parsed(data: bytes) -> Manifest:
+    """The agents look at the same few again and again."""
+    return Manifest.model_validate_json(data)
+
+
+@lru_cache(maxsize=PARSED_MAX)
+def _part(place: int, number: int) -> ManifestFile:
+    return stored_file(f"part{place}", number, size=4)
+
+
 def checkpoint(run_id: str, epoch: int, step: int, now_s: float) -> tuple[Manifest, dict[str, bytes]]:
     """A manifest and its blobs: one that never changes (a frozen base model) and one of this step."""
     numbers = {0: b"base", (step << 64) + epoch: b"step"}
-    files = tuple(stored_file(f"part{place}", number, size=4) for place, number in enumerate(numbers))
+    files = tuple(_part(place, number) for place, number in enumerate(numbers))
     manifest = Manifest(run=run_id, epoch=epoch, step=step, created_s=int(now_s), folder=f"step_{step}", files=files)
     return manifest, {blob_key(run_id, digest(number)): data for number, data in numbers.items()}
 

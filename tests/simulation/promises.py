@@ -20,9 +20,10 @@ never asks the core whether the core was right; it looks at what was written and
 Bounds are in *able* seconds: those in which a watcher was up, the provider could be asked and no call of the last sweep had failed.
 """
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from prime_train.core import ledger
 from prime_train.core.causes import POLICY, Cause, Retry
@@ -61,6 +62,7 @@ BUDGET_SHARE_MIN = 0.94
 
 LIVENESS = (Cause.SILENT, Cause.STALLED, Cause.START_TIMEOUT, Cause.BOOT_TIMEOUT, Cause.LAUNCH_LOST)
 LOSSES = (Cause.PREEMPTED, Cause.MACHINE_LOST, Cause.BOOT_LOST)
+Due = TypeVar("Due")
 TOLD_OF = {Cause.SILENT: "silent", Cause.BOOT_TIMEOUT: "boot_late"}
 
 
@@ -142,7 +144,12 @@ class Keeper:
         self._checked_s = loop.now_s
         self._disturbed_s = 0.0
         self._able_s = 0.0
-        self._stale = True
+        self._waits_for: Truth | None = None
+        """A run that was not over when it was last asked whether all are."""
+        self._stale: set[str] = set()
+        """Runs of which something has changed since it was last looked at."""
+        self._crosses_s = math.inf
+        """The first second at which a bill passes its budget."""
         self._wrong: dict[str, float] = {}
         self._lost: dict[str, float] = {}
         self._unsettled: dict[tuple[str, int], float] = {}
@@ -159,9 +166,10 @@ class Keeper:
         for (run_id, epoch), since_s in self._unsettled.items():
             if self._able_s - since_s > SETTLED_S:
                 self._broken(9, "the ledger ends with the pod", run_id, f"attempt {epoch} is still counted")
-        for run_id, truth in self.runs.items():
-            if truth.crosses_s is not None and now_s >= truth.crosses_s and passed_s:
-                self._over_budget(run_id, truth, passed_s)
+        if passed_s and now_s >= self._crosses_s:
+            for run_id, truth in self.runs.items():
+                if truth.crosses_s is not None and now_s >= truth.crosses_s:
+                    self._over_budget(run_id, truth, passed_s)
 
     def disturbed(self, seconds: float = 0.0) -> None:
         """A call failed, or a watcher died: what it was about to do is done in the next sweep."""
@@ -171,18 +179,21 @@ class Keeper:
         truth = self.runs[machine.run_id]
         if machine not in truth.machines:
             truth.machines.append(machine)
-        self._stale = True
+        self._stale.add(machine.run_id)
 
     def _able_since(self, now_s: float) -> float:
         """Able seconds since the last event."""
         before_s, self._checked_s = self._checked_s, now_s
         faults = self._faults
-        if within(faults.provider_down, now_s) or all(within(windows, now_s) for windows in faults.watchers_down):
+        if (faults.provider_down and within(faults.provider_down, now_s)) or self._is_unwatched(now_s):
             self.disturbed()
         start_s = max(before_s, self._disturbed_s)
         passed_s = max(0.0, now_s - start_s)
         self._able_s += passed_s
         return passed_s
+
+    def _is_unwatched(self, now_s: float) -> bool:
+        return all(self._faults.watchers_down) and all(within(windows, now_s) for windows in self._faults.watchers_down)
 
     def _late(self, since: dict[str, float], bound_s: float, number: int, promise: str, found: str) -> None:
         for pod_id, since_s in since.items():
@@ -200,21 +211,26 @@ class Keeper:
 
     def _look(self, now_s: float) -> None:
         """What is due for an end or a look, anew from the truth; what was due before keeps its time."""
-        self._stale = False
-        wrong, lost, unsettled = {}, {}, {}
-        for machine in self._pods.living:
-            if not self._is_current(machine) and self._known(machine):
-                wrong[machine.pod_id] = self._wrong.get(machine.pod_id, self._able_s)
-        for run_id, truth in self.runs.items():
-            truth.crosses_s = self._crosses_s(truth, now_s)
+        for run_id in self._stale:
+            truth = self.runs[run_id]
+            truth.crosses_s = self._crosses_s_of(truth, now_s)
+            for machine in truth.machines:
+                wrong = machine.gone_s is None and not self._is_current(machine) and self._known(machine)
+                self._keep(self._wrong, machine.pod_id, due=wrong)
             for attempt in truth.run.attempts:
                 gone = attempt.pod_id is not None and attempt.ended_s is None and self._pods.by_id[attempt.pod_id].gone_s is not None
-                if gone and attempt.epoch != truth.holds:
-                    key = (run_id, attempt.epoch)
-                    unsettled[key] = self._unsettled.get(key, self._able_s)
-                elif gone and attempt.pod_id is not None and self._is_dead(self._pods.by_id[attempt.pod_id], truth):
-                    lost[attempt.pod_id] = self._lost.get(attempt.pod_id, self._able_s)
-        self._wrong, self._lost, self._unsettled = wrong, lost, unsettled
+                held = attempt.epoch == truth.holds
+                self._keep(self._unsettled, (run_id, attempt.epoch), due=gone and not held)
+                if attempt.pod_id is not None:
+                    self._keep(self._lost, attempt.pod_id, due=gone and held and self._is_dead(self._pods.by_id[attempt.pod_id], truth))
+        self._stale.clear()
+        self._crosses_s = min((truth.crosses_s for truth in self.runs.values() if truth.crosses_s is not None), default=math.inf)
+
+    def _keep(self, since: dict[Due, float], due_of: Due, *, due: bool) -> None:
+        if due:
+            since.setdefault(due_of, self._able_s)
+        else:
+            since.pop(due_of, None)
 
     def _is_dead(self, machine: Machine, truth: Truth) -> bool:
         tracked = truth.run.spec.wandb is not None
@@ -237,11 +253,11 @@ class Keeper:
     def _paid_s(self, machine: Machine) -> float:
         return (self._loop.now_s if machine.gone_s is None else machine.gone_s) - machine.created_s
 
-    def _crosses_s(self, truth: Truth, now_s: float) -> float | None:
+    def _crosses_s_of(self, truth: Truth, now_s: float) -> float | None:
         burn = sum(m.offer.usd_per_hour for m in truth.machines if m.gone_s is None and self._known(m)) / 3600
         left = truth.run.spec.budget.usd - self.bill_usd(truth)
         if left <= 0:
-            return now_s
+            return now_s if burn else None
         truth.over_s.clear()
         return now_s + left / burn if burn else None
 
@@ -302,7 +318,7 @@ class Keeper:
         new = change.run
         truth = self.runs[new.run_id]
         truth.run = new
-        self._stale = True
+        self._stale.add(new.run_id)
         newest = new.attempt
         if newest is not None and newest.pod_id is not None:
             self._pods.by_id[newest.pod_id].told = True
@@ -499,7 +515,10 @@ class Keeper:
 
     def is_done(self) -> bool:
         """Nothing is left to do for anybody."""
-        over = all(truth.run.state in TERMINAL and truth.run.next_check_s is None for truth in self.runs.values())
+        if self._waits_for is not None and not _is_over(self._waits_for.run):
+            return False
+        self._waits_for = next((truth for truth in self.runs.values() if not _is_over(truth.run)), None)
+        over = self._waits_for is None
         return over and not self._pods.living and all(truth.keys <= self.sent for truth in self.runs.values())
 
     def at_the_end(self) -> None:
@@ -533,3 +552,7 @@ class Keeper:
 
     def _broken(self, number: int, promise: str, run_id: str, found: str) -> NoReturn:
         raise Broken(number, promise, run_id, found)
+
+
+def _is_over(run: Run) -> bool:
+    return run.state in TERMINAL and run.next_check_s is None

@@ -7,7 +7,7 @@ called it terminated (a zombie): it is billed no longer, but it still beats and 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from prime_train.core.keys import parse_pod_name
@@ -73,6 +73,8 @@ class Machine:
     """It has been listed while it was there, or the ledger knows it."""
     rebel: bool = False
     tenant: Tenant | None = None
+    seen: dict[PodStatus, Pod] = field(default_factory=dict, repr=False, compare=False)
+    """What is told of it, by its status."""
 
     def runs(self, now_s: float) -> bool:
         """The machine itself is up, whatever the provider says."""
@@ -240,7 +242,10 @@ class VirtualPods:
     def _seen(self, machine: Machine, status: PodStatus) -> Pod:
         if status is not PodStatus.GONE and self._luck.hit(self._faults.odd):
             status = PodStatus.ODD
-        return Pod(machine.pod_id, machine.name, status, int(machine.created_s), machine.offer.usd_per_hour)
+        pod = machine.seen.get(status)
+        if pod is None:
+            pod = machine.seen[status] = Pod(machine.pod_id, machine.name, status, int(machine.created_s), machine.offer.usd_per_hour)
+        return pod
 
     def _full(self) -> bool:
         return within(self._faults.no_capacity, self._loop.now_s)

@@ -28,6 +28,8 @@ class Outcome:
     events: int
     fences: int
     attempts: int
+    seen: frozenset[str]
+    """How runs and attempts ended, and what else is in their histories."""
     failure: str = ""
 
 
@@ -41,7 +43,13 @@ def play(seed: int, *, verbose: bool = False) -> Outcome:
         failure = report(simulation, broken)
     loop, keeper = simulation.loop, simulation.keeper
     attempts = sum(truth.run.epoch for truth in keeper.runs.values())
-    return Outcome(seed, loop.now_s - START_S, loop.events, keeper.fences, attempts, failure)
+    return Outcome(seed, loop.now_s - START_S, loop.events, keeper.fences, attempts, _seen(simulation), failure)
+
+
+def _seen(simulation: Simulation) -> frozenset[str]:
+    runs = simulation.keeper.runs
+    lines = [line for run_id in runs for line in simulation.store.history(run_id)]
+    return frozenset({truth.run.state.value for truth in runs.values()} | {line.data.get("cause") or line.kind for line in lines})
 
 
 def report(simulation: Simulation, broken: Broken) -> str:

@@ -1,7 +1,7 @@
 """One seed: the real store, core and reconcile between virtual watchers, machines, agents, network and users."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from prime_train import reconcile
@@ -77,28 +77,33 @@ class WatchedStore(MemoryStore):
         super().mark_sent(key)
 
 
-class Simulation:
-    """Everything of one seed. `note` is told what happens, for `--verbose`."""
+class Stage:
+    """The parts of one simulation, tied together; nothing happens on it yet. `note` is told what happens, for `--verbose`."""
 
-    def __init__(self, seed: int, note: Callable[[str], None] | None = None) -> None:
-        rng = random.Random(seed)
-        self.seed, self._note = seed, note
+    def __init__(
+        self, rng: random.Random, skews_s: Sequence[int], faults: Faults, *, skew_s: int = 0, note: Callable[[str], None] | None = None
+    ) -> None:
+        self._note = note
         self.loop = Loop()
-        skews_s = [rng.randint(-SKEW_S, SKEW_S) for _ in range(rng.randint(1, WATCHERS_MAX))]
-        self.faults: Faults = draw(rng, len(skews_s))
-        self.luck = Luck(rng, self.loop, self.faults.quiet_s)
-        self.pods = VirtualPods(self.loop, self.luck, self.faults)
-        self.bucket = VirtualBucket(self.loop, self.luck, self.faults)
-        self.store = WatchedStore(self._effect, self._loaded, self._saved)
-        self.webhook = VirtualWebhook(self.loop, self.luck, self.faults, self.store, skew_s=rng.randint(-SKEW_S, SKEW_S))
-        self.keeper = Keeper(self.loop, self.faults, self.pods, self.bucket)
+        self.faults = faults
+        self.luck = Luck(rng, self.loop, faults.quiet_s)
+        self.pods = VirtualPods(self.loop, self.luck, faults)
+        self.bucket = VirtualBucket(self.loop, self.luck, faults)
+        self.store = self._new_store()
+        self.webhook = self._new_webhook(skew_s)
+        self.keeper = Keeper(self.loop, faults, self.pods, self.bucket)
         self._acting: Acting | None = None
         self._news_due = False
         self._works: dict[str, Work] = {}
-        self._ties = Ties(self.loop, self.luck, self.faults, self.webhook, self.bucket, restored=self.keeper.restored, ailing=self._ailing)
+        self._ties = Ties(self.loop, self.luck, faults, self.webhook, self.bucket, restored=self.keeper.restored, ailing=self._ailing)
         self._watchers = [Watcher(number, skew_s, self._new_world()) for number, skew_s in enumerate(skews_s)]
         self._connect()
-        self._plan()
+
+    def _new_store(self) -> WatchedStore:
+        return WatchedStore(self._effect, self._loaded, self._saved)
+
+    def _new_webhook(self, skew_s: int) -> VirtualWebhook:
+        return VirtualWebhook(self.loop, self.luck, self.faults, self.store, skew_s=skew_s)
 
     def _new_world(self) -> reconcile.World:
         return reconcile.World(
@@ -113,15 +118,6 @@ class Simulation:
             watched=self._watched,
         )
 
-    def play(self) -> None:
-        """Runs the seed to its end. Raises Broken."""
-        last_s = self.faults.quiet_s + FINISH_S
-        try:
-            self.loop.run(lambda: self.loop.now_s >= last_s or (self.loop.now_s >= self._all_there_s and self.keeper.is_done()))
-        except Endless as error:
-            raise Broken(6, "the simulation ends", "", str(error)) from error
-        self.keeper.at_the_end()
-
     # ---------------------------------------------------------------------------------------------------------------- set-up
 
     def _connect(self) -> None:
@@ -132,33 +128,15 @@ class Simulation:
         self.bucket.called = self._effect
         self.webhook.news, self.webhook.heard, self.webhook.committed = self._news, keeper.heard, keeper.committed
 
-    def _plan(self) -> None:
-        rng, loop = self.luck.rng, self.loop
-        for edge_s in edges(self.faults):
-            loop.at(edge_s, lambda: None)
-        self._all_there_s = float(START_S)
-        for number in range(rng.randint(1, RUNS_MAX)):
-            run, work = _draw_run(rng, f"run-{number}")
-            at_s = START_S + rng.uniform(0, 1200) * (number > 0)
-            self._all_there_s = max(self._all_there_s, at_s)
-            self._works[run.run_id] = work
-            self.keeper.runs[run.run_id] = Truth(run, work.steps)
-            loop.at(at_s, lambda run=run: self._create(run))  # type: ignore[misc]
-        loop.after(rng.uniform(60, 600), self._person_looks)
-        for watcher in self._watchers:
-            loop.after(rng.uniform(0, SWEEP_S), lambda watcher=watcher: self._tick(watcher))  # type: ignore[misc]
-
-    def _create(self, run: Run) -> None:
-        self.store.create(run)
-        if self.luck.hit(self.faults.user):
-            self.loop.after(self.luck.rng.uniform(60, 4000), lambda: self._interfere(run.run_id))
-
     # ------------------------------------------------------------------------------------------------------------- watchers
 
     def _tick(self, watcher: Watcher) -> None:
         self.loop.after(self.luck.rng.uniform(SWEEP_S - 15, SWEEP_S - 2), lambda: self._tick(watcher))
         if not within(self.faults.watchers_down[watcher.number], self.loop.now_s):
-            self._act(watcher, lambda clock: reconcile.sweep(watcher.world, clock(), clock=clock))
+            self._look(watcher)
+
+    def _look(self, watcher: Watcher) -> None:
+        self._act(watcher, lambda clock: reconcile.sweep(watcher.world, clock(), clock=clock))
 
     def _news(self, run_id: str) -> None:
         """The webhook asks a watcher to look at once; a crowd of news is one look."""
@@ -174,34 +152,30 @@ class Simulation:
         if within(self.faults.watchers_down[watcher.number], self.loop.now_s):
             return
         if run_id is None:
-            self._act(watcher, lambda clock: reconcile.sweep(watcher.world, clock(), clock=clock))
+            self._look(watcher)
         else:
             self._act(watcher, lambda clock: reconcile.settle(watcher.world, run_id, clock(), clock=clock))
-
-    def _person_looks(self) -> None:
-        """Somebody runs one step for one run by hand, outside of any sweep."""
-        if not self.luck.quiet:
-            self.loop.after(self.luck.rng.uniform(100, 900), self._person_looks)
-        run_id = self.luck.rng.choice(list(self._works))
-        watcher = self.luck.rng.choice(self._watchers)
-        self._act(watcher, lambda clock: reconcile.reconcile(watcher.world, run_id, clock()))
 
     def _act(self, watcher: Watcher, act: Callable[[Callable[[], int]], object]) -> None:
         before = self._acting
         dies_at = self.luck.rng.randint(1, EFFECTS_MAX) if self.luck.hit(self.faults.crash) else 0
-        self._acting = Acting(watcher, Sweeping(), dies_at)
+        self._acting = Acting(watcher, Sweeping(sang=watcher.world.canary is None), dies_at)
         try:
             act(lambda: int(self.loop.now_s) + watcher.skew_s)
         except Crashed:
             self._say(f"watcher {watcher.number} crashes")
             watcher.world = self._new_world()
             self.keeper.disturbed()
-        except ExceptionGroup as group:
-            raise Broken(9, "a look at a run never fails", "", "; ".join(f"{e!r} {e.__notes__}" for e in group.exceptions)) from group
         except Exception as error:
-            raise Broken(9, "a look at a run never fails", "", repr(error)) from error
+            self._failed(error)
         finally:
             self._acting = before
+
+    def _failed(self, error: Exception) -> None:
+        """A look ended with that."""
+        each = error.exceptions if isinstance(error, ExceptionGroup) else (error,)
+        found = "; ".join(f"{e!r} {getattr(e, '__notes__', '')}" for e in each)
+        raise Broken(9, "a look at a run never fails", "", found) from error
 
     def _effect(self, what: str) -> None:
         """A port is called: the watcher may die here, and others may act before it goes on."""
@@ -211,8 +185,10 @@ class Simulation:
         acting.effects += 1
         if acting.effects == acting.dies_at:
             raise Crashed(what)
-        if self.luck.hit(self.faults.pause) or (self.luck.quiet and self.luck.rng.random() < 0.002):
-            self._wait(self.luck.rng.choice((0.3, 2.0, 8.0, 20.0) if not self.luck.quiet else (0.3, 1.0)))
+        quiet = self.luck.quiet
+        chance = 0.002 if quiet else self.faults.pause
+        if chance and self.luck.rng.random() < chance:
+            self._wait(self.luck.rng.choice((0.3, 1.0) if quiet else (0.3, 2.0, 8.0, 20.0)))
 
     def _wait(self, seconds: float) -> None:
         acting, self._acting = self._acting, None
@@ -289,6 +265,69 @@ class Simulation:
         self._say(f"{run_id} e{epoch} falls ill: {kind} {cause.value if cause else ''}")
         self.keeper.runs[run_id].ailments[epoch].add(cause)
 
+    def _write(self, run_id: str, change: Callable[[Run], Change]) -> None:
+        for _ in range(USER_TRIES_MAX):
+            held = self.store.load(run_id)
+            assert held is not None
+            try:
+                if self.store.save(change(held.run)):
+                    return
+            except IllegalMove:
+                return
+
+    def _say(self, text: str) -> None:
+        if self._note is not None:
+            self._note(f"{self.loop.now_s - START_S:9.1f}  {text}")
+
+
+class Simulation(Stage):
+    """Everything of one seed."""
+
+    def __init__(self, seed: int, note: Callable[[str], None] | None = None) -> None:
+        rng = random.Random(seed)
+        skews_s = [rng.randint(-SKEW_S, SKEW_S) for _ in range(rng.randint(1, WATCHERS_MAX))]
+        super().__init__(rng, skews_s, draw(rng, len(skews_s)), skew_s=rng.randint(-SKEW_S, SKEW_S), note=note)
+        self.seed = seed
+        self._plan()
+
+    def play(self) -> None:
+        """Runs the seed to its end. Raises Broken."""
+        last_s = self.faults.quiet_s + FINISH_S
+        try:
+            self.loop.run(lambda: self.loop.now_s >= last_s or (self.loop.now_s >= self._all_there_s and self.keeper.is_done()))
+        except Endless as error:
+            raise Broken(6, "the simulation ends", "", str(error)) from error
+        self.keeper.at_the_end()
+
+    def _plan(self) -> None:
+        rng, loop = self.luck.rng, self.loop
+        for edge_s in edges(self.faults):
+            loop.at(edge_s, lambda: None)
+        self._all_there_s = float(START_S)
+        for number in range(rng.randint(1, RUNS_MAX)):
+            run, work = _draw_run(rng, f"run-{number}")
+            at_s = START_S + rng.uniform(0, 1200) * (number > 0)
+            self._all_there_s = max(self._all_there_s, at_s)
+            self._works[run.run_id] = work
+            self.keeper.runs[run.run_id] = Truth(run, work.steps)
+            loop.at(at_s, lambda run=run: self._create(run))  # type: ignore[misc]
+        loop.after(rng.uniform(60, 600), self._person_looks)
+        for watcher in self._watchers:
+            loop.after(rng.uniform(0, SWEEP_S), lambda watcher=watcher: self._tick(watcher))  # type: ignore[misc]
+
+    def _create(self, run: Run) -> None:
+        self.store.create(run)
+        if self.luck.hit(self.faults.user):
+            self.loop.after(self.luck.rng.uniform(60, 4000), lambda: self._interfere(run.run_id))
+
+    def _person_looks(self) -> None:
+        """Somebody runs one step for one run by hand, outside of any sweep."""
+        if not self.luck.quiet:
+            self.loop.after(self.luck.rng.uniform(100, 900), self._person_looks)
+        run_id = self.luck.rng.choice(list(self._works))
+        watcher = self.luck.rng.choice(self._watchers)
+        self._act(watcher, lambda clock: reconcile.reconcile(watcher.world, run_id, clock()))
+
     def _interfere(self, run_id: str) -> None:
         """A person stops or cancels the run, and may let it go on later."""
         want = self.luck.rng.choice((Want.STOP, Want.STOP, Want.CANCEL))
@@ -305,20 +344,6 @@ class Simulation:
         held = self.store.load(run_id)
         if held is not None and held.run.state in (RunState.STOPPED, RunState.CANCELLED, RunState.FAILED):
             self._write(run_id, lambda run: c.resumed(run, int(self.loop.now_s), usd=200.0, hours=None))
-
-    def _write(self, run_id: str, change: Callable[[Run], Change]) -> None:
-        for _ in range(USER_TRIES_MAX):
-            held = self.store.load(run_id)
-            assert held is not None
-            try:
-                if self.store.save(change(held.run)):
-                    return
-            except IllegalMove:
-                return
-
-    def _say(self, text: str) -> None:
-        if self._note is not None:
-            self._note(f"{self.loop.now_s - START_S:9.1f}  {text}")
 
 
 def _draw_run(rng: random.Random, run_id: str) -> tuple[Run, Work]:

@@ -44,7 +44,13 @@ def test_a_machine_that_was_lost_is_told_with_what_was_seen_of_it_also_when_the_
     assert told["Last sign of life"] == "20 s before it was given up"
     assert told["It lasted"] == "10 min 20 s, $0.0640"
     assert told["What to do"] == "Nothing to do: it resumes on another machine."
-    assert told["Evidence"] == "runs/tiny-1/evidence/e1/ in the bucket"
+    assert told["Evidence"] == "evidence/tiny-1/e1/ in the bucket, if it could still send any"
+
+
+def test_a_machine_that_never_came_up_has_left_no_evidence() -> None:
+    run = b.run(RunState.QUEUED, attempts=(b.attempt(1, RunState.QUEUED, first_beat_s=None, cause=Cause.BOOT_LOST),), epoch=1)
+
+    assert "Evidence" not in facts("lost", run)
 
 
 def test_a_run_that_is_back_says_what_the_gap_cost() -> None:
@@ -70,7 +76,7 @@ def test_a_run_that_stopped_says_what_its_last_attempts_share() -> None:
     told = facts("stopped", b.run(RunState.STOPPED, epoch=3, attempts=tuple(ends)))
 
     assert told["The last 3 attempts share"] == "cause: CUDA error; provider: local; offer: local-spot; last step: 50"
-    assert told["What to do"] == "Another machine is tried; if it repeats, it is the code."
+    assert told["What to do"] == "If it repeats, it is the code."
 
 
 def test_attempts_that_share_nothing_say_so() -> None:

@@ -37,6 +37,12 @@ def test_a_message_has_title_text_facts_and_picture() -> None:
     assert embed["fields"] == [{"name": "Spent", "value": "$3", "inline": False}]
 
 
+def test_a_message_leads_to_the_runs_pages() -> None:
+    (embed,) = discord_message(card(links=(("W&B", "https://wandb.ai/a/b/runs/c"), ("config", "https://x.test/y"))))["embeds"]
+
+    assert embed["description"] == "gone\n[W&B](https://wandb.ai/a/b/runs/c) · [config](https://x.test/y)"
+
+
 def test_nobody_is_mentioned_and_nothing_is_formatted() -> None:
     message = discord_message(card(title="@everyone <@123> **x**", text="[log](https://evil.example) # no heading"))
 

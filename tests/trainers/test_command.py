@@ -3,8 +3,12 @@
 import shlex
 from typing import Any
 
+import pytest
+
+from prime_train.core.spec import RunSpec
 from prime_train.trainers import TRAINERS, trainer_for
 from tests.builders import spec
+from tests.trainers.prime_rl_spec import prime_rl_spec
 
 
 def line(trainer: dict[str, Any], *, checkpoints: str = "/disk/tree/checkpoints", step: int | None = None) -> str:
@@ -75,12 +79,20 @@ def test_the_trainer_knows_its_run_and_the_users_variables_win_over_defaults() -
     assert found["LR"] == "1"
 
 
-def test_all_attempts_are_one_run_of_the_tracker() -> None:
-    made = spec(wandb={"project": "p", "entity": "e"})
-    found = trainer_for(made).environment(made, epoch=7, run_id="tiny-1")
-    assert {name: value for name, value in found.items() if name.startswith("WANDB")} == {
-        "WANDB_PROJECT": "p",
-        "WANDB_ENTITY": "e",
-        "WANDB_RUN_ID": "tiny-1",
-        "WANDB_RESUME": "allow",
-    }
+WANDB = {"project": "p", "entity": "e"}
+
+
+@pytest.mark.parametrize(
+    "made", [spec(wandb=WANDB), spec(trainer={"kind": "torchrun", "workers": 2}, wandb=WANDB), prime_rl_spec(wandb=WANDB)]
+)
+def test_all_attempts_are_one_run_of_the_tracker(made: RunSpec) -> None:
+    found = [trainer_for(made).environment(made, epoch=epoch, run_id="tiny-1") for epoch in (1, 7)]
+    for said in found:
+        assert [said[f"WANDB_{name}"] for name in ("PROJECT", "ENTITY", "RUN_ID", "RESUME")] == ["p", "e", "tiny-1", "allow"]
+    assert "WANDB_NOTES" not in found[1], "people may have written there since"
+
+
+def test_the_trackers_run_leads_back_to_where_it_was_asked_for() -> None:
+    made = spec(wandb=WANDB)
+    notes = trainer_for(made).environment(made, epoch=1, run_id="tiny-1", link="https://github.com/acme/models/pull/7")["WANDB_NOTES"]
+    assert notes == "prime-train run tiny-1: prime-train diagnose tiny-1; asked for at https://github.com/acme/models/pull/7"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.core.run import RunState
+from prime_train.core.run import Origin, RunState
 from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, Beat, Bootstrap, Commit, Order, Refusal, Reply, attempt_key
 from prime_train.ports import Answer, PermanentError, Store, TemporaryError
 from prime_train.webhook import BeatCall, Desk, Request, Response, handle, parse, record
@@ -149,6 +149,15 @@ def test_the_bootstrap_is_the_whole_job_with_the_named_secrets_only(store: Store
     assert (job.best_step, job.now_s) == (there.run.best_step, NOW_S)
     assert job.secrets == {"HF_TOKEN": SECRETS["HF_TOKEN"]}
     assert SECRETS["OTHER_TOKEN"] not in response.body.decode()
+
+
+def test_the_bootstrap_says_where_the_run_was_asked_for(store: Store) -> None:
+    of = held()
+    stored(store, replace(of, run=replace(of.run, origin=Origin("acme/models", "c0ffee", "configs/a.yaml", "key", pull=7))))
+
+    job = Bootstrap.model_validate_json(handle(desk(store), ask("bootstrap")).body)
+
+    assert job.origin_url == "https://github.com/acme/models/pull/7"
 
 
 def test_a_secret_that_is_not_there_is_told_by_its_name(store: Store) -> None:

@@ -9,6 +9,7 @@ it is struck out before anybody can read it. Exceptions of the libraries below h
 
 import json
 import time
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http.cookiejar import DefaultCookiePolicy
@@ -65,17 +66,17 @@ class Answer:
 
 
 class Http:
-    """Asks the server at `url`, as whoever holds `key`. Safe between threads.
+    """Asks the server at `url`, as whoever holds `key`, which is the password of `user` where one is named. Safe between threads.
 
     `ask` gives an answer of any status back. It raises TemporaryError where none came, or not a whole one: of a request that changes
     something it is then not known whether it did. PermanentError: it can not even be asked, and nothing was sent.
     """
 
-    def __init__(self, url: str, *, key: str = "", pause_s: float = PAUSE_S) -> None:
-        self._url, self._key = url.rstrip("/"), key
+    def __init__(self, url: str, *, key: str = "", user: str = "", pause_s: float = PAUSE_S) -> None:
+        self._url, self._secrets = url.rstrip("/"), _as_sent(key, user)
         self._host = _host(url)
         self._session = _session(pause_s)
-        self._session.auth = _Bearer(key) if key else None
+        self._session.auth = _Header(f"{'Basic' if user else 'Bearer'} {self._secrets[0]}") if key else None
         self._session.trust_env = not is_loopback(url)  # a proxy never leads to this machine itself
 
     def ask(
@@ -116,7 +117,14 @@ class Http:
             raise _unanswered(what, error) from None
 
     def _struck(self, body: bytes) -> bytes:
-        return body.replace(self._key.encode(), b"***") if self._key else body
+        for secret in self._secrets:
+            body = body.replace(secret.encode(), b"***")
+        return body
+
+
+def _as_sent(key: str, user: str) -> tuple[str, ...]:
+    """The secret as it stands in the header, and the key itself where that is something else."""
+    return (b64encode(f"{user}:{key}".encode()).decode(), key) if key and user else (key,) if key else ()
 
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:
@@ -149,14 +157,14 @@ def is_loopback(url: str) -> bool:
         return False
 
 
-class _Bearer(AuthBase):
+class _Header(AuthBase):
     """As an auth object, for a header of the session would give way to what ~/.netrc says of the host."""
 
-    def __init__(self, key: str) -> None:
-        self._key = key
+    def __init__(self, value: str) -> None:
+        self._value = value
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        request.headers["authorization"] = f"Bearer {self._key}"
+        request.headers["authorization"] = self._value
         return request
 
 

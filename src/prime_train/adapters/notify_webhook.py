@@ -111,6 +111,7 @@ def _payload(card: AlertCard) -> dict[str, object]:
         "at": card.at_s,
         "epoch": card.epoch,
         "facts": dict(card.facts),
+        "links": dict(card.links),
     }
 
 

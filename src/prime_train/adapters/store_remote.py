@@ -5,7 +5,7 @@ one that writes and got no answer it is not known whether it was heard: Temporar
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,9 +15,20 @@ from prime_train.core.breaker import Watch
 from prime_train.core.run import Alert, Change, Happening, Run
 from prime_train.core.wire import SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, Beat, Commit, operator_key, sign
 from prime_train.ports import Answer, Held, PermanentError, TemporaryError, Vital
-from prime_train.store_calls import ABOUT, ABOUT_GIVES, CALLS, About, packed
+from prime_train.store_calls import ABOUT, ABOUT_GIVES, CALLS, OPENING, OPENING_GIVES, About, Opening, packed
 
 READS_MAX = 3
+NOT_FOUND = 404
+HINTS: Mapping[int, str] = {
+    401: "is PRIME_TRAIN_MASTER_KEY the key of this control plane?",
+    403: "is this the address of a control plane?",
+    404: "is this the address of a control plane, and nothing after it?",
+}
+"""What to look at, by the status."""
+
+
+class Unknown(PermanentError):
+    """The control plane has no such call: it is older than this."""
 
 
 class RemoteStore:
@@ -32,6 +43,14 @@ class RemoteStore:
     def about(self) -> About:
         """What the control plane says of itself."""
         told: About = ABOUT_GIVES.validate_json(self._ask(ABOUT, b"[]", tries=READS_MAX))
+        return told
+
+    def opening(self) -> Opening:
+        """What opens the control plane's bucket, newly made; of one that is too old to say, nothing."""
+        try:
+            told: Opening = OPENING_GIVES.validate_json(self._ask(OPENING, b"[]", tries=READS_MAX))
+        except Unknown:
+            return Opening({})
         return told
 
     def create(self, run: Run) -> bool:
@@ -117,7 +136,8 @@ class RemoteStore:
                 answer = self._http.ask("POST", path, data=body, headers=headers)
                 if answer.is_ok:
                     return answer.body
-                raise failure(answer, _said(answer.content()))
+                error = failure(answer, "; ".join(filter(None, (_said(answer.content()), HINTS.get(answer.status)))))
+                raise Unknown(str(error)) if answer.status == NOT_FOUND else error
             except TemporaryError:
                 if left == 0:
                     raise

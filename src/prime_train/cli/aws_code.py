@@ -1,17 +1,39 @@
 """What is brought to AWS: the template, our own files as they run here, and the pins of what they depend on."""
 
+import hashlib
 import io
+import re
 import zipfile
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from prime_train.cli.exits import Exit, Refused
 
+if TYPE_CHECKING:
+    from prime_train.adapters.aws_deploy import Target
+
 LAMBDAS = "prime_lambdas"
+CODE = "code.zip"
+"""What the template calls the code, as long as it lies beside it."""
+CODE_BYTES_MAX = 250 * 2**20
 
 
 def template() -> str:
     return (_folder() / "template.yaml").read_text(encoding="utf-8")
+
+
+def placed(bucket: str, key: str) -> str:
+    """The template with the code where it was brought."""
+    return template().replace(f"CodeUri: {CODE}", f"CodeUri: s3://{bucket}/{key}")
+
+
+def parameter_names() -> tuple[str, ...]:
+    """What the template lets one choose."""
+    _, _, rest = template().partition("\nParameters:\n")
+    block = re.split(r"^(?=\S)", rest, maxsplit=1, flags=re.MULTILINE)[0]
+    return tuple(re.findall(r"^  (\w+):$", block, re.MULTILINE))
 
 
 def pins() -> bytes:
@@ -28,6 +50,32 @@ def own() -> dict[str, bytes]:
     folder = _folder()
     mine = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     return files | {f"{LAMBDAS}/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in mine}
+
+
+def code(target: "Target", given: Path | None, said: Callable[[str], object]) -> tuple[str, Callable[[], bytes]]:
+    """A name that tells this code from any other, and what makes it. `given`: a zip that was made before."""
+    from prime_train.adapters.aws_deploy import digest_of, package
+
+    if given is not None:
+        data = _read(given)
+        return f"{hashlib.sha256(data).hexdigest()[:32]}.zip", lambda: data
+    files, fixed = own(), pins()
+
+    def make() -> bytes:
+        made = package(files, fixed, target, said)
+        said(f"code: {len(made.data) / 2**20:.1f} MiB, unpacked {made.unpacked_bytes / 2**20:.0f} MiB")
+        return made.data
+
+    return f"{digest_of(files, fixed, target)}.zip", make
+
+
+def _read(path: Path) -> bytes:
+    if path.stat().st_size > CODE_BYTES_MAX:
+        raise Refused(f"{path} is over {CODE_BYTES_MAX >> 20} MiB: Lambda does not take it")
+    handler = f"{LAMBDAS}/webhook.py"
+    if not zipfile.is_zipfile(path) or handler not in zipfile.ZipFile(path).namelist():
+        raise Refused(f"{path} is no zip with {handler} in it", fix="prime-train deploy --save FOLDER makes one")
+    return path.read_bytes()
 
 
 def _folder() -> Path:

@@ -33,15 +33,16 @@ def stack(of: "Account", name: str) -> "Stack":
 
 def remember(name: str, region: str, outputs: dict[str, str]) -> Path:
     """Saves where everything is; nothing of it is secret."""
-    from prime_train.cli.home import Home
-
-    root = Home.of(os.environ).root
-    root.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path = root / f"aws-{name}.json"
+    path = _remembered(name)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = path.with_name(f".{path.name}-{os.getpid()}")
     draft.write_text(json.dumps({"stack": name, "region": region, **outputs}, indent=2) + "\n")
     draft.replace(path)
     return path
+
+
+def forget(name: str) -> None:
+    _remembered(name).unlink(missing_ok=True)
 
 
 def agreed(question: str, yes: bool) -> None:
@@ -57,3 +58,9 @@ def agreed(question: str, yes: bool) -> None:
             raise KeyboardInterrupt
     except typer.Abort:
         raise KeyboardInterrupt from None
+
+
+def _remembered(name: str) -> Path:
+    from prime_train.cli.home import Home
+
+    return Home.of(os.environ).root / f"aws-{name}.json"

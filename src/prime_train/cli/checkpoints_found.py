@@ -106,7 +106,7 @@ def _open(home: Home, url: str | None) -> Bucket:
     parts = urlsplit(url or home.bucket_url)
     if parts.scheme == "file" and not Path(unquote(parts.path)).is_dir():
         raise Refused(f"there is no bucket at {url or home.bucket_url}", fix=f"name it with --bucket URL, or {BUCKET}")
-    return open_bucket(url or home.bucket_url)
+    return open_bucket(url) if url else home.bucket()
 
 
 def _resolve(store: Store | None, bucket: Bucket, name: str, url: str) -> tuple[str, Held | None]:

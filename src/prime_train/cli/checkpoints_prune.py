@@ -37,7 +37,8 @@ def prune(
     """Remove the checkpoints that need not be kept.
 
     By the run's policy, changed by the options. Never the newest complete one, what is pinned or not yet committed, or what an attempt
-    restores; the newest two where no store here knows the run.
+    restores; the newest two where no store here knows the run. Logs and stacks of old attempts, under evidence/, go by the bucket's own
+    rule: after 90 days in one that prime-train deploy made, elsewhere never.
     """
     import json
 

@@ -1,21 +1,18 @@
 """`prime-train deploy`: the control plane on AWS, with no machine that stays up."""
 
-import hashlib
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from prime_train.cli.aws_place import STACK, Region, StackName
-from prime_train.cli.exits import Refused
 
 if TYPE_CHECKING:
     from prime_train.adapters.aws_deploy import Account, Plan, Stack, Target
 
-CODE_BYTES_MAX = 250 * 2**20
 SPARE_FUNCTIONS_MIN = 125
 """AWS lets no account set aside what would leave less than 100; the template sets aside 25."""
+ASIDE = ("WatchersMax", "WebhooksMax")
 
 
 def deploy(
@@ -29,42 +26,43 @@ def deploy(
         str | None, typer.Option("--public-url", help="What machines call, if not the function.", show_default=False)
     ] = None,
     alarm_email: Annotated[str | None, typer.Option("--alarm-email", help="Who is told of alarms.", show_default=False)] = None,
-    machine: Annotated[str, typer.Option("--architecture", help="arm64 or x86_64.")] = "arm64",
-    python: Annotated[str, typer.Option(help="Python of the functions.")] = "3.12",
+    other: Annotated[list[str] | None, typer.Option("--set", help="Another parameter, as UsdPerHourMax=40.", show_default=False)] = None,
+    machine: Annotated[str | None, typer.Option("--architecture", help="arm64 or x86_64.", show_default="arm64")] = None,
+    python: Annotated[str | None, typer.Option(help="Python of the functions.", show_default="3.12")] = None,
     code: Annotated[Path | None, typer.Option("--code", help="A zip made before, instead of a new one.", show_default=False)] = None,
+    save: Annotated[Path | None, typer.Option("--save", help="Only write template and code there.", show_default=False)] = None,
 ) -> None:
     """Bring the control plane to AWS, or what is new of it.
 
     Makes a stack: a table, a bucket, a secret, two functions. Shows the changes and asks first. The keys are found as AWS's tools find
     them. What is not said stays as it is.
     """
-    from prime_train.adapters.aws_deploy.stack import NEW
-    from prime_train.cli import aws_place
-    from prime_train.cli.aws_code import template
+    from prime_train.cli import aws_code, aws_place, aws_plan, aws_wish
 
-    values, target = _named(secret or []), _target(machine, python)
+    values = aws_wish.secrets(secret or [])
+    wished = aws_wish.others(other or []) | aws_wish.parameters(Provider=provider, PublicUrl=public_url, AlarmEmail=alarm_email)
+    if save is not None:
+        _save(save, aws_wish.target(machine, python, {}), code)
+        return
     account = aws_place.account(region)
     stack = aws_place.stack(account, name)
     typer.echo(f"account {account.number}, region {account.region}, stack {name}")
-    parameters = {
-        "CodeBucket": account.code_bucket,
-        "CodeKey": _code(account, target, code, dry_run=dry_run),
-        "Runtime": f"python{python}",
-        "Architecture": machine,
-        "Provider": provider,
-        "PublicUrl": public_url,
-        "AlarmEmail": alarm_email,
-        **dict.fromkeys(("UsdPerHourMax", "FencesAnHourMax")),
-        **_set_aside(account, is_first=stack.state() in ("", NEW)),
-    }
-    plan = stack.plan(template(), parameters)
-    _show(plan)
+    stack.changeable()  # seen before minutes are spent on the code
+    now = stack.parameters()
+    target = aws_wish.target(machine, python, now)
+    key = _brought(account, target, code, dry_run=dry_run)
+    runs_on = {"Runtime": f"{aws_wish.PYTHON}{target.python}", "Architecture": target.machine}
+    parameters = {**dict.fromkeys(aws_code.parameter_names()), **({} if now else _set_aside(account)), **wished, **runs_on}
+    plan = stack.plan(aws_code.placed(account.code_bucket, key), parameters)
+    aws_plan.show(plan)
     if plan is not None:
         _settle(stack, plan, dry_run=dry_run, yes=yes)
-    if not dry_run:
-        outputs = stack.outputs()
-        account.change_secret(outputs["Secret"], lambda before: before | values)
-        _say(outputs, aws_place.remember(name, account.region, outputs))
+    if dry_run:
+        typer.echo("nothing was changed: --dry-run")
+        return
+    outputs = stack.outputs()
+    changed = account.change_secret(outputs["Secret"], lambda before: before | values)
+    _say(outputs, changed, aws_place.remember(name, account.region, outputs))
 
 
 def _settle(stack: "Stack", plan: "Plan", *, dry_run: bool, yes: bool) -> None:
@@ -83,62 +81,43 @@ def _settle(stack: "Stack", plan: "Plan", *, dry_run: bool, yes: bool) -> None:
         stack.carry_out(plan, typer.echo)
 
 
-def _target(machine: str, python: str) -> "Target":
-    from prime_train.adapters.aws_deploy import Target
-    from prime_train.ports import PermanentError
+def _brought(account: "Account", target: "Target", given: Path | None, *, dry_run: bool) -> str:
+    """The code's key in the bucket for code, where it is when this returns, unless nothing shall change."""
+    from prime_train.cli import aws_code
 
-    try:
-        return Target(machine, python)
-    except PermanentError as error:
-        raise Refused(str(error)) from None
-
-
-def _named(names: list[str]) -> dict[str, str]:
-    missing = [name for name in names if not os.environ.get(name)]
-    if missing:
-        raise Refused(f"--secret {missing[0]}: that variable is not set here", fix=f"export {missing[0]}, and deploy again")
-    return {name: os.environ[name] for name in names}
-
-
-def _code(account: "Account", target: "Target", code: Path | None, *, dry_run: bool) -> str:
-    """Its key in the bucket for code, where it is when this returns, unless nothing shall change."""
-    from prime_train.adapters.aws_deploy import digest_of, package
-    from prime_train.cli.aws_code import own, pins
-
-    if code is not None:
-        if code.stat().st_size > CODE_BYTES_MAX:
-            raise Refused(f"{code} is over {CODE_BYTES_MAX >> 20} MiB: Lambda does not take it")
-        data = code.read_bytes()
-        key = f"{hashlib.sha256(data).hexdigest()[:32]}.zip"
-        if not dry_run and not account.has(key):
-            account.bring(key, data)
-        return key
-    files, fixed = own(), pins()
-    key = f"{digest_of(files, fixed, target)}.zip"
+    key, make = aws_code.code(target, given, typer.echo)
     if not dry_run and not account.has(key):
-        made = package(files, fixed, target, typer.echo)
-        typer.echo(f"code: {len(made.data) / 2**20:.1f} MiB, unpacked {made.unpacked_bytes / 2**20:.0f} MiB")
-        account.bring(key, made.data)
+        account.bring(key, make())
     return key
 
 
-def _set_aside(account: "Account", *, is_first: bool) -> dict[str, str | None]:
+def _save(folder: Path, target: "Target", given: Path | None) -> None:
+    """What other tools deploy: the template, and the code beside it."""
+    from prime_train.cli import aws_code, aws_wish
+
+    _, make = aws_code.code(target, given, typer.echo)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / aws_code.CODE).write_bytes(make())
+    (folder / "template.yaml").write_text(aws_code.template(), encoding="utf-8")
+    runs_on = f"Runtime={aws_wish.PYTHON}{target.python} Architecture={target.machine}"
+    typer.echo(f"{folder / 'template.yaml'} and {aws_code.CODE} beside it; with sam, for one:")
+    typer.echo(
+        f"  sam deploy --template-file {folder / 'template.yaml'} --stack-name {STACK} --resolve-s3 --capabilities CAPABILITY_IAM "
+        f"--parameter-overrides {runs_on}"
+    )
+
+
+def _set_aside(account: "Account") -> dict[str, str]:
     """A new account may run so few functions at once that AWS lets it set none aside."""
-    if not is_first or account.functions_left() >= SPARE_FUNCTIONS_MIN:
-        return {"WatchersMax": None, "WebhooksMax": None}
+    if account.functions_left() >= SPARE_FUNCTIONS_MIN:
+        return {}
     typer.echo("this account may run few functions at once, so none are set aside for this stack")
-    return {"WatchersMax": "0", "WebhooksMax": "0"}
+    return dict.fromkeys(ASIDE, "0")
 
 
-def _show(plan: "Plan | None") -> None:
-    if plan is None:
-        typer.echo("nothing changes")
-        return
-    for change in plan.changes:
-        typer.echo(f"  {change.action.lower():7} {change.name} ({change.kind}){' by a new one' if change.replaces else ''}")
-
-
-def _say(outputs: dict[str, str], saved: Path) -> None:
+def _say(outputs: dict[str, str], changed: list[str], saved: Path) -> None:
+    if changed:
+        typer.echo(f"the secret has new values of {', '.join(changed)}; the functions see them within five minutes")
     typer.echo(f"\nPRIME_TRAIN_STORE={outputs['Url'].rstrip('/')}")
     typer.echo("PRIME_TRAIN_MASTER_KEY=(prime-train doctor --show-key prints it)")
     typer.echo(f"bucket {outputs['Bucket']}, table {outputs['Table']}, secret {outputs['Secret']}")

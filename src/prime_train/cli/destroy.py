@@ -32,6 +32,8 @@ def destroy(
     kept = _kept(account, stack)
     aws_place.agreed(f"Delete stack {name} in account {account.number}, region {account.region}?", yes)
     stack.delete(typer.echo)
+    aws_place.forget(name)
+    typer.echo(f"stack {name} is gone")
     for line in kept:
         typer.echo(line)
 
@@ -52,7 +54,14 @@ def _kept(account: "Account", stack: "Stack") -> list[str]:
     if awake:
         shown = ", ".join(awake[:NAMED_MAX])
         raise Refused(f"{len(awake)} runs are not done: {shown}", fix="prime-train stop RUN for each, and wait until its machine has gone")
+    where = f"--region {account.region}"
     return [
-        f"kept: table {outputs['Table']} (aws dynamodb delete-table --table-name {outputs['Table']})",
-        f"kept: bucket {outputs['Bucket']} (aws s3 rb --force s3://{outputs['Bucket']})",
+        f"kept: bucket {outputs['Bucket']}, with what was trained; this deletes it for good:",
+        f"  aws s3 rb --force s3://{outputs['Bucket']} {where}",
+        f"kept: table {outputs['Table']}, with the runs; this deletes it for good:",
+        f"  aws dynamodb delete-table --table-name {outputs['Table']} {where}",
+        f"kept: bucket {account.code_bucket}, with code, of other stacks too; this deletes it:",
+        f"  aws s3 rb --force s3://{account.code_bucket} {where}",
+        f"kept for 30 days: secret {outputs['Secret']}; this brings it back:",
+        f"  aws secretsmanager restore-secret --secret-id {outputs['Secret']} {where}",
     ]

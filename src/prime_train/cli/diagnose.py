@@ -8,7 +8,7 @@ import typer
 
 if TYPE_CHECKING:
     from prime_train.adapters.tracker_wandb import RunSeen
-    from prime_train.cli.diagnosis import Conclusion, Facts
+    from prime_train.cli.conclusion import Conclusion, Facts
     from prime_train.cli.home import Home
     from prime_train.core.run import Run
     from prime_train.core.verdict import Verdict
@@ -43,15 +43,15 @@ def diagnose(
 
 
 def _facts(home: "Home", held: "Held") -> "Facts":
-    from prime_train.cli.diagnosis import Facts
+    from prime_train.cli.conclusion import Facts
     from prime_train.cli.home import wall_s
 
     now_s = wall_s()
-    tracker = _tracked(home, held.run)
-    return Facts(held, now_s, _verdict(home, held, tracker, now_s), tracker, _rewards(held))
+    tracker, untold = _tracked(home, held.run)
+    return Facts(held, now_s, _verdict(home, held, tracker, now_s), tracker, untold, _rewards(held))
 
 
-def _verdict(home: "Home", held: "Held", tracker: "RunSeen | str | None", now_s: int) -> "Verdict | None":
+def _verdict(home: "Home", held: "Held", tracker: "RunSeen | None", now_s: int) -> "Verdict | None":
     """As a watcher would find it now; None where no attempt holds the lease."""
     from dataclasses import replace
 
@@ -63,25 +63,27 @@ def _verdict(home: "Home", held: "Held", tracker: "RunSeen | str | None", now_s:
         return None
     world = home.world("")
     evidence = gather(world, held, look(world), now_s)
-    if tracker is not None and not isinstance(tracker, str) and tracker.heard_s:
+    if tracker is not None:
         evidence = replace(evidence, tracker=TrackerSeen(tracker.step or 0, tracker.heard_s))
     return judge(held.run, evidence, now_s)
 
 
-def _tracked(home: "Home", run: "Run") -> "RunSeen | str | None":
-    """What W&B tells of it, or why it tells nothing; None where it is not tracked."""
+def _tracked(home: "Home", run: "Run") -> "tuple[RunSeen | None, str]":
+    """What W&B tells of it, None where it has never heard of it or has not to; and why it could not be asked."""
     from prime_train.adapters.tracker_wandb import KEY, wandb_from
+    from prime_train.core.tracked import entity_of
     from prime_train.ports import OutsideError
 
     if run.spec.wandb is None:
-        return None
+        return None, ""
     wandb = wandb_from(home.environment)
     if wandb is None:
-        return f"it is not asked: {KEY} is not set"
+        return None, f"it is not asked: {KEY} is not set"
     try:
-        return wandb.run(run.spec.wandb.project, run.run_id, entity=run.spec.wandb.entity or "") or "it has heard nothing of the run"
+        seen = wandb.run(run.spec.wandb.project, run.run_id, entity=entity_of(run))
     except OutsideError as error:
-        return str(error)
+        return None, str(error)
+    return (seen if seen is not None and seen.heard_s else None), ""
 
 
 def _rewards(held: "Held") -> dict[int, float]:
@@ -104,29 +106,28 @@ def _kept(home: "Home", run: "Run") -> list[str]:
     """The keys of what its attempts left in the bucket."""
     from itertools import islice
 
-    from prime_train.core.keys import evidence_key
+    from prime_train.core.keys import evidence_prefix
 
-    prefix = evidence_key(run.run_id, 0, "").removesuffix("e0/")
-    return [stat.key for stat in islice(home.bucket().list(prefix), EVIDENCE_MAX)]
+    return [stat.key for stat in islice(home.bucket().list(evidence_prefix(run.run_id)), EVIDENCE_MAX)]
 
 
 def _url(home: "Home", facts: "Facts") -> str:
-    from prime_train.adapters.tracker_wandb import ENTITY, RunSeen
+    from prime_train.adapters.tracker_wandb import ENTITY
     from prime_train.core.tracked import page_url
 
-    known = facts.tracker.url if isinstance(facts.tracker, RunSeen) else ""
+    known = facts.tracker.url if facts.tracker is not None else ""
     return known or page_url(facts.held.run, entity=home.environment.get(ENTITY, ""))
 
 
 def _record(home: "Home", facts: "Facts", found: "list[Conclusion]", kept: list[str]) -> dict[str, object]:
     from prime_train.cli.standing import standing
 
-    tracker = facts.tracker
+    seen = asdict(facts.tracker) if facts.tracker is not None else facts.untold or None
     return {
         "run": facts.held.run.run_id,
         "standing": standing(facts.held, facts.now_s).row(),
         "conclusions": [asdict(one) for one in found],
-        "wandb": {"url": _url(home, facts), "seen": tracker if tracker is None or isinstance(tracker, str) else asdict(tracker)},
+        "wandb": {"url": _url(home, facts), "seen": seen},
         "evidence": kept,
     }
 

@@ -14,8 +14,17 @@ if TYPE_CHECKING:
 
 MASTER = "PRIME_TRAIN_MASTER_KEY"
 WATCHED_S_MAX = 300
-WANTED = ("PRIME_API_KEY", "PRIME_TRAIN_POD_AWS_ACCESS_KEY_ID", "PRIME_TRAIN_POD_AWS_SECRET_ACCESS_KEY")
-"""What no run can do without: a machine to rent, and a way for it into the bucket."""
+CALLS_MAX = 2
+"""A function that was not called for a while takes its time for the first."""
+WANTED = ("PRIME_API_KEY",)
+"""What no run can do without: a machine to rent. The way for it into the bucket is looked at by itself."""
+POD_KEYS = ("PRIME_TRAIN_POD_AWS_ACCESS_KEY_ID", "PRIME_TRAIN_POD_AWS_SECRET_ACCESS_KEY")
+
+
+class Off(str):
+    """What is not set up, and need not be."""
+
+
 Check = tuple[str, Callable[[], str]]
 """Its name, and what says what is wrong; empty: nothing."""
 
@@ -27,7 +36,7 @@ def doctor(
 ) -> Exit:
     """Say whether the control plane on AWS works.
 
-    Looks at the stack, the secret, the webhook's answer, the table, the watcher and the alarms; changes nothing.
+    Looks at the stack, the secret, the webhook's answer, the table, the watcher, W&B and the alarms; changes nothing.
     """
     from prime_train.cli import aws_place
 
@@ -39,8 +48,9 @@ def doctor(
     wrong = 0
     for what, check in _checks(account, stack):
         said = _asked(check)
-        wrong += bool(said)
-        typer.echo(f"{'wrong' if said else 'well '}  {what}{f': {said}' if said else ''}")
+        mark = "off  " if isinstance(said, Off) else "wrong" if said else "well "
+        wrong += mark == "wrong"
+        typer.echo(f"{mark}  {what}{f': {said}' if said else ''}")
     return Exit.FINDINGS if wrong else Exit.OK
 
 
@@ -56,19 +66,33 @@ def _asked(check: Callable[[], str]) -> str:
 def _checks(account: "Account", stack: "Stack") -> Iterator[Check]:
     """The rest can not be asked where there is no stack."""
     state = stack.state()
-    yield "stack", lambda: "" if state in ("CREATE_COMPLETE", "UPDATE_COMPLETE") else state or "there is none; prime-train deploy makes one"
+    yield "stack", lambda: _stack(state)
     if not state.endswith("_COMPLETE") or "Url" not in stack.outputs():
         return
     outputs = stack.outputs()
     yield "secret", lambda: _secret(account.secret(outputs["Secret"]))
     yield "webhook", lambda: _webhook(outputs["Url"], account.secret(outputs["Secret"]).get(MASTER, ""))
+    yield pods_check(account, outputs)
     yield "watcher", lambda: _watcher(f"dynamodb://{outputs['Table']}?region={account.region}")
+    yield "W&B", lambda: _wandb(account.secret(outputs["Secret"]))
     yield "alarms", lambda: ", ".join(account.alarms(f"{stack.name}-"))
 
 
+def _stack(state: str) -> str:
+    from prime_train.adapters.aws_deploy.plan import REMEDIES
+
+    if state in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
+        return ""
+    return f"{state}: {REMEDIES.get(state, 'look again when it is done')}" if state else "there is none; prime-train deploy makes one"
+
+
 def _secret(values: dict[str, str]) -> str:
+    from prime_train.cli.aws_wish import is_masters
+
     if not values.get(MASTER):
         return f"{MASTER} is not in it; deploy again under another name of stack"
+    if not is_masters(values[MASTER]):
+        return f"{MASTER} in it is not 64 hex digits, or several such keys with a comma between them; nobody is believed"
     lacks = [name for name in WANTED if name not in values]
     return f"it lacks {', '.join(lacks)}; export and prime-train deploy --secret {' --secret '.join(lacks)}" if lacks else ""
 
@@ -79,7 +103,42 @@ def _webhook(url: str, master: str) -> str:
     from prime_train.cli.home import wall_s
 
     newest = bytes.fromhex(master.split(",", maxsplit=1)[0])
-    return "" if CanaryHttp(url, newest).sings(wall_s()) else f"{url} does not answer a signed call; see the function's log"
+    canary = CanaryHttp(url, newest)
+    sings = any(canary.sings(wall_s()) for _ in range(CALLS_MAX))
+    return "" if sings else f"{url} does not answer a signed call; see the function's log"
+
+
+def _wandb(values: dict[str, str]) -> str:
+    """Asked with what the watcher asks it with, though from here."""
+    from prime_train.adapters.tracker_wandb import ENTITY, KEY, URL
+    from prime_train.adapters.tracker_wandb.plain import PlainWandb
+
+    if not values.get(KEY):
+        return Off(f"a run that is silent has no second witness; export {KEY} and prime-train deploy --secret {KEY}")
+    PlainWandb(values[KEY], url=values.get(URL, ""), entity=values.get(ENTITY, "")).account_entity()
+    return ""
+
+
+def pods_check(account: "Account", outputs: dict[str, str]) -> Check:
+    """By what machines get into the bucket: keys that are in the secret, or the role's, which the webhook has to be able to take."""
+    from prime_train.ports import OutsideError
+
+    try:
+        values = account.secret(outputs["Secret"])
+    except OutsideError:
+        values = {}  # which the look at the secret has told
+    lacks = [name for name in POD_KEYS if not values.get(name)]
+    fix = f"it lacks {', '.join(lacks)}; export and prime-train deploy --secret {' --secret '.join(lacks)}"
+    if lacks and "PodRole" in outputs:
+        half = f"the other half of the pair is in the secret, but {fix}" if len(lacks) < len(POD_KEYS) else ""
+        return "pods, by the role's keys", lambda: half or _taken(account, outputs["Webhook"])
+    return "pods, by the secret's keys", lambda: fix if lacks else ""
+
+
+def _taken(account: "Account", webhook: str) -> str:
+    """Has the webhook take the role, as it does for each machine."""
+    wrong = account.call(webhook, {"check": True}).get("wrong", "")
+    return f"the webhook can not take it: {wrong}; see the function's log, and deploy again" if wrong else ""
 
 
 def _watcher(table_url: str) -> str:

@@ -8,7 +8,7 @@ from prime_train.cli.home import Home
 
 if TYPE_CHECKING:
     from prime_train.ports import Watched
-    from prime_train.server import Server
+    from prime_train.server.serve import Server
 
 INTERVAL_S = 5.0
 
@@ -18,7 +18,7 @@ def control_plane(
     home: Home, *, port: int | None = None, interval_s: float = INTERVAL_S, watched: "Watched | None" = None
 ) -> "Iterator[Server]":
     """Serves `home` on its own port (0: any). Raises PermanentError where the port is taken. Pods go on when it ends."""
-    from prime_train.server import Server
+    from prime_train.server.serve import Server
 
     server = Server(home.desk(), port=home.port() if port is None else port)
     with server:

@@ -12,6 +12,16 @@ from typing import NoReturn, ParamSpec
 P = ParamSpec("P")
 
 DEBUG = "PRIME_TRAIN_DEBUG"
+EXTRAS = {
+    "boto3": "aws",
+    "botocore": "aws",
+    "cryptography": "prime",
+    "paramiko": "prime",
+    "jwt": "github",
+    "slack_sdk": "slack",
+    "wandb": "wandb",
+}
+"""Where a library comes from that is not there; any other comes with what serves."""
 
 
 class Exit(IntEnum):
@@ -78,7 +88,8 @@ def told(error: Exception) -> tuple[Exit, str]:
         case IllegalMove():
             return Exit.USAGE, str(error)
         case ModuleNotFoundError() if not (error.name or "").startswith("prime_"):
-            return Exit.OUTSIDE_REFUSED, f"{error.name} is not installed\n  fix: pip install 'prime-train[server,s3]'"
+            extra = EXTRAS.get((error.name or "").partition(".")[0], "server,s3")
+            return Exit.OUTSIDE_REFUSED, f"{error.name} is not installed\n  fix: pip install 'prime-train[{extra}]'"
         case OSError() if error.filename is not None:
             return Exit.OUTSIDE_REFUSED, f"{error.filename}: {error.strerror}"
         case _:

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from prime_train.cli.exits import Exit, Refused
 from prime_train.cli.providers import PUBLIC_URL, STORE
+from prime_train.core.keys import NOT_FOR_RUNS
 
 if TYPE_CHECKING:
     from prime_train.adapters.pods_by_provider import PodsByProvider
@@ -33,7 +34,7 @@ DYNAMO = "dynamodb://"
 SLACK = "PRIME_TRAIN_SLACK_"
 LOCAL = "local"
 MASTER_BYTES = 32
-FIX_MASTER = "where it is served, prime-train key --show prints it"
+FIX_MASTER = "where it is served, prime-train key --show prints it; on AWS, prime-train doctor --show-key"
 PORT = 7431
 
 
@@ -110,9 +111,13 @@ class Home:
         return RemoteStore(self.elsewhere, self.master())
 
     def bucket(self) -> "Bucket":
+        """Of a control plane elsewhere with the keys that it lends, unless some are named here."""
         from prime_train.adapters.bucket import open_bucket
+        from prime_train.cli.borrowing import borrowed, has_own
 
         self._make()
+        if self.elsewhere and not has_own(self.environment):
+            return borrowed(self.bucket_url, self.environment, self.remote())
         return open_bucket(self.bucket_url, self.environment)
 
     @cached_property
@@ -136,7 +141,8 @@ class Home:
         """Without a `webhook_url`, for looking only."""
         from prime_train.cli.providers import Providers
 
-        return Providers(self.root, self.environment, self.master(), self.bucket_url, webhook_url, waits)
+        store = self.store if self.environment.get(STORE) else None
+        return Providers(self.root, self.environment, self.master(), self.bucket_url, webhook_url, waits, store)
 
     def pods(self) -> "PodsByProvider":
         """For looking only: an agent would not know whom to call."""
@@ -178,19 +184,25 @@ class Home:
             )
         return key
 
+    @property
+    def secrets(self) -> dict[str, str]:
+        """What a run's config may ask for by name."""
+        return {name: value for name, value in self.environment.items() if not name.startswith(NOT_FOR_RUNS)}
+
     def desk(self, public_url: str = "", *, watches: bool = False) -> "Desk":
-        from prime_train.adapters.bucket.places import pod_keys
+        from prime_train.cli.pod_keys import keys_for_pods
         from prime_train.cli.providers import default_provider
         from prime_train.webhook import Desk
 
         self.bucket()  # a folder is there from now on, and so known as one of this box
-        keys = pod_keys(self.bucket_url, self.environment)
+        keys, lend = keys_for_pods(self.bucket_url, self.environment)
         return Desk(
             self.store(),
             (self.master(),),
-            secrets=self.environment,
+            secrets=self.secrets,
             bucket_url=self.bucket_url,
             bucket_keys=keys,
+            lend=lend,
             provider=default_provider(self.environment),
             public_url=public_url,
             watches=watches,
@@ -213,7 +225,7 @@ class Home:
             tracker=self._tracker(),
             canary=CanaryHttp(webhook_url, master),
             # Of a control plane elsewhere it is not known here which it can hand out.
-            secrets=None if self.elsewhere else self.environment,
+            secrets=None if self.elsewhere else self.secrets,
             providers=pods.names,
             account=providers.account,
             is_guest=bool(self.elsewhere),

@@ -1,6 +1,6 @@
 """From whom this control plane rents: its own machine, and Prime Intellect where there is a key."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from prime_train.core.offers import Offer
     from prime_train.core.spec import HardwareSpec
     from prime_train.core.wire import Ticket
-    from prime_train.ports import Account, Pods
+    from prime_train.ports import Account, Pods, Store
 
 PROVIDER = "PRIME_TRAIN_PROVIDER"
 STORE = "PRIME_TRAIN_STORE"
@@ -39,7 +39,7 @@ class Reach:
 @dataclass(frozen=True)
 class Providers:
     """`root`: the home's folder. `webhook_url`: what agents are to call; empty where nothing will be rented. `master`: the home's key.
-    `waits`: until an agent is on its machine, for a process that ends soon."""
+    `waits`: until an agent is on its machine, for a process that ends soon. `store`: where the store outlives the folder."""
 
     root: Path
     environment: Mapping[str, str] = field(repr=False)
@@ -47,6 +47,7 @@ class Providers:
     bucket_url: str
     webhook_url: str = ""
     waits: bool = False
+    store: "Callable[[], Store] | None" = None
 
     @property
     def default(self) -> str:
@@ -69,16 +70,17 @@ class Providers:
     @cached_property
     def prime(self) -> "PrimePods":
         """Raises PermanentError where the settings are not understood."""
-        from prime_train.adapters.pods_prime import BackgroundPusher, Mark, Owner, PrimePods
+        from prime_train.adapters.pods_prime import ACCOUNT, BackgroundPusher, InFile, InStore, Mark, Owner, PrimePods
         from prime_train.adapters.pushing import AgentPusher, Recipe
 
+        memory = InStore(self.store()) if self.store is not None else InFile(self.root / "prime-account")
         pusher = AgentPusher(self.login_key, self.root / "attempts", recipe=Recipe(self.environment.get(POD_PYTHON, "")))
         return PrimePods(
             self._client,
             pusher if self.waits else BackgroundPusher(pusher),
             public_key=self.login_key.public,
             mark=Mark.of(self.master),
-            owner=Owner(self._client, self.root / "prime-account"),
+            owner=Owner(self._client, memory, named=self.environment.get(ACCOUNT, "").strip()),
             closed=self.unreachable() if self.webhook_url else "",
         )
 

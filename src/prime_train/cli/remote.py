@@ -57,6 +57,12 @@ def why_unknown(home: "Home", run: "Run") -> str:
     )
 
 
+def is_watched_elsewhere(home: "Home", run: "Run") -> bool:
+    """Whether somebody else has brought the agent to the run's machine, which has been heard of since: then the key is pinned that it shows
+    at the first login from here."""
+    return bool(home.elsewhere or home.table_url) and run.attempt is not None and run.attempt.first_beat_s is not None
+
+
 @contextmanager
 def reached(home: "Home", run: "Run") -> "Iterator[Machine | None]":
     """None: it has no machine, or none that is reached by SSH, or nobody has brought the agent there yet; then it is not logged in to.
@@ -70,7 +76,7 @@ def reached(home: "Home", run: "Run") -> "Iterator[Machine | None]":
     from prime_train.adapters.ssh import KnownHosts, connect, login_key
 
     hosts = KnownHosts(reach.known_hosts)
-    if not hosts.knows(reach.connection.pod_id):
+    if not hosts.knows(reach.connection.pod_id) and not is_watched_elsewhere(home, run):
         yield None
         return
     with connect(reach.connection, login_key(reach.key_file.parent, home.master()), hosts) as shell:

@@ -27,8 +27,9 @@ def serve(
     import logging
 
     from prime_train.cli.home import Home
+    from prime_train.cli.pod_keys import try_role
     from prime_train.cli.providers import PUBLIC_URL, STORE, default_provider
-    from prime_train.server import run_server
+    from prime_train.server.serve import run_server
 
     home = Home.of({**os.environ, PUBLIC_URL: _checked(public_url)} if public_url else os.environ)
     if home.elsewhere:
@@ -45,7 +46,10 @@ def serve(
         typer.echo(f"serving {home.root} at {url}, {'watching' if watching else 'not watching'}, renting from {renting}")
         _say_unset_secrets(home)
 
-    run_server(home.desk(public, watches=watching), world, host=host, port=number, interval_s=interval, announce=announce)
+    desk = home.desk(public, watches=watching)
+    if desk.lend is not None:
+        try_role(desk.lend)
+    run_server(desk, world, host=host, port=number, interval_s=interval, announce=announce)
 
 
 def _checked(url: str) -> str:
@@ -69,7 +73,7 @@ def _say_unset_secrets(home: "Home") -> None:
     import logging
 
     for run in home.store().list_runs():
-        unset = [name for name in run.spec.secrets if name not in home.environment]
+        unset = [name for name in run.spec.secrets if name not in home.secrets]
         if unset and not run.is_over:
             said = "%s names secrets that are not set here: %s; set them and serve again, until then its attempts can not start"
             logging.getLogger("prime_train.serve").warning(said, run.run_id, ", ".join(unset))

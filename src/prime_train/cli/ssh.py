@@ -42,18 +42,19 @@ def ssh(
     _there(home, found, _line(command))
 
 
-def ssh_words(reach: "Reach", attempt: str, line: str | None, *, terminal: bool) -> list[str]:
+def ssh_words(reach: "Reach", attempt: str, line: str | None, *, terminal: bool, is_pinned: bool = True) -> list[str]:
     """The command line that logs in and goes to the agent's folder; `line`: what is to be run there, None: a shell.
 
-    Only our key is shown, and only to a machine whose key was pinned when the agent was brought there. The user's own settings for ssh are
-    left out, as they are when the control plane logs in.
+    Only our key is shown, and only to a machine whose key was pinned when the agent was brought there; where that was done elsewhere
+    (`is_pinned` False), the first key that it shows is. The user's own settings for ssh are left out, as they are when the control plane
+    logs in.
     """
     to = reach.connection
     settings = {
         "UserKnownHostsFile": _quoted(reach.known_hosts),
         "GlobalKnownHostsFile": "none",
         "HostKeyAlias": to.pod_id,
-        "StrictHostKeyChecking": "yes",
+        "StrictHostKeyChecking": "yes" if is_pinned else "accept-new",
         "IdentityFile": _quoted(reach.key_file),
         "IdentitiesOnly": "yes",
         "PreferredAuthentications": "publickey",
@@ -95,7 +96,7 @@ def _here(disk: Path, line: str | None) -> NoReturn:
 
 def _there(home: "Home", run: "Run", line: str | None) -> NoReturn:
     from prime_train.adapters.ssh import KnownHosts
-    from prime_train.cli.remote import is_elsewhere, why_unknown
+    from prime_train.cli.remote import is_elsewhere, is_watched_elsewhere, why_unknown
 
     if not is_elsewhere(run):
         why = f": {run.why}" if run.why else ""
@@ -106,11 +107,13 @@ def _there(home: "Home", run: "Run", line: str | None) -> NoReturn:
     if shutil.which(PROGRAM) is None:
         raise Refused("there is no program ssh on this machine", fix="install OpenSSH's client", code=Exit.OUTSIDE_REFUSED)
     reach = home.reach(run)
-    if reach is None or not KnownHosts(reach.known_hosts).knows(reach.connection.pod_id):
+    is_pinned = reach is not None and KnownHosts(reach.known_hosts).knows(reach.connection.pod_id)
+    if reach is None or not (is_pinned or is_watched_elsewhere(home, run)):
         fix = f"try again when `prime-train status {run.run_id}` says starting or training"
         raise Refused(f"the machine of {run.run_id} is still booting, or nobody can log in there yet", fix=fix, code=Exit.OUTSIDE_FAILED)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    _become(PROGRAM, ssh_words(reach, f"{run.run_id}-e{run.epoch}", line, terminal=terminal))
+    reach.known_hosts.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _become(PROGRAM, ssh_words(reach, f"{run.run_id}-e{run.epoch}", line, terminal=terminal, is_pinned=is_pinned))
 
 
 def _become(program: str, words: list[str]) -> NoReturn:

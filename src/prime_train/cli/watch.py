@@ -82,7 +82,7 @@ def _go_on(home: "Home", world: "World", interval: float) -> None:
     import threading
 
     from prime_train.cli.providers import STORE
-    from prime_train.server import Watcher
+    from prime_train.server.loop import Watcher
 
     ended = _until_sigterm()
     typer.echo(f"watching {home.environment.get(STORE) or home.root}")

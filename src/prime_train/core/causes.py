@@ -134,3 +134,12 @@ POLICY: dict[Cause, Policy] = {
     Cause.FENCED: Policy(_FREE, "replaced by a newer attempt", ""),
     Cause.FINISHED: Policy(_NEVER, "finished", ""),
 }
+
+_BY_ITSELF = ("Another ", "Nothing to do", "it is replaced", "it then goes on")
+
+
+def advice_at_the_end(cause: Cause) -> str:
+    """What a person can do about a run that has ended by it: the advice without what is no longer done by itself."""
+    parts = [part for part in POLICY[cause].advice.rstrip(".").split("; ") if part and not part.startswith(_BY_ITSELF)]
+    said = "; ".join(parts)
+    return f"{said[0].upper()}{said[1:]}." if said else ""

@@ -32,7 +32,8 @@ from prime_train.core.wire import Order
 
 EXCLUDED_MAX = 4
 PREEMPTIONS_KEPT_MAX = 16
-NOTICES_THAT_OUTLIVE_AN_ATTEMPT = ("budget", "no_capacity", "unknown", "blind")
+NOTICES_THAT_OUTLIVE_AN_ATTEMPT = ("budget", "no_capacity", "unknown", "blind", "untracked")
+NOTICES_THAT_OUTLIVE_A_FIRST_STEP = ("budget", "untracked")
 
 _END_EVENTS = {
     RunState.SUCCEEDED: Event.SUCCEED,
@@ -53,7 +54,8 @@ def change(run: Run, lease: Lease, decision: d.Decision, now_s: int) -> Change:
     """What to save for `decision`. Launch and ChooseResume need more facts: see `launch` and `resume_chosen`."""
     match decision:
         case d.Wait(sign_s=sign_s):
-            return _saved(_with_sign(replace(run, next_check_s=next_check_s(run, lease, decision, now_s)), sign_s))
+            until_s = next_check_s(run, lease, decision, now_s)
+            return Change(replace(_with_sign(run, sign_s), next_check_s=until_s, version=run.version + 1))
         case d.Adopt(pod_id, usd_per_hour):
             return adopted(run, pod_id, now_s, usd_per_hour=usd_per_hour)
         case d.PutAgent():
@@ -207,7 +209,7 @@ def _see_step(run: Run, lease: Lease, step: int, now_s: int) -> Change:
     seen_s = min(now_s, step_rose_s(lease) or now_s)
     attempt = replace(run.attempt, first_step_s=max(seen_s, run.attempt.first_beat_s or seen_s), last_step=step)
     after = replace(with_attempt(move(run, Event.FIRST_STEP), attempt), backoffs=0, next_check_s=now_s)
-    after = replace(after, notices=tuple(n for n in run.notices if n.kind == "budget"))
+    after = replace(after, notices=tuple(n for n in run.notices if n.kind in NOTICES_THAT_OUTLIVE_A_FIRST_STEP))
     text = f"training at step {step}" + (f", resumed from {attempt.resumed_step}" if attempt.resumed_step else "")
     alert = told(after, now_s, "training" if run.epoch == 1 else "recovered", Severity.INFO, text, f"attempt {run.epoch}")
     return _saved(after, happened(after, now_s, "training", text, step), alerts=(alert,))
@@ -356,7 +358,8 @@ def _finish(run: Run, lease: Lease, decision: d.Finish, now_s: int) -> Change:
     fenced, closed = _fenced(move(run, _END_EVENTS[decision.state]), lease, decision.cause, decision.why, now_s)
     after = replace(fenced, why=decision.why, cause=decision.cause, ended_s=now_s, next_check_s=now_s, strikes=run.strikes)
     spent = ledger.totals(after, now_s)
-    text = f"{decision.why.rstrip('.')}. {spent.attempts} attempts, ${spent.usd:.2f}, newest committed step: {after.durable_step or 'none'}"
+    attempts = f"{spent.attempts} attempt{'' if spent.attempts == 1 else 's'}"
+    text = f"{decision.why.rstrip('.')}. {attempts}, ${spent.usd:.2f}, newest committed step: {after.durable_step or 'none'}"
     alert = told(after, now_s, decision.state.value, _END_SEVERITY[decision.state], f"run {decision.state.value}", text)
     step = after.attempts[-1].last_step if after.attempts else 0
     line = happened(after, now_s, decision.state.value, decision.why, step, cause=decision.cause)

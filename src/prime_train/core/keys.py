@@ -1,6 +1,16 @@
-"""Every name of a run: its id, its pods, its keys in the bucket."""
+"""Every name of a run: its id, its pods, its keys in the bucket.
+
+What a run is made of lies under `RUNS`. What was only kept to be looked at lies under `EVIDENCE`: a bucket forgets by the first part of a
+key, so that part must tell what may be forgotten.
+"""
 
 import re
+
+RUNS, EVIDENCE = "runs/", "evidence/"
+"""With what every key in the bucket begins."""
+
+NOT_FOR_RUNS = ("PRIME_", "SLACK_")
+"""Begin the names of variables with what the control plane itself is trusted with: no run gets one, whatever its config names."""
 
 RUN_ID_PATTERN = r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?"
 _RUN_ID = re.compile(RUN_ID_PATTERN)
@@ -28,8 +38,14 @@ def parse_pod_name(name: str) -> tuple[str, int] | None:
     return (found.group(1), int(found.group(3))) if found else None
 
 
+def run_prefixes(run_id: str) -> tuple[str, ...]:
+    """Of everything of the run that is in the bucket."""
+    return run_prefix(run_id), evidence_prefix(run_id)
+
+
 def run_prefix(run_id: str) -> str:
-    return f"runs/{run_id}/"
+    """Of what the run needs to go on, or to be used."""
+    return f"{RUNS}{run_id}/"
 
 
 def spec_key(run_id: str) -> str:
@@ -89,5 +105,10 @@ def parse_pin_key(run_id: str, key: str) -> tuple[int, int] | None:
     return parse_manifest_key(run_id, manifest_prefix(run_id) + key[len(prefix) :]) if key.startswith(prefix) else None
 
 
+def evidence_prefix(run_id: str, epoch: int | None = None) -> str:
+    """Of what was kept of all its attempts, or of that one."""
+    return f"{EVIDENCE}{run_id}/" + ("" if epoch is None else f"e{epoch}/")
+
+
 def evidence_key(run_id: str, epoch: int, name: str) -> str:
-    return f"runs/{run_id}/evidence/e{epoch}/{name}"
+    return f"{evidence_prefix(run_id, epoch)}{name}"

@@ -58,10 +58,13 @@ PodsView = PodsSeen | PodsUnknown
 
 @dataclass(frozen=True)
 class TrackerSeen:
-    """What the experiment tracker last heard of the run."""
+    """What the experiment tracker last heard of the run; `heard_s` 0: it was asked, and has never heard of it."""
 
     step: int
     heard_s: int
+
+
+UNHEARD = TrackerSeen(0, 0)
 
 
 @dataclass(frozen=True)
@@ -220,7 +223,9 @@ def _beating(run: Run, attempt: Attempt, beat: Beat, evidence: Evidence, now_s: 
 
 
 def _late(run: Run, attempt: Attempt, beat: Beat, lease: Lease, now_s: int) -> Stalled | None:
+    """What is late for a fact: how it went on after the last beat nobody knows, and that no other one comes is a question of silence."""
     health = run.spec.health
+    heard_s = min(now_s, (lease.beat_s or now_s) + health.beat_s)
     if beat.step == 0:
         since_s = attempt.first_beat_s if attempt.first_beat_s is not None else now_s
         cause, limit_s = Cause.START_TIMEOUT, health.first_step_s
@@ -228,7 +233,7 @@ def _late(run: Run, attempt: Attempt, beat: Beat, lease: Lease, now_s: int) -> S
         since_s = step_rose_s(lease) or now_s
         slow_s = max(beat.step_slow_s or 0.0, run.step_slow_s or 0.0)
         cause, limit_s = Cause.STALLED, step_limit_s(health, slow_s, saving=is_saving(beat))
-    waited_s = now_s - since_s
+    waited_s = heard_s - since_s
     asked_s = attempt.evidence_asked_s
     given = beat.evidence and asked_s is not None and lease.beat_s is not None and lease.beat_s >= asked_s
     return Stalled(cause, waited_s, limit_s, evidence=given) if waited_s > limit_s else None

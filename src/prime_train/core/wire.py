@@ -1,7 +1,6 @@
-"""What the agent and the control plane say to each other. All of it is versioned by the models' own defaults: fields are only added."""
+"""What the agent and the control plane say to each other. All of it is versioned by the models' own defaults: fields are only added.
+Who asks ignores what it does not know in an answer, for the other end may be newer; a request with an unknown field is refused."""
 
-import hashlib
-import hmac
 from enum import StrEnum
 from typing import Annotated
 
@@ -10,18 +9,56 @@ from pydantic import BaseModel, ConfigDict, Field
 from prime_train.core.causes import Cause
 from prime_train.core.keys import RUN_ID_PATTERN
 from prime_train.core.manifest import ResumePoint
+from prime_train.core.signing import (
+    BODY_BYTES_MAX,
+    CLOCK_SKEW_S_MAX,
+    SIGNATURE_HEADER,
+    STORE_BODY_BYTES_MAX,
+    STORE_PATH,
+    TIMESTAMP_HEADER,
+    attempt_key,
+    body_bytes_max,
+    operator_key,
+    sign,
+)
 from prime_train.core.spec import RunSpec
 
-BODY_BYTES_MAX = 64 * 1024
-STORE_PATH = "/v1/store/"
-"""Under it the operator calls the store's own methods."""
-STORE_BODY_BYTES_MAX = 512 * 1024
-"""A run with all its attempts, and its config."""
-CLOCK_SKEW_S_MAX = 300
+__all__ = [
+    "BODY_BYTES_MAX",
+    "CLOCK_SKEW_S_MAX",
+    "GPU_NOTE_CHARS_MAX",
+    "LOG_TAIL_CHARS_MAX",
+    "SIGNATURE_HEADER",
+    "STORE_BODY_BYTES_MAX",
+    "STORE_PATH",
+    "TIMESTAMP_HEADER",
+    "Beat",
+    "Bootstrap",
+    "Commit",
+    "Count",
+    "Epoch",
+    "Gpus",
+    "JobExit",
+    "Nonce",
+    "Order",
+    "Phase",
+    "PodKeys",
+    "Refusal",
+    "Reply",
+    "RunId",
+    "Saves",
+    "Ticket",
+    "Verdict",
+    "Wire",
+    "attempt_key",
+    "body_bytes_max",
+    "operator_key",
+    "sign",
+]
+
 LOG_TAIL_CHARS_MAX = 8000
 GPU_NOTE_CHARS_MAX = 200
-TIMESTAMP_HEADER = "x-pt-timestamp"
-SIGNATURE_HEADER = "x-pt-signature"
+LATER = ("keys", "origin_url")
 
 RunId = Annotated[str, Field(pattern=f"^{RUN_ID_PATTERN}$")]
 Epoch = Annotated[int, Field(ge=1, le=10**9)]
@@ -30,6 +67,12 @@ Count = Annotated[int, Field(ge=0, le=2**53)]
 
 class Wire(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Answered(Wire):
+    """What the control plane answers."""
+
+    model_config = ConfigDict(extra="ignore")
 
 
 class Phase(StrEnum):
@@ -145,7 +188,7 @@ class Beat(Wire):
     exit: JobExit | None = None
 
 
-class Reply(Wire):
+class Reply(Answered):
     verdict: Verdict
     order: Order = Order.NONE
     reason: str = ""
@@ -174,7 +217,19 @@ class Ticket(Wire):
     now_s: int = 0
 
 
-class Bootstrap(Wire):
+class PodKeys(Answered):
+    """Keys to the bucket that end by themselves, for one attempt's part of it."""
+
+    model_config = ConfigDict(hide_input_in_errors=True)
+
+    access_key_id: str = Field(max_length=256, repr=False)
+    secret_access_key: str = Field(max_length=256, repr=False)
+    session_token: str = Field(max_length=8192, repr=False)
+    valid_s: int = Field(ge=0, le=12 * 3600)
+    """For so long they open it, counted from when this was said."""
+
+
+class Bootstrap(Answered):
     """What the agent fetches once: the whole job, and the secrets that were named in it."""
 
     run: RunId
@@ -183,10 +238,14 @@ class Bootstrap(Wire):
     bucket_url: str
     bucket_keys: dict[str, str] = Field(default_factory=dict, repr=False)
     """Environment variables that open the bucket; the trainer does not get them."""
+    keys: PodKeys | None = None
+    """Where there are such: then `bucket_keys` only say where the bucket is, and the trainer's tools may use both."""
     tree_key: str | None = None
     """Key of the packed working tree in the bucket; None: the spec names a repository."""
     commit: str = ""
     """The commit the run was launched from: what a repository is checked out at."""
+    origin_url: str = ""
+    """Where people asked for the run, for its tracker to lead there."""
     resume: ResumePoint | None = None
     secrets: dict[str, str] = Field(default_factory=dict, repr=False)
     train_s_max: int | None = None
@@ -198,31 +257,19 @@ class Bootstrap(Wire):
     step_slow_s: float | None = None
     now_s: int = 0
 
+    def as_json(self) -> str:
+        """Without the later fields that say nothing: agents from before them refuse what they do not know."""
+        return self.model_dump_json(exclude={name for name in LATER if not getattr(self, name)})
 
-class Refusal(Wire):
+
+class Nonce(Wire):
+    """Body of a canary call, and of its answer."""
+
+    nonce: str
+
+
+class Refusal(Answered):
     """Body of every answer that is not 200."""
 
     error: str
     now_s: int = 0
-
-
-def attempt_key(master: bytes, run_id: str, epoch: int) -> str:
-    """The attempt's own key: HMAC(master, run, epoch), hex. Nothing is stored; a fence makes it worthless."""
-    return hmac.new(master, f"pt/attempt/v1|{run_id}|{epoch}".encode(), hashlib.sha256).hexdigest()
-
-
-def operator_key(master: bytes) -> str:
-    """The key of whoever may do all that a watcher does: launch, watch, stop. Hex."""
-    return hmac.new(master, b"pt/operator/v1", hashlib.sha256).hexdigest()
-
-
-def body_bytes_max(path: str) -> int:
-    """How large the body of a request to `path` may be."""
-    return STORE_BODY_BYTES_MAX if path.startswith(STORE_PATH) else BODY_BYTES_MAX
-
-
-def sign(key: str, timestamp_s: int, method: str, path: str, body: bytes) -> str:
-    """Signature of one request: HMAC(key, "v1:timestamp:METHOD:length of path:path:body"), hex, with its version in front. The length says
-    where the path ends, so that no two requests are signed alike."""
-    head = f"v1:{timestamp_s}:{method}:{len(path)}:{path}:".encode()
-    return "v1=" + hmac.new(key.encode(), head + body, hashlib.sha256).hexdigest()

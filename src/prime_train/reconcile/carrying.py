@@ -34,6 +34,8 @@ def carry_out(world: World, held: Held, decision: d.Decision, now_s: int) -> boo
         case d.Terminate(pods):
             terminate(world, held.run.run_id, [pod.pod_id for pod in pods])
         case d.Recover() | d.Finish():
+            if held.run.spec.wandb is not None:
+                world.unmarked[held.run.run_id, held.run.epoch] = now_s
             terminate(world, held.run.run_id, [a.pod_id for a in held.run.attempts[-1:] if a.pod_id and a.ended_s is None])
         case _:
             pass
@@ -107,7 +109,7 @@ def _launch(world: World, held: Held, *, on_demand: bool, now_s: int) -> bool:
 
 
 def _spec_json(run: Run) -> bytes:
-    return json.dumps({"commit": run.commit, "spec": run.spec.model_dump(mode="json")}, indent=2).encode()
+    return f'{{"commit": {json.dumps(run.commit)}, "spec": {run.spec.model_dump_json(indent=2)}}}'.encode()
 
 
 def _create(world: World, intent: Change, offer: Offer, now_s: int) -> None:

@@ -22,7 +22,7 @@ def deliver(world: World, now_s: int | None = None) -> int:
     done = 0
     waiting = world.store.outbox(OUTBOX_MAX)
     for notifier in world.notifiers:
-        if isinstance(notifier, Foreseeing):
+        if waiting and isinstance(notifier, Foreseeing):
             notifier.foresee(waiting)
     for alert in waiting:
         held = world.store.load(alert.run_id)

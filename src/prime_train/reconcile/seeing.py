@@ -6,7 +6,6 @@ from dataclasses import replace
 from prime_train.core import decide as d
 from prime_train.core.breaker import Hearing, listen
 from prime_train.core.funds import Funds
-from prime_train.core.keys import parse_pod_name
 from prime_train.core.run import Run
 from prime_train.core.verdict import Evidence, Pod, PodsSeen, PodStatus, PodsUnknown, PodsView
 from prime_train.ports import Held, OutsideError
@@ -68,7 +67,7 @@ def _pods_of(world: World, held: Held, sight: Sight, now_s: int) -> PodsView:
     unseen = _unseen(world, held.run)
     if unseen:
         return PodsUnknown(f"this control plane has no access to provider {unseen}")
-    known = {pod.pod_id: pod for pod in sight.listed if (parse_pod_name(pod.name) or ("", 0))[0] == held.run.run_id}
+    known = {pod.pod_id: pod for pod in sight.pods_by_run.get(held.run.run_id, ())}
     gone = {pod_id for pod_id, pod in known.items() if pod.status is PodStatus.GONE}
     mine = _mine(held.run)
     for pod_id in _doubtful(held, known, now_s):

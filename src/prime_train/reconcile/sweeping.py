@@ -13,7 +13,7 @@ from prime_train.reconcile.carrying import terminate
 from prime_train.reconcile.delivering import announce, deliver, refresh
 from prime_train.reconcile.seeing import see
 from prime_train.reconcile.stepping import settle
-from prime_train.reconcile.tracking import follow
+from prime_train.reconcile.tracking import follow, mark
 from prime_train.reconcile.world import Sight, Swept, World
 
 DUE_MAX = 200
@@ -39,6 +39,7 @@ def sweep(world: World, now_s: int, *, clock: Callable[[], int] | None = None) -
             failures.append(error)
     _book(world, now_s)
     follow(world, due, now_s)
+    mark(world, now_s)
     if world.delivers:
         deliver(world, now_s)
     refresh(world, due, now_s)

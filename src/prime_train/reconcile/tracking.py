@@ -1,13 +1,17 @@
-"""Whether the tracker still hears of runs that are well; of others it is asked with the rest of the evidence."""
+"""Whether the tracker still hears of runs that are well, and that it is told of those that were lost; of others it is asked with the rest
+of the evidence."""
 
 from collections.abc import Iterable
 
 from prime_train.core.change import change
-from prime_train.core.decide.tracking import can_be_untracked, decide_tracking
+from prime_train.core.decide.tracking import can_be_untracked, decide_tracking, lost_attempt
+from prime_train.ports import Marking
 from prime_train.reconcile.world import World
 
 FOLLOW_S = 600
 """How often one is asked: for many runs it is many questions."""
+MARK_S_MAX = 900
+"""So long after the fence it is tried; W&B itself then calls the run crashed."""
 
 
 def follow(world: World, run_ids: Iterable[str], now_s: int) -> None:
@@ -24,3 +28,22 @@ def follow(world: World, run_ids: Iterable[str], now_s: int) -> None:
         decision = decide_tracking(held.run, held.lease, seen, now_s) if seen is not None else None
         if decision is not None:
             world.store.save(change(held.run, held.lease, decision, now_s))
+
+
+def mark(world: World, now_s: int) -> None:
+    """Has the tracker say that the attempts which this process has fenced are no more. What can not be said now is said at a later look,
+    and not at all once the next attempt may write there. A process that ends before has left nothing undone that matters."""
+    if not world.unmarked:
+        return
+    if not isinstance(world.tracker, Marking):
+        world.unmarked.clear()
+        return
+    for (run_id, epoch), fenced_s in list(world.unmarked.items()):
+        if now_s - fenced_s > MARK_S_MAX or _is_told(world, world.tracker, run_id, epoch):
+            del world.unmarked[run_id, epoch]
+
+
+def _is_told(world: World, tracker: Marking, run_id: str, epoch: int) -> bool:
+    held = world.store.load(run_id)
+    lost = lost_attempt(held.run, held.lease, epoch) if held is not None else None
+    return held is None or lost is None or tracker.mark_lost(held.run, lost)

@@ -1,11 +1,13 @@
 """What a watcher works with: the ports, what it saw, and what it did."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from prime_train.core import decide as d
 from prime_train.core.breaker import Hearing
 from prime_train.core.funds import Funds
+from prime_train.core.keys import parse_pod_name
 from prime_train.core.verdict import Pod
 from prime_train.ports import Account, Bucket, Canary, Notifier, NoTracker, Pods, Store, Tracker, Watched
 
@@ -42,6 +44,8 @@ class World:
     """When this process last showed a run's state, where it is shown."""
     followed: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
     """When this process last asked the tracker about a run that is well."""
+    unmarked: dict[tuple[str, int], int] = field(default_factory=dict, repr=False, compare=False)
+    """When this process fenced an attempt, by run and epoch, as long as the tracker has not been told."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,16 @@ class Sight:
     """The pods, or why the provider could not be asked."""
     hearing: Hearing = field(default_factory=Hearing)
     funds: Funds | None = None
+
+    @cached_property
+    def pods_by_run(self) -> Mapping[str, Sequence[Pod]]:
+        """The listed pods by the run whose name they bear: sorted once, for all runs."""
+        pods: dict[str, list[Pod]] = {}
+        for pod in () if isinstance(self.listed, str) else self.listed:
+            named = parse_pod_name(pod.name)
+            if named is not None:
+                pods.setdefault(named[0], []).append(pod)
+        return pods
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from prime_train.door.responses import unavailable
 from prime_train.ports import OutsideError
 from prime_train.webhook import BeatCall, Desk, Response, overloaded, record, refuse
-from prime_train.webhook.responses import unavailable
 
 BATCH_MAX = 256
 WAITING_MAX = 4096

@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from prime_train.core.wire import body_bytes_max
+from prime_train.core.signing import body_bytes_max
 
 BODY_DISCARDED_BYTES_MAX = 1024 * 1024
 """What of a body over the limit is read and thrown away, so that its sender gets to hear the answer."""
+HELD_BYTES_MAX = 64 * 1024 * 1024
+"""Of all bodies together that come in several pieces: nobody who sends one has been asked yet who it is."""
 BODY_S_MAX = 10.0
 LOOK_S = 1.0
 
@@ -17,11 +19,15 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 
 
+class Crowded(Exception):
+    """So much is being read that no more is taken now."""
+
+
 class BodyReader:
     """Reads bodies of one event loop. One timer watches over all that are being read: a timer for each would cost more than the reading."""
 
-    def __init__(self, limit_s: float = BODY_S_MAX) -> None:
-        self._limit_s = limit_s
+    def __init__(self, limit_s: float = BODY_S_MAX, held_max: int = HELD_BYTES_MAX) -> None:
+        self._limit_s, self._held_max, self._held = limit_s, held_max, 0
         self._begun: dict[asyncio.Task[Any], float] = {}
         self._late: set[asyncio.Task[Any]] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -29,7 +35,7 @@ class BodyReader:
     async def read(self, scope: Scope, receive: Receive) -> bytes | None:
         """The body; None if it is over the limit, and then the connection is of no more use.
 
-        TimeoutError: it did not come in time. ConnectionError: the client has gone.
+        TimeoutError: it did not come in time. ConnectionError: the client has gone. Crowded: too much is being read.
         """
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
         assert task is not None
@@ -40,7 +46,7 @@ class BodyReader:
             message = await receive()
             body = _chunk(message)
             if message.get("more_body"):
-                return await _rest(scope, receive, body)
+                return await self._rest(scope, receive, body)
             return body if len(body) <= body_bytes_max(scope["path"]) else None
         except asyncio.CancelledError:
             if task not in self._late:
@@ -51,27 +57,34 @@ class BodyReader:
             self._late.discard(task)
             del self._begun[task]
 
+    async def _rest(self, scope: Scope, receive: Receive, first: bytes) -> bytes | None:
+        if _declared(scope) > BODY_DISCARDED_BYTES_MAX:
+            return None
+        chunks, size, more, bytes_max, held = [first], len(first), True, body_bytes_max(scope["path"]), len(first)
+        self._held += held
+        try:
+            while more:
+                if self._held > self._held_max:
+                    raise Crowded
+                message = await receive()
+                chunk, more = _chunk(message), message.get("more_body", False)
+                size += len(chunk)
+                if size > BODY_DISCARDED_BYTES_MAX:
+                    return None
+                if size <= bytes_max:
+                    chunks.append(chunk)
+                    held += len(chunk)
+                    self._held += len(chunk)
+            return b"".join(chunks) if size <= bytes_max else None
+        finally:
+            self._held -= held
+
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         for task, begun_s in self._begun.items():
             if loop.time() - begun_s > self._limit_s and task not in self._late:
                 self._late.add(task)
                 task.cancel()
         self._timer = loop.call_later(LOOK_S, self._look, loop) if self._begun else None
-
-
-async def _rest(scope: Scope, receive: Receive, first: bytes) -> bytes | None:
-    if _declared(scope) > BODY_DISCARDED_BYTES_MAX:
-        return None
-    chunks, size, more, bytes_max = [first], len(first), True, body_bytes_max(scope["path"])
-    while more:
-        message = await receive()
-        chunk, more = _chunk(message), message.get("more_body", False)
-        size += len(chunk)
-        if size > BODY_DISCARDED_BYTES_MAX:
-            return None
-        if size <= bytes_max:
-            chunks.append(chunk)
-    return b"".join(chunks) if size <= bytes_max else None
 
 
 def _declared(scope: Scope) -> int:

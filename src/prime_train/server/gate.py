@@ -3,18 +3,16 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER
+from prime_train.core.signing import SIGNATURE_HEADER, TIMESTAMP_HEADER
 from prime_train.server.batch import GroupCommit
-from prime_train.server.body import BodyReader, Message, Receive, Scope
+from prime_train.server.body import BodyReader, Crowded, Receive, Scope
 from prime_train.webhook import BeatCall, Call, Desk, Request, Response, carry_out, overloaded, parse, refuse, too_large
 
 SLOW_THREADS = 4
 SLOW_WAITING_MAX = 256
-
-Send = Callable[[Message], Awaitable[None]]
 
 _SIGNED_BY = {TIMESTAMP_HEADER.encode(): TIMESTAMP_HEADER, SIGNATURE_HEADER.encode(): SIGNATURE_HEADER}
 _CLOSE = (("connection", "close"),)
@@ -49,6 +47,9 @@ class Gate:
             return None
         except TimeoutError as error:
             return refuse(408, str(error), self._clock(), _CLOSE)
+        except Crowded:
+            busy = overloaded(self._clock())
+            return busy._replace(headers=busy.headers + _CLOSE)
         if body is None:
             return too_large(self._clock(), scope["path"])
         headers = {_SIGNED_BY[name]: value.decode("latin-1") for name, value in scope["headers"] if name in _SIGNED_BY}
@@ -76,10 +77,3 @@ class Gate:
         """Waits for what is under way; its threads end."""
         self._beats.close()
         self._slow.shutdown()
-
-
-async def send_response(send: Send, response: Response) -> None:
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(response.body))]
-    headers += [(name.encode(), value.encode()) for name, value in response.headers]
-    await send({"type": "http.response.start", "status": response.status, "headers": headers})
-    await send({"type": "http.response.body", "body": response.body})

@@ -2,8 +2,9 @@
 
 from starlette.types import ASGIApp
 
+from prime_train.server.answering import Send, send_response
 from prime_train.server.body import Receive, Scope
-from prime_train.server.gate import Gate, Send, send_response
+from prime_train.server.gate import Gate
 
 HOT_PREFIX = "/v1/"
 

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 from prime_train.ports import PermanentError, TemporaryError
 from prime_train.reconcile import World
 from prime_train.server.app import create_app
+from prime_train.server.connection import Connection
 from prime_train.server.gate import Gate, wall_s
 from prime_train.server.hot import HotPath
 from prime_train.server.loop import INTERVAL_S, Watcher
@@ -185,6 +186,7 @@ def uvicorn_config(app: ASGIApp) -> uvicorn.Config:
         app,
         access_log=False,
         backlog=BACKLOG,
+        http=Connection,
         lifespan="off",
         limit_concurrency=CONNECTIONS_MAX,
         log_config=None,

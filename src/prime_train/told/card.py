@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from prime_train.core.masking import masked
 from prime_train.core.run import Alert, Lease, Run, RunState, Severity
+from prime_train.core.tracked import links
 from prime_train.told.facts import facts_of
 from prime_train.told.page import stopped_as_asked
 from prime_train.told.spark import spark
@@ -25,6 +26,8 @@ class AlertCard:
     epoch: int = 0
     facts: tuple[tuple[str, str], ...] = ()
     """Name and value, the most telling first."""
+    links: tuple[tuple[str, str], ...] = ()
+    """Name and URL; the URLs need no escaping."""
     picture: str = ""
     """Step over time, as one line of bars; only where it succeeded."""
     calls: bool = False
@@ -43,6 +46,7 @@ def card_of(alert: Alert, run: Run | None, now_s: int, *, lease: Lease | None = 
         at_s=alert.at_s,
         epoch=alert.epoch,
         facts=tuple((name, masked(value)) for name, value in facts_of(alert, run, now_s)) if run is not None else (),
+        links=links(run) if run is not None else (),
         picture=spark(run, lease, now_s) if run is not None and alert.kind == RunState.SUCCEEDED.value else "",
         calls=alert.kind in CALLING_KINDS and not (run is not None and stopped_as_asked(run)),
     )

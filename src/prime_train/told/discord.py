@@ -42,8 +42,9 @@ class Message(TypedDict):
 
 def discord_message(card: AlertCard) -> Message:
     picture = f"\n`{card.picture}`" if card.picture else ""
+    links = "\n" + " · ".join(f"[{name}]({url})" for name, url in card.links) if card.links else ""
     embed = Embed(
-        description=_plain(card.text, TEXT_CHARS_MAX) + picture,
+        description=_plain(card.text, TEXT_CHARS_MAX) + picture + links,
         color=_COLOURS[card.severity],
         fields=[_field(name, value) for name, value in card.facts[:FIELDS_MAX]],
         footer={"text": cut(f"{card.run_id} · {card.kind} · {card.key}", TITLE_CHARS_MAX)},

@@ -4,12 +4,15 @@ from collections.abc import Callable, Iterator
 
 from prime_train.core import ledger
 from prime_train.core.amounts import span, usd
-from prime_train.core.causes import POLICY
-from prime_train.core.keys import evidence_key
+from prime_train.core.causes import POLICY, Cause, advice_at_the_end
+from prime_train.core.keys import evidence_prefix
 from prime_train.core.run import Alert, Attempt, Run
 
 IN_COMMON_MAX = 3
 """So many attempts, the newest ones, are held against one another."""
+
+VANISHED = frozenset({Cause.PREEMPTED, Cause.MACHINE_LOST, Cause.SILENT})
+"""Ends of machines that had no time to say much."""
 
 Facts = Iterator[tuple[str, str]]
 
@@ -39,14 +42,16 @@ def _loss(run: Run, attempt: Attempt | None, now_s: int) -> Facts:
 
 
 def _evidence(run: Run, attempt: Attempt | None, now_s: int) -> Facts:
-    if attempt is not None and (attempt.evidence_asked_s is not None or attempt.fenced_s is not None):
-        yield "Evidence", f"{evidence_key(run.run_id, attempt.epoch, '')} in the bucket"
+    if attempt is None or attempt.first_beat_s is None or (attempt.evidence_asked_s is None and attempt.fenced_s is None):
+        return
+    whether = ", if it could still send any" if attempt.cause in VANISHED else ""
+    yield "Evidence", f"{evidence_prefix(run.run_id, attempt.epoch)} in the bucket{whether}"
 
 
 def _advice(run: Run, attempt: Attempt | None, now_s: int) -> Facts:
     cause = attempt.cause if attempt is not None and attempt.cause is not None else run.cause
-    if cause is not None and POLICY[cause].advice:
-        yield "What to do", POLICY[cause].advice
+    if cause is not None and (advice := advice_at_the_end(cause) if run.is_over else POLICY[cause].advice):
+        yield "What to do", advice
 
 
 def _price_of_the_gap(run: Run, attempt: Attempt | None, now_s: int) -> Facts:
@@ -87,7 +92,7 @@ def _common(run: Run, attempt: Attempt | None, now_s: int) -> Facts:
         ("GPU", {a.offer.gpu for a in last}),
         ("offer", {a.offer.offer_id for a in last}),
         ("last step", {f"{a.last_step:,}" for a in last}),
-        ("words", {a.detail for a in last}),
+        ("words", {a.detail if a.cause is None or a.detail != POLICY[a.cause].title else "" for a in last}),
     ]
     same = [f"{name}: {next(iter(values))}" for name, values in shared if len(values) == 1 and any(values)]
     yield f"The last {len(last)} attempts share", "; ".join(same) if same else "nothing: each ended in its own way"

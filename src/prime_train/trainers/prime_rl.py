@@ -44,11 +44,11 @@ class PrimeRlTrainer(CommandTrainer):
         words.append(_if_set(BROADCAST, f"--weight-broadcast.type ${BROADCAST}"))
         return " ".join(words if resume_step is None else [*words, "--resume.step", str(resume_step)])
 
-    def environment(self, spec: RunSpec, *, epoch: int, run_id: str) -> dict[str, str]:
+    def environment(self, spec: RunSpec, *, epoch: int, run_id: str, link: str = "") -> dict[str, str]:
         # Both names of the tracker's run, for the older one was read before 0.8.1. NEVER_CLEAN: no argument deletes checkpoints.
         tracked = {"PRL_RUN_ID": run_id, "WANDB_SHARED_RUN_ID": run_id}
         own = {"OMP_NUM_THREADS": "1", "GIT_LFS_SKIP_SMUDGE": "1", "NEVER_CLEAN": "1", "NEVER_CLEAN_OUTPUT_DIR": "1"}
-        return own | tracked | super().environment(spec, epoch=epoch, run_id=run_id)
+        return own | tracked | super().environment(spec, epoch=epoch, run_id=run_id, link=link)
 
     def reader(self, spec: RunSpec) -> LineReader:
         return PrimeRlReader()

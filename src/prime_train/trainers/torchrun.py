@@ -19,9 +19,9 @@ class TorchrunTrainer(CommandTrainer):
         # No restarts by torchrun: whoever restarts must restore first. Standalone: a free port, so nothing is in use.
         return f"torchrun --standalone --nproc-per-node {spec.trainer.workers} --max-restarts 0 {script}"
 
-    def environment(self, spec: RunSpec, *, epoch: int, run_id: str) -> dict[str, str]:
+    def environment(self, spec: RunSpec, *, epoch: int, run_id: str, link: str = "") -> dict[str, str]:
         own = _one_worker(run_id, epoch) if spec.trainer.workers == 1 else _nccl()
-        return own | super().environment(spec, epoch=epoch, run_id=run_id)
+        return own | super().environment(spec, epoch=epoch, run_id=run_id, link=link)
 
 
 def _one_worker(run_id: str, epoch: int) -> dict[str, str]:

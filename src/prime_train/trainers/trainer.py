@@ -15,8 +15,9 @@ class Trainer(Protocol):
         resume. `resume_folder` is the absolute folder of that checkpoint. What is filled in is quoted for the shell.
         """
 
-    def environment(self, spec: RunSpec, *, epoch: int, run_id: str) -> dict[str, str]:
-        """Variables the trainer gets on top of the machine's; those of `spec.environment` are among them and win."""
+    def environment(self, spec: RunSpec, *, epoch: int, run_id: str, link: str = "") -> dict[str, str]:
+        """Variables the trainer gets on top of the machine's; those of `spec.environment` are among them and win. `link`: where people
+        asked for the run, for its tracker."""
 
     def reader(self, spec: RunSpec) -> LineReader:
         """A fresh reader of progress lines; it may remember a header, so each stream of lines has its own."""

@@ -6,11 +6,13 @@ beats and store them in one transaction (`record`). Both entries, bare and FastA
 A request that is refused never gets as far as the store, so it changes nothing. What comes after is the store's to say: `fenced` is 409.
 """
 
-from prime_train.webhook.calls import BeatCall, BootstrapCall, Call, CanaryCall, CommitCall, Nonce, Request, Response
+from prime_train.core.wire import Nonce
+from prime_train.door.calls import Request, Response
+from prime_train.door.responses import overloaded, refuse, too_large
+from prime_train.webhook.calls import BeatCall, BootstrapCall, Call, CanaryCall, CommitCall
 from prime_train.webhook.desk import Desk
-from prime_train.webhook.handling import answer, carry_out, handle, record
+from prime_train.webhook.handling import answer, carry_out, fulfil, handle, record
 from prime_train.webhook.parsing import parse
-from prime_train.webhook.responses import overloaded, refuse, too_large
 
 __all__ = [
     "BeatCall",
@@ -24,6 +26,7 @@ __all__ = [
     "Response",
     "answer",
     "carry_out",
+    "fulfil",
     "handle",
     "overloaded",
     "parse",

@@ -1,26 +1,17 @@
 """From a body to a call: parsed by the wire models, then held against the path it came by."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from prime_train.core.keys import manifest_key
-from prime_train.core.wire import Beat, Commit
-from prime_train.webhook.calls import CANARY, BeatCall, BootstrapCall, Call, CanaryCall, CommitCall, Nonce
+from prime_train.core.wire import Beat, Commit, Nonce
+from prime_train.door.calls import CANARY, Place
+from prime_train.webhook.calls import BeatCall, BootstrapCall, Call, CanaryCall, CommitCall, KeysCall
 
 MISTAKES_MAX = 5
 SHOWN_CHARS_MAX = 24
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a path leads: which attempt's key must have signed, and what is asked of whom."""
-
-    verb: str
-    run: str
-    epoch: int
 
 
 class Odd(Exception):
@@ -56,16 +47,21 @@ def _bootstrap_call(place: Place, body: bytes) -> Call:
     return BootstrapCall(place.run, place.epoch)
 
 
+def _keys(place: Place, body: bytes) -> Call:
+    return KeysCall(place.run, place.epoch)
+
+
 def _canary(place: Place, body: bytes) -> Call:
     return CanaryCall(Nonce.model_validate_json(body).nonce)
 
 
-VERBS: dict[str, tuple[str, Callable[[Place, bytes], Call]]] = {
-    "beat": ("POST", _beat),
-    "commit": ("POST", _commit),
-    "exit": ("POST", _exit),
-    "bootstrap": ("GET", _bootstrap_call),
-    CANARY: ("POST", _canary),
+PARSERS: dict[str, Callable[[Place, bytes], Call]] = {
+    "beat": _beat,
+    "commit": _commit,
+    "exit": _exit,
+    "bootstrap": _bootstrap_call,
+    "keys": _keys,
+    CANARY: _canary,
 }
 
 

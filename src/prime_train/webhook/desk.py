@@ -1,19 +1,21 @@
 """What the webhook holds: the store, the master keys, the secrets, and what it remembers of runs so that a beat costs one write."""
 
-from functools import lru_cache
+from collections.abc import Callable
 
-from prime_train.core.wire import attempt_key
+from prime_train.core.wire import PodKeys
+from prime_train.door.keyring import CACHED_MAX, Keyring
+from prime_train.door.responses import BEAT_S
 from prime_train.ports import Secrets, Store
 
-CACHED_MAX = 16_384
-BEAT_S = 30
-"""The pace told to a run nobody knows."""
+KEYS = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"})
+Lend = Callable[[str, int], PodKeys]
+"""Keys to the bucket for one attempt, by its run and epoch; for "" and 0, the operator's. Raises OutsideError."""
 
 
-class Desk:
+class Desk(Keyring):
     """What the webhook needs: the store, the master keys (the first makes new ones, all are accepted), secrets, and where the bucket is.
     `provider`, `public_url` and `watches` are told to the operator: from whom it rents, what machines are to call, and whether a watcher
-    runs beside this webhook."""
+    runs beside this webhook. `lend`: where pods get keys that end, unless there are some that do not in `bucket_keys`."""
 
     def __init__(
         self,
@@ -23,18 +25,21 @@ class Desk:
         secrets: Secrets,
         bucket_url: str,
         bucket_keys: Secrets | None = None,
+        lend: Lend | None = None,
         provider: str = "",
         public_url: str = "",
         watches: bool = False,
     ) -> None:
-        if not masters or not all(masters):
-            raise ValueError("a webhook needs at least one master key, and none may be empty")
-        self.store, self.masters, self.secrets, self.bucket_url = store, masters, secrets, bucket_url
+        super().__init__(masters)
+        self.store, self.secrets, self.bucket_url = store, secrets, bucket_url
         self.provider, self.public_url, self.watches = provider, public_url, watches
-        self.bucket_keys = dict(bucket_keys or {})
-        self.keys = lru_cache(CACHED_MAX)(lambda run_id, epoch: tuple(attempt_key(master, run_id, epoch) for master in masters))
-        """The keys an attempt may sign with, one a master."""
+        self.bucket_keys, self.lend = dict(bucket_keys or {}), lend
         self._paces: dict[str, int] = {}
+
+    @property
+    def starts_with_lent(self) -> bool:
+        """Whether an attempt begins with keys that end. One that has such gets new ones in any case."""
+        return self.lend is not None and not KEYS.issubset(self.bucket_keys)
 
     def pace_s(self, run_id: str) -> int:
         """Seconds between beats as the run's spec has it; it never changes, so it is read once."""

@@ -1,6 +1,7 @@
 """From request to response: `parse`, the store, `answer`."""
 
 from collections.abc import Sequence
+from typing import TypeGuard
 
 from pydantic import ValidationError
 
@@ -9,13 +10,16 @@ from prime_train.core.causes import Cause
 from prime_train.core.keys import tree_key
 from prime_train.core.ledger import totals
 from prime_train.core.run import Run
-from prime_train.core.wire import Bootstrap, Order, Verdict
-from prime_train.ports import Answer, Held, OutsideError
+from prime_train.core.tracked import origin_url
+from prime_train.core.wire import Bootstrap, Nonce, Order, PodKeys, Verdict
+from prime_train.door.admission import admit
+from prime_train.door.calls import Place, Request, Response, StoreCall
+from prime_train.door.responses import BEAT_S, RETRY_S, refuse, reply, unavailable
+from prime_train.ports import Answer, Held, OutsideError, PermanentError
 from prime_train.webhook.bodies import describe
-from prime_train.webhook.calls import BeatCall, BootstrapCall, Call, CanaryCall, CommitCall, Nonce, Request, Response, StoreCall
-from prime_train.webhook.desk import BEAT_S, Desk
-from prime_train.webhook.parsing import parse
-from prime_train.webhook.responses import RETRY_S, refuse, reply, unavailable
+from prime_train.webhook.calls import BeatCall, BootstrapCall, Call, CanaryCall, CommitCall, KeysCall
+from prime_train.webhook.desk import Desk
+from prime_train.webhook.parsing import read
 
 WAKING = frozenset({"create", "save", "wake"})
 """Methods after which a run may have something to decide."""
@@ -23,7 +27,13 @@ WAKING = frozenset({"create", "save", "wake"})
 
 def handle(desk: Desk, request: Request) -> Response:
     """The answer to one request, after whatever it asks for is durable. Raises nothing but bugs."""
-    call = parse(desk, request)
+    admitted = admit(desk, request)
+    return admitted if isinstance(admitted, Response) else fulfil(desk, admitted, request)
+
+
+def fulfil(desk: Desk, admitted: Place | StoreCall, request: Request) -> Response:
+    """The answer to a request that was admitted at the door."""
+    call = read(admitted, request) if isinstance(admitted, Place) else admitted
     return call if isinstance(call, Response) else carry_out(desk, call, request.now_s)
 
 
@@ -37,6 +47,8 @@ def carry_out(desk: Desk, call: Call, now_s: int) -> Response:
                 return answer(call, desk.store.commit(commit, now_s), pace_s=desk.pace_s(commit.run), now_s=now_s)
             case BootstrapCall(run_id, epoch):
                 return _bootstrap(desk, desk.store.load(run_id), epoch, now_s)
+            case KeysCall(run_id, epoch):
+                return _keys(desk, desk.store.load(run_id), epoch, now_s)
             case CanaryCall(nonce):
                 desk.store.watch()
                 return Response(200, Nonce(nonce=nonce).model_dump_json().encode())
@@ -67,6 +79,9 @@ def _store(desk: Desk, name: str, body: bytes, now_s: int) -> Response:
     if name == store_calls.ABOUT:
         about = store_calls.About(desk.provider, desk.bucket_url, desk.public_url, desk.watches, __version__)
         return Response(200, store_calls.packed(store_calls.ABOUT_GIVES, about))
+    if name == store_calls.OPENING:
+        opening = store_calls.Opening(desk.bucket_keys, _operators(desk))
+        return Response(200, store_calls.packed(store_calls.OPENING_GIVES, opening))
     if name not in store_calls.CALLS:
         return refuse(404, "the store has no such method", now_s)
     try:
@@ -75,13 +90,47 @@ def _store(desk: Desk, name: str, body: bytes, now_s: int) -> Response:
         return refuse(422, describe(error), now_s)
 
 
+def _operators(desk: Desk) -> PodKeys | None:
+    """None: those in the environment have to do. It may be for want of the role that somebody has given them."""
+    try:
+        return desk.lend("", 0) if desk.lend is not None else None
+    except PermanentError:
+        if desk.starts_with_lent:
+            raise
+        return None
+
+
+def _is_current(held: Held | None, epoch: int) -> TypeGuard[Held]:
+    return held is not None and held.lease.open and held.lease.epoch == epoch
+
+
 def _bootstrap(desk: Desk, held: Held | None, epoch: int, now_s: int) -> Response:
-    if held is None or not held.lease.open or held.lease.epoch != epoch:
+    if not _is_current(held, epoch):
         return reply(Verdict.FENCED, Order.NONE, "", BEAT_S, 0, now_s)
     missing = [name for name in held.run.spec.secrets if name not in desk.secrets]
     if missing:
         return refuse(503, f"the control plane's environment lacks {', '.join(missing)}", now_s, (("retry-after", str(RETRY_S)),))
-    return Response(200, _job(desk, held.run, epoch, now_s).model_dump_json().encode())
+    try:
+        job = _job(desk, held.run, epoch, now_s)
+    except OutsideError:
+        return _no_keys_now(now_s)
+    return Response(200, job.as_json().encode())
+
+
+def _keys(desk: Desk, held: Held | None, epoch: int, now_s: int) -> Response:
+    """Whoever has been fenced gets none."""
+    if not _is_current(held, epoch):
+        return reply(Verdict.FENCED, Order.NONE, "", BEAT_S, 0, now_s)
+    if desk.lend is None:
+        return refuse(404, "the keys that machines get here do not end, so there are no others", now_s)
+    try:
+        return Response(200, desk.lend(held.run.run_id, epoch).model_dump_json().encode())
+    except OutsideError:
+        return _no_keys_now(now_s)
+
+
+def _no_keys_now(now_s: int) -> Response:
+    return refuse(503, "keys to the bucket can not be had now; ask again", now_s, (("retry-after", str(RETRY_S)),))
 
 
 def _job(desk: Desk, run: Run, epoch: int, now_s: int) -> Bootstrap:
@@ -93,8 +142,10 @@ def _job(desk: Desk, run: Run, epoch: int, now_s: int) -> Bootstrap:
         spec=spec,
         bucket_url=desk.bucket_url,
         bucket_keys=desk.bucket_keys,
+        keys=desk.lend(run.run_id, epoch) if desk.lend is not None and desk.starts_with_lent else None,
         tree_key=None if spec.trainer.tree.repo else tree_key(run.run_id),
         commit=run.commit,
+        origin_url=origin_url(run),
         resume=run.resume,
         secrets={name: desk.secrets[name] for name in spec.secrets},
         train_s_max=None if hours is None else max(0, int(hours * 3600) - totals(run, now_s).paid_s),

@@ -311,7 +311,7 @@ def test_a_payload_that_is_none_is_refused(tmp_path: Path, payload: object) -> N
 def test_the_step_leaves_with_a_code_and_a_sentence(job: Step, plane: dict[str, str]) -> None:
     did = job.run("stop", "issue_comment", changed(SAID, "comment.body", None), **plane)
     assert did.code == 2
-    assert "prime-train: the event's comment.body is missing" in did.log
+    assert "::error title=prime-train::the event's comment.body is missing" in did.log
     assert "Traceback" not in did.log
 
 
@@ -372,4 +372,6 @@ def test_a_command_with_a_run_that_is_none_does_nothing(job: Step, plane: dict[s
     did = job.run("stop", "issue_comment", changed(SAID, "comment.body", "/prime-train stop \ud800/../::error::"), **plane)
     assert did.code == 2, did.log
     assert (did.outputs, "Traceback" in did.log) == ({}, False)
-    assert commands(did.log) == [f"::add-mask::{plane['PRIME_TRAIN_MASTER_KEY']}"]
+    mask, ours = commands(did.log)
+    assert mask == f"::add-mask::{plane['PRIME_TRAIN_MASTER_KEY']}"
+    assert ours.startswith("::error title=prime-train::there is no run ?/../::error::%0A")

@@ -3,23 +3,25 @@
 Python loads this module at start-up when its folder is on PYTHONPATH. It listens to the interpreter's audit events (open, os.rename,
 subprocess.Popen, socket.connect ...) and acts when one matches a point of PT_CRASH, a JSON list of
 
-    {"name", "self", "role", "event", "pattern", "nth", "victim", "needs", "dir", "pods"}
+    {"name", "self", "role", "event", "pattern", "nth", "victim", "needs", "dir", "port"}
 
 `role` is found in the command line of the process, `pattern` in the event's arguments, `nth` counts matches within the process. Every
-point fires once for all processes together (a file in `dir` says so), and only after the point named by `needs` has fired. The product
-knows nothing of this: it is killed as an operating system or a cloud would kill it.
+point fires once for all processes together (a file in `dir` says so), and only after the point named by `needs` has fired. A process
+kills itself; what else there is to take away, the test takes, told at `port` of loopback (strikes.py). The product knows nothing of this:
+it is killed as an operating system or a cloud would kill it.
 """
 
 import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import threading
 
 POINTS = json.loads(os.environ.get("PT_CRASH", "[]"))
 COMMAND = " ".join(sys.orig_argv)
+PODS = ("PRIME_TRAIN_POD", "FAKE_PRIME_POD")
+"""In the environment of what runs on a machine, with the machine's id: one of this box, or one for rent."""
 SEEN: dict[str, int] = {}
 BUSY = threading.local()
 
@@ -35,31 +37,20 @@ def _claim(point: dict[str, str]) -> bool:
     return True
 
 
-def _take_machine(point: dict[str, str]) -> None:
-    outside = {k: v for k, v in os.environ.items() if k not in ("PT_CRASH", "PYTHONPATH", "PRIME_TRAIN_POD")}
-    code = (
-        "import sys, pathlib; from prime_train.adapters.pods_local import LocalPods; "
-        "LocalPods(pathlib.Path(sys.argv[1])).preempt(sys.argv[2])"
-    )
-    subprocess.Popen(
-        [sys.executable, "-c", code, point["pods"], os.environ["PRIME_TRAIN_POD"]],
-        env=outside,
-        start_new_session=True,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    threading.Event().wait(60)
+def _have_taken(point: dict[str, str]) -> None:
+    """Returns when it is gone, unless we are gone with it."""
+    import socket
+
+    pod = next((os.environ[name] for name in PODS if name in os.environ), "")
+    with socket.create_connection(("127.0.0.1", int(point["port"]))) as told:
+        told.sendall(json.dumps({"name": point["name"], "victim": point["victim"], "pod": pod}).encode() + b"\n")
+        told.recv(1)
 
 
 def _strike(point: dict[str, str]) -> None:
-    if point["victim"] == "machine":
-        _take_machine(point)
-    elif point["victim"] in ("plane", "watcher") and point["victim"] != point["self"]:
-        with open(os.path.join(point["dir"], point["victim"] + ".pid")) as file:  # noqa: PTH118, PTH123
-            os.kill(int(file.read()), signal.SIGKILL)
-    else:
+    if point["victim"] == point["self"]:
         os.kill(os.getpid(), signal.SIGKILL)
+    _have_taken(point)
 
 
 def _hook(event: str, args: tuple[object, ...]) -> None:

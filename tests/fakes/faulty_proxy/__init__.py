@@ -27,6 +27,7 @@ from tests.fakes.faulty_proxy.faults import (
     FlipResponse,
     LoseResponse,
     Rule,
+    Strike,
     TruncateResponse,
     s3_error,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "FlipResponse",
     "LoseResponse",
     "Rule",
+    "Strike",
     "TruncateResponse",
     "s3_error",
 ]

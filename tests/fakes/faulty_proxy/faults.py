@@ -1,6 +1,7 @@
 """What can go wrong on the way, and with which requests."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 ALWAYS = 1_000_000
@@ -63,7 +64,16 @@ class FlipResponse:
     at_byte: int
 
 
-Fault = Delay | Answer | CutRequest | LoseResponse | CutResponse | TruncateResponse | FlipRequest | FlipResponse
+@dataclass(frozen=True)
+class Strike:
+    """`then` is called with the port from which the client has connected: before the server hears of the request, or, where that is `done`,
+    before the client hears of it. Where it says that the client is gone, both connections are reset."""
+
+    then: Callable[[int], bool]
+    done: bool = False
+
+
+Fault = Delay | Answer | CutRequest | LoseResponse | CutResponse | TruncateResponse | FlipRequest | FlipResponse | Strike
 
 
 def s3_error(status: int, code: str, message: str, more: str = "") -> Answer:

@@ -1,7 +1,7 @@
 """Exchanges on their way from a client to the server and back, and the faults they meet."""
 
 import select
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,6 +14,7 @@ from tests.fakes.faulty_proxy.faults import (
     FlipRequest,
     FlipResponse,
     LoseResponse,
+    Strike,
     TruncateResponse,
 )
 from tests.fakes.faulty_proxy.http import LINE_END, Head, MalformedMessage, Wire
@@ -54,6 +55,8 @@ class Passage:
                 return self._answer(request, seen, answer)
             case Delay(delay_s=delay_s):
                 self.proxy.pause(delay_s)
+            case Strike(then=then, done=False):
+                self._strike(then)
             case _:
                 pass
         self.back.send(request.raw)
@@ -62,6 +65,10 @@ class Passage:
             self._pass_request_body(request, seen)
         goes_on = self._pass_response(refused or self._final_head(), seen)
         return goes_on and refused is None and not request.last
+
+    def _strike(self, then: Callable[[int], bool]) -> None:
+        if then(self.client.sock.getpeername()[1]):
+            raise Cut
 
     def _answer(self, request: Head, seen: Exchange, answer: Answer) -> bool:
         """A client that waits for leave to send its body sends none; otherwise the body is read, or a reset would hide the answer."""
@@ -130,6 +137,8 @@ class Passage:
         match seen.fault:
             case LoseResponse():
                 raise Cut
+            case Strike(then=then, done=True):
+                self._strike(then)
             case CutResponse(after_bytes=after_bytes):
                 pieces = cut(pieces, after_bytes)
             case TruncateResponse(to_bytes=to_bytes, hidden=hidden):

@@ -1,7 +1,7 @@
 """The fake as a test holds it: what a test may ask of Prime's world, and do to it."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from tests.fakes.prime.http_front import HttpFront
 from tests.fakes.prime.ordering import Terms
 from tests.fakes.prime.pods import End, Plan, Pod
 from tests.fakes.prime.rows import GpuRow
+from tests.fakes.prime.ssh_wire import Cut
 from tests.fakes.prime.world import World
 
 TICK_S = 0.02
@@ -179,9 +180,10 @@ class FakePrime:
             self._released.set()
             self._released = threading.Event()
 
-    def cut_ssh(self, *, after_bytes: int, times: int = 1) -> None:
-        """So many connections from now on, to whatever pod, are reset after so many bytes, both ways together."""
-        self._world.cuts.add(after_bytes, times)
+    def cut_ssh(self, *, after_bytes: int, times: int = 1, then: Callable[[int], object] = lambda port: None) -> None:
+        """So many connections from now on, to whatever pod, are reset after so many bytes, both ways together. Before that `then` is called
+        with the port from which the client has connected."""
+        self._world.cuts.add(Cut(after_bytes, then), times)
 
     @property
     def ssh_cuts(self) -> int:

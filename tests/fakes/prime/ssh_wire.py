@@ -6,6 +6,8 @@ import socket
 import socketserver
 import struct
 import threading
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 PIECE_BYTES_MAX = 16 * 1024
@@ -13,20 +15,28 @@ IDLE_S_MAX = 120.0
 CONNECT_S_MAX = 10.0
 
 
+@dataclass(frozen=True)
+class Cut:
+    """After so many bytes, both ways together, `then` is called with the port from which the client has connected."""
+
+    after_bytes: int
+    then: Callable[[int], object]
+
+
 class Cuts:
-    """Cuts that are still to be made, each for one connection: after so many bytes, both ways together."""
+    """Cuts that are still to be made, each for one connection."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: list[int] = []
+        self._waiting: list[Cut] = []
         self.made = 0
 
-    def add(self, after_bytes: int, times: int) -> None:
+    def add(self, cut: Cut, times: int) -> None:
         with self._lock:
-            self._waiting += [after_bytes] * times
+            self._waiting += [cut] * times
 
-    def next(self) -> int | None:
-        """For a new connection: after how many bytes it is cut, None for never."""
+    def next(self) -> Cut | None:
+        """Of a new connection."""
         with self._lock:
             return self._waiting.pop(0) if self._waiting else None
 
@@ -72,8 +82,9 @@ class SshWire:
                 with self._lock:
                     self._open -= {client, back}
 
-    def _pump(self, client: socket.socket, back: socket.socket, left: int | None) -> None:
+    def _pump(self, client: socket.socket, back: socket.socket, cut: Cut | None) -> None:
         other = {client: back, back: client}
+        left = None if cut is None else cut.after_bytes
         while left is None or left > 0:
             ready, _, _ = select.select(list(other), [], [], IDLE_S_MAX)
             for sock in ready:
@@ -83,6 +94,8 @@ class SshWire:
                 other[sock].sendall(piece)
                 left = None if left is None else left - len(piece)
         self.cuts.note()
+        if cut is not None:
+            cut.then(client.getpeername()[1])
         self._cut(client, back)
 
     def _cut(self, client: socket.socket, back: socket.socket) -> None:

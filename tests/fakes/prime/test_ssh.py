@@ -175,10 +175,11 @@ def test_a_transfer_is_cut_where_it_was_ordered(fake: FakePrime, login: Login) -
     pod_id = create(fake)
     home = fake.home_of(pod_id)
     assert home is not None
-    fake.cut_ssh(after_bytes=MIB)
+    ports: list[int] = []
+    fake.cut_ssh(after_bytes=MIB, then=ports.append)
     cut = login.run(connection(fake, pod_id), "cat > file", stdin=os.urandom(4 * MIB))
     assert cut.returncode == 255
-    assert fake.ssh_cuts == 1
+    assert fake.ssh_cuts == len(ports) == 1
     # How much of it the pod's sshd has handed on before it saw the end is chance; none of it may be more than came through.
     assert not (home / "file").exists() or (home / "file").stat().st_size < MIB
     assert login.run(connection(fake, pod_id), "cat > file", stdin=bytes(4 * MIB)).returncode == 0

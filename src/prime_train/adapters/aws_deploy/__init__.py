@@ -2,6 +2,7 @@
 
 from prime_train.adapters.aws_deploy.account import Account
 from prime_train.adapters.aws_deploy.package import Package, Target, digest_of, package
-from prime_train.adapters.aws_deploy.stack import Changed, Plan, Stack
+from prime_train.adapters.aws_deploy.plan import Changed, Plan
+from prime_train.adapters.aws_deploy.stack import Stack
 
 __all__ = ["Account", "Changed", "Package", "Plan", "Stack", "Target", "digest_of", "package"]

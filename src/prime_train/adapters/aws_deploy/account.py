@@ -13,6 +13,7 @@ from prime_train.adapters.aws_deploy.refusals import told
 from prime_train.ports import PermanentError
 
 CONFIG = Config(connect_timeout=5, read_timeout=60, retries={"mode": "standard", "total_max_attempts": 4})
+ANSWER_BYTES_MAX = 64 * 1024
 NOT_THERE = frozenset({"404", "NoSuchBucket", "NotFound"})
 
 
@@ -91,13 +92,27 @@ class Account:
             raise PermanentError(f"the secret {name} is no JSON object")
         return {str(key): str(value) for key, value in values.items()}
 
-    def change_secret(self, name: str, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
-        """Writes what `change` makes of it, where that is something else."""
+    def change_secret(self, name: str, change: Callable[[dict[str, str]], dict[str, str]]) -> list[str]:
+        """Writes what `change` makes of it, where that is something else. Returns the names of what is."""
         before = self.secret(name)
         after = change(dict(before))
         if after != before:
             with told("the secret"):
                 self.client("secretsmanager").put_secret_value(SecretId=name, SecretString=json.dumps(after))
+        return sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
+
+    def call(self, function: str, event: Mapping[str, object]) -> dict[str, str]:
+        """Calls a function of ours by its name and waits for what it says. PermanentError where it ended with an error."""
+        with told(f"function {function}"):
+            said = self.client("lambda").invoke(FunctionName=function, Payload=json.dumps(event))
+            text = said["Payload"].read(ANSWER_BYTES_MAX)
+        try:
+            values = json.loads(text)
+        except ValueError:
+            values = None
+        if "FunctionError" in said or not isinstance(values, dict):
+            raise PermanentError(f"function {function} ended with an error; see its log")
+        return {str(name): str(value) for name, value in values.items()}
 
     def alarms(self, prefix: str) -> list[str]:
         """Names of the alarms that ring, of those whose names begin so."""

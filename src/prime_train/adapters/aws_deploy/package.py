@@ -30,6 +30,8 @@ ROOT = "/var/task"
 MADE = (1980, 1, 1, 0, 0, 0)
 UNPACKED_BYTES_MAX = 250 * 2**20
 INSTALL_S_MAX = 600.0
+SAID_LINES_MAX = 3
+ELSEWHERE = "where packages can be reached prime-train deploy --save FOLDER makes the code, and here --code FOLDER/code.zip brings it"
 COMPILE_S_MAX = 300.0
 
 
@@ -114,8 +116,8 @@ def _install(pins: bytes, target: Target, folder: Path) -> None:
     except subprocess.TimeoutExpired as error:
         raise TemporaryError(f"what the functions depend on was not there within {INSTALL_S_MAX:.0f} s") from error
     if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or ["nothing was said"]
-        raise PermanentError(f"what the functions depend on can not be had: {lines[-1][:300]}")
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()] or ["nothing was said"]
+        raise PermanentError(f"what the functions depend on can not be had: {' '.join(lines[-SAID_LINES_MAX:])[:500]}\n  fix: {ELSEWHERE}")
 
 
 def _installer(target: Target) -> list[str]:

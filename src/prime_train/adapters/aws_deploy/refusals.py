@@ -1,14 +1,36 @@
 """What boto3 raises, as errors of the ports."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionError,
+    EndpointConnectionError,
+    HTTPClientError,
+    NoCredentialsError,
+    PartialCredentialsError,
+)
 
 from prime_train.ports import PermanentError, TemporaryError
 
-SAID_CHARS_MAX = 300
-BUSY = frozenset({"Throttling", "ThrottlingException", "TooManyRequestsException", "RequestLimitExceeded", "SlowDown"})
+SAID_CHARS_MAX = 600
+"""Who was denied what, on what and by which policy is the longest that AWS says."""
+BUSY = frozenset(
+    {"OperationInProgress", "RequestLimitExceeded", "SlowDown", "Throttling", "ThrottlingException", "TooManyRequestsException"}
+)
+NO_KEYS = "aws configure, aws sso login with AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY give some"
+WRONG = "AWS does not know these keys, or not in this region; aws sts get-caller-identity has to work first"
+OLD = "these keys have run out; aws sso login, or whatever gave them, gives new ones"
+DENIED = "docs/aws.md says what these keys must be allowed"
+REMEDIES: Mapping[str, str] = {
+    **dict.fromkeys(("ExpiredToken", "ExpiredTokenException", "RequestExpired"), OLD),
+    **dict.fromkeys(("AuthFailure", "InvalidAccessKeyId", "InvalidClientTokenId", "SignatureDoesNotMatch"), WRONG),
+    "UnrecognizedClientException": WRONG,
+    **dict.fromkeys(("403", "AccessDenied", "AccessDeniedException", "UnauthorizedOperation"), DENIED),
+}
+"""What to do, by AWS's word for what is wrong."""
 
 
 @contextmanager
@@ -18,9 +40,18 @@ def told(what: str) -> Iterator[None]:
         yield
     except ClientError as error:
         said = error.response.get("Error", {})
-        kind = TemporaryError if said.get("Code") in BUSY else PermanentError
-        raise kind(f"{what}: {said.get('Code', '')}: {str(said.get('Message', ''))[:SAID_CHARS_MAX]}") from error
+        code = str(said.get("Code", ""))
+        kind = TemporaryError if code in BUSY else PermanentError
+        raise kind(f"{what}: {code}: {str(said.get('Message', ''))[:SAID_CHARS_MAX]}{_remedy(code)}") from error
+    except EndpointConnectionError as error:
+        raise TemporaryError(f"{what}: {str(error)[:SAID_CHARS_MAX]} is that region one of AWS's?") from error
     except (ConnectionError, HTTPClientError) as error:
         raise TemporaryError(f"{what}: {str(error)[:SAID_CHARS_MAX]}") from error
+    except (NoCredentialsError, PartialCredentialsError) as error:
+        raise PermanentError(f"{what}: there are no keys of AWS here\n  fix: {NO_KEYS}") from error
     except BotoCoreError as error:
         raise PermanentError(f"{what}: {str(error)[:SAID_CHARS_MAX]}") from error
+
+
+def _remedy(code: str) -> str:
+    return f"\n  fix: {REMEDIES[code]}" if code in REMEDIES else ""

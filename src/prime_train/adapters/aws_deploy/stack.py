@@ -2,53 +2,47 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
 from typing import Any
 
 from botocore.exceptions import ClientError
 
+from prime_train.adapters.aws_deploy.events import Events
+from prime_train.adapters.aws_deploy.plan import CHANGEABLE, NEW, REMEDIES, Plan, changed
 from prime_train.adapters.aws_deploy.refusals import told
-from prime_train.ports import PermanentError, TemporaryError
+from prime_train.ports import OutsideError, PermanentError, TemporaryError
 
 CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]
 LOOK_S = 1.0
 LOOKS_MAX = 1800
-REASONS_MAX = 5
-DEAD = frozenset({"ROLLBACK_COMPLETE", "CREATE_FAILED", "ROLLBACK_FAILED", "DELETE_FAILED"})
-"""States of a stack that never came to be: it can only be deleted."""
-NEW = "REVIEW_IN_PROGRESS"
+BEGINS_LOOKS_MAX = 10
+"""What has been set going need not be seen in the first look; nor need it leave a trace."""
+WHY_CHARS_MAX = 600
 NOTHING = ("didn't contain changes", "No updates are to be performed", "no changes")
-
-
-@dataclass(frozen=True)
-class Changed:
-    """One thing that a plan would change. `replaces`: by a new one, so that what is in it would be lost to the stack."""
-
-    action: str
-    name: str
-    kind: str
-    replaces: bool
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A change set that waits."""
-
-    id: str
-    is_first: bool
-    changes: tuple[Changed, ...]
+TAG, DESCRIPTION, OUTPUTS = "prime-train", "prime-train:", frozenset({"Secret", "Table", "Watcher", "Webhook"})
+"""Any of these tells a stack of ours from somebody else's, which is left alone."""
 
 
 class Stack:
-    """One stack by its name. `client` is boto3's for CloudFormation."""
+    """One stack by its name. `client` is boto3's for CloudFormation. `look_s`: how long it waits between two looks."""
 
-    def __init__(self, client: Any, name: str) -> None:
-        self._client, self.name = client, name
+    def __init__(self, client: Any, name: str, look_s: float = LOOK_S) -> None:
+        self._client, self.name, self._look_s = client, name, look_s
 
     def state(self) -> str:
-        """CloudFormation's word for it; empty where there is none."""
+        """CloudFormation's word for it; empty where there is none. PermanentError where it is somebody else's."""
         found = self._describe()
         return str(found["StackStatus"]) if found else ""
+
+    def changeable(self) -> str:
+        """The state, where it is one to plan from. PermanentError says what to do about any other, TemporaryError that it passes."""
+        state = self.state()
+        if state in CHANGEABLE:
+            return state
+        if state.endswith("_IN_PROGRESS"):
+            raise TemporaryError(f"stack {self.name} is {state}: it is being changed now; wait until that is done")
+        remedy = REMEDIES.get(state, "prime-train deploy does not know what to do about that")
+        raise PermanentError(f"stack {self.name} is {state}\n  fix: {remedy}")
 
     def outputs(self) -> dict[str, str]:
         """PermanentError where there is no such stack."""
@@ -57,84 +51,110 @@ class Stack:
             raise PermanentError(f"there is no stack {self.name} in this account and region; prime-train deploy makes one")
         return {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", [])}
 
+    def parameters(self) -> dict[str, str]:
+        """As they are now; none where there is no stack."""
+        found = self._describe()
+        is_there = found and found["StackStatus"] != NEW
+        return {one["ParameterKey"]: one.get("ParameterValue", "") for one in found.get("Parameters", [])} if found and is_there else {}
+
     def plan(self, template: str, parameters: Mapping[str, str | None]) -> Plan | None:
         """What would change; None: nothing. A parameter that is None stays as it is, or as the template has it."""
-        state = self.state()
-        if state in DEAD:
-            raise PermanentError(f"stack {self.name} is {state}: it never came to be; prime-train destroy takes it away, then deploy again")
-        is_first = state in ("", NEW)
-        known = {} if is_first else {one["ParameterKey"] for one in (self._describe() or {}).get("Parameters", [])}
+        state, known = self.changeable(), self.parameters()
         given = [{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items() if value is not None]
         kept = [{"ParameterKey": name, "UsePreviousValue": True} for name, value in parameters.items() if value is None and name in known]
-        with told(f"the changes to stack {self.name}"):
-            made = self._client.create_change_set(
-                StackName=self.name,
-                ChangeSetName=f"prime-train-{time.time_ns()}",
-                ChangeSetType="CREATE" if is_first else "UPDATE",
-                TemplateBody=template,
-                Parameters=given + kept,
-                Capabilities=CAPABILITIES,
-                Tags=[{"Key": "prime-train", "Value": self.name}],
-            )
-        return self._planned(made["Id"], is_first)
+        plan = Plan(f"prime-train-{time.time_ns()}", is_first=state in ("", NEW))
+        try:
+            with told(f"the changes to stack {self.name}"):
+                self._client.create_change_set(
+                    StackName=self.name,
+                    ChangeSetName=plan.name,
+                    ChangeSetType="CREATE" if plan.is_first else "UPDATE",
+                    TemplateBody=template,
+                    Parameters=given + kept,
+                    Capabilities=CAPABILITIES,
+                    Tags=[{"Key": TAG, "Value": self.name}],
+                )
+            return self._planned(plan)
+        except BaseException:
+            self._give_up(plan)
+            raise
 
     def drop(self, plan: Plan) -> None:
-        """Nothing comes of the plan; a stack that was only planned goes with it."""
+        """Nothing comes of the plan; a stack that was only planned goes with it, unless somebody else plans it too."""
         with told(f"stack {self.name}"):
-            if plan.is_first:
+            if plan.is_first and self._is_planned_by(plan):
                 self._client.delete_stack(StackName=self.name)
             else:
-                self._client.delete_change_set(ChangeSetName=plan.id, StackName=self.name)
+                self._client.delete_change_set(ChangeSetName=plan.name, StackName=self.name)
 
     def carry_out(self, plan: Plan, said: Callable[[str], object]) -> None:
-        """Returns when it is done; `said` is told each new state. PermanentError says why it was not, after all was put back."""
-        begun_s = time.time()
-        with told(f"stack {self.name}"):
-            self._client.execute_change_set(ChangeSetName=plan.id, StackName=self.name)
-        state = self._settled(said)
+        """Returns when it is done; `said` is told what has been done so far. PermanentError says why it was not, after all was put back."""
+        events = Events(self._client, self.name, said)
+        try:
+            with told(f"stack {self.name}"):
+                self._client.execute_change_set(ChangeSetName=plan.name, StackName=self.name)
+        except OutsideError:
+            self._give_up(plan)
+            raise
+        state = self._settled(events, said)
         if state not in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
-            raise PermanentError(f"stack {self.name} is {state}: {self._reasons(begun_s)}")
+            remedy = f"\n  fix: {REMEDIES[state]}" if state in REMEDIES else ""
+            raise PermanentError(f"stack {self.name} is {state}: {events.reasons()}{remedy}")
 
     def delete(self, said: Callable[[str], object]) -> None:
         """Returns when it has gone."""
         found = self._describe()
         if not found:
             return
+        events = Events(self._client, found["StackId"], said)
         with told(f"stack {self.name}"):
             self._client.delete_stack(StackName=self.name)
-        state = self._settled(said, name=found["StackId"])
+        state = self._settled(events, said, name=found["StackId"])
         if state not in ("", "DELETE_COMPLETE"):
-            raise PermanentError(f"stack {self.name} is {state}: {self._reasons(0.0)}")
+            raise PermanentError(f"stack {self.name} is {state}: {events.reasons()}\n  fix: prime-train destroy tries again")
 
-    def _planned(self, plan_id: str, is_first: bool) -> Plan | None:
+    def _give_up(self, plan: Plan) -> None:
+        """What has gone wrong is told; that nothing can be tidied up after it as well is not."""
+        with suppress(OutsideError):
+            self.drop(plan)
+
+    def _is_planned_by(self, plan: Plan) -> bool:
+        """Whether there is nothing of the stack but this plan."""
+        if self.state() != NEW:
+            return False
+        return all(one["ChangeSetName"] == plan.name for one in self._client.list_change_sets(StackName=self.name)["Summaries"])
+
+    def _planned(self, plan: Plan) -> Plan | None:
         for _ in range(LOOKS_MAX):
             with told(f"the changes to stack {self.name}"):
-                found = self._client.describe_change_set(ChangeSetName=plan_id, StackName=self.name)
+                found = self._client.describe_change_set(ChangeSetName=plan.name, StackName=self.name)
             if found["Status"] == "CREATE_COMPLETE":
-                return Plan(plan_id, is_first, tuple(_changed(one["ResourceChange"]) for one in found.get("Changes", [])))
+                return Plan(plan.name, plan.is_first, tuple(changed(one["ResourceChange"]) for one in found.get("Changes", [])))
             if found["Status"] == "FAILED":
-                if is_first:
-                    self.drop(Plan(plan_id, is_first, ()))  # of a stack that is there it goes with the next plan that is carried out
                 why = str(found.get("StatusReason", ""))
                 if any(words in why for words in NOTHING):
+                    self.drop(plan)
                     return None
-                raise PermanentError(f"stack {self.name} can not be planned: {why[:500]}")
-            time.sleep(LOOK_S)
+                raise PermanentError(f"stack {self.name} can not be planned: {why[:WHY_CHARS_MAX]}")
+            time.sleep(self._look_s)
         raise TemporaryError(f"the changes to stack {self.name} are not worked out yet")
 
-    def _settled(self, said: Callable[[str], object], *, name: str = "") -> str:
+    def _settled(self, events: Events, said: Callable[[str], object], *, name: str = "") -> str:
         """The state it came to rest in; a stack that is deleted is still found by its id, given as `name`."""
-        last = ""
-        for _ in range(LOOKS_MAX):
-            found = self._describe(name)
-            state = str(found["StackStatus"]) if found else ""
-            if state != last:
-                said(state)
-            if not state.endswith("_IN_PROGRESS"):
-                return state
-            last = state
-            time.sleep(LOOK_S)
-        raise TemporaryError(f"stack {self.name} is {last} still; prime-train doctor says when it is done")
+        state = ""
+        try:
+            for look in range(LOOKS_MAX):
+                found = self._describe(name)
+                state = str(found["StackStatus"]) if found else ""
+                events.tell()
+                has_begun = bool(name) or events.came or look >= BEGINS_LOOKS_MAX
+                if has_begun and not state.endswith("_IN_PROGRESS"):
+                    return state
+                time.sleep(self._look_s)
+        except KeyboardInterrupt:
+            said(f"AWS goes on with stack {self.name}, which is {state} now; prime-train doctor says when it is done")
+            raise
+        raise TemporaryError(f"stack {self.name} is {state} still; prime-train doctor says when it is done")
 
     def _describe(self, name: str = "") -> dict[str, Any] | None:
         try:
@@ -144,16 +164,11 @@ class Stack:
             if isinstance(error.__cause__, ClientError) and "does not exist" in str(error.__cause__):
                 return None
             raise
+        if not name and found["StackStatus"] not in (NEW, "DELETE_COMPLETE") and not _is_ours(found):
+            raise PermanentError(f"stack {self.name} is not prime-train's, so it is left alone; name another with --stack")
         return None if found["StackStatus"] == "DELETE_COMPLETE" and not name else found
 
-    def _reasons(self, since_s: float) -> str:
-        with told(f"stack {self.name}"):
-            events = self._client.describe_stack_events(StackName=self.name)["StackEvents"]
-        failed = [one for one in events if "FAILED" in one["ResourceStatus"] and one["Timestamp"].timestamp() >= since_s - 1]
-        reasons = [f"{one['LogicalResourceId']}: {one.get('ResourceStatusReason', '')[:200]}" for one in failed[:REASONS_MAX]]
-        return "; ".join(reasons) or "AWS does not say why"
 
-
-def _changed(change: Mapping[str, Any]) -> Changed:
-    replaces = change.get("Replacement") in ("True", "Conditional")
-    return Changed(change["Action"], change["LogicalResourceId"], change["ResourceType"], replaces)
+def _is_ours(found: Mapping[str, Any]) -> bool:
+    tags, outputs = ({one[key] for one in found.get(part, [])} for part, key in (("Tags", "Key"), ("Outputs", "OutputKey")))
+    return TAG in tags or found.get("Description", "").startswith(DESCRIPTION) or outputs >= OUTPUTS

@@ -6,16 +6,17 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from prime_train.adapters.bucket.folder import FolderBucket
+from prime_train.adapters.bucket.lent import Lent
 from prime_train.adapters.bucket.places import PLACES, place_of, split
 from prime_train.ports import Bucket, PermanentError
 
 
-def open_bucket(url: str, environment: Mapping[str, str] | None = None) -> Bucket:
+def open_bucket(url: str, environment: Mapping[str, str] | None = None, lent: Lent | None = None) -> Bucket:
     """The bucket at `url`: a folder (`file:///srv/bucket`) or a bucket that speaks S3 (see `places`).
 
     Keys and settings are read from `environment` (this process's own, when it is None) and from AWS's own files, as AWS's tools read
-    them. PermanentError for a scheme that is not known, a path that is not absolute, and settings that are missing or make no sense.
-    Nothing is asked of the bucket yet.
+    them; where keys are `lent`, those count. PermanentError for a scheme that is not known, a path that is not absolute, and settings that
+    are missing or make no sense. Nothing is asked of the bucket yet.
     """
     scheme = split(url).scheme
     if scheme == "file":
@@ -24,7 +25,7 @@ def open_bucket(url: str, environment: Mapping[str, str] | None = None) -> Bucke
         # Only here, for it takes a while, and a run on one machine never needs it.
         from prime_train.adapters.bucket.s3 import S3Bucket
 
-        return S3Bucket(place_of(url, os.environ if environment is None else environment))
+        return S3Bucket(place_of(url, os.environ if environment is None else environment), lent)
     raise PermanentError(f"a bucket of scheme {scheme!r} is not known; known: file, {', '.join(sorted(PLACES))}")
 
 

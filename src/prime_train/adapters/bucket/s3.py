@@ -23,6 +23,7 @@ from obstore import exceptions as refused
 from obstore.auth.boto3 import Boto3CredentialProvider
 from obstore.store import S3Store
 
+from prime_train.adapters.bucket.lent import Lent, LentKeys
 from prime_train.adapters.bucket.names import check_key, folder_of
 from prime_train.adapters.bucket.places import Place
 from prime_train.adapters.bucket.refusals import outside_error, shortened
@@ -55,9 +56,9 @@ _LOST_RACE = (refused.AlreadyExistsError, refused.PreconditionError, refused.Not
 class S3Bucket:
     """A bucket, or the part of it under a prefix. What fails for now is asked again `retries_max` times."""
 
-    def __init__(self, place: Place, *, retries_max: int = RETRIES_MAX) -> None:
+    def __init__(self, place: Place, lent: Lent | None = None, *, retries_max: int = RETRIES_MAX) -> None:
         self._place = place
-        self._endpoint, self._store = _connect(place, retries_max)
+        self._endpoint, self._store = _connect(place, lent, retries_max)
 
     def put(self, key: str, data: Data) -> None:
         check_key(key)
@@ -197,15 +198,12 @@ def _write(draft: Path, answer: "GetResult") -> None:
             file.write(part)
 
 
-def _connect(place: Place, retries_max: int) -> tuple[str, S3Store]:
+def _connect(place: Place, lent: Lent | None, retries_max: int) -> tuple[str, S3Store]:
     """The endpoint in words, and the store. PermanentError where settings are missing or wrong."""
     try:
-        session = _session(place)
+        session = _session(place) if lent is None else _without_keys(place)
         client = session.client("s3", endpoint_url=place.endpoint, region_name=place.region or session.region_name or "us-east-1")
         endpoint, region = client.meta.endpoint_url, client.meta.region_name
-        if session.get_credentials() is None:
-            raise PermanentError(f"{place.url}: no keys were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE")
-        provider = Boto3CredentialProvider(session, ttl=timedelta(seconds=CREDENTIALS_S))
         retry: RetryConfig = {
             "max_retries": retries_max,
             "retry_timeout": timedelta(seconds=RETRY_S_MAX),
@@ -217,11 +215,22 @@ def _connect(place: Place, retries_max: int) -> tuple[str, S3Store]:
             config=_config(place, endpoint, region),
             client_options=_client(place, endpoint),
             retry_config=retry,
-            credential_provider=provider,
+            credential_provider=LentKeys(lent) if lent is not None else _found_keys(place, session),
         )
     except (botocore.exceptions.BotoCoreError, refused.BaseError, ValueError) as error:
         raise PermanentError(f"{place.url}: {str(error)[:300]}") from error
     return endpoint, store
+
+
+def _found_keys(place: Place, session: boto3.session.Session) -> Boto3CredentialProvider:
+    if session.get_credentials() is None:
+        raise PermanentError(f"{place.url}: no keys were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE")
+    return Boto3CredentialProvider(session, ttl=timedelta(seconds=CREDENTIALS_S))
+
+
+def _without_keys(place: Place) -> boto3.session.Session:
+    """It only tells where the bucket is."""
+    return boto3.session.Session("none", "none", region_name=place.region)
 
 
 def _session(place: Place) -> boto3.session.Session:

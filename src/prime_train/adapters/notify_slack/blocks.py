@@ -13,6 +13,7 @@ from slack_sdk.models.blocks import Block, ContextBlock, HeaderBlock, MarkdownTe
 from prime_train.core.amounts import usd
 from prime_train.core.masking import masked
 from prime_train.core.run import ATTENDED, Lease, Run, RunState, Severity
+from prime_train.core.tracked import links
 from prime_train.told import headline
 from prime_train.told.card import AlertCard
 from prime_train.told.spark import spark
@@ -63,7 +64,7 @@ def alert_message(card: AlertCard, mention: str = "") -> Message:
         blocks.append(SectionBlock(fields=[_fact(name, value) for name, value in card.facts[:FACTS_MAX]]))
     if card.picture:
         blocks.append(_section(f"`{card.picture}`"))
-    blocks.append(_context(f"{card.kind} · attempt {card.epoch} · {_utc(card.at_s)}"))
+    blocks.append(_context(f"{card.kind} · attempt {card.epoch} · {_utc(card.at_s)}", card.links))
     return Message(title, tuple(blocks))
 
 
@@ -90,7 +91,9 @@ def head_message(run: Run, lease: Lease, now_s: int) -> Message:
     if run.attempt is not None and run.state in ATTENDED:
         offer = run.attempt.offer
         gpus = f"{offer.gpu_count} × {offer.gpu}, " if offer.gpu else ""
-        blocks.append(_context(f"attempt {run.epoch}: {gpus}{offer.provider}, {usd(offer.usd_per_hour)} an hour"))
+        blocks.append(_context(f"attempt {run.epoch}: {gpus}{offer.provider}, {usd(offer.usd_per_hour)} an hour", links(run)))
+    elif links(run):
+        blocks.append(_context(run.state.value, links(run)))
     if picture := spark(run, lease, now_s):
         blocks.append(_section(f"`{picture}`"))
     return Message(said(f"{run.run_id} {line}", TITLE_CHARS_MAX), tuple(blocks))
@@ -100,8 +103,10 @@ def _section(text: str) -> SectionBlock:
     return SectionBlock(text=MarkdownTextObject(text=text, verbatim=True))
 
 
-def _context(text: str) -> ContextBlock:
-    return ContextBlock(elements=[MarkdownTextObject(text=said(text, TITLE_CHARS_MAX), verbatim=True)])
+def _context(text: str, leading: Sequence[tuple[str, str]]) -> ContextBlock:
+    """`leading`: names and URLs that need no escaping."""
+    parts = [said(text, TITLE_CHARS_MAX), *(f"<{url}|{said(name, NAME_CHARS_MAX)}>" for name, url in leading)]
+    return ContextBlock(elements=[MarkdownTextObject(text=" · ".join(parts), verbatim=True)])
 
 
 def _fact(name: str, value: str) -> MarkdownTextObject:

@@ -6,13 +6,16 @@ from prime_train.adapters.pods_prime.client import PrimeClient
 from prime_train.adapters.pods_prime.connection import Connection, Pusher
 from prime_train.adapters.pods_prime.marks import Mark
 from prime_train.adapters.pods_prime.offers import Terms
-from prime_train.adapters.pods_prime.owner import Owner
+from prime_train.adapters.pods_prime.owner import ACCOUNT, InFile, InStore, Owner
 from prime_train.adapters.pods_prime.pods import PrimePods
 from prime_train.adapters.pods_prime.settings import Settings, read_settings
 
 __all__ = [
+    "ACCOUNT",
     "BackgroundPusher",
     "Connection",
+    "InFile",
+    "InStore",
     "Mark",
     "Owner",
     "PrimeAccount",

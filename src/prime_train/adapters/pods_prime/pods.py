@@ -19,6 +19,7 @@ from prime_train.adapters.pods_prime.connection import Connection, Pusher, read_
 from prime_train.adapters.pods_prime.marks import Mark
 from prime_train.adapters.pods_prime.models import Rented, Row
 from prime_train.adapters.pods_prime.offers import Asked, Terms
+from prime_train.adapters.pods_prime.owner import Guard
 from prime_train.adapters.pods_prime.statuses import pod_of
 from prime_train.core.keys import parse_pod_name
 from prime_train.core.offers import Offer
@@ -35,8 +36,8 @@ SSH_KEY_NAME = "prime-train"
 class PrimePods:
     """Pods of one account or team. `pusher` brings the agent to a machine. `public_key`, a line of OpenSSH's, is put on every machine;
     without one it is the account's primary key. `closed`: why nothing may be rented, whatever there is. `mark` tells our pods from those of
-    other control planes on the account. `owner` raises where it is not the account that our machines are on. `pause` waits between looks at
-    a list that should not be empty."""
+    other control planes on the account. `owner` raises where it is not the account that our machines are on; what is for rent may be
+    looked at from any. `pause` waits between looks at a list that should not be empty."""
 
     def __init__(
         self,
@@ -46,13 +47,13 @@ class PrimePods:
         public_key: str = "",
         mark: Mark | None = None,
         closed: str = "",
-        owner: Callable[[], None] = lambda: None,
+        owner: Guard | None = None,
         terms: Terms | None = None,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._client, self._pusher = client, pusher
         self._public_key, self._ssh_key_id = public_key, ""
-        self._closed, self._owner = closed, owner
+        self._closed, self._owner = closed, owner if owner is not None else _anybody
         self._burning: list[tuple[str | None, float]] = []
         self._mark = mark if mark is not None else Mark()
         self._terms = terms if terms is not None else Terms()
@@ -65,13 +66,12 @@ class PrimePods:
         """Every machine that is not sold out, priced with the disk that `hardware` asks for."""
         if self._closed:
             raise PermanentError(self._closed)
-        self._owner()
         self._rows = offers.named(availability.rows(self._client, self._pause), hardware)
         return [offers.offer(offer_id, row, hardware, self._terms) for offer_id, row in self._rows.items()]
 
     def create(self, name: str, offer: Offer, hardware: HardwareSpec) -> Pod:
         """The price is the one listed, whatever `offer` says. NoCapacity also for a machine that has become dearer than the run allows."""
-        self._owner()
+        self._owner(renting=name)
         row = self._row(offer.offer_id, hardware)
         asked, ceiling_usd = offers.asked(row, hardware), self._ceiling_usd(offer.offer_id, row, hardware)
         body = _order(self._mark.on(name), row, asked, ceiling_usd, image=self._terms.image(row), ssh_key_id=self._key_id())
@@ -194,6 +194,10 @@ def _order(name: str, row: Row, asked: Asked, ceiling_usd: float, *, image: str 
         "autoRestart": False,
     }
     return {"pod": {key: value for key, value in pod.items() if value is not None}, "provider": {"type": row.provider}}
+
+
+def _anybody(renting: str = "") -> None:
+    """Any account will do."""
 
 
 def _condition(rented: Rented) -> str:

@@ -3,8 +3,7 @@
 Nothing here knows what is in a beat. A refused condition brings the item that was there, which tells a repeated call from a fenced one.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from prime_train.adapters.store_dynamo.calls import Refused
 from prime_train.adapters.store_dynamo.schema import Value, lease_key
@@ -27,14 +26,14 @@ _WAKING = (
 _AWAKE = (f"{_BEAT} ADD lease_version :one, run_version :one", f"{_BEAT_IF} AND next_check_s <= :now")
 
 
-@dataclass(frozen=True)
-class Told:
-    """`verdict` and `order` by their values in the wire's enums."""
+class Told(NamedTuple):
+    """`verdict` and `order` by their values in the wire's enums. `pace_s`: between beats, as the run's spec has it; None: not told here."""
 
     verdict: str
     order: str = "none"
     reason: str = ""
     committed_step: int = 0
+    pace_s: int | None = None
 
 
 _FENCED = Told("fenced")
@@ -71,4 +70,4 @@ def _is_current(item: dict[str, Any], epoch: int) -> bool:
 
 
 def _told(verdict: str, item: dict[str, Any]) -> Told:
-    return Told(verdict, item["asked"], item["asked_why"], item["committed_step"])
+    return Told(verdict, item["asked"], item["asked_why"], item["committed_step"], item.get("pace_s"))

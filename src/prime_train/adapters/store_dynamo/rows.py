@@ -21,7 +21,8 @@ WATCH = TypeAdapter(Watch)
 class Head:
     """What a lease item holds: the lease, and of the run what is asked for or changes without its JSON.
 
-    `saved_version`: the run's version when its JSON was last written; `at_rest`: there is no lease item, the run's own item has all this.
+    `saved_version`: the run's version when its JSON was last written. `pace_s`: between beats, so that one is answered without the run;
+    None in an item that was written before there was such. `at_rest`: there is no lease item, the run's own item has all this.
     """
 
     lease: Lease
@@ -29,6 +30,7 @@ class Head:
     saved_version: int
     next_check_s: int | None
     overdue_s: int
+    pace_s: int | None
     at_rest: bool = False
 
 
@@ -59,6 +61,7 @@ def run_values(head: Head) -> dict[str, Value | None]:
         "saved_version": head.saved_version,
         "next_check_s": head.next_check_s,
         "overdue_s": head.overdue_s,
+        "pace_s": head.pace_s,
     }
 
 
@@ -103,7 +106,7 @@ def head_of(item: dict[str, Any]) -> Head:
         committed_key=item["committed_key"],
     )
     versions = (item["run_version"], item["saved_version"])
-    return Head(lease, *versions, item.get("next_check_s"), item["overdue_s"], at_rest="run" in item)
+    return Head(lease, *versions, item.get("next_check_s"), item["overdue_s"], item.get("pace_s"), at_rest="run" in item)
 
 
 def run_of(item: dict[str, Any], head: dict[str, Any]) -> Run:

@@ -197,7 +197,8 @@ class DynamoStore:
 
 def _head(run: Run, lease: Lease) -> Head:
     """As it is when the run is saved."""
-    return Head(lease, run.version, run.version, run.next_check_s, run.spec.health.overdue_s)
+    health = run.spec.health
+    return Head(lease, run.version, run.version, run.next_check_s, health.overdue_s, health.beat_s)
 
 
 def _fit(own: dict[str, Any], head: dict[str, Any]) -> bool:

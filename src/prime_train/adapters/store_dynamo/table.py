@@ -3,10 +3,11 @@
 import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from prime_train.adapters.store_dynamo.calls import UNMET, Calls, Refused, Unable, Unreached
+from prime_train.adapters.store_dynamo.refusals import outside_error
 from prime_train.adapters.store_dynamo.schema import Key, Value, packed, packed_key, unpacked
 
 TRIES_MAX = 3
@@ -18,6 +19,9 @@ PAUSE_S_MAX = 0.3
 PAGES_MAX = 10_000
 BATCHES_MAX = 20
 ACTIONS_MAX = 100
+
+
+_NONE: Mapping[str, Value] = MappingProxyType({})
 
 
 class Unmet(Exception):
@@ -32,13 +36,12 @@ class Conflict(Exception):
     """Somebody else was writing one of a transaction's items, and nothing was written."""
 
 
-@dataclass(frozen=True)
-class Write:
+class Write(NamedTuple):
     """An update, a condition, and the values that both name as `:name`. Without an update the item is put or deleted as a whole."""
 
     update: str = ""
     condition: str = ""
-    values: Mapping[str, Value] = field(default_factory=dict)
+    values: Mapping[str, Value] = _NONE
 
     def request(self) -> dict[str, Any]:
         texts = {"UpdateExpression": self.update, "ConditionExpression": self.condition}
@@ -116,9 +119,7 @@ class Table:
         self._call("transact_write_items", TransactItems=named, ClientRequestToken=token)
 
     def outside(self, operation: str, error: Refused | Unreached | Unable) -> Exception:
-        """What to raise for it. (What an error is said with loads more than all else here.)"""
-        from prime_train.adapters.store_dynamo.refusals import outside_error
-
+        """What to raise for it."""
         return outside_error(f"{self.url}: {operation}", error)
 
     def _ask(self, operation: str, **request: Any) -> Any:

@@ -1,127 +1,41 @@
-"""W&B's own SDK: what it raises and prints ends here.
+"""What W&B is asked, in whichever way: by its own SDK (`sdk`), or in its GraphQL where the SDK is not installed (`plain`)."""
 
-The SDK asks through a process of its own, which tries again by itself for longer than anybody here wants to wait: each call has its time.
-Its errors may hold whole requests, so they are not chained, and the key is struck out of what they say.
-"""
-
-import threading
 from base64 import b64encode
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Protocol
 
-from prime_train.adapters.tracker_wandb.seen import RUNNING, RunSeen, seen
+from prime_train.adapters.tracker_wandb.seen import RunSeen
 from prime_train.core.masking import HIDDEN, masked
-from prime_train.ports import OutsideError, PermanentError, TemporaryError
 
 CALL_S = 10
 """For each of the few requests that one question takes."""
 RUNS_MAX = 1000
 SAID_CHARS_MAX = 300
-REFUSED_STATUS = frozenset({400, 401, 403, 404})
 REFUSED = ("permission", "api key", "could not find", "not logged in", "relogin")
-BUSY = "did not respond in time"
-
-T = TypeVar("T")
-Api = Any
-"""The SDK's, which is not typed throughout."""
+"""What W&B says, in small letters, where asking again will not help."""
 
 
-class Wandb:
-    """Asks as the holder of `key`; `url` and `entity`: where the SDK's own defaults are not meant. One question at a time.
-
-    TemporaryError and PermanentError as every adapter raises them."""
-
-    def __init__(self, key: str, *, url: str = "", entity: str = "", call_s: int = CALL_S) -> None:
-        self._key, self._url, self._entity, self._call_s = key, url, entity, call_s
-        self._api: Api = None
-        self._turn = threading.Lock()
+class Wandb(Protocol):
+    """Without an `entity`, the one that was named for all questions, or else the account's own. TemporaryError and PermanentError as every
+    adapter raises them."""
 
     def run(self, project: str, run_id: str, *, entity: str = "") -> RunSeen | None:
         """The run as it is now, with its step; None: there is none of that id."""
-        return self._asked(lambda api: _found(api, _path(entity or self._entity, project, run_id)))
 
     def running(self, project: str, *, entity: str = "") -> list[RunSeen]:
         """What W&B calls running in the project, `RUNS_MAX` at most, without steps."""
-        return self._asked(lambda api: list(_running(api, _path(entity or self._entity, project))))
 
-    def mark_failed(self, project: str, run_id: str, *, entity: str = "") -> bool:
-        """Has W&B call a run failed that it still calls running. False: it does not call it running, or has none of that id."""
-        return self._asked(lambda api: _mark_failed(api, _path(entity or self._entity, project, run_id)))
-
-    def _asked(self, question: Callable[[Api], T]) -> T:
-        with self._turn:
-            try:
-                return question(self._opened())
-            except OutsideError:
-                raise
-            except ModuleNotFoundError as error:
-                raise PermanentError(f"{error.name} is not installed: pip install 'prime-train[wandb]'") from None
-            except Exception as error:  # whatever the SDK raises, of which it says little
-                raise self._failure(error) from None
-
-    def _opened(self) -> Api:
-        if self._api is None:
-            import wandb
-
-            wandb.setup(wandb.Settings(silent=True, quiet=True))
-            overrides = {"base_url": self._url} if self._url else {}
-            overrides |= {"entity": self._entity} if self._entity else {}
-            self._api = wandb.Api(overrides=overrides, api_key=self._key, timeout=self._call_s)
-        self._api.flush()  # it would give the same answer for ever
-        return self._api
-
-    def _failure(self, error: Exception) -> OutsideError:
-        said = self._shown(str(error)) or type(error).__name__
-        if BUSY in said:
-            return TemporaryError(f"W&B did not answer within {self._call_s} s")
-        if _status(error) in REFUSED_STATUS or any(word in said.lower() for word in REFUSED):
-            return PermanentError(f"W&B refused: {said}")
-        return TemporaryError(f"W&B could not be asked: {said}")
-
-    def _shown(self, text: str) -> str:
-        """Without the key, also as it stands in the header of a request."""
-        for secret in (b64encode(f"api:{self._key}".encode()).decode(), self._key):
-            text = text.replace(secret, HIDDEN)
-        return masked(" ".join(text.split()))[:SAID_CHARS_MAX]
+    def mark_failed(self, project: str, run_id: str, *, entity: str = "", heard_by_s: int) -> bool:
+        """Has W&B call a run failed that it still calls running, and of which it has heard nothing after that second. False: it is not so,
+        or there is none of that id."""
 
 
-def _path(*parts: str) -> str:
-    """Without an entity, the SDK takes the account's own."""
-    return "/".join(part for part in parts if part)
+def basic(key: str) -> str:
+    """The key as it stands in the header of a request."""
+    return b64encode(f"api:{key}".encode()).decode()
 
 
-def _one(api: Api, path: str) -> Any:
-    """The SDK's run; None where there is none."""
-    try:
-        return api.run(path)
-    except Exception as error:
-        if _is_absent(error):
-            return None
-        raise
-
-
-def _is_absent(error: Exception) -> bool:
-    return "could not find run" in str(error).lower()
-
-
-def _status(error: Exception) -> int:
-    """W&B's status, from the error that the SDK's own is made of; 0: it got none."""
-    response = getattr(getattr(error, "exc", None) or error, "response", None)
-    return int(getattr(response, "http_status", 0) or 0)
-
-
-def _found(api: Api, path: str) -> RunSeen | None:
-    run = _one(api, path)
-    return seen(run) if run is not None else None
-
-
-def _running(api: Api, path: str) -> Iterator[RunSeen]:
-    for count, run in enumerate(api.runs(path, filters={"state": RUNNING})):
-        if count >= RUNS_MAX:
-            return
-        yield seen(run)
-
-
-def _mark_failed(api: Api, path: str) -> bool:
-    run = _one(api, path)
-    return run is not None and run.state == RUNNING and bool(run.update_state("failed"))
+def shown(text: str, key: str) -> str:
+    """What W&B, or its SDK, says: cut short and without the key."""
+    for secret in (basic(key), key):
+        text = text.replace(secret, HIDDEN)
+    return masked(" ".join(text.split()))[:SAID_CHARS_MAX]

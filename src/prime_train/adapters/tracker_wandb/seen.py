@@ -1,15 +1,17 @@
 """A run as W&B tells of it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from prime_train.core.masking import masked
+from prime_train.core.tracked import address
 from prime_train.ports import TemporaryError
 
 TEXT_CHARS_MAX = 500
-RUNNING = "running"
+RUNNING, FAILED = "running", "failed"
 
 
 @dataclass(frozen=True)
@@ -34,22 +36,45 @@ class RunSeen:
         """It is called running, and has spoken, but not for longer than `quiet_s`."""
         return self.state == RUNNING and 0 < self.heard_s < now_s - quiet_s
 
+    def is_silent_since(self, at_s: int) -> bool:
+        """It is called running, and has not spoken after that second."""
+        return self.state == RUNNING and self.heard_s <= at_s
+
 
 def seen(run: Any) -> RunSeen:
     """Of the SDK's run. Raises TemporaryError where that has not the shape it should have."""
+    with _understood():
+        names = ("id", "name", "state", "heartbeatAt", "notes")
+        told = {name: getattr(run, name) for name in names} | {"historyKeys": getattr(run, "historyKeys", None)}
+        return _seen(told, str(run.entity), str(run.project), str(run.id), str(run.url))
+
+
+def seen_in(node: Mapping[str, object], entity: str, project: str, site: str) -> RunSeen:
+    """Of a run in W&B's GraphQL, which calls the id of a run its name. Raises as `seen`."""
+    with _understood():
+        run_id = str(node["name"])
+        return _seen({**node, "name": node["displayName"]}, entity, project, run_id, address(entity, project, run_id, site=site))
+
+
+def _seen(told: Mapping[str, object], entity: str, project: str, run_id: str, url: str) -> RunSeen:
+    keys = told.get("historyKeys")
+    return RunSeen(
+        entity=entity,
+        project=project,
+        run_id=run_id,
+        name=_shown(told["name"] or run_id),
+        state=str(told["state"]),
+        heard_s=_second(told["heartbeatAt"]),
+        step=max(0, int(keys.get("lastStep", -1))) if isinstance(keys, Mapping) else None,
+        notes=_shown(told["notes"] or ""),
+        url=url,
+    )
+
+
+@contextmanager
+def _understood() -> Iterator[None]:
     try:
-        keys = getattr(run, "historyKeys", None)
-        return RunSeen(
-            entity=str(run.entity),
-            project=str(run.project),
-            run_id=str(run.id),
-            name=_shown(run.name or run.id),
-            state=str(run.state),
-            heard_s=_second(run.heartbeatAt),
-            step=max(0, int(keys.get("lastStep", -1))) if isinstance(keys, Mapping) else None,
-            notes=_shown(run.notes or ""),
-            url=str(run.url),
-        )
+        yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise TemporaryError(f"W&B's answer is not understood: {type(error).__name__}") from None
 

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from prime_train.adapters.tracker_wandb.asking import Wandb
-from prime_train.core.run import Run
-from prime_train.core.verdict import TrackerSeen
+from prime_train.core.run import Attempt, Run
+from prime_train.core.tracked import entity_of
+from prime_train.core.verdict import UNHEARD, TrackerSeen
 from prime_train.ports import PermanentError, TemporaryError
 
 WAIT_S = 5.0
@@ -36,6 +37,14 @@ class _Look:
     seen: TrackerSeen | None = None
 
 
+@dataclass
+class _Mark:
+    """`settled`: there is no need to ask again."""
+
+    settled: bool = False
+    done: threading.Event = field(default_factory=threading.Event)
+
+
 class WandbTracker:
     """`wait_s`: how long a look waits for an answer; `fresh_s`: how long an answer serves; `closed_s`: how long W&B is left alone after it
     failed. `clock`: seconds that only rise; `now`: the time of day."""
@@ -55,6 +64,7 @@ class WandbTracker:
         self._closed_until_s = clock()
         self._lock = threading.Lock()
         self._looks: dict[str, _Look] = {}
+        self._marks: dict[tuple[str, int], _Mark] = {}
         self._troubles: dict[str, str] = {}
 
     def look(self, run: Run) -> TrackerSeen | None:
@@ -62,22 +72,55 @@ class WandbTracker:
         if run.spec.wandb is None:
             return None
         look, begun = self._current(run)
-        if look is None:
-            return None
-        if not look.done.wait(self._wait_s if begun else 0.0):
-            self._fail(run.run_id, f"W&B did not answer within {self._wait_s:g} s")
-            return None
-        return look.seen
+        return look.seen if look is not None and self._is_done(look.done, run, begun=begun) else None
 
     def trouble(self, run_id: str) -> str:
         """Why the last look at this run brought nothing; empty where it brought something."""
         return self._troubles.get(run_id, "")
 
-    def mark_lost(self, run: Run) -> bool:
-        """Has W&B call a run failed whose attempt was fenced, so that nobody takes it for one that trains; the next attempt goes on with
-        it all the same. False: there was nothing to mark. Raises what `Wandb` raises."""
+    def mark_lost(self, run: Run, attempt: Attempt) -> bool:
+        """Never raises, and waits no longer than a look; why it could not be done is told by `trouble`."""
+        mark, begun = self._marking(run, attempt)
+        return mark is not None and self._is_done(mark.done, run, begun=begun) and mark.settled
+
+    def _is_done(self, done: threading.Event, run: Run, *, begun: bool) -> bool:
+        """Whoever has begun it waits a moment; if that was not enough, nobody else does for a while."""
+        if done.wait(self._wait_s if begun else 0.0):
+            return True
+        self._fail(run.run_id, f"W&B did not answer within {self._wait_s:g} s")
+        return False
+
+    def _marking(self, run: Run, attempt: Attempt) -> tuple[_Mark | None, bool]:
+        """The one that is under way, else a new one, and whether it is new; none while W&B is left alone."""
+        key = run.run_id, attempt.epoch
+        with self._lock:
+            mark = self._marks.get(key)
+            if mark is not None and (mark.settled or not mark.done.is_set()):
+                return mark, False
+            if self._clock() < self._closed_until_s:
+                return None, False
+            mark = self._marks[key] = _Mark()
+            while len(self._marks) > KEPT_MAX:
+                self._marks.pop(next(iter(self._marks)))
+        threading.Thread(target=self._mark, args=(run, attempt, mark), name=f"wandb-mark-{run.run_id}", daemon=True).start()
+        return mark, True
+
+    def _mark(self, run: Run, attempt: Attempt, mark: _Mark) -> None:
+        """What spoke after the fence is not the attempt that was fenced, or it is not dead: it is left as it is."""
+        assert run.spec.wandb is not None
+        assert attempt.fenced_s is not None
         tracked = run.spec.wandb
-        return tracked is not None and self._wandb.mark_failed(tracked.project, run.run_id, entity=tracked.entity or "")
+        try:
+            marked = self._wandb.mark_failed(tracked.project, run.run_id, entity=entity_of(run), heard_by_s=attempt.fenced_s)
+            log.info("run %s: its tracker %s", run.run_id, "calls it failed now" if marked else "needed no word of its loss")
+            mark.settled = True
+        except PermanentError as error:
+            self._tell(run.run_id, str(error))
+            mark.settled = True
+        except TemporaryError as error:
+            self._fail(run.run_id, str(error))
+        finally:
+            mark.done.set()
 
     def _current(self, run: Run) -> tuple[_Look | None, bool]:
         """The look that is under way or still fresh, else a new one, and whether it is new; none while W&B is left alone."""
@@ -109,10 +152,10 @@ class WandbTracker:
 
     def _answer(self, run: Run) -> TrackerSeen | None:
         assert run.spec.wandb is not None
-        found = self._wandb.run(run.spec.wandb.project, run.run_id, entity=run.spec.wandb.entity or "")
+        found = self._wandb.run(run.spec.wandb.project, run.run_id, entity=entity_of(run))
         if found is None or not found.heard_s:
             self._tell(run.run_id, "W&B has heard nothing of it", logging.INFO)  # as it is until its trainer starts
-            return None
+            return UNHEARD
         if found.heard_s > self._now() + AHEAD_S_MAX:
             self._tell(run.run_id, f"its last word is {found.heard_s - self._now():.0f} s in the future: a clock is wrong")
             return None

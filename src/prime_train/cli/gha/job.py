@@ -96,9 +96,15 @@ def hide(environment: Mapping[str, str]) -> None:
                 _command("add-mask", line.strip())
 
 
+def failed(text: str) -> None:
+    """Why the step fails."""
+    _command("error title=prime-train", text)
+
+
 def _command(name: str, text: str) -> None:
     sys.stdout.flush()
-    print(f"::{name}::{text.replace('%', '%25').replace(chr(13), '%0D').replace(chr(10), '%0A')}", flush=True)
+    line = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    print(f"::{name}::{line.encode('utf-8', 'replace').decode()}", flush=True)
 
 
 def _path(environment: Mapping[str, str], name: str) -> Path | None:

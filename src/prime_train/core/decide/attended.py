@@ -45,7 +45,7 @@ def decide_attended(run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView
         case Silent():
             return _silent(run, verdict, now_s)
         case Stalled():
-            return _stalled(run, attempt, verdict, now_s)
+            return _stalled(run, attempt, verdict, pods, now_s)
         case Unknown():
             return unknown(run, verdict, now_s)
 
@@ -97,12 +97,15 @@ def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s
 
 
 def _booting(run: Run, attempt: Attempt, pods: PodsView, now_s: int) -> Decision:
-    ready = isinstance(pods, PodsSeen) and any(p.pod_id == attempt.pod_id and p.status is PodStatus.ACTIVE for p in pods.pods)
-    if ready and attempt.pod_id is not None:
-        asked_s = attempt.agent_put_s
-        if asked_s is None or asked_s + run.spec.health.settle_s <= now_s:
-            return PutAgent(attempt.pod_id)
+    if attempt.pod_id is not None and _lacks_agent(attempt, pods, now_s - run.spec.health.settle_s):
+        return PutAgent(attempt.pod_id)
     return Wait(now_s + check_s(run), "waiting for the machine and its agent")
+
+
+def _lacks_agent(attempt: Attempt, pods: PodsView, since_s: int) -> bool:
+    """Whether the machine is ready and nobody has put its agent on it after that second."""
+    ready = isinstance(pods, PodsSeen) and any(p.pod_id == attempt.pod_id and p.status is PodStatus.ACTIVE for p in pods.pods)
+    return ready and (attempt.agent_put_s is None or attempt.agent_put_s <= since_s)
 
 
 def _silent(run: Run, verdict: Silent, now_s: int) -> Decision:
@@ -119,10 +122,10 @@ def _silent(run: Run, verdict: Silent, now_s: int) -> Decision:
     return Wait(min(now_s + check_s(run), max(now_s + 1, act_s)), "silent")
 
 
-def _stalled(run: Run, attempt: Attempt, verdict: Stalled, now_s: int) -> Decision:
+def _stalled(run: Run, attempt: Attempt, verdict: Stalled, pods: PodsView, now_s: int) -> Decision:
     detail = f"waited {verdict.waited_s} s, limit {verdict.limit_s} s"
     if verdict.cause is Cause.BOOT_TIMEOUT:
-        return _boot_late(run, detail, now_s)
+        return _boot_late(run, attempt, pods, detail, now_s)
     if attempt.evidence_asked_s is None:
         return AskEvidence(verdict.cause, detail)
     until_s = attempt.evidence_asked_s + EVIDENCE_WAIT_S
@@ -131,9 +134,18 @@ def _stalled(run: Run, attempt: Attempt, verdict: Stalled, now_s: int) -> Decisi
     return Wait(until_s, "waiting for the evidence")
 
 
-def _boot_late(run: Run, detail: str, now_s: int) -> Decision:
+def _boot_late(run: Run, attempt: Attempt, pods: PodsView, detail: str, now_s: int) -> Decision:
+    """A machine that is ready, and on which nobody has put the agent for a long time, is not late: who should have was away. It is done
+    now, once, and given its time."""
+    health, put_s = run.spec.health, attempt.agent_put_s
+    due_s = attempt.launched_s + health.first_beat_s
+    if put_s is not None and put_s > due_s:
+        if now_s < put_s + health.settle_s:
+            return Wait(min(now_s + check_s(run), put_s + health.settle_s), "late, but its agent has only just been put on it")
+    elif attempt.pod_id is not None and _lacks_agent(attempt, pods, now_s - 2 * health.settle_s):
+        return PutAgent(attempt.pod_id)
     noted_s = run.noted_s("boot_late")
     if noted_s is None:
         return Note("boot_late", Severity.WARNING, "the machine is late", detail)
-    until_s = noted_s + run.spec.health.overdue_s
+    until_s = noted_s + health.overdue_s
     return Wait(until_s, "late, one last wait") if now_s < until_s else Recover(Cause.BOOT_TIMEOUT, detail)

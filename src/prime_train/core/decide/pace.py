@@ -31,5 +31,6 @@ def healthy_until_s(run: Run, beat_s: int | None, deadline_s: int | None, now_s:
     missed_s = heard_s + health.beat_s + max(1, health.beat_s // 4) + 1
     if missed_s <= now_s:  # seen already: not each second from now on, but whenever the provider may know more, and when it is overdue
         missed_s = min(now_s + check_s(run), max(now_s + 1, heard_s + health.overdue_s + 1))
-    moments = [missed_s, *(m for m in (deadline_s, budget_moment_s(run, now_s)) if m is not None)]
+    # A deadline that has passed and was not found to be missed waits for the next beat, and so does the next look.
+    moments = [missed_s, *(m for m in (deadline_s, budget_moment_s(run, now_s)) if m is not None and m > now_s)]
     return max(now_s + 1, min(moments))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from prime_train.core import ledger
-from prime_train.core.causes import POLICY, Cause
+from prime_train.core.causes import POLICY, Cause, advice_at_the_end
 from prime_train.core.decide.concluding import unknown
 from prime_train.core.decide.money import DRAIN_SHARE_MAX, in_wallet
 from prime_train.core.decide.pace import back_off_until_s
@@ -59,7 +59,7 @@ def in_common(causes: tuple[Cause, ...]) -> str:
     """What attempts that led nowhere had in common, in words."""
     kinds = list(dict.fromkeys(causes))
     if len(kinds) == 1:
-        return f"all ended by '{POLICY[kinds[0]].title}'. {POLICY[kinds[0]].advice}".strip()
+        return f"all ended by '{POLICY[kinds[0]].title}'. {advice_at_the_end(kinds[0])}".strip()
     return "they ended by " + ", ".join(f"'{POLICY[kind].title}' ({causes.count(kind)})" for kind in kinds)
 
 

@@ -1,4 +1,4 @@
-"""A run that is well, and whose tracker is asked now and then whether it still hears of it.
+"""A run that is well, and whose tracker is asked now and then whether it hears of it; and one that was lost, of which it should be told.
 
 A tracker is late by itself, and its silence never speaks against a run whose agent beats. But what is logged for hours and arrives nowhere
 is missed by people, so they are told.
@@ -6,30 +6,51 @@ is missed by people, so they are told.
 
 from prime_train.core.amounts import span
 from prime_train.core.decision import AllClear, Note
-from prime_train.core.run import Lease, Run, RunState, Severity
+from prime_train.core.run import Attempt, Lease, Run, RunState, Severity
 from prime_train.core.verdict import TrackerSeen
 
 TRACKER_LAG_S_MAX = 45 * 60
 """W&B has been seen 20 to 30 minutes behind runs that were well."""
+UNHEARD_S_MAX = 15 * 60
+"""From the first step on. A run is known there as soon as its trainer has said hello: what comes late is what is said then."""
 UNTRACKED = "untracked"
+
+_UNWRITTEN = frozenset({RunState.QUEUED, RunState.LAUNCHING, RunState.BOOTING, RunState.FAILED, RunState.STOPPED, RunState.CANCELLED})
+"""States in which nobody has a reason to write to the tracker."""
 
 
 def can_be_untracked(run: Run, lease: Lease, now_s: int) -> bool:
-    """It trains, beats, and has done so for longer than a tracker is ever late: one that has heard nothing since has lost it."""
+    """It trains, beats, and has done so for long enough: a tracker that has never heard of it never will."""
     attempt, beat_s = run.attempt, lease.beat_s
     if run.spec.wandb is None or run.state is not RunState.TRAINING or attempt is None or attempt.first_step_s is None:
         return False
     beats = lease.epoch == attempt.epoch and beat_s is not None and now_s - beat_s <= run.spec.health.overdue_s
-    return beats and now_s - attempt.first_step_s > TRACKER_LAG_S_MAX
+    return beats and now_s - attempt.first_step_s > UNHEARD_S_MAX
 
 
 def decide_tracking(run: Run, lease: Lease, seen: TrackerSeen, now_s: int) -> Note | AllClear | None:
     """What there is to tell of a run that `can_be_untracked`; None: nothing new."""
     late_s, noted = now_s - seen.heard_s, run.noted_s(UNTRACKED) is not None
-    if late_s > TRACKER_LAG_S_MAX and not noted:
-        step = lease.beat.step if lease.beat is not None else 0
-        text = (
-            f"it trains at step {step:,}, and its tracker heard of it {span(late_s)} ago at step {seen.step:,}; look for wandb in its log"
-        )
-        return Note(UNTRACKED, Severity.WARNING, "its tracker has lost it", text)
-    return AllClear((UNTRACKED,)) if late_s <= TRACKER_LAG_S_MAX and noted else None
+    if noted:
+        return AllClear((UNTRACKED,)) if late_s <= TRACKER_LAG_S_MAX else None
+    since_s = max(seen.heard_s, run.attempt.first_step_s or 0 if run.attempt is not None else 0)
+    if now_s - since_s <= (TRACKER_LAG_S_MAX if seen.heard_s else UNHEARD_S_MAX):
+        return None
+    step = lease.beat.step if lease.beat is not None else 0
+    if not seen.heard_s:
+        return Note(UNTRACKED, Severity.WARNING, "its tracker has never heard of it", f"it trains at step {step:,}; see {UNHEARD_ADVICE}")
+    heard = f"its tracker heard of it {span(late_s)} ago at step {seen.step:,}"
+    return Note(UNTRACKED, Severity.WARNING, "its tracker has lost it", f"it trains at step {step:,}, and {heard}; {_LOST}")
+
+
+_LOST = "look for wandb in its log"
+UNHEARD_ADVICE = "that it calls wandb.init, takes WANDB_RUN_ID from its environment, and that the config's wandb.entity is where it writes"
+
+
+def lost_attempt(run: Run, lease: Lease, epoch: int) -> Attempt | None:
+    """The attempt of that epoch, if it was fenced after it had come up and nobody may write to the tracker in its place yet."""
+    attempt = next((a for a in run.attempts if a.epoch == epoch), None)
+    if attempt is None or attempt.fenced_s is None or attempt.first_beat_s is None or run.spec.wandb is None:
+        return None
+    is_replaced = run.state not in _UNWRITTEN or (lease.epoch > epoch and lease.beat is not None)
+    return None if is_replaced else attempt

@@ -1,0 +1,112 @@
+"""The attempt's keys to the bucket, where they end: those there are, and asking for new ones in time.
+
+New ones are asked for at three quarters of their life by the monotonic clock, and where nobody answers again and again, more and more
+seldom. Until there are any the old ones are used, to their last second. Nothing waits for this and nothing is stopped by it: a transfer
+that fails for want of keys is tried again by whoever wanted it.
+"""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from prime_agent.control import Fenced
+from prime_train.core.wire import PodKeys
+from prime_train.ports import OutsideError
+
+RENEW_SHARE = 0.75
+RETRY_FIRST_S, RETRY_MAX_S = 5.0, 60.0
+FAILURES_COUNTED_MAX = 16
+KEPT_MAX = 256
+"""Sets of keys that are still blacked out where they turn up: those of a week, while they open something for an hour."""
+
+_log = logging.getLogger(__name__)
+
+
+class KeyRing:
+    """Any thread may ask; one takes new ones. `asked_s`: when the control plane was asked for them, or before."""
+
+    def __init__(self, first: PodKeys, asked_s: float, monotonic_s: Callable[[], float]) -> None:
+        self._monotonic_s = monotonic_s
+        self._held = first, asked_s
+        self._kept: deque[PodKeys] = deque([first], KEPT_MAX)
+
+    def newest(self) -> PodKeys:
+        """With what is left of their life."""
+        keys, asked_s = self._held
+        left_s = keys.valid_s - (self._monotonic_s() - asked_s)
+        return keys.model_copy(update={"valid_s": max(0, int(left_s))})
+
+    def take(self, keys: PodKeys, asked_s: float) -> None:
+        # Blacked out before anybody can use and print them.
+        self._kept.append(keys)
+        self._held = keys, asked_s
+
+    @property
+    def renew_s(self) -> float:
+        """The second at which new ones are to be asked for."""
+        keys, asked_s = self._held
+        return asked_s + keys.valid_s * RENEW_SHARE
+
+    def secrets(self) -> dict[str, str]:
+        """All that were ever held, newest first, each by a name of its own."""
+        named = {}
+        for age, keys in enumerate(reversed(list(self._kept))):
+            mark = f"-{age}" if age else ""
+            named[f"AWS_SECRET_ACCESS_KEY{mark}"] = keys.secret_access_key
+            named[f"AWS_SESSION_TOKEN{mark}"] = keys.session_token
+            named[f"AWS_ACCESS_KEY_ID{mark}"] = keys.access_key_id
+        return named
+
+
+class Renewal:
+    """`ask`: the control plane. `told` hears, for people, that it does not work, and "" when it does again."""
+
+    def __init__(self, ring: KeyRing, ask: Callable[[], PodKeys], told: Callable[[str], None], monotonic_s: Callable[[], float]) -> None:
+        self._ring, self._ask, self._told, self._monotonic_s = ring, ask, told, monotonic_s
+        self._failures = 0
+        self._due_s: float | None = ring.renew_s
+
+    @property
+    def due_s(self) -> float | None:
+        """When to ask next; None: never again, for another attempt has taken over."""
+        return self._due_s
+
+    def step(self) -> None:
+        """Asks once."""
+        asked_s = self._monotonic_s()
+        try:
+            keys = self._ask()
+        except Fenced as error:
+            _log.info("no new keys to the bucket: %s", error)
+            self._due_s = None
+        except OutsideError as error:
+            self._failed(str(error))
+        except Exception as error:
+            # Our own bug must not end the asking: without keys nothing that is trained is kept.
+            _log.exception("new keys could not be asked for")
+            self._failed(type(error).__name__)
+        else:
+            self._renewed(keys, asked_s)
+
+    def run(self, leaving: threading.Event) -> None:
+        """Until `leaving`, in a thread of its own."""
+        while self._due_s is not None and not leaving.wait(max(0.0, self._due_s - self._monotonic_s())):
+            self.step()
+
+    def _renewed(self, keys: PodKeys, asked_s: float) -> None:
+        self._ring.take(keys, asked_s)
+        _log.info("new keys to the bucket, for %d s", keys.valid_s)
+        if self._failures:
+            self._told("")
+        self._failures = 0
+        self._due_s = max(self._ring.renew_s, self._monotonic_s() + RETRY_FIRST_S)
+
+    def _failed(self, why: str) -> None:
+        left_s = self._ring.newest().valid_s
+        state = f"the old ones end in {left_s} s" if left_s else "the old ones have ended"
+        said = f"new keys to the bucket can not be had, {state}: {why}"
+        _log.warning("%s", said)
+        self._told(said)
+        self._due_s = self._monotonic_s() + min(RETRY_MAX_S, RETRY_FIRST_S * 2**self._failures)
+        self._failures = min(self._failures + 1, FAILURES_COUNTED_MAX)

@@ -1,0 +1,73 @@
+"""What happens to the parts of a stack while it is changed, told as it comes."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from prime_train.adapters.aws_deploy.refusals import told
+from prime_train.ports import PermanentError
+
+REASONS_MAX = 3
+REASON_CHARS_MAX = 600
+CANCELLED = "cancelled"
+"""What CloudFormation says of the parts that it gave up because of another one."""
+WORDS = {"CREATE_COMPLETE": "made", "UPDATE_COMPLETE": "changed", "DELETE_COMPLETE": "gone", "DELETE_SKIPPED": "kept"}
+
+
+@dataclass(frozen=True)
+class Event:
+    id: str
+    name: str
+    status: str
+    why: str
+
+    @property
+    def is_failure(self) -> bool:
+        return self.status.endswith("_FAILED") and CANCELLED not in self.why
+
+
+class Events:
+    """Those of one stack, by name or id, that come after this was made."""
+
+    def __init__(self, client: Any, stack: str, said: Callable[[str], object]) -> None:
+        self._client, self._stack, self._said = client, stack, said
+        self._begun_s = time.monotonic()
+        self._failures: list[Event] = []
+        self._seen = {event.id for event in self._newest()}
+        self.came = False
+        """Whether there was any."""
+
+    def tell(self) -> None:
+        """Says what has come to its end since the last call."""
+        for event in reversed(self._newest()):
+            if event.id in self._seen:
+                continue
+            self._seen.add(event.id)
+            self.came = True
+            if event.is_failure:
+                self._failures.append(event)
+            words = f"failed: {event.why}" if event.is_failure else WORDS.get(event.status)
+            if words:
+                self._said(f"{time.monotonic() - self._begun_s:5.0f} s  {event.name} {words}")
+
+    def reasons(self) -> str:
+        """What failed, the first first: the others often follow from it."""
+        reasons = [f"{event.name}: {event.why}" for event in self._failures[:REASONS_MAX]]
+        return "; ".join(reasons) or "AWS does not say why"
+
+    def _newest(self) -> list[Event]:
+        """The newest first; at most a hundred, of which a second does not see as many."""
+        try:
+            with told(f"what happens to stack {self._stack}"):
+                rows = self._client.describe_stack_events(StackName=self._stack)["StackEvents"]
+        except PermanentError as error:
+            if isinstance(error.__cause__, ClientError) and "does not exist" in str(error.__cause__):
+                return []
+            raise
+        return [
+            Event(row["EventId"], row["LogicalResourceId"], row["ResourceStatus"], row.get("ResourceStatusReason", "")[:REASON_CHARS_MAX])
+            for row in rows
+        ]

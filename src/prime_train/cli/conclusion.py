@@ -1,0 +1,71 @@
+"""What is concluded of a run, and from what."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from prime_train.adapters.tracker_wandb.seen import RunSeen
+from prime_train.core.amounts import span
+from prime_train.core.verdict import Verdict
+from prime_train.ports import Held
+
+
+class Kind(StrEnum):
+    WELL = "well"
+    WAITING = "waiting"
+    FINISHED = "finished"
+    ENDED = "ended"
+    LOST = "lost"
+    SILENT = "silent"
+    CUT_OFF = "cut_off"
+    STALLED = "stalled"
+    SICK = "sick"
+    UNKNOWN = "unknown"
+    INTERRUPTED = "interrupted"
+    REPLACED = "replaced"
+    REPEATED = "repeated"
+    ZERO_REWARD = "zero_reward"
+    TRACKER_LATE = "tracker_late"
+    TRACKER_LOST = "tracker_lost"
+    TRACKER_STALE = "tracker_stale"
+    TRACKER_UNKNOWN = "tracker_unknown"
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    kind: Kind
+    title: str
+    because: str
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """`verdict`: on an attempt that holds the lease, None where none does; `tracker`: what W&B tells, None where it is not tracked or W&B
+    has never heard of it; `untold`: why W&B could not be asked; `rewards`: by step, as far as the trainer's own figures could be read."""
+
+    held: Held
+    now_s: int
+    verdict: Verdict | None = None
+    tracker: RunSeen | None = None
+    untold: str = ""
+    rewards: Mapping[int, float] = field(default_factory=dict)
+
+    @property
+    def step(self) -> int:
+        """The newest that is known of the newest attempt."""
+        run, lease = self.held.run, self.held.lease
+        heard = lease.beat.step if lease.beat is not None and lease.epoch == run.epoch else 0
+        return max(heard, run.attempt.last_step if run.attempt is not None else 0)
+
+    def last_beat(self) -> str:
+        lease = self.held.lease
+        if lease.beat is None or lease.beat_s is None:
+            return "it never beat"
+        return f"its last beat came {span(self.now_s - lease.beat_s)} ago at step {lease.beat.step:,}"
+
+    def last_heard(self) -> str:
+        if self.tracker is None:
+            return "W&B tells nothing of it"
+        step = f" at step {self.tracker.step:,}" if self.tracker.step else ""
+        return f"W&B heard of it {span(self.now_s - self.tracker.heard_s)} ago{step}"

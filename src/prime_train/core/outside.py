@@ -1,0 +1,25 @@
+"""How the outside fails, in the two ways that matter: `TemporaryError`, try again later, and the rest."""
+
+
+class OutsideError(Exception):
+    """Something outside failed."""
+
+
+class TemporaryError(OutsideError):
+    """It may work later; of a call that changes something it is not known whether it did. `delay_s`: not before."""
+
+    def __init__(self, message: str, *, delay_s: float = 0.0) -> None:
+        super().__init__(message)
+        self.delay_s = delay_s
+
+
+class PermanentError(OutsideError):
+    """It was refused, and asking again will not help."""
+
+
+class NoCapacity(OutsideError):
+    """The provider said for certain that it has no such machine now: nothing was created."""
+
+
+class NoFunds(OutsideError):
+    """The provider said for certain that nobody pays for the machine: nothing was created."""

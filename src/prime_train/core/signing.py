@@ -1,0 +1,35 @@
+"""How a request proves whose it is, and how large it may be: what both ends of the wire must agree on before either reads a body."""
+
+import hashlib
+import hmac
+
+BODY_BYTES_MAX = 64 * 1024
+STORE_PATH = "/v1/store/"
+"""Under it the operator calls the store's own methods."""
+STORE_BODY_BYTES_MAX = 512 * 1024
+"""A run with all its attempts, and its config."""
+CLOCK_SKEW_S_MAX = 300
+TIMESTAMP_HEADER = "x-pt-timestamp"
+SIGNATURE_HEADER = "x-pt-signature"
+
+
+def attempt_key(master: bytes, run_id: str, epoch: int) -> str:
+    """The attempt's own key: HMAC(master, run, epoch), hex. Nothing is stored; a fence makes it worthless."""
+    return hmac.new(master, f"pt/attempt/v1|{run_id}|{epoch}".encode(), hashlib.sha256).hexdigest()
+
+
+def operator_key(master: bytes) -> str:
+    """The key of whoever may do all that a watcher does: launch, watch, stop. Hex."""
+    return hmac.new(master, b"pt/operator/v1", hashlib.sha256).hexdigest()
+
+
+def body_bytes_max(path: str) -> int:
+    """How large the body of a request to `path` may be."""
+    return STORE_BODY_BYTES_MAX if path.startswith(STORE_PATH) else BODY_BYTES_MAX
+
+
+def sign(key: str, timestamp_s: int, method: str, path: str, body: bytes) -> str:
+    """Signature of one request: HMAC(key, "v1:timestamp:METHOD:length of path:path:body"), hex, with its version in front. The length says
+    where the path ends, so that no two requests are signed alike."""
+    head = f"v1:{timestamp_s}:{method}:{len(path)}:{path}:".encode()
+    return "v1=" + hmac.new(key.encode(), head + body, hashlib.sha256).hexdigest()

@@ -1,0 +1,22 @@
+"""The keys that requests may be signed with."""
+
+from functools import lru_cache
+
+from prime_train.core.signing import attempt_key, operator_key
+
+CACHED_MAX = 16_384
+
+
+class Keyring:
+    """Made of the master keys: the first makes new ones, all are accepted."""
+
+    def __init__(self, masters: tuple[bytes, ...]) -> None:
+        if not masters or not all(masters):
+            raise ValueError("a webhook needs at least one master key, and none may be empty")
+        self.masters = masters
+        self.keys = lru_cache(CACHED_MAX)(lambda run_id, epoch: tuple(attempt_key(master, run_id, epoch) for master in masters))
+        """The keys an attempt may sign with, one a master."""
+
+    @property
+    def operator_keys(self) -> tuple[str, ...]:
+        return tuple(operator_key(master) for master in self.masters)

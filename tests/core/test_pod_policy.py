@@ -1,0 +1,182 @@
+"""What keys that are lent to one attempt open, as AWS would decide it."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from prime_train.core.keys import (
+    blob_key,
+    evidence_key,
+    latest_key,
+    manifest_key,
+    pin_key,
+    run_prefix,
+    spec_key,
+    tree_key,
+)
+from prime_train.core.pod_policy import NEWER, POLICY_CHARS_MAX, Part, assumed, check, session_policy
+
+RUN, EPOCH = "tiny-1", 2
+PART = Part("training")
+BLOB = blob_key(RUN, "blake3-" + "0" * 64, "zstd")
+
+
+def allows(policy: str, action: str, key: str = "", *, bucket: str = "training", prefix: str | None = None) -> bool:
+    """As AWS decides: nothing but what is allowed, and of that nothing that is denied. `prefix`: of a list; of an object that is not
+    there, AWS takes its key for it."""
+    resource = f"arn:aws:s3:::{bucket}/{key}" if key else f"arn:aws:s3:::{bucket}"
+    applying = [one for one in json.loads(policy)["Statement"] if _applies(one, action, resource, prefix)]
+    return bool(applying) and all(one["Effect"] == "Allow" for one in applying)
+
+
+def _applies(statement: Mapping[str, Any], action: str, resource: str, prefix: str | None) -> bool:
+    known = set(statement) <= {"Effect", "Action", "Resource", "Condition"} and statement["Effect"] in ("Allow", "Deny")
+    assert known, "the evaluator does not know such a statement"
+    wanted = statement.get("Condition", {"StringLike": {"s3:prefix": None}})
+    assert list(wanted) == ["StringLike"]
+    assert list(wanted["StringLike"]) == ["s3:prefix"]
+    pattern = wanted["StringLike"]["s3:prefix"]
+    fits = pattern is None or (prefix is not None and _like(pattern, prefix))
+    return statement["Action"] == f"s3:{action}" and any(_like(one, resource) for one in statement["Resource"]) and fits
+
+
+def _like(pattern: str, text: str) -> bool:
+    """AWS's wildcards: any number of any characters, and one character."""
+    assert "$" not in pattern
+    return re.fullmatch(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), text, re.DOTALL) is not None
+
+
+POLICY = session_policy(PART, RUN, EPOCH)
+
+WRITTEN = [BLOB, manifest_key(RUN, 10, EPOCH), latest_key(RUN), evidence_key(RUN, EPOCH, "trainer.log")]
+READ = [tree_key(RUN), manifest_key(RUN, 5, 1), BLOB, latest_key(RUN), spec_key(RUN)]
+DELETED = [BLOB, manifest_key(RUN, 5, 1), manifest_key(RUN, 5, EPOCH)]
+
+
+@pytest.mark.parametrize("key", READ)
+def test_an_attempt_reads_its_run(key: str) -> None:
+    assert allows(POLICY, "GetObject", key)
+
+
+@pytest.mark.parametrize("key", WRITTEN)
+def test_an_attempt_writes_what_its_agent_writes(key: str) -> None:
+    assert allows(POLICY, "PutObject", key)
+
+
+@pytest.mark.parametrize("key", DELETED)
+def test_an_attempt_takes_away_what_retention_lets_go_of(key: str) -> None:
+    assert allows(POLICY, "DeleteObject", key)
+
+
+@pytest.mark.parametrize("below", ["", "blobs/", "manifests/", "pins/"])
+def test_an_attempt_lists_its_run(below: str) -> None:
+    assert allows(POLICY, "ListBucket", prefix=f"{run_prefix(RUN)}{below}")
+
+
+def test_an_object_that_is_not_there_is_told_to_be_missing() -> None:
+    """Who may not list is told that it is forbidden, and an agent would take that for the end."""
+    assert allows(POLICY, "ListBucket", prefix=latest_key(RUN))
+
+
+@pytest.mark.parametrize("other", ["other", "tiny-10", "tiny-1-2", "tiny", "tiny-1x"])
+def test_another_run_is_closed_to_it(other: str) -> None:
+    keys = [
+        spec_key(other),
+        BLOB.replace(RUN, other),
+        manifest_key(other, 10, EPOCH),
+        latest_key(other),
+        evidence_key(other, EPOCH, "x.log"),
+    ]
+    for action in ("GetObject", "PutObject", "DeleteObject"):
+        assert not [key for key in keys if allows(POLICY, action, key)]
+    assert not allows(POLICY, "ListBucket", prefix=run_prefix(other))
+
+
+@pytest.mark.parametrize("prefix", [None, "", "runs/", "runs", "runs/tiny-1", "evidence/"])
+def test_the_bucket_as_a_whole_is_not_listed(prefix: str | None) -> None:
+    assert not allows(POLICY, "ListBucket", prefix=prefix)
+
+
+def test_another_bucket_is_closed_to_it() -> None:
+    assert not allows(POLICY, "GetObject", tree_key(RUN), bucket="training-2")
+    assert not allows(POLICY, "ListBucket", bucket="training-2", prefix=run_prefix(RUN))
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        manifest_key(RUN, 10, 1),
+        manifest_key(RUN, 10, 3),
+        manifest_key(RUN, 10, 12),
+        manifest_key(RUN, 10, 22),
+        evidence_key(RUN, 1, "trainer.log"),
+        evidence_key(RUN, 22, "trainer.log"),
+        spec_key(RUN),
+        tree_key(RUN),
+        pin_key(RUN, 10, EPOCH),
+        f"{run_prefix(RUN)}else",
+        "runs/tiny-1",
+    ],
+)
+def test_what_is_not_its_own_it_can_not_write(key: str) -> None:
+    assert not allows(POLICY, "PutObject", key)
+
+
+@pytest.mark.parametrize("epoch", [1, 2, 9, 10, 99, 100])
+def test_what_a_later_attempt_commits_stays(epoch: int) -> None:
+    policy = session_policy(PART, RUN, epoch)
+    for later in range(epoch + 1, epoch + 1 + NEWER):
+        for action in ("PutObject", "DeleteObject"):
+            assert not allows(policy, action, manifest_key(RUN, 10, later))
+    for earlier in range(1, epoch + 1):
+        assert allows(policy, "DeleteObject", manifest_key(RUN, 10, earlier))
+
+
+@pytest.mark.parametrize("key", [spec_key(RUN), tree_key(RUN), latest_key(RUN), pin_key(RUN, 10, 1), evidence_key(RUN, EPOCH, "x.log")])
+def test_what_no_clean_up_touches_it_can_not_delete(key: str) -> None:
+    assert not allows(POLICY, "DeleteObject", key)
+
+
+def test_nothing_else_is_allowed() -> None:
+    assert {one["Action"] for one in json.loads(POLICY)["Statement"]} == {
+        "s3:ListBucket",
+        "s3:GetObject",
+        "s3:PutObject",
+        "s3:DeleteObject",
+    }
+
+
+def test_a_prefix_of_the_bucket_is_kept_to() -> None:
+    policy = session_policy(Part("training", "team/a"), RUN, EPOCH)
+    assert allows(policy, "PutObject", f"team/a/{latest_key(RUN)}")
+    assert not allows(policy, "PutObject", latest_key(RUN))
+    assert allows(policy, "ListBucket", prefix=f"team/a/{run_prefix(RUN)}blobs/")
+    assert not allows(policy, "ListBucket", prefix=f"{run_prefix(RUN)}blobs/")
+
+
+def test_the_longest_names_fit_into_what_aws_takes() -> None:
+    assert len(session_policy(Part("b" * 63, partition="aws-us-gov"), "r" * 48, 10**9 - NEWER - 1)) <= POLICY_CHARS_MAX
+    check(Part("b" * 63, partition="aws-us-gov"))
+
+
+def test_a_prefix_that_only_short_names_have_room_for_is_found() -> None:
+    long = Part("training", "p" * 120)
+    session_policy(long, RUN, EPOCH)
+    with pytest.raises(ValueError, match="too long"):
+        check(long)
+
+
+@pytest.mark.parametrize("prefix", ["p" * 200, "a*", "a?b", "${aws:username}"])
+def test_a_prefix_that_can_not_be_said_is_refused(prefix: str) -> None:
+    with pytest.raises(ValueError, match="prefix"):
+        session_policy(Part("training", prefix), RUN, EPOCH)
+
+
+def test_a_session_bears_the_name_of_the_pod_and_lasts_an_hour() -> None:
+    asked = assumed("arn:aws:iam::1:role/pods", PART, "r" * 48, 10**9 - 1)
+    assert asked["RoleSessionName"] == f"pt-{'r' * 48}-e{10**9 - 1}"
+    assert len(str(asked["RoleSessionName"])) <= 64
+    assert asked["DurationSeconds"] == 3600

@@ -1,0 +1,116 @@
+"""The steps of docs/aws.md, carried out by a shell as they stand there, by somebody who has an account of AWS and two keys of the provider.
+
+What a step leaves to its reader, `NAME=...`, is filled in with what such a reader has: keys of his own, and the address that `deploy`
+printed. AWS is on loopback, so the functions are called where and in the region in which they are answered there, their code comes without
+what it depends on, and the provider's address is among the secrets. Who would be asked agrees, who would wait for the watcher's
+minute has it called, and whose functions are slow to start asks the doctor twice.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.fakes.aws import Aws
+from tests.fakes.s3_servers import REGION
+from tests.lambdas.deployed import BIN
+
+DOC = Path(__file__).parents[2] / "docs" / "aws.md"
+GH = Path(__file__).parents[1] / "fakes" / "gh"
+SECTIONS = ("## Up in four steps", "## Three secrets, and a pull request")
+STEPS_S_MAX = 240
+SHELL = """\
+set -euo pipefail
+pip() { echo "pip $*"; }
+prime-train() {
+  case "$*" in
+    *--dry-run*) command prime-train "$@" --code "$CODE" ;;
+    deploy*)
+      command prime-train "$@" --secret PRIME_API_BASE_URL --secret PRIME_TRAIN_POD_PYTHON --yes --code "$CODE" >first-words
+      cat first-words >&2
+      id=$(sed -n 's,^PRIME_TRAIN_STORE=https://\\([^.]*\\).*,\\1,p' first-words)
+      command prime-train deploy --yes --code "$CODE" --public-url "$LOOPBACK/$id" | tee words
+      ;;
+    doctor) "$PYTHON" -c "$WATCH" && { command prime-train doctor || command prime-train doctor; } ;;
+    *) command prime-train "$@" ;;
+  esac
+}
+"""
+WATCH = """\
+import boto3, os
+client = boto3.client("lambda", region_name=os.environ["AWS_REGION"])
+client.invoke(FunctionName="prime-train-watcher", Payload=b'{"news": true}')
+"""
+
+
+def blocks() -> list[str]:
+    """The sections' commands, in order."""
+    text = DOC.read_text()
+    parts = [text.partition(f"{title}\n")[2].partition("\n## ")[0] for title in SECTIONS]
+    assert all(parts), f"{DOC} has other sections than {SECTIONS}"
+    return [re.sub(r"^ +", "", found, flags=re.MULTILINE) for part in parts for found in re.findall(r"```sh\n(.*?)```", part, re.DOTALL)]
+
+
+@dataclass(frozen=True)
+class Done:
+    """What came of it. `set_up`: what GitHub was told."""
+
+    said: str
+    set_up: tuple[Mapping[str, str], ...]
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return {one["name"]: one["body"] for one in self.set_up if one["noun"] == "variable"}
+
+    @property
+    def environments(self) -> list[str]:
+        return [one["name"].rpartition("/")[2] for one in self.set_up if one["noun"] == "api" and one["method"] == "PUT"]
+
+    def secrets(self, environment: str = "") -> dict[str, str]:
+        """What a job sees: the repository's, and those of its environment."""
+        return {one["name"]: one["body"] for one in self.set_up if one["noun"] == "secret" and one["env"] in ("", environment)}
+
+
+def carry_out(folder: Path, cloud: Aws, code: Path, has: Mapping[str, str], provider: Mapping[str, str]) -> Done:
+    """`has`: what the reader puts in place of three dots, by name. `provider`: where it is, and what its machines bring."""
+    told = folder / "gh.jsonl"
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("PRIME_", "AWS_"))}
+    keys = {name: value for name, value in cloud.env.items() if "REGION" not in name}
+    (folder / "bin").mkdir()
+    (folder / "bin" / "gh").symlink_to(GH)
+    env = {
+        **own,
+        **keys,
+        **provider,
+        "PATH": os.pathsep.join([str(folder / "bin"), str(BIN), own.get("PATH", os.defpath)]),
+        "PRIME_TRAIN_HOME": str(folder / "home"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "CODE": str(code),
+        "PYTHON": sys.executable,
+        "WATCH": WATCH,
+        "LOOPBACK": cloud.url + "/_aws/lambda-url",
+        "GH_TOLD": str(told),
+    }
+    filled = [_filled(block, {**has, "PRIME_TRAIN_STORE": "$(sed -n s/^PRIME_TRAIN_STORE=//p words)"}) for block in blocks()]
+    done = subprocess.run(
+        ["bash", "-c", SHELL + "\n".join(filled)],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=STEPS_S_MAX,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    said = f"{done.stdout}\n{done.stderr}"
+    assert done.returncode == 0, said
+    return Done(said, tuple(json.loads(line) for line in told.read_text().splitlines()))
+
+
+def _filled(block: str, has: Mapping[str, str]) -> str:
+    """A name that such a reader does not have is a step that the page lacks."""
+    return re.sub(r"(\w+)=\.\.\.", lambda found: f"{found[1]}={has[found[1]]}", block.replace("eu-central-1", REGION))

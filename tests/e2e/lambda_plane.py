@@ -1,0 +1,188 @@
+"""One run whose control plane is two functions and whose machines are rented, and what is taken away from it."""
+
+import json
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from prime_train.core.run import Happening, Run
+from prime_train.ports import Bucket, Store
+from tests.e2e.crash_places import Asked, place_of
+from tests.e2e.lambda_functions import Functions, kill, process_at
+from tests.e2e.plane import CONFIG, CRASH, RUN_S_MAX, await_saved, await_true
+from tests.e2e.points import Point
+from tests.e2e.strikes import Strikes
+from tests.fakes.faulty_proxy import Strike
+from tests.fakes.prime import MARKER
+from tests.lambdas.deployed import prime_train, said
+
+LOOKS_EACH_S = 1.5
+"""The watcher is called more often than its schedule would: a test can not wait for minutes."""
+SSH_BYTES = 9000
+"""When so many have passed, the agent is half there."""
+LAMBDA_CONFIG = CONFIG.replace("overdue_s: 3, silence_s: 5, first_beat_s: 10", "overdue_s: 5, silence_s: 8, first_beat_s: 60")
+"""The first answer of a function takes a second or two."""
+
+
+@dataclass
+class LambdaPlane:
+    """One run on it. `fired`: a file for each point that was reached."""
+
+    functions: Functions
+    folder: Path
+    points: Sequence[Point]
+    killed: dict[str, int] = field(default_factory=lambda: {"Webhook": 0, "Watcher": 0})
+    broken: list[str] = field(default_factory=list)
+
+    @property
+    def fired(self) -> Path:
+        return self.folder / "fired"
+
+    @property
+    def store(self) -> Store:
+        return self.functions.store
+
+    @property
+    def bucket(self) -> Bucket:
+        return self.functions.bucket
+
+    @property
+    def started(self) -> str:
+        """How often the functions' processes were, as far as this run has to do with it."""
+        return "+".join(str(1 + times) for times in self.killed.values())
+
+    def launch(self, config: Path) -> str:
+        return said(self.functions.here.operator, "run", str(config)).split()[0]
+
+    def run(self, run_id: str) -> Run:
+        held = self.store.load(run_id)
+        assert held is not None
+        return held.run
+
+    def history(self, run_id: str) -> list[Happening]:
+        return list(self.store.history(run_id))
+
+    def await_end(self, run_id: str) -> Run:
+        """Until the run is over, every attempt settled, every machine gone, and nothing left to be done."""
+        await_true(f"{run_id} is over", lambda: self._is_over(run_id), limit_s=RUN_S_MAX, every_s=LOOKS_EACH_S)
+        assert not self.broken, self.broken
+        return self.run(run_id)
+
+    def _is_over(self, run_id: str) -> bool:
+        killed = sum(self.killed.values())
+        failure = self.functions.look()
+        assert not failure or sum(self.killed.values()) > killed, f"the watcher failed: {failure}"
+        run = self.run(run_id)
+        has_ended = run.is_over and run.next_check_s is None and all(a.ended_s is not None for a in run.attempts)
+        return has_ended and not self.functions.here.fake.alive
+
+    def evidence(self) -> str:
+        here = self.functions.here
+        logs = [path for disk in (here.code.parent / "prime").glob("pods/*/disk") for path in disk.rglob("*.log")]
+        parts = [f"== {path}\n{path.read_text(errors='replace')[-1500:]}" for path in logs]
+        for run in self.store.list_runs()[:1]:
+            lines = [f"  {h.at_s} e{h.epoch} {h.kind}: {h.text}" for h in self.history(run.run_id)]
+            parts += [f"{run.run_id} {run.state} {run.why}", *lines]
+        return "\n".join([*parts, here.logs()[-4000:]])
+
+    # ----------------------------------------------------------------------------------------------------------- what is taken away
+
+    def struck(self, name: str) -> None:
+        await_saved(self.store, name)
+        self.arm(name)
+
+    def arm(self, needs: str) -> None:
+        """Has points that are at a gate meet what they want, from now on."""
+        for point in self.points:
+            at = place_of(point)
+            if at is not None and point.needs == needs:
+                arm = self._arm_after if at.after else self._arm
+                arm(point, at)
+
+    def _arm_after(self, point: Point, at: Asked) -> None:
+        def follows(port: int) -> bool:
+            self._arm(point, at)
+            return False
+
+        self.functions.gates["machines"].fail(Strike(follows), path=at.after)
+
+    def _arm(self, point: Point, at: Asked) -> None:
+        def strike(port: int) -> bool:
+            try:
+                return self._strike(point, port)
+            except (AssertionError, KeyError, psutil.Error) as error:
+                self.broken.append(f"{point.name}: {error!r}")
+                return False
+
+        if at.gate == "ssh":
+            self.functions.here.fake.cut_ssh(after_bytes=SSH_BYTES, then=strike)
+        else:
+            self.functions.gates[at.gate].fail(Strike(strike, at.done), method=at.method, path=at.path, first=point.nth)
+
+    def _strike(self, point: Point, port: int) -> bool:
+        """Whether whoever asked is gone."""
+        asks = process_at(port)
+        (self.fired / point.name).touch()
+        match point.victim:
+            case "machine":
+                self.take_machine(asks.environ()[MARKER])
+            case "agent":
+                kill(asks)
+            case _ if point.role == "agent":
+                self.kill("Webhook")
+                return False
+            case _:
+                output = "Webhook" if point.role == "webhook" else "Watcher"
+                assert asks == self.functions.worker(output)
+                self.kill(output)
+        return True
+
+    def take_machine(self, pod: str) -> None:
+        self.functions.here.fake.preempt(pod)
+
+    def kill(self, output: str) -> None:
+        """The function's process, wherever it stands."""
+        self.killed[output] += 1
+        kill(self.functions.worker(output))
+        if output == "Watcher":
+            self.functions.lose_disk()
+
+
+@contextmanager
+def lambda_plane(on: Functions, folder: Path, points: Sequence[Point]) -> Iterator[LambdaPlane]:
+    """Nothing of the run is left when it ends, whatever became of it."""
+    here = LambdaPlane(on, folder, points)
+    here.fired.mkdir(parents=True)
+    takes = {"machine": here.take_machine, "plane": lambda _: here.kill("Webhook"), "watcher": lambda _: here.kill("Watcher")}
+    with Strikes(takes, here.struck) as strikes:
+        on.bring(_image([point.row(here.fired, strikes.port) for point in points if place_of(point) is None]))
+        here.arm("")
+        try:
+            yield here
+        finally:
+            for gate in on.gates.values():
+                gate.forget()
+            _end_all(on)
+
+
+def _end_all(on: Functions) -> None:
+    """Of a run that went well there is nothing to end."""
+    left = [run.run_id for run in on.store.list_runs() if not run.is_over]
+    for run_id in left:
+        prime_train(on.here.operator, "stop", run_id, "--now")
+    if left:
+        await_true("what was left is over", lambda: not on.look() and all(run.is_over for run in on.store.list_runs()))
+    for pod in on.here.fake.alive:
+        on.here.fake.preempt(pod.pod_id)
+
+
+def _image(rows: Sequence[Mapping[str, object]]) -> str:
+    """A machine's Python that strikes itself: even where it is to load nothing of its user's, it loads what lies here."""
+    settings = {"PYTHONPATH": str(CRASH), "PT_CRASH": json.dumps(rows)}
+    exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in settings.items())
+    return f'#!/bin/sh\n{exports}[ "$1" != -I ] || shift\nexec {shlex.quote(sys.executable)} "$@"\n'

@@ -1,0 +1,153 @@
+"""A fake of CloudFormation with one stack, which may be in any state, refuse, fail, or take for ever; and of what `deploy` asks beside it.
+
+Measured against AWS's own description by boto3, which reads the answers. ministack plays the rest of AWS: nothing is ever stuck there.
+"""
+
+import json
+import threading
+from collections.abc import Iterable
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Self
+from urllib.parse import parse_qsl
+from xml.sax.saxutils import escape
+
+from tests.fakes.prime.answering import Target
+from tests.fakes.prime.faults import Answer
+from tests.fakes.prime.http_front import HttpFront
+
+NAME = "training"
+STACK_ID = f"arn:aws:cloudformation:eu-central-1:123456789012:stack/{NAME}/1"
+NEW = "REVIEW_IN_PROGRESS"
+OURS = {"prime-train": NAME}
+BUCKET = '<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Contents><Key>k</Key></Contents></ListBucketResult>'
+"""Every bucket is there, with whatever is looked for in it."""
+
+
+@dataclass
+class FakeCloudFormation:
+    """`state`: "" is no stack. `plans`: its change sets, by name. `planning`: what is said of a change set, look after look, and then again
+    and again. `course`: the states that a change goes through, each with the events (part, status, reason) that come with it."""
+
+    state: str = ""
+    tags: dict[str, str] = field(default_factory=lambda: dict(OURS))
+    parameters: dict[str, str] = field(default_factory=dict)
+    plans: list[str] = field(default_factory=list)
+    planning: list[tuple[str, str]] = field(default_factory=lambda: [("CREATE_COMPLETE", "")])
+    course: list[tuple[str, list[tuple[str, str, str]]]] = field(default_factory=list)
+    refusals: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Code and message, by action."""
+    asked: list[dict[str, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._forget()
+        self._heard = threading.Condition()
+        self._server = HttpFront(self._reply)
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+        assert not self._server.broken, f"the fake itself failed: {self._server.broken}"
+
+    def _forget(self) -> None:
+        self._events: list[tuple[str, str, str]] = []
+        self._under_way = False
+
+    def renew(self) -> None:
+        """As it was made first. A client of it can be kept, which takes longer to make than most tests."""
+        for each in fields(self):
+            setattr(self, each.name, each.default if each.default_factory is MISSING else each.default_factory())
+        self._forget()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    @property
+    def actions(self) -> list[str]:
+        return [asked["Action"] for asked in self.asked]
+
+    def await_asked(self, action: str, times: int = 1, limit_s: float = 60.0) -> None:
+        with self._heard:
+            assert self._heard.wait_for(lambda: self.actions.count(action) >= times, limit_s), self.actions
+
+    def _reply(self, target: Target, _: str) -> Answer | None:
+        with self._heard:
+            if "/account-settings" in target.target:
+                return Answer(200, json.dumps({"AccountLimit": {"UnreservedConcurrentExecutions": 1000}}).encode())
+            if "list-type=2" in target.target:
+                return Answer(200, BUCKET.encode(), "application/xml")
+            asked = dict(parse_qsl(target.body.decode(), keep_blank_values=True))
+            self.asked.append(asked)
+            self._heard.notify_all()
+            return self._answer(asked)
+
+    def _answer(self, asked: dict[str, str]) -> Answer:
+        action = asked["Action"]
+        if action in self.refusals:
+            return _refusal(*self.refusals[action])
+        match action:
+            case "GetCallerIdentity":
+                return _said(action, "<Account>123456789012</Account>")
+            case "DescribeStacks":
+                return self._described()
+            case "DescribeStackEvents":
+                return _said(action, f"<StackEvents>{''.join(self._told())}</StackEvents>")
+            case "CreateChangeSet":
+                self.state = self.state or NEW
+                self.plans.append(asked["ChangeSetName"])
+                return _said(action, "<Id>1</Id>")
+            case "DescribeChangeSet":
+                status, why = self.planning.pop(0) if len(self.planning) > 1 else self.planning[0]
+                return _said(action, f"<Status>{status}</Status><StatusReason>{escape(why)}</StatusReason>")
+            case "ListChangeSets":
+                plans = "".join(f"<member><ChangeSetName>{name}</ChangeSetName></member>" for name in self.plans)
+                return _said(action, f"<Summaries>{plans}</Summaries>")
+            case "DeleteChangeSet":
+                self.plans = [name for name in self.plans if name != asked["ChangeSetName"]]
+            case "DeleteStack" if not self.course:
+                self.state, self.plans = "", []
+            case _:
+                self._under_way = True
+        return _said(action, "")
+
+    def _described(self) -> Answer:
+        if self._under_way and self.course:
+            self.state, events = self.course.pop(0)
+            self._events += events
+            self.course = self.course or [(self.state, [])]
+        if not self.state:
+            return _refusal("ValidationError", f"Stack with id {NAME} does not exist")
+        tags = _members(f"<Key>{name}</Key><Value>{value}</Value>" for name, value in self.tags.items() if self.state != NEW)
+        given = self.parameters.items()
+        parameters = _members(f"<ParameterKey>{name}</ParameterKey><ParameterValue>{value}</ParameterValue>" for name, value in given)
+        stack = f"<StackName>{NAME}</StackName><StackId>{STACK_ID}</StackId><StackStatus>{self.state}</StackStatus>"
+        stack += f"<CreationTime>2026-11-21T00:00:00Z</CreationTime><Tags>{tags}</Tags><Parameters>{parameters}</Parameters>"
+        return _said("DescribeStacks", f"<Stacks><member>{stack}</member></Stacks>")
+
+    def _told(self) -> Iterable[str]:
+        """The newest first."""
+        for number, (name, status, why) in reversed(list(enumerate(self._events))):
+            about = f"<EventId>{number}</EventId><StackId>{STACK_ID}</StackId><StackName>{NAME}</StackName>"
+            about += f"<LogicalResourceId>{name}</LogicalResourceId><ResourceStatus>{status}</ResourceStatus>"
+            about += f"<ResourceStatusReason>{escape(why)}</ResourceStatusReason><Timestamp>2026-11-21T00:00:00Z</Timestamp>"
+            yield f"<member>{about}</member>"
+
+
+def _members(rows: Iterable[str]) -> str:
+    return "".join(f"<member>{row}</member>" for row in rows)
+
+
+def _said(action: str, text: str) -> Answer:
+    body = f"<{action}Response><{action}Result>{text}</{action}Result></{action}Response>"
+    return Answer(200, body.encode(), "text/xml")
+
+
+def _refusal(code: str, message: str) -> Answer:
+    body = f"<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code><Message>{escape(message)}</Message></Error></ErrorResponse>"
+    return Answer(403 if "Denied" in code or "Token" in code else 400, body.encode(), "text/xml")

@@ -1,0 +1,101 @@
+"""The webhook's function alone on AWS on loopback, with a table and a secret of its own: nobody watches its runs or changes them."""
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from prime_lambdas.secret import MASTER, POD
+from prime_lambdas.settings import Settings
+from prime_lambdas.webhook import Webhook
+from prime_train.adapters.store_dynamo.boto import create_table
+from prime_train.adapters.store_dynamo.opening import open_dynamo
+from prime_train.adapters.store_dynamo.store import DynamoStore
+from tests.fakes.aws import Aws
+from tests.fakes.s3_servers import REGION
+from tests.lambdas.deployed import code_in
+from tests.webhook.attacked import Answer
+from tests.webhook.attacks import Sent
+
+KEY = "5e" * 16 + "c7" * 16
+SECRETS = {
+    MASTER: KEY,
+    "HF_TOKEN": "hf-secret-value",
+    "PRIME_API_KEY": "prime-api-key-of-nobody",
+    f"{POD}AWS_ACCESS_KEY_ID": "POD-ACCESS-KEY-ID-1",
+    f"{POD}AWS_SECRET_ACCESS_KEY": "pod+secret/access key=of nobody",
+}
+
+
+@dataclass(frozen=True)
+class Alone:
+    """`url`: where it is asked. `env`: as the function has it."""
+
+    cloud: Aws
+    name: str
+    url: str
+    env: Mapping[str, str]
+    dynamodb: Any
+
+    @property
+    def store(self) -> DynamoStore:
+        return open_dynamo(self.env["PRIME_TRAIN_STORE"], self.cloud.env)
+
+    def webhook(self, clock: float, **env: str) -> Webhook:
+        """The same, in this process, its clock standing still."""
+        return Webhook(Settings.of({**self.env, **env}), clock=lambda: clock)
+
+    def items(self) -> list[Any]:
+        """All that is in the table."""
+        return sorted(self.dynamodb.scan(TableName=self.name, ConsistentRead=True)["Items"], key=str)
+
+    def logs(self) -> str:
+        """What the function has said in calls that are over."""
+        pages = self.cloud.client("logs").get_paginator("filter_log_events").paginate(logGroupName=f"/aws/lambda/{self.name}")
+        return "\n".join(event["message"] for page in pages for event in page["events"])
+
+
+def alone(cloud: Aws, folder: Path) -> Alone:
+    """Made under the folder's name; it is there as long as `cloud` is."""
+    name, dynamodb, functions = folder.name, cloud.client("dynamodb"), cloud.client("lambda")
+    create_table(dynamodb, name)
+    secret = cloud.client("secretsmanager").create_secret(Name=name, SecretString=json.dumps(SECRETS))["ARN"]
+    own = {"PRIME_TRAIN_STORE": f"dynamodb://{name}?region={REGION}", "PRIME_TRAIN_BUCKET": f"s3://{name}", "PRIME_TRAIN_SECRET": secret}
+    functions.create_function(
+        FunctionName=name,
+        Runtime="python3.12",
+        Role="arn:aws:iam::000000000000:role/webhook",
+        Handler="prime_lambdas.webhook.handler",
+        Timeout=20,
+        Code={"ZipFile": code_in(folder).read_bytes()},
+        Environment={"Variables": {**own, "AWS_ENDPOINT_URL": cloud.url, "PYTHONDONTWRITEBYTECODE": "1"}},
+    )
+    address = functions.create_function_url_config(FunctionName=name, AuthType="NONE")["FunctionUrl"]
+    return Alone(cloud, name, cloud.address_of(address), {**cloud.env, **own}, dynamodb)
+
+
+def event(sent: Sent, *, decoded: bool) -> dict[str, Any]:
+    """What a function's address makes of a request, its path `decoded` or not."""
+    path, _, query = sent.target.partition("?")
+    headers: dict[str, str] = {}
+    for name, value in sent.headers:
+        headers[name] = f"{headers[name]},{value}" if name in headers else value
+    http = {"method": sent.method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "127.0.0.1", "userAgent": "test"}
+    return {
+        "version": "2.0",
+        "rawPath": unquote(path) if decoded else path,
+        "rawQueryString": query,
+        "headers": headers,
+        "requestContext": {"http": http, "domainName": "x.lambda-url.us-east-1.on.aws", "stage": "$default"},
+        "isBase64Encoded": True,
+        **({"body": base64.b64encode(sent.body).decode()} if sent.body else {}),
+    }
+
+
+def by_event(webhook: Webhook, told: Any, method: str = "") -> Answer:
+    said = webhook(told, None)
+    assert said["isBase64Encoded"] is False
+    return Answer(said["statusCode"], said["headers"], b"" if method == "HEAD" else said["body"].encode())

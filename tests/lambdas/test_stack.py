@@ -1,0 +1,203 @@
+"""Stacks that are stuck, somebody else's, refused, or given up by the user: what is told, and that nothing is left behind."""
+
+import os
+import signal
+import subprocess
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from prime_train.adapters.aws_deploy import Account, Stack
+from prime_train.ports import PermanentError, TemporaryError
+from tests.cli.shell import PROGRAM
+from tests.fakes.cloudformation import NAME, NEW, FakeCloudFormation
+
+REGION = "eu-central-1"
+KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
+FAR = "User: arn:aws:iam::123456789012:user/ann is not authorized to perform: cloudformation:CreateChangeSet on resource: " + "x" * 200
+WAITS = ("CREATE_IN_PROGRESS", "")
+FAILS = [
+    ("UPDATE_IN_PROGRESS", [("Table", "UPDATE_COMPLETE", "")]),
+    (
+        "UPDATE_ROLLBACK_IN_PROGRESS",
+        [("Webhook", "UPDATE_FAILED", "no such runtime"), ("Watcher", "UPDATE_FAILED", "Resource update cancelled")],
+    ),
+    ("UPDATE_ROLLBACK_COMPLETE", [("Table", "UPDATE_COMPLETE", "")]),
+]
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[tuple[FakeCloudFormation, Any]]:
+    with FakeCloudFormation() as fake:
+        yield fake, boto3.session.Session("key", "secret", region_name=REGION).client("cloudformation", endpoint_url=fake.url)
+
+
+@pytest.fixture
+def aws(running: tuple[FakeCloudFormation, Any]) -> FakeCloudFormation:
+    fake, _ = running
+    fake.renew()
+    return fake
+
+
+@pytest.fixture
+def stack(running: tuple[FakeCloudFormation, Any]) -> Stack:
+    return Stack(running[1], NAME, look_s=0.0)
+
+
+@pytest.mark.parametrize(
+    ("state", "remedy"),
+    [
+        ("ROLLBACK_COMPLETE", "prime-train destroy takes it away"),
+        ("ROLLBACK_FAILED", "prime-train destroy takes it away"),
+        ("DELETE_FAILED", "prime-train destroy tries again"),
+        ("UPDATE_ROLLBACK_FAILED", "continue-update-rollback"),
+    ],
+)
+def test_a_stack_that_is_stuck_is_left_as_it_is_and_a_way_out_is_told(
+    aws: FakeCloudFormation, stack: Stack, state: str, remedy: str
+) -> None:
+    aws.state = state
+    with pytest.raises(PermanentError, match=f"{state}\n  fix: .*{remedy}"):
+        stack.plan("{}", {})
+    assert set(aws.actions) == {"DescribeStacks"}
+
+
+def test_a_stack_that_somebody_changes_now_is_waited_for(aws: FakeCloudFormation, stack: Stack) -> None:
+    aws.state = "UPDATE_IN_PROGRESS"
+    with pytest.raises(TemporaryError, match="being changed now"):
+        stack.plan("{}", {})
+
+
+def test_a_change_that_was_put_back_can_be_tried_again(aws: FakeCloudFormation, stack: Stack) -> None:
+    aws.state = "UPDATE_ROLLBACK_COMPLETE"
+    assert stack.plan("{}", {}) is not None
+
+
+def test_somebody_elses_stack_is_neither_changed_nor_deleted(aws: FakeCloudFormation, stack: Stack) -> None:
+    aws.state, aws.tags = "CREATE_COMPLETE", {"team": "billing"}
+    for touch in (stack.state, stack.outputs, lambda: stack.plan("{}", {}), lambda: stack.delete(print)):
+        with pytest.raises(PermanentError, match="is not prime-train's"):
+            touch()
+    assert set(aws.actions) == {"DescribeStacks"}
+
+
+def test_an_older_stack_keeps_its_parameters_and_takes_what_is_new_as_the_template_has_it(aws: FakeCloudFormation, stack: Stack) -> None:
+    aws.state, aws.parameters = "CREATE_COMPLETE", {"PublicUrl": "https://train.example.com", "CodeKey": "of old"}
+    stack.plan("{}", {"PublicUrl": None, "EvidenceDays": None, "AlarmEmail": "ann@example.com"})
+    (asked,) = (asked for asked in aws.asked if asked["Action"] == "CreateChangeSet")
+    given = {name.rpartition("Parameters.member.")[2]: value for name, value in asked.items() if "Parameters.member." in name}
+    assert given == {
+        "1.ParameterKey": "AlarmEmail",
+        "1.ParameterValue": "ann@example.com",
+        "2.ParameterKey": "PublicUrl",
+        "2.UsePreviousValue": "true",
+    }
+
+
+def test_a_failed_change_is_told_by_what_failed_first(aws: FakeCloudFormation, stack: Stack) -> None:
+    aws.state = "CREATE_COMPLETE"
+    plan = stack.plan("{}", {})
+    assert plan is not None
+    aws.course, said = list(FAILS), list[str]()
+    with pytest.raises(PermanentError, match=r"UPDATE_ROLLBACK_COMPLETE: Webhook: no such runtime\n  fix: .*works as before"):
+        stack.carry_out(plan, said.append)
+    assert [line.partition(" s  ")[2] for line in said] == ["Table changed", "Webhook failed: no such runtime", "Table changed"]
+
+
+def test_a_change_that_has_not_begun_yet_is_not_taken_for_one_that_is_done(aws: FakeCloudFormation, stack: Stack) -> None:
+    aws.state = "CREATE_COMPLETE"
+    plan = stack.plan("{}", {})
+    assert plan is not None
+    aws.course, said = (
+        [("CREATE_COMPLETE", []), ("UPDATE_IN_PROGRESS", []), ("UPDATE_COMPLETE", [("Table", "UPDATE_COMPLETE", "")])],
+        list[str](),
+    )
+    stack.carry_out(plan, said.append)
+    assert aws.state == "UPDATE_COMPLETE"
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "words"), [("AccessDenied", "cloudformation:CreateChangeSet.*\n  fix: docs/aws.md"), ("ExpiredToken", "aws sso login")]
+)
+def test_what_aws_refuses_is_told_with_a_remedy(aws: FakeCloudFormation, stack: Stack, code: str, words: str) -> None:
+    aws.refusals["CreateChangeSet"] = (code, FAR)
+    with pytest.raises(PermanentError, match=words):
+        stack.plan("{}", {})
+
+
+def test_a_plan_that_fails_or_is_not_wanted_leaves_nothing(aws: FakeCloudFormation, stack: Stack) -> None:
+    aws.planning = [WAITS, ("FAILED", "Template error")]
+    with pytest.raises(PermanentError, match="Template error"):
+        stack.plan("{}", {})
+    assert (aws.state, aws.plans) == ("", [])
+    aws.state, aws.planning = "CREATE_COMPLETE", [("FAILED", "The submitted information didn't contain changes.")]
+    assert stack.plan("{}", {}) is None
+    assert (aws.state, aws.plans) == ("CREATE_COMPLETE", [])
+
+
+def test_a_plan_that_is_dropped_does_not_take_anothers_stack_with_it(aws: FakeCloudFormation, stack: Stack) -> None:
+    plan = stack.plan("{}", {})
+    assert plan is not None
+    aws.plans.append("of somebody else")
+    stack.drop(plan)
+    assert (aws.state, aws.plans) == (NEW, ["of somebody else"])
+    late = stack.plan("{}", {})
+    assert late is not None
+    aws.state = "CREATE_IN_PROGRESS"  # by the other plan
+    stack.drop(late)
+    assert (aws.state, aws.plans) == ("CREATE_IN_PROGRESS", ["of somebody else"])
+
+
+def test_a_plan_that_can_not_be_carried_out_leaves_nothing(aws: FakeCloudFormation, stack: Stack) -> None:
+    aws.state, aws.refusals["ExecuteChangeSet"] = "CREATE_COMPLETE", ("AccessDenied", FAR)
+    plan = stack.plan("{}", {})
+    assert plan is not None
+    with pytest.raises(PermanentError, match="AccessDenied"):
+        stack.carry_out(plan, print)
+    assert aws.plans == []
+
+
+def test_without_keys_it_says_how_to_get_some(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    with pytest.raises(PermanentError, match="no keys of AWS here\n  fix: aws configure"):
+        _ = Account({}, REGION).number
+
+
+# ------------------------------------------------------------------------------------------------------------------------- given up
+
+
+def interrupted(aws: FakeCloudFormation, folder: Path, action: str) -> tuple[int, str]:
+    """`deploy`, and Ctrl-C once it has asked for that for the second time: its exit code, and what it said."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PRIME_"))}
+    env |= {**KEYS, "AWS_REGION": REGION, "AWS_ENDPOINT_URL": aws.url, "PRIME_TRAIN_HOME": str(folder / "home")}
+    with zipfile.ZipFile(folder / "code.zip", "w") as archive:
+        archive.writestr("prime_lambdas/webhook.py", "")
+    words = [PROGRAM, "deploy", "--stack", NAME, "--yes", "--code", str(folder / "code.zip")]
+    with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        aws.await_asked(action, times=2)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=60)
+    return process.returncode, said
+
+
+def test_giving_up_while_it_plans_leaves_nothing(aws: FakeCloudFormation, tmp_path: Path) -> None:
+    aws.planning = [WAITS]
+    code, said = interrupted(aws, tmp_path, "DescribeChangeSet")
+    assert (code, aws.state, aws.plans) == (130, "", []), said
+
+
+def test_giving_up_while_it_works_says_that_aws_goes_on(aws: FakeCloudFormation, tmp_path: Path) -> None:
+    aws.state, aws.course = "CREATE_COMPLETE", [("UPDATE_IN_PROGRESS", [])]
+    code, said = interrupted(aws, tmp_path, "DescribeStackEvents")
+    assert (code, aws.state) == (130, "UPDATE_IN_PROGRESS")
+    assert "AWS goes on with stack training, which is UPDATE_IN_PROGRESS now" in said
+    assert not {"DeleteStack", "DeleteChangeSet", "CancelUpdateStack"} & set(aws.actions)

@@ -1,0 +1,236 @@
+"""Every kind of alert: what has to happen for it, and what people are told then, whichever way it reaches them."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from prime_train.core.causes import Cause
+from prime_train.core.change import wished
+from prime_train.core.run import RunState, Want
+from prime_train.core.verdict import TrackerSeen
+from prime_train.core.wire import JobExit
+from prime_train.ports import NoCapacity, NoFunds, TemporaryError
+from prime_train.told.card import AlertCard, card_of
+from tests import builders as b
+from tests.reconcile.ports import Outside
+
+RUNBOOK = Path(__file__).parents[2] / "docs" / "runbook.md"
+TRACKED = {"wandb": {"project": "train", "entity": "acme"}}
+
+
+def beating(w: Outside, seconds: int, *, every_s: int = 30) -> Outside:
+    """It makes steps for so long, and is looked at."""
+    for _ in range(seconds // every_s):
+        w.after(every_s).beat(step=w.now_s)
+        w.sweep()
+    return w
+
+
+def launched(w: Outside) -> None:
+    w.settle()
+
+
+def training(w: Outside) -> None:
+    w.trains()
+
+
+def lost(w: Outside) -> None:
+    w.trains()
+    w.save_checkpoint(8)
+    w.store.commit(b.commit(8), w.now_s)
+    beating(w, 60)
+    (pod,) = w.pods.real.list()
+    w.pods.real.preempt(pod.pod_id)
+    w.sweeps(60)
+
+
+def recovered(w: Outside) -> None:
+    lost(w)
+    w.beat(step=0)
+    w.sweeps(30)
+    w.beat(step=9)
+    w.sweeps(15)
+
+
+def stalled(w: Outside) -> None:
+    w.trains().after(301).beat(step=10, step_age_s=301)
+    w.settle()
+
+
+def sick(w: Outside) -> None:
+    w.trains().beat(step=11, sick=Cause.GPU_IDLE, sick_detail="0 % and 0 MiB on 8 GPUs", news=True)
+    w.sweep()
+
+
+def sick_for_a_person(w: Outside) -> None:
+    w.trains().beat(step=11, sick=Cause.ZERO_REWARD, sick_detail="10 steps up to step 11", news=True)
+    w.sweep()
+
+
+def failed(w: Outside) -> None:
+    w.trains().beat(step=11, exit=JobExit(cause=Cause.GPU_OOM, detail="torch.OutOfMemoryError: CUDA out of memory"), news=True)
+    w.sweep()
+
+
+def stopped_after_three(w: Outside) -> None:
+    for _ in range(3):
+        w.trains().exit(Cause.TRAINER_ERROR, step=11)
+        w.settle()
+        w.sweeps(1200)
+
+
+def used(w: Outside, share: float) -> None:
+    """So much of a dollar, at 0.60 an hour."""
+    beating(w.trains(), int(share * 6000) + 60)
+
+
+def budget(w: Outside) -> None:
+    used(w, 0.8)
+
+
+def draining(w: Outside) -> None:
+    used(w, 0.95)
+
+
+def spent(w: Outside) -> None:
+    used(w, 0.95)
+    w.beat(step=w.now_s, exit=JobExit(cause=Cause.DRAINED), news=True)
+    w.sweep()
+
+
+def succeeded(w: Outside) -> None:
+    beating(w.trains(), 600).exit(Cause.FINISHED, step=w.now_s)
+    w.sweep()
+
+
+def cancelled(w: Outside) -> None:
+    w.trains()
+    assert w.store.save(wished(w.run(), Want.CANCEL, w.now_s))
+    w.sweep()
+
+
+def silent(w: Outside) -> None:
+    w.trains().sweeps(120)
+
+
+def cut_off(w: Outside) -> None:
+    w.trains()
+    w.tracker.seen = TrackerSeen(20, w.now_s + 100)
+    w.sweeps(120)
+
+
+def untracked(w: Outside) -> None:
+    w.tracker.seen = TrackerSeen(20, w.now_s)
+    beating(w.trains(), 3600)
+
+
+def blind(w: Outside) -> None:
+    w.trains()
+    w.canary.sings_now = False
+    w.sweeps(120)
+
+
+def unknown(w: Outside) -> None:
+    w.trains()
+    w.fail["list"] = TemporaryError("HTTP 503")
+    w.sweeps(120)
+
+
+def boot_late(w: Outside) -> None:
+    w.settle()
+    w.sweeps(b.spec().health.first_beat_s + 30)
+
+
+def no_capacity(w: Outside) -> None:
+    w.fail["create"] = NoCapacity("sold out")
+    w.settle()
+
+
+def funds(w: Outside) -> None:
+    w.fail["create"] = NoFunds("the wallet holds $0.02")
+    w.settle()
+
+
+def bucket(w: Outside) -> None:
+    w.trains().exit(Cause.PREEMPTED)
+    w.fail["bucket"] = TemporaryError("HTTP 503")
+    w.settle()
+
+
+def secrets(w: Outside) -> None:
+    w.world = replace(w.world, secrets=frozenset())
+    w.settle()
+
+
+def orphan(w: Outside) -> None:
+    w.pods.real.create("pt-nobody-e1", b.offer("memory-spot"), w.run().spec.hardware)
+    w.sweep()
+
+
+MACHINE = ("Machine: ", "memory, spot, $0.60 an hour")
+EVIDENCE = ("Evidence: evidence/tiny-1/e1/ in the bucket",)
+MONEY = ("Spent: ", "of paid time")
+
+TOLD: tuple[tuple[str, Callable[[Outside], None], Mapping[str, object], tuple[str, ...]], ...] = (
+    ("launched", launched, {}, ("attempt 1 has a machine", *MACHINE)),
+    ("training", training, {}, ("training at step 10", *MACHINE)),
+    ("lost", lost, {}, ("machine taken away", "in the bucket up to 8", "Last sign of life: ", "It lasted: ", *EVIDENCE)),
+    ("relaunched", lost, {}, ("attempt 2 has a machine", "Machine: ")),
+    ("recovered", recovered, {}, ("Resumed from: step 8; ", "steps are done again", "The gap cost: $")),
+    ("stalled", stalled, {}, ("no step within its deadline", "waited 301 s, limit 300 s", *MACHINE, *EVIDENCE)),
+    ("lost", sick, {}, ("GPUs idle while training", "0 % and 0 MiB on 8 GPUs", "What to do: ", *EVIDENCE)),
+    ("stopped", sick_for_a_person, {}, ("reward 0 for too long", "10 steps up to step 11", "What to do: Look at the rollouts.", *EVIDENCE)),
+    ("failed", failed, {}, ("GPU out of memory", "CUDA out of memory", "What to do: Lower the batch", *MONEY, *EVIDENCE)),
+    (
+        "stopped",
+        stopped_after_three,
+        {},
+        ("3 attempts in a row made no new checkpoint", "The last 3 attempts share: cause: trainer failed"),
+    ),
+    ("budget", budget, {"budget": {"usd": 1.0}}, ("80% of the budget is used", *MONEY, "It lasts for: ")),
+    ("draining", draining, {"budget": {"usd": 1.0}}, ("flushing, then stopping", "the budget is nearly spent", *MONEY)),
+    ("stopped", spent, {"budget": {"usd": 1.0}}, ("the budget is used up; flushed", "What to do: Raise the budget", *MONEY)),
+    ("succeeded", succeeded, {}, (*MONEY, "Paid time: useful", "Attempts: 1", "█")),
+    ("cancelled", cancelled, {}, ("cancelled by the user", *MONEY)),
+    ("silent", silent, {}, ("no beat for", "it is replaced after", *MACHINE)),
+    ("cut_off", cut_off, TRACKED, ("cut off, but training", "the tracker still advances", "W&B: https://wandb.ai/acme/train/runs/tiny-1")),
+    ("untracked", untracked, TRACKED, ("its tracker has lost it", "at step 20", "W&B: https://wandb.ai/acme/train/runs/tiny-1")),
+    ("blind", blind, {}, ("the watcher is blind", "nothing is destroyed")),
+    ("unknown", unknown, {}, ("the provider does not answer", "HTTP 503", "nothing is destroyed")),
+    ("boot_late", boot_late, {}, ("the machine is late", "limit")),
+    ("no_capacity", no_capacity, {}, ("no machine that fits", "sold out")),
+    ("funds", funds, {}, ("the wallet does not pay", "the wallet holds $0.02", *MONEY)),
+    ("bucket", bucket, {}, ("the bucket does not answer", "the run waits")),
+    ("secrets", secrets, {"secrets": ["HF_TOKEN"]}, ("secrets are missing", "HF_TOKEN")),
+    ("orphan", orphan, {}, ("a machine of nobody's was found", "pt-nobody-e1", "terminated")),
+)
+
+
+def told(w: Outside, kind: str) -> AlertCard:
+    """The newest alert of that kind, with what is known of its run by then."""
+    w.sweep()
+    alert = [alert for alert in w.told.alerts if alert.kind == kind][-1]
+    held = w.store.load(alert.run_id)
+    return card_of(alert, held.run if held else None, w.now_s, lease=held.lease if held else None)
+
+
+@pytest.mark.parametrize(("kind", "happens", "spec", "words"), TOLD, ids=[row[1].__name__ for row in TOLD])
+def test_people_are_told_what_happened_with_the_values_that_matter(
+    kind: str, happens: Callable[[Outside], None], spec: Mapping[str, object], words: tuple[str, ...]
+) -> None:
+    w = Outside(spec)
+    happens(w)
+    card = told(w, kind)
+    lines = [card.title, card.text, card.picture, *(f"{name}: {value}" for name, value in (*card.facts, *card.links))]
+    said = "\n".join(lines)
+    assert not [word for word in words if word not in said], said
+
+
+def test_every_alert_of_the_runbook_is_told_and_every_alert_is_in_the_runbook() -> None:
+    rows = re.findall(r"^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \|", RUNBOOK.read_text().partition("## Alerts")[2].partition("\n## ")[0], re.M)
+    known = {kind for row in rows for kind in re.findall(r"`([a-z_]+)`", row)}
+    assert known == {kind for kind, *_ in TOLD}
+    assert {state.value for state in (RunState.SUCCEEDED, RunState.FAILED, RunState.STOPPED, RunState.CANCELLED)} <= known

@@ -1,0 +1,59 @@
+"""What schemathesis must know to get past the door of the webhook: whose key signs a path, and what fits the run that is there."""
+
+import re
+import time
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import requests
+from requests.auth import AuthBase
+from schemathesis import Case, GenerationMode
+
+from prime_train.core.causes import Cause
+from prime_train.core.keys import manifest_key
+from prime_train.core.wire import SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, attempt_key, operator_key, sign
+from tests import builders as b
+from tests.webhook.asking import EPOCH
+
+RUN_PATH = re.compile(r"/v1/runs/([^/]+)/([0-9]{1,9})/\w+")
+UNFITTING = 4
+"""One case in so many is sent to whatever run and epoch it names."""
+
+
+class Signed(AuthBase):
+    """Signs as the attempt of the path would, or as whoever asks for what is no run's."""
+
+    def __init__(self, master: bytes, *, before: str = "") -> None:
+        self._master, self._before = master, before
+        """`before`: what stands before the path and is not signed."""
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        path = unquote(urlsplit(request.url or "").path, errors="replace").removeprefix(self._before)
+        body = request.body or b""
+        raw = body.encode() if isinstance(body, str) else body
+        at_s = int(time.time())
+        request.headers[TIMESTAMP_HEADER] = str(at_s)
+        request.headers[SIGNATURE_HEADER] = sign(self._key(path), at_s, request.method or "", path, raw)
+        return request
+
+    def _key(self, path: str) -> str:
+        found = RUN_PATH.fullmatch(path)
+        if found is not None:
+            return attempt_key(self._master, found[1], int(found[2]))
+        return operator_key(self._master) if path.startswith(STORE_PATH) else attempt_key(self._master, "canary", 1)
+
+
+def fit(case: Case, number: int) -> Case:
+    """The case aimed at the run that is there, but for one in `UNFITTING`; where it is to be valid, its body says the same."""
+    if number % UNFITTING and case.path_parameters:
+        case.path_parameters = {"run": b.RUN_ID, "epoch": EPOCH}
+        if isinstance(case.body, dict) and case.meta is not None and case.meta.generation.mode == GenerationMode.POSITIVE:
+            case.body = {**case.body, "run": b.RUN_ID, "epoch": EPOCH, **_of(case.path, case.body)}
+    return case
+
+
+def _of(path: str, body: dict[str, Any]) -> dict[str, Any]:
+    """What the description can not say: a commit names its step's manifest, an exit an end."""
+    if path.endswith("/commit"):
+        return {"key": manifest_key(b.RUN_ID, int(body["step"]), EPOCH)}
+    return {"exit": body.get("exit") or {"cause": Cause.FINISHED}} if path.endswith("/exit") else {}

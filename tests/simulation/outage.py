@@ -1,0 +1,394 @@
+"""One outage over many runs at once: the real store, core and reconcile, and nothing else that goes wrong.
+
+The runs are launched one after the other, so that the outage meets some that are being launched or set up, some that train, save or flush,
+and some that a person has just asked to stop. `Played` says what came of it.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+
+from prime_train import reconcile
+from prime_train.core import change as c
+from prime_train.core.breaker import Watch
+from prime_train.core.causes import Cause
+from prime_train.core.run import ATTENDED, Alert, Attempt, Change, Run, Want
+from prime_train.core.spec import RunSpec
+from prime_train.core.wire import Beat, Commit, Ticket
+from prime_train.ports import Answer, Held, TemporaryError, Vital
+from tests.simulation.agent import Work
+from tests.simulation.faults import Faults, Window, within
+from tests.simulation.loop import START_S
+from tests.simulation.promises import SKEW_S, Truth
+from tests.simulation.provider import Machine
+from tests.simulation.webhook import Said, VirtualWebhook
+from tests.simulation.world import Stage, WatchedStore, Watcher
+
+RUNS = 200
+BEGINS_S = START_S + 1800
+LAUNCHED_S = 2100
+"""Within so long all runs are asked for: some of them only when it is out already."""
+STOPPED = 0.05
+"""Share of the runs that a person asks to stop a moment before."""
+LAST_S = START_S + 8 * 3600
+ENDED = (None, Cause.FINISHED, Cause.DRAINED, Cause.DEADLINE, Cause.BUDGET_SPENT)
+
+
+class What(StrEnum):
+    """What is out, and how."""
+
+    UNHEARD = "calls time out"
+    REFUSED = "calls get a 503"
+    UNANSWERED = "answers are lost"
+    HALF = "half is lost"
+    CUT = "3 of 10 cut off"
+    WATCHERS = "no watcher"
+    STORE = "no store"
+    PROVIDER = "no provider"
+
+
+ALL = frozenset({What.UNHEARD, What.REFUSED, What.UNANSWERED, What.STORE})
+"""Every call of agents meets them, and the canary."""
+NOBODY_SEES = frozenset({What.WATCHERS, What.STORE, What.PROVIDER})
+"""While they last, no loss can be found."""
+
+
+@dataclass(frozen=True)
+class Outage:
+    """`lost`: share of the machines that really go in it, every second of them without the provider's knowing. `canary`: whether the
+    watchers have one; a cut does not meet it."""
+
+    what: What
+    minutes: float
+    lost: float = 0.0
+    canary: bool = True
+    looks_s: float = 15.0
+    """From one look of a watcher to its next."""
+    watchers: int = 2
+    runs: int = RUNS
+
+    @cached_property
+    def window(self) -> Window:
+        return Window(BEGINS_S, BEGINS_S + self.minutes * 60)
+
+    @property
+    def faults(self) -> Faults:
+        """What the keeper of promises has to know of it. Where watchers come back at once, their calls take time, so that they meet."""
+        span, meet = (self.window,), self.what is What.WATCHERS
+        return Faults(
+            quiet_s=self.window.end_s + 300 if meet else START_S,
+            pause=0.02 if meet else 0.0,
+            provider_down=span if self.what is What.PROVIDER else (),
+            watchers_down=(span if meet else (),) * self.watchers,
+        )
+
+
+@dataclass
+class Played:
+    """What came of it."""
+
+    runs: int
+    ends: Counter[str] = field(default_factory=Counter)
+    """In which states runs ended, and how many."""
+    begun: int = 0
+    """Attempts begun because of the outage alone."""
+    restarted: int = 0
+    """Runs that had such attempts."""
+    causes: Counter[str] = field(default_factory=Counter)
+    lost_s: float = 0.0
+    """Training that was done again, or not done, because of them."""
+    doubled: list[str] = field(default_factory=list)
+    """Machines asked for while another one of that run was still wanted."""
+    gone_found_s: list[float] = field(default_factory=list)
+    """Until a machine that the provider called gone was fenced off: from its loss, or from the end of an outage in which nobody could see
+    it."""
+    frozen_found_s: list[float] = field(default_factory=list)
+    """Until one that the provider still called active was: from the end of the outage."""
+    missed: int = 0
+    """Lost machines that nobody has found."""
+    alerts: Counter[str] = field(default_factory=Counter)
+    repeated: Counter[str] = field(default_factory=Counter)
+    """Alerts of the same kind for the same attempt, beyond the first."""
+    over_usd: float = 0.0
+    """By how much the bill of a run passed its budget, at most."""
+
+    @property
+    def restarted_share(self) -> float:
+        return self.restarted / self.runs
+
+
+LISTENED = ((30, 90, 300), (30, 90, 300), (30, 90, 300), (10, 30, 120), (15, 60, 180), (20, 120, 600), (60, 180, 300), (30, 600, 900))
+"""Seconds between beats, until overdue, until silent: the usual ones, hasty ones and patient ones."""
+USD_SHORT, HOURS_SHORT = 0.5, 0.5
+
+
+class AwayStore(WatchedStore):
+    """A store that is not there at times."""
+
+    def __init__(
+        self,
+        effect: Callable[[str], None],
+        loaded: Callable[[str], None],
+        saved: Callable[[Held, Change], None],
+        away: Callable[[], bool],
+    ) -> None:
+        super().__init__(effect, loaded, saved)
+        self._away = away
+
+    def _ask(self) -> None:
+        if self._away():
+            raise TemporaryError("the store does not answer")
+
+    def load(self, run_id: str) -> Held | None:
+        self._ask()
+        return super().load(run_id)
+
+    def save(self, change: Change) -> bool:
+        self._ask()
+        return super().save(change)
+
+    def due(self, now_s: int, limit: int) -> list[str]:
+        self._ask()
+        return super().due(now_s, limit)
+
+    def vitals(self) -> list[Vital]:
+        self._ask()
+        return super().vitals()
+
+    def beat(self, beat: Beat, now_s: int) -> Answer:
+        self._ask()
+        return super().beat(beat, now_s)
+
+    def commit(self, commit: Commit, now_s: int) -> Answer:
+        self._ask()
+        return super().commit(commit, now_s)
+
+    def outbox(self, limit: int) -> list[Alert]:
+        self._ask()
+        return super().outbox(limit)
+
+    def mark_sent(self, key: str) -> None:
+        self._ask()
+        super().mark_sent(key)
+
+    def watch(self) -> Watch:
+        self._ask()
+        return super().watch()
+
+    def save_watch(self, watch: Watch, *, version: int) -> bool:
+        self._ask()
+        return super().save_watch(watch, version=version)
+
+
+class AwayWebhook(VirtualWebhook):
+    """What agents' calls, and the canary, meet in that outage."""
+
+    what: What = What.UNHEARD
+    out: Callable[[], bool] = staticmethod(lambda: False)
+
+    def sings(self, now_s: int) -> bool:
+        return super().sings(now_s) and not self._is_met()
+
+    def _send(self, act: Callable[[], Said | None], reply: Callable[[Said | None], None], *, cut: bool) -> None:
+        if not self._is_met():
+            super()._send(act, reply, cut=cut)
+        elif self.what in (What.REFUSED, What.STORE):
+            reply(None)
+        else:
+            if self.what is What.UNANSWERED or (self.what is What.HALF and self._luck.rng.random() < 0.5):
+                act()
+            self._silence(reply)
+
+    def _is_met(self) -> bool:
+        return self.out() and (self.what in ALL or (self.what is What.HALF and self._luck.rng.random() < 0.5))
+
+
+class OutageStage(Stage):
+    """The runs, and the outage that comes over them."""
+
+    def __init__(self, outage: Outage, seed: int = 0, note: Callable[[str], None] | None = None) -> None:
+        self.outage = outage
+        self.played = Played(outage.runs)
+        self._lost_s: dict[str, float] = {}
+        self._found_s: dict[str, float] = {}
+        skews_s = [(-1) ** number * min(number, SKEW_S) for number in range(outage.watchers)]
+        super().__init__(random.Random(seed), skews_s, outage.faults, note=note)
+        self.pods.created = self._created
+        self._plan()
+
+    def play(self) -> Played:
+        """Raises Broken where a promise does not hold."""
+        self.loop.run(lambda: self.loop.now_s >= LAST_S or (self.loop.now_s > self.outage.window.end_s and self.keeper.is_done()))
+        self.keeper.at_the_end()
+        return self._told_of()
+
+    # ---------------------------------------------------------------------------------------------------------------- set-up
+
+    def _new_store(self) -> WatchedStore:
+        return AwayStore(self._effect, self._loaded, self._saved, lambda: self.outage.what is What.STORE and self._is_out())
+
+    def _new_webhook(self, skew_s: int) -> VirtualWebhook:
+        webhook = AwayWebhook(self.loop, self.luck, self.faults, self.store, skew_s=skew_s)
+        webhook.what, webhook.out = self.outage.what, self._is_out
+        return webhook
+
+    def _new_world(self) -> reconcile.World:
+        world = super()._new_world()
+        return world if self.outage.canary else reconcile.World(**{**vars(world), "canary": None})
+
+    def _is_out(self) -> bool:
+        window = self.outage.window
+        return window.start_s <= self.loop.now_s < window.end_s
+
+    def _plan(self) -> None:
+        rng, loop, window = self.luck.rng, self.loop, self.outage.window
+        for number in range(self.outage.runs):
+            run, work = draw_run(rng, number)
+            self._works[run.run_id] = work
+            self.keeper.runs[run.run_id] = Truth(run, work.steps)
+            loop.at(START_S + LAUNCHED_S * number / self.outage.runs, lambda run=run: self._create(run))  # type: ignore[misc]
+            if rng.random() < STOPPED:
+                loop.at(window.start_s - rng.uniform(0, 60), lambda run_id=run.run_id: self._stop(run_id))  # type: ignore[misc]
+        loop.at(window.start_s, self._begin)
+        loop.at(window.end_s, self._end)
+        for watcher in self._watchers:
+            loop.after(rng.uniform(0, self.outage.looks_s), lambda watcher=watcher: self._tick(watcher))  # type: ignore[misc]
+
+    def _create(self, run: Run) -> None:
+        self.store.create(run)
+
+    # ------------------------------------------------------------------------------------------------------------ the outage
+
+    def _begin(self) -> None:
+        rng, window = self.luck.rng, self.outage.window
+        alive = [machine for machine in self.pods.living if machine.asked_s is None]
+        for machine in alive:
+            if self.outage.what is What.CUT and rng.random() < 0.3:
+                machine.cut_until_s = window.end_s
+        for machine in rng.sample(alive, round(len(alive) * self.outage.lost)):
+            self.loop.at(rng.uniform(window.start_s, window.end_s), lambda machine=machine: self._lose(machine))  # type: ignore[misc]
+
+    def _end(self) -> None:
+        """All watchers look at the very moment."""
+        if self.outage.what is What.WATCHERS:
+            for watcher in self._watchers:
+                self._look(watcher)
+
+    def _lose(self, machine: Machine) -> None:
+        """The provider ends it, or it stands still and nothing but its agent's silence tells: of one that has been heard before."""
+        truth = self.keeper.runs[machine.run_id]
+        if machine.gone_s is not None or machine.asked_s is not None or truth.holds != machine.epoch or self._has_left(machine):
+            return
+        self._lost_s[machine.name] = self.loop.now_s
+        agent = truth.agents.get(machine.epoch)
+        if len(self._lost_s) % 2 or agent is None or agent.beating_since_s is None:
+            self.pods.end(machine)
+        else:
+            machine.frozen_s = self.loop.now_s
+
+    def _has_left(self, machine: Machine) -> bool:
+        """Its agent has ended its attempt, or is about to: that is no loss."""
+        agent = self.keeper.runs[machine.run_id].agents.get(machine.epoch)
+        return agent is not None and not agent.advancing
+
+    def _stop(self, run_id: str) -> None:
+        if self.keeper.runs[run_id].run.state in ATTENDED:
+            self.keeper.runs[run_id].asked.add(Want.STOP)
+            self._write(run_id, lambda run: c.wished(run, Want.STOP, int(self.loop.now_s)))
+
+    # ------------------------------------------------------------------------------------------------------------- watchers
+
+    def _tick(self, watcher: Watcher) -> None:
+        self.loop.after(self.outage.looks_s * self.luck.rng.uniform(0.95, 1.0), lambda: self._tick(watcher))
+        if not within(self.faults.watchers_down[watcher.number], self.loop.now_s):
+            self._look(watcher)
+
+    def _failed(self, error: Exception) -> None:
+        """A look without a store comes to nothing; the next one is as good."""
+        each = error.exceptions if isinstance(error, ExceptionGroup) else (error,)
+        if self.outage.what is not What.STORE or not all(isinstance(e, TemporaryError) for e in each):
+            super()._failed(error)
+        self.keeper.disturbed()
+
+    def _start_agent(self, machine: Machine, ticket: Ticket) -> None:
+        super()._start_agent(machine, ticket)
+        if self.outage.what is What.CUT and self._is_out() and self.luck.rng.random() < 0.3:
+            machine.cut_until_s = self.outage.window.end_s
+
+    def _created(self, name: str) -> None:
+        self.keeper.created(name)
+        run_id = name.removeprefix("pt-").rsplit("-e", 1)[0]
+        self.played.doubled += [m.name for m in self.keeper.runs[run_id].machines if m.gone_s is None and m.first_ask_s == 0]
+
+    def _saved(self, old: Held, change: Change) -> None:
+        super()._saved(old, change)
+        name = f"pt-{old.run.run_id}-e{old.run.epoch}"
+        if old.run.state in ATTENDED and change.run.state not in ATTENDED and name in self._lost_s:
+            self._found_s[name] = self.loop.now_s
+
+    # ------------------------------------------------------------------------------------------------------- what came of it
+
+    def _told_of(self) -> Played:
+        played = self.played
+        for run_id, truth in self.keeper.runs.items():
+            run = truth.run
+            played.ends[run.state.value] += 1
+            played.over_usd = max(played.over_usd, self.keeper.bill_usd(truth) - run.spec.budget.usd)
+            idle = [place for place, attempt in enumerate(run.attempts) if attempt.cause not in ENDED and not self._is_lost(run, attempt)]
+            played.begun += len(idle)
+            played.restarted += bool(idle)
+            played.causes.update(cause.value for place in idle if (cause := run.attempts[place].cause) is not None)
+            played.lost_s += sum(_lost_s(run, place, self._works[run_id]) for place in idle)
+        self._tell_of_losses()
+        told = Counter(tuple(key.split("/")[:3]) for key in self.keeper.sent)
+        played.alerts.update(kind for _, _, kind in told.elements())
+        played.repeated.update({f"{run_id} {kind}": times - 1 for (run_id, _, kind), times in told.items() if times > 1})
+        return played
+
+    def _tell_of_losses(self) -> None:
+        played, end_s = self.played, self.outage.window.end_s
+        for machine in self.pods.machines:
+            lost_s, found_s = self._lost_s.get(machine.name), self._found_s.get(machine.name)
+            if lost_s is None:
+                continue
+            if found_s is None:
+                played.missed += 1
+            elif machine.frozen_s is not None:
+                played.frozen_found_s.append(found_s - end_s)
+            else:
+                played.gone_found_s.append(found_s - (end_s if self.outage.what in NOBODY_SEES else lost_s))
+
+    def _is_lost(self, run: Run, attempt: Attempt) -> bool:
+        return f"pt-{run.run_id}-e{attempt.epoch}" in self._lost_s
+
+
+def _lost_s(run: Run, place: int, work: Work) -> float:
+    """Training that was not done, or done again, because that attempt was ended."""
+    old, new = run.attempts[place], run.attempts[place + 1] if place + 1 < len(run.attempts) else None
+    until_s = next((at_s for at_s in (new and new.first_step_s, new and new.fenced_s, run.ended_s) if at_s), old.fenced_s or 0)
+    again = max(0, old.last_step - (new.resumed_step if new else old.durable_step))
+    return max(0, until_s - (old.last_sign_s or old.launched_s)) + again * work.step_s
+
+
+def draw_run(rng: random.Random, number: int) -> tuple[Run, Work]:
+    """A run that trains for 8 to 50 minutes, with one of several ways to be listened to. One in twenty may not cost what it would, and one
+    in twenty may not take as long."""
+    work = Work(
+        steps=rng.randint(60, 240),
+        step_s=rng.uniform(8, 12),
+        every=rng.randint(8, 25),
+        setup_s=rng.uniform(10, 400),
+        upload_s=rng.uniform(3, 90),
+        keep=rng.randint(1, 3),
+    )
+    beat_s, overdue_s, silence_s = rng.choice(LISTENED)
+    sections: dict[str, object] = {
+        "name": "sim",
+        "trainer": {"command": "train", "steps": work.steps},
+        "budget": {"usd": USD_SHORT if number % 20 == 7 else 200.0, "hours": HOURS_SHORT if number % 20 == 13 else None},
+        "health": {"beat_s": beat_s, "overdue_s": overdue_s, "silence_s": silence_s, "first_beat_s": rng.choice((600, 1200))},
+    }
+    return Run(f"run-{number:03d}", RunSpec.model_validate(sections), created_s=START_S), work

@@ -1,0 +1,103 @@
+"""Who is attacked, how the attacks get there, and what has to be true afterwards."""
+
+import contextlib
+import http.client
+import json
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from prime_train.core.run import RunState
+from prime_train.core.wire import STORE_PATH, Refusal, Reply, Verdict
+from prime_train.ports import Store
+from tests import builders as b
+from tests.webhook.asking import EPOCH, beat, stored
+from tests.webhook.attacks import MINE, OTHER, Attack, Keys, Sent
+from tests.webhook.leaks import leaks
+
+ANSWER_S_MAX = 30
+ANSWER_BYTES_MAX = 1000
+"""Of a refusal: what was sent is not sent back."""
+ODD = (
+    ("loss", "NaN"),
+    ("loss", "-Infinity"),
+    ("loss", "1e999"),
+    ("reward", "1e-400"),
+    ("reward", "-0.0"),
+    ("gpu_util_pct", "123456789012345678901234567890"),
+    ("disk_free_gib", "1." + "1" * 5000),
+    ("note", '"\\u0000\\u0007\\u001b[31m"'),
+    ("note", '"\\ud83d\\ude00 \\u202e\\ufffe"'),
+    ("note", '"' + b"\\U0010ffff".decode("unicode_escape") * 200 + '"'),
+    ("sick_detail", '"<script>alert(1)</script> \\r\\n$(id) {{7*7}} %s"'),
+    ("step", "9007199254740992"),
+    ("epoch", "2.0"),
+)
+"""Fields of a beat, and values for them as JSON."""
+FOR_MACHINES = ("HF_TOKEN", "PRIME_TRAIN_POD_")
+"""Begin the names of what a machine gets once it has proved whose it is."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back of one request."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def judge(attack: Attack, answer: Answer, hidden: Mapping[str, str]) -> None:
+    """Fails where the answer is not what the attack deserves, in the form of all answers, where a browser could make use of it, or where
+    it holds a secret of `hidden` that is not meant for whoever has signed."""
+    assert (answer.status in attack.statuses, attack.said in answer.body.decode()) == (True, True), f"{attack.name}: {answer}"
+    unseen = {name: value for name, value in hidden.items() if not (name.startswith(FOR_MACHINES) and attack.told)}
+    assert not leaks(f"{answer.headers}\n{answer.body.decode()}", unseen), attack.name
+    assert answer.headers["content-type"] == "application/json"
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+    if attack.sent.method == "HEAD":
+        assert answer.body == b""
+    elif answer.status == 409:
+        assert Reply.model_validate_json(answer.body).verdict is Verdict.FENCED
+    elif answer.status != 200:
+        assert Refusal.model_validate_json(answer.body).now_s > 0
+        assert len(answer.body) <= ANSWER_BYTES_MAX
+
+
+def asked(url: str, sent: Sent) -> Answer:
+    """Sends it as it is; an answer that comes before all of it was sent is heard."""
+    parts = urlsplit(url)
+    lines = [f"{sent.method} {parts.path}{sent.target} HTTP/1.1", f"host: {parts.netloc}", "connection: close"]
+    lines += [f"{name}: {value}" for name, value in (*sent.headers, ("content-length", str(len(sent.body))))]
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=ANSWER_S_MAX) as connection:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            connection.sendall("\r\n".join([*lines, "", ""]).encode("latin-1") + sent.body)
+        response = http.client.HTTPResponse(connection, method=sent.method)
+        response.begin()
+        return Answer(response.status, {name.lower(): value for name, value in response.getheaders()}, response.read())
+
+
+def two_runs(store: Store) -> None:
+    """What the attacks are aimed at: a run that trains, and another of somebody else's."""
+    stored(store)
+    stored(store, b.held(b.run(RunState.TRAINING, epoch=EPOCH, run_id=OTHER), seq=7, committed_step=5))
+
+
+def seen(store: Store) -> object:
+    """All that a store can be asked for."""
+    runs = [(store.load(run), store.history(run)) for run in (b.RUN_ID, OTHER)]
+    return runs, store.list_runs(), store.vitals(), store.outbox(100), store.watch(), store.due(2**40, 100)
+
+
+def all_kept(ask: Callable[[Sent], Answer], keys: Keys) -> None:
+    """Beats with all that is odd and allowed are taken and can be read by the operator, one after another; fails where one can not."""
+    good = beat(8, exit=None).model_dump(mode="json")
+    for seq, (field, raw) in enumerate(ODD, start=8):
+        body = json.dumps(good | {"seq": seq, field: "?"}).replace(f'"{field}": "?"', f'"{field}": {raw}').encode()
+        said = ask(keys.mine.sent("POST", f"{MINE}/beat", body))
+        assert (said.status, json.loads(said.body)["verdict"]) == (200, "ok"), (field, raw[:50], said)
+        read = ask(keys.operator.sent("POST", f"{STORE_PATH}load", json.dumps([b.RUN_ID]).encode()))
+        assert (read.status, json.loads(read.body)["lease"]["seq"]) == (200, seq), (field, raw[:50], read)
+    listed = ask(keys.operator.sent("POST", f"{STORE_PATH}vitals", b"[]"))
+    assert (listed.status, len(json.loads(listed.body))) == (200, 2)

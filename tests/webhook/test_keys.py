@@ -1,0 +1,93 @@
+"""Keys to the bucket, lent by the webhook to the attempt of now, and to nobody else."""
+
+import json
+from dataclasses import dataclass, field
+
+import pytest
+
+from prime_train.adapters.store_memory import MemoryStore
+from prime_train.core.wire import Bootstrap, PodKeys, Refusal
+from prime_train.ports import OutsideError, PermanentError, TemporaryError
+from prime_train.webhook import Desk, handle
+from tests import builders as b
+from tests.webhook.asking import EPOCH, MASTER, NOW_S, SECRETS, ask, desk, held, stored
+
+
+@dataclass
+class Lender:
+    """Lends by what it was asked, unless it can not."""
+
+    error: OutsideError | None = None
+    asked: list[tuple[str, int]] = field(default_factory=list)
+
+    def __call__(self, run_id: str, epoch: int) -> PodKeys:
+        self.asked.append((run_id, epoch))
+        if self.error is not None:
+            raise self.error
+        number = len(self.asked)
+        return PodKeys(access_key_id=f"id-{number}", secret_access_key=f"secret-{number}", session_token=f"t-{number}", valid_s=3600)
+
+
+def lending(lender: Lender, **lease: object) -> Desk:
+    store = MemoryStore()
+    stored(store, held(**lease))
+    where = {"AWS_REGION": "eu-central-1"}
+    return Desk(store, (MASTER,), secrets=SECRETS, bucket_url="s3://training", bucket_keys=where, lend=lender)
+
+
+def test_the_job_comes_with_keys_and_new_ones_come_when_asked_for() -> None:
+    lender = Lender()
+    here = lending(lender)
+    job = Bootstrap.model_validate_json(handle(here, ask("bootstrap")).body)
+    assert job.keys is not None
+    assert (job.keys.secret_access_key, job.bucket_keys) == ("secret-1", {"AWS_REGION": "eu-central-1"})
+    again = handle(here, ask("keys"))
+    assert (again.status, PodKeys.model_validate_json(again.body).secret_access_key) == (200, "secret-2")
+    assert lender.asked == [(b.RUN_ID, EPOCH)] * 2
+    assert "secret-1" not in repr(job)
+
+
+def test_keys_that_do_not_end_are_for_attempts_that_begin_and_those_that_run_go_on_with_lent_ones() -> None:
+    here = lending(Lender())
+    here.bucket_keys |= {"AWS_ACCESS_KEY_ID": "static", "AWS_SECRET_ACCESS_KEY": "static-secret"}
+    job = Bootstrap.model_validate_json(handle(here, ask("bootstrap")).body)
+    assert (job.keys, job.bucket_keys["AWS_SECRET_ACCESS_KEY"]) == (None, "static-secret")
+    again = handle(here, ask("keys"))
+    assert (again.status, PodKeys.model_validate_json(again.body).secret_access_key) == (200, "secret-1")
+
+
+def test_fields_that_say_nothing_are_not_told_to_agents_from_before_them() -> None:
+    store = MemoryStore()
+    stored(store)
+    said = json.loads(handle(desk(store), ask("bootstrap")).body)
+    assert not {"keys", "origin_url"} & said.keys()
+    assert {"bucket_keys", "tree_key"} <= said.keys()
+
+
+def test_where_keys_do_not_end_there_are_no_others() -> None:
+    store = MemoryStore()
+    stored(store)
+    response = handle(desk(store), ask("keys"))
+    assert (response.status, "do not end" in Refusal.model_validate_json(response.body).error) == (404, True)
+
+
+def test_an_attempt_that_was_fenced_gets_none() -> None:
+    lender = Lender()
+    for here, epoch in ((lending(lender, open=False), EPOCH), (lending(lender), EPOCH - 1), (lending(lender), EPOCH + 1)):
+        assert handle(here, ask("keys", epoch=epoch)).status == 409
+    assert lender.asked == []
+
+
+@pytest.mark.parametrize("error", [TemporaryError("sts did not answer"), PermanentError("sts answered with 403")], ids=str)
+@pytest.mark.parametrize("verb", ["bootstrap", "keys"])
+def test_where_there_are_none_now_the_agent_is_to_ask_again(verb: str, error: OutsideError) -> None:
+    response = handle(lending(Lender(error)), ask(verb))
+    assert (response.status, dict(response.headers)["retry-after"]) == (503, "2")
+    refusal = Refusal.model_validate_json(response.body)
+    assert (refusal.error, refusal.now_s) == ("keys to the bucket can not be had now; ask again", NOW_S)
+
+
+def test_keys_that_can_not_be_read_are_not_shown() -> None:
+    with pytest.raises(ValueError, match="valid_s") as caught:
+        PodKeys(access_key_id="id-1", secret_access_key="secret-1" * 100, session_token="t-1", valid_s=-7)
+    assert "secret-1" not in str(caught.value)
