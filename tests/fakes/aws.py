@@ -30,10 +30,11 @@ runpy.run_module("ministack", run_name="__main__")
 
 @dataclass(frozen=True)
 class Aws:
-    """A running one. `log`: what it and its functions say."""
+    """A running one. `log`: what it and its functions say; `pid`: of the process whose children run them."""
 
     url: str
     log: Path
+    pid: int
 
     @property
     def env(self) -> Mapping[str, str]:
@@ -53,7 +54,7 @@ class Aws:
 @contextmanager
 def aws(home: Path) -> Iterator[Aws]:
     with _running(_all, home, None, LOOPBACK) as server:
-        yield Aws(server.url, home / "server.log")
+        yield Aws(server.url, home / "server.log", server.pid)
 
 
 def _all(home: Path, host: str, port: int, certificate: Certificate | None) -> Program:
