@@ -66,6 +66,13 @@ def test_who_serves_is_remembered_with_its_port(tmp_path: Path) -> None:
     assert here.serving() is None  # nobody answers there
 
 
+def test_who_serves_only_for_a_while_is_in_nobodys_way(tmp_path: Path) -> None:
+    assert home(tmp_path).port_meanwhile() == 0
+    assert home(tmp_path, PRIME_TRAIN_URL="https://train.example.org").port_meanwhile() == PORT
+    home(tmp_path).say_serving("http://127.0.0.1:9123")
+    assert home(tmp_path).port_meanwhile() == 9123
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"url": 1}', '{"url": "http://x", "pid": "y"}'])
 def test_what_can_not_be_read_of_serve_json_is_nobody(tmp_path: Path, text: str) -> None:
     (tmp_path / "serve.json").write_text(text)

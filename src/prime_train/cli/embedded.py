@@ -17,10 +17,10 @@ INTERVAL_S = 5.0
 def control_plane(
     home: Home, *, port: int | None = None, interval_s: float = INTERVAL_S, watched: "Watched | None" = None
 ) -> "Iterator[Server]":
-    """Serves `home` on its own port (0: any). Raises PermanentError where the port is taken. Pods go on when it ends."""
+    """Serves `home` on a port (0: any; None: its last one, or any). Raises PermanentError where the port is taken. Pods go on when it ends."""
     from prime_train.server.serve import Server
 
-    server = Server(home.desk(), port=home.port() if port is None else port)
+    server = Server(home.desk(), port=home.port_meanwhile() if port is None else port)
     with server:
         home.say_serving(server.url)
         server.watch(home.world(home.public_url(server.url), watched=watched), interval_s=interval_s)

@@ -268,8 +268,16 @@ class Home:
 
     def port(self) -> int:
         """Where to serve: where it was served last, as running pods know that address."""
+        return self._last_port() or PORT
+
+    def port_meanwhile(self) -> int:
+        """Where to serve for a while. 0 (any) where it was never served, so that several homes can be at a time; unless rented machines
+        come by an address that somebody has led to the usual one."""
+        return self._last_port() or (PORT if self.environment.get(PUBLIC_URL) else 0)
+
+    def _last_port(self) -> int | None:
         said = self.last_serving()
-        return (urlsplit(said.url).port if said is not None else None) or PORT
+        return urlsplit(said.url).port if said is not None else None
 
     def _tracker(self) -> "Tracker":
         """W&B, where there is a key for it."""
