@@ -40,6 +40,7 @@ CHECKPOINTS = "prime_train.checkpoints"
 STORE_CALLS = "prime_train.store_calls"
 HTTP = "prime_train.adapters.http"
 AWS_SIGNED = "prime_train.adapters.aws_signed"
+STORED = "prime_train.adapters.stored"
 TOLD = "prime_train.told"
 
 
@@ -80,10 +81,11 @@ TABLE = {
     "prime_train.adapters.prime_rl_deep": adapter("pydantic", "prime_rl"),
     "prime_train.adapters.pushing": Row((CORE, PORTS, "prime_train.adapters.ssh")),
     "prime_train.adapters.ssh": adapter("paramiko", "cryptography"),
-    "prime_train.adapters.store_dynamo": Row((CORE, PORTS, AWS_SIGNED), ("boto3", "botocore", "pydantic")),
+    "prime_train.adapters.store_dynamo": Row((CORE, PORTS, AWS_SIGNED, STORED), ("boto3", "botocore")),
     "prime_train.adapters.store_memory": adapter(),
     "prime_train.adapters.store_remote": Row((CORE, PORTS, HTTP, STORE_CALLS)),
-    "prime_train.adapters.store_sqlite": adapter("pydantic"),
+    "prime_train.adapters.store_sqlite": Row((CORE, PORTS, STORED)),
+    "prime_train.adapters.stored": adapter("pydantic"),
     "prime_train.adapters.tracker_wandb": adapter("wandb"),
     "prime_train.adapters.tree_pack": adapter(),
     "prime_train.server": Row((CORE, PORTS, DOOR, WEBHOOK, RECONCILE), ("fastapi", "pydantic", "starlette", "uvicorn")),

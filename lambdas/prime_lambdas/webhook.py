@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from prime_lambdas.asking import Question, ask
-from prime_lambdas.loading import uncollected
+from prime_lambdas.loading import parsers_deferred, uncollected
 from prime_lambdas.secret import Secret, masters, read
 from prime_lambdas.settings import Settings
 from prime_train.adapters.store_dynamo import beats
@@ -109,7 +109,7 @@ class Webhook:
     def _whole_desk(self, event: Mapping[str, Any]) -> "Desk":
         values = self._secret.values()
         if self._desk is None or self._desk[0] is not values:
-            with uncollected():
+            with uncollected(), parsers_deferred():
                 from prime_lambdas.desk import new_desk
             host = event["requestContext"]["domainName"]
             self._desk = values, new_desk(self._settings, values, self._calls, host, self._clock)

@@ -7,7 +7,7 @@ the body cut short and secrets left out. No other exception of a library leaves 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from prime_train.core.breaker import Watch
 from prime_train.core.funds import Bill, Funds
@@ -15,8 +15,10 @@ from prime_train.core.offers import Offer
 from prime_train.core.outside import NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
 from prime_train.core.run import Alert, Attempt, Change, Happening, Lease, Run
 from prime_train.core.spec import HardwareSpec
-from prime_train.core.verdict import Pod, TrackerSeen
 from prime_train.core.wire import Beat, Commit, Order, Ticket, Verdict
+
+if TYPE_CHECKING:
+    from prime_train.core.verdict import Pod, TrackerSeen
 
 __all__ = [
     "GET_BYTES_MAX",
@@ -182,16 +184,16 @@ class Pods(Protocol):
 
     def offers(self, hardware: HardwareSpec) -> Sequence[Offer]: ...
 
-    def create(self, name: str, offer: Offer, hardware: HardwareSpec) -> Pod:
+    def create(self, name: str, offer: Offer, hardware: HardwareSpec) -> "Pod":
         """Rents one. NoCapacity, NoFunds or PermanentError: certainly nothing was created. TemporaryError: it is not known."""
 
-    def list(self) -> Sequence[Pod]:
+    def list(self) -> "Sequence[Pod]":
         """Every pod of ours. It may lag: absence proves nothing."""
 
-    def get(self, pod_id: str) -> Pod | None:
+    def get(self, pod_id: str) -> "Pod | None":
         """None: the provider no longer knows an id it once gave."""
 
-    def put_agent(self, pod: Pod, ticket: Ticket) -> None:
+    def put_agent(self, pod: "Pod", ticket: Ticket) -> None:
         """Starts the agent with this ticket; where it runs already, nothing happens. May return before it is there: its beat tells."""
 
     def terminate(self, pod_id: str) -> None:
@@ -213,7 +215,7 @@ class Account(Protocol):
 
 
 class Tracker(Protocol):
-    def look(self, run: Run) -> TrackerSeen | None:
+    def look(self, run: Run) -> "TrackerSeen | None":
         """What the experiment tracker last heard of this run; None where there is none or it can not be asked."""
 
 
@@ -260,7 +262,7 @@ class Watched(Protocol):
 
 @dataclass(frozen=True)
 class NoTracker:
-    def look(self, run: Run) -> TrackerSeen | None:
+    def look(self, run: Run) -> "TrackerSeen | None":
         return None
 
 

@@ -22,16 +22,13 @@ from prime_train.cli.aws_code import own, pins
 
 BEATS = "import prime_lambdas.webhook"
 TLS = "from prime_train.adapters.aws_signed.connection import trusted; trusted()"
-DESK = "with prime_lambdas.loading.uncollected(): import prime_lambdas.desk"
+DESK = "from prime_lambdas.loading import *\nwith uncollected(), parsers_deferred(): import prime_lambdas.desk"
 IMPORTS: dict[str, tuple[str, int | None]] = {
     "the webhook, to hear beats": (BEATS, 60),
-    "  and whom to trust with TLS, read at the start": (
-        f"{BEATS}\n{TLS}",
-        None,
-    ),
+    "  and whom to trust with TLS, read at the start": (f"{BEATS}\n{TLS}", None),
     "  and commits, bootstraps, operators": (f"{BEATS}\n{DESK}", None),
     "  and the pages for people (FastAPI)": (f"{BEATS}, prime_lambdas.pages", 260),
-    "  and all of it": (f"{BEATS}\n{DESK}\nimport prime_lambdas.pages", None),
+    "  and all of it": (f"{BEATS}\n{DESK}\nimport prime_lambdas.pages", 260),
     "the watcher": ("import prime_lambdas.watcher", None),
     "peer: pydantic": ("import pydantic", None),
     "peer: FastAPI and Mangum": ("import fastapi, mangum", None),

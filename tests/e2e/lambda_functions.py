@@ -49,8 +49,8 @@ class Functions:
         return answer["Payload"].read().decode() if "FunctionError" in answer else ""
 
     def worker(self, output: str) -> psutil.Process:
-        """The process that runs the function now. Other deployments of this test process have functions of the same name, and a child that a
-        function has just begun is for a moment like it."""
+        """The process that runs the function now. Other deployments of this test process have functions of the same name, and a child that
+        a function has just begun is for a moment like it."""
         mark = f"ministack-lambda-{self.here.outputs[output]}-"
         found = [process for process in psutil.Process(self.here.cloud.pid).children() if any(mark in word for word in _words(process))]
         assert len(found) == 1, f"{len(found)} processes run {output}"

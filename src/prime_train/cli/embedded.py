@@ -17,7 +17,7 @@ INTERVAL_S = 5.0
 def control_plane(
     home: Home, *, port: int | None = None, interval_s: float = INTERVAL_S, watched: "Watched | None" = None
 ) -> "Iterator[Server]":
-    """Serves `home` on a port (0: any; None: its last one, or any). Raises PermanentError where the port is taken. Pods go on when it ends."""
+    """Serves `home` on a port (0: any; None: its last, or any). Raises PermanentError where the port is taken. Pods go on when it ends."""
     from prime_train.server.serve import Server
 
     server = Server(home.desk(), port=home.port_meanwhile() if port is None else port)

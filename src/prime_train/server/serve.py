@@ -176,7 +176,9 @@ def _listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise PermanentError(f"port {port} of {host} is in use; stop what listens there, or serve elsewhere: prime-train serve --port 0") from error
+            raise PermanentError(
+                f"port {port} of {host} is in use; stop what listens there, or serve elsewhere: prime-train serve --port 0"
+            ) from error
         raise PermanentError(f"can not listen on {host}:{port}: {error}") from error
 
 

@@ -1,20 +1,12 @@
 """Our values as attributes of items, and back."""
 
-import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from prime_train.adapters.store_dynamo.schema import Value
-from prime_train.core.breaker import Watch
-from prime_train.core.run import Alert, Happening, Lease, Run
+from prime_train.adapters.stored import load, readable
+from prime_train.core.run import Lease, Run
 from prime_train.core.wire import Beat, Order
-
-RUN = TypeAdapter(Run)
-HAPPENING = TypeAdapter(Happening)
-ALERT = TypeAdapter(Alert)
-WATCH = TypeAdapter(Watch)
 
 
 @dataclass(frozen=True)
@@ -32,17 +24,6 @@ class Head:
     overdue_s: int
     pace_s: int | None
     at_rest: bool = False
-
-
-def dump(adapter: TypeAdapter[Any], value: object) -> str:
-    """JSON that loads again whatever is in the value: pydantic's own would turn an infinite number into null, and half a surrogate pair
-    (from an odd file name in an error's text) can not be written at all."""
-    return readable(json.dumps(adapter.dump_python(value, mode="json"), ensure_ascii=False, separators=(",", ":")))
-
-
-def readable(text: str) -> str:
-    """Without halves of surrogate pairs."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def beat_text(beat: Beat) -> str:
@@ -111,12 +92,4 @@ def head_of(item: dict[str, Any]) -> Head:
 
 def run_of(item: dict[str, Any], head: dict[str, Any]) -> Run:
     """The run in its own item, with what is true in the lease item."""
-    return replace(RUN.validate_json(item["run"]), version=head["run_version"], next_check_s=head.get("next_check_s"))
-
-
-def first_problem(error: ValueError) -> str:
-    """In words, without the values: pydantic's own message would print them."""
-    if not isinstance(error, ValidationError):
-        return str(error)[:300]
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"[:300]
+    return replace(load(Run, item["run"]), version=head["run_version"], next_check_s=head.get("next_check_s"))

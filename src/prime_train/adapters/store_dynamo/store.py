@@ -10,22 +10,11 @@ from typing import Any
 from prime_train.adapters.store_dynamo import beats as hot
 from prime_train.adapters.store_dynamo.calls import Calls
 from prime_train.adapters.store_dynamo.places import Action, changed, created, woken
-from prime_train.adapters.store_dynamo.rows import (
-    ALERT,
-    HAPPENING,
-    RUN,
-    WATCH,
-    Head,
-    beat_text,
-    dump,
-    first_problem,
-    head_of,
-    is_head,
-    run_of,
-)
+from prime_train.adapters.store_dynamo.rows import Head, beat_text, head_of, is_head, run_of
 from prime_train.adapters.store_dynamo.schema import LEASES, OUTBOX, RUNS, WATCH_KEY, Value, history_of, lease_key, run_key, told_key
 from prime_train.adapters.store_dynamo.table import ACTIONS_MAX, Conflict, Table, Unmet, Write, pause
 from prime_train.adapters.store_dynamo.telling import happened, tellings, told, without
+from prime_train.adapters.stored import dump, first_problem, load
 from prime_train.core.breaker import Watch
 from prime_train.core.run import Alert, Change, Happening, Lease, Run
 from prime_train.core.wire import Beat, Commit, Order, Verdict
@@ -42,7 +31,7 @@ class DynamoStore:
         self.table_name, self._table = table, Table(calls, table)
 
     def create(self, run: Run) -> bool:
-        actions = created(_head(run, Lease(run.run_id)), dump(RUN, run))
+        actions = created(_head(run, Lease(run.run_id)), dump(run))
         for turn in range(TRIES_MAX):
             try:
                 self._transact(actions)
@@ -73,7 +62,7 @@ class DynamoStore:
         return sorted(runs, key=lambda run: (-run.created_s, run.run_id))
 
     def save(self, change: Change) -> bool:
-        run, text, alerts = change.run, dump(RUN, change.run), tellings(change)
+        run, text, alerts = change.run, dump(change.run), tellings(change)
         for turn in range(TRIES_MAX):
             item = self._find(run.run_id)
             if item is None or not _is_as_read(item, change):
@@ -133,12 +122,12 @@ class DynamoStore:
     def history(self, run_id: str) -> list[Happening]:
         texts = [text for item in self._table.query(history_of(run_id)) for text in item["happened"]]
         with self._parsing(f"the history of run {run_id}"):
-            return [HAPPENING.validate_json(text) for text in texts]
+            return [load(Happening, text) for text in texts]
 
     def outbox(self, limit: int) -> list[Alert]:
         texts = [item["alert"] for item in islice(self._table.query(OUTBOX, limit=limit), limit)]
         with self._parsing("an alert"):
-            return [ALERT.validate_json(text) for text in texts]
+            return [load(Alert, text) for text in texts]
 
     def mark_sent(self, key: str) -> None:
         known = self._table.get(told_key(key))
@@ -148,11 +137,11 @@ class DynamoStore:
     def watch(self) -> Watch:
         item = self._table.get(WATCH_KEY)
         with self._parsing("the memory of the watchers"):
-            return WATCH.validate_json(item["watch"]) if item is not None else Watch()
+            return load(Watch, item["watch"]) if item is not None else Watch()
 
     def save_watch(self, watch: Watch, *, version: int) -> bool:
         unless = "watch_version = :was" + (" OR attribute_not_exists(PK)" if version == Watch().version else "")
-        values: dict[str, Value] = {"watch_version": watch.version, "watch": dump(WATCH, watch)}
+        values: dict[str, Value] = {"watch_version": watch.version, "watch": dump(watch)}
         try:
             self._table.put(WATCH_KEY, values, Write(condition=unless, values={"was": version}))
         except Unmet:

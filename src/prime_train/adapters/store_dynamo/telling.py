@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prime_train.adapters.store_dynamo.places import Action
-from prime_train.adapters.store_dynamo.rows import ALERT, HAPPENING, dump
 from prime_train.adapters.store_dynamo.schema import EXPIRES, OUTBOX, Value, history_key, told_key
 from prime_train.adapters.store_dynamo.table import Write, putting
+from prime_train.adapters.stored import dump
 from prime_train.core.run import Alert, Change
 
 DAY_S = 86_400
@@ -47,7 +47,7 @@ def without(alerts: Sequence[Telling], refused: frozenset[int]) -> list[Telling]
 def happened(change: Change) -> list[Action]:
     if not change.happenings:
         return []
-    lines: list[str] = [dump(HAPPENING, happening) for happening in change.happenings]
+    lines: list[str] = [dump(happening) for happening in change.happenings]
     return [putting(history_key(change.run.run_id, change.run.version), {"happened": lines, EXPIRES: int(time.time()) + HISTORY_KEPT_S})]
 
 
@@ -55,5 +55,5 @@ def _told(telling: Telling, until_s: int) -> list[Action]:
     known: dict[str, Value] = {"place": telling.place, EXPIRES: until_s}
     return [
         putting(told_key(telling.alert.key), known, Write(condition="attribute_not_exists(PK)")),
-        putting((OUTBOX, telling.place), {"alert": dump(ALERT, telling.alert)}),
+        putting((OUTBOX, telling.place), {"alert": dump(telling.alert)}),
     ]

@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from prime_train.adapters.store_sqlite.file import BUSY_S_MAX, File
-from prime_train.adapters.store_sqlite.rows import ALERT, HAPPENING, RUN, WATCH, dump, first_problem, lease_of, lease_row, run_of
+from prime_train.adapters.store_sqlite.rows import lease_of, lease_row, run_of
 from prime_train.adapters.store_sqlite.schema import migrate
+from prime_train.adapters.stored import dump, first_problem, load
 from prime_train.core.breaker import Watch
 from prime_train.core.run import Alert, Change, Happening, Lease, Run
 from prime_train.core.wire import Beat, Commit, Order, Verdict
@@ -76,7 +77,7 @@ class SqliteStore:
         self._file.close()
 
     def create(self, run: Run) -> bool:
-        row = (run.run_id, run.version, run.state.value, run.next_check_s, run.created_s, dump(RUN, run))
+        row = (run.run_id, run.version, run.state.value, run.next_check_s, run.created_s, dump(run))
         leased = (*lease_row(Lease(run.run_id)), run.run_id, run.spec.health.overdue_s)
         with self._file.writing() as sql:
             if sql.execute(_CREATE_RUN, row).rowcount == 0:
@@ -99,10 +100,10 @@ class SqliteStore:
 
     def save(self, change: Change) -> bool:
         run, lease = change.run, change.lease
-        row = (run.version, run.state.value, run.next_check_s, dump(RUN, run), run.run_id, run.version - 1)
+        row = (run.version, run.state.value, run.next_check_s, dump(run), run.run_id, run.version - 1)
         leased = (*lease_row(lease), run.run_id, change.lease_version) if lease is not None else None
-        happenings = [(run.run_id, dump(HAPPENING, happening)) for happening in change.happenings]
-        alerts = [(alert.key, dump(ALERT, alert)) for alert in change.alerts]
+        happenings = [(run.run_id, dump(happening)) for happening in change.happenings]
+        alerts = [(alert.key, dump(alert)) for alert in change.alerts]
         with self._file.writing() as sql:
             if sql.execute(_SAVE_RUN, row).rowcount == 0:
                 return False
@@ -147,12 +148,12 @@ class SqliteStore:
     def history(self, run_id: str) -> list[Happening]:
         rows = self._file.read(_HISTORY, run_id)
         with self._parsing(f"the history of run {run_id}"):
-            return [HAPPENING.validate_json(text) for (text,) in rows]
+            return [load(Happening, text) for (text,) in rows]
 
     def outbox(self, limit: int) -> list[Alert]:
         rows = self._file.read(_OUTBOX, limit)
         with self._parsing("an alert"):
-            return [ALERT.validate_json(text) for (text,) in rows]
+            return [load(Alert, text) for (text,) in rows]
 
     def mark_sent(self, key: str) -> None:
         with self._file.writing() as sql:
@@ -161,14 +162,14 @@ class SqliteStore:
     def watch(self) -> Watch:
         rows = self._file.read("SELECT watch FROM watch")
         with self._parsing("the memory of the watchers"):
-            return WATCH.validate_json(rows[0][0]) if rows else Watch()
+            return load(Watch, rows[0][0]) if rows else Watch()
 
     def save_watch(self, watch: Watch, *, version: int) -> bool:
         with self._file.writing() as sql:
             stored = sql.execute("SELECT version FROM watch").fetchall()
             if (stored[0][0] if stored else Watch().version) != version:
                 return False
-            sql.execute(_SAVE_WATCH, (watch.version, dump(WATCH, watch)))
+            sql.execute(_SAVE_WATCH, (watch.version, dump(watch)))
         return True
 
     @contextmanager
