@@ -72,6 +72,10 @@ class Webhook:
             self._wake()
         return said(response)
 
+    def close(self) -> None:
+        """Closes its connections to the table; asked again, it opens others. In a function they end with the process."""
+        self._calls.close()
+
     def check(self) -> dict[str, str]:
         """Which keys machines get, "role" or "static", and what is wrong with them; never the keys."""
         from prime_lambdas.desk import checked

@@ -95,13 +95,15 @@ def test_a_create_call_that_takes_effect_and_is_answered_by_silence_is_one_machi
 
 
 def test_a_wallet_that_runs_dry(tmp_path: Path, record_property: Note) -> None:
-    with prime_plane(tmp_path, {"FAKE_RL_STEP_S": "2"}) as here:
+    # The wallet is looked at twice a minute; then there is no more to wait for.
+    with prime_plane(tmp_path, {"FAKE_RL_STEP_S": "3", "FAKE_RL_HURRIES": str(tmp_path / "enough")}) as here:
         run_id = here.launch()
         here.await_step(run_id, 6)
         here.fake.balance_usd = 0.1
         await_true("it waits for money", lambda: here.run(run_id).state is RunState.QUEUED)
         await_true("its machine is given back", lambda: not here.fake.alive)
         assert here.fake.balance_usd > 0
+        (tmp_path / "enough").touch()
         here.fake.balance_usd = 100.0
         run = here.await_success(run_id)
         assert causes(run) == [Cause.NO_FUNDS, Cause.FINISHED]

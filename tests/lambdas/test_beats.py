@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -62,9 +63,10 @@ def store(ministack: S3Server) -> Iterator[DynamoStore]:
 
 
 @pytest.fixture
-def webhook(ministack: S3Server, store: DynamoStore, secret: str) -> Webhook:
+def webhook(ministack: S3Server, store: DynamoStore, secret: str) -> Iterator[Webhook]:
     place = {"PRIME_TRAIN_STORE": f"dynamodb://{store.table_name}", "AWS_ENDPOINT_URL": ministack.url}
-    return Webhook(Settings.of({**GIVEN, **place, "PRIME_TRAIN_SECRET": secret}), clock=lambda: NOW_S + 0.5)
+    with closing(Webhook(Settings.of({**GIVEN, **place, "PRIME_TRAIN_SECRET": secret}), clock=lambda: NOW_S + 0.5)) as it:
+        yield it
 
 
 def loaded(store: Store) -> Held:

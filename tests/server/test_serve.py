@@ -61,7 +61,7 @@ def test_two_servers_live_side_by_side() -> None:
 def test_a_port_in_use_is_told_with_what_to_do() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(PermanentError, match=f"port {port} of 127.0.0.1 is in use; .*choose another with --port"):
+        with pytest.raises(PermanentError, match=f"port {port} of 127.0.0.1 is in use; .*prime-train serve --port 0"):
             Server(desk(MemoryStore()), port=port).start()
 
 
