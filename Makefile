@@ -37,7 +37,7 @@ demo: install ## run the demo on this machine, without an account anywhere
 	$(BIN)/prime-train demo
 
 test: lint ## lint, then run every test
-	$(BIN)/python -m pytest -n 4 --dist worksteal
+	$(BIN)/python -m pytest -n 6 --dist worksteal
 
 lint: install ## ruff (rules and format) and mypy
 	$(BIN)/ruff check .
