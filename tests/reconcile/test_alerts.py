@@ -160,6 +160,22 @@ def bucket(w: Outside) -> None:
     w.settle()
 
 
+def checkpoint(w: Outside) -> None:
+    w.trains(step=10)
+    w.store.commit(b.commit(10, key=w.save_checkpoint(10).key), w.now_s)
+    w.bucket.objects.clear()
+    w.exit(Cause.PREEMPTED)
+    w.settle()
+
+
+def older(w: Outside) -> None:
+    w.trains(step=10)
+    for step in (5, 10):
+        w.store.commit(b.commit(step, key=w.save_checkpoint(step, whole=step == 5).key), w.now_s)
+    w.exit(Cause.PREEMPTED)
+    w.settle()
+
+
 def secrets(w: Outside) -> None:
     w.world = replace(w.world, secrets=frozenset())
     w.settle()
@@ -204,6 +220,8 @@ TOLD: tuple[tuple[str, Callable[[Outside], None], Mapping[str, object], tuple[st
     ("no_capacity", no_capacity, {}, ("no machine that fits", "sold out")),
     ("funds", funds, {}, ("the wallet does not pay", "the wallet holds $0.02", *MONEY)),
     ("bucket", bucket, {}, ("the bucket does not answer", "the run waits")),
+    ("checkpoint", checkpoint, {}, ("a committed checkpoint is not to be found", "step 10 was committed", "prime-train stop tiny-1")),
+    ("older", older, {}, ("an older checkpoint has to do", "resumes from step 5", "files of step 10")),
     ("secrets", secrets, {"secrets": ["HF_TOKEN"]}, ("secrets are missing", "HF_TOKEN")),
     ("orphan", orphan, {}, ("a machine of nobody's was found", "pt-nobody-e1", "terminated")),
 )

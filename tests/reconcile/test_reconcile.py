@@ -1,6 +1,7 @@
 """Load, judge, decide, save, then touch the outside: in that order, whatever fails in between, and whoever else is at it."""
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
@@ -11,6 +12,7 @@ from prime_train.core import decide as d
 from prime_train.core.causes import Cause
 from prime_train.core.change import adopted, wished
 from prime_train.core.keys import latest_key, manifest_key, spec_key
+from prime_train.core.manifest import Manifest
 from prime_train.core.run import RunState, Want
 from prime_train.core.verdict import Pod, PodStatus, TrackerSeen
 from prime_train.core.wire import Order, attempt_key
@@ -457,6 +459,67 @@ def test_people_are_told_when_the_bucket_keeps_a_run_from_going_on() -> None:
     gone(w)
     w.sweeps(900)
     assert [kind for kind in w.told.kinds() if kind not in ("launched", "training", "lost")]
+
+
+def committed(w: Outside, step: int) -> Manifest:
+    """A checkpoint of the first attempt that it was told is committed."""
+    manifest = w.save_checkpoint(step)
+    assert w.store.commit(b.commit(step, key=manifest.key), w.now_s).verdict is Told_.OK
+    return manifest
+
+
+def in_another_bucket(w: Outside, manifest: Manifest) -> None:
+    w.bucket.objects.clear()
+
+
+def of_a_newer_version(w: Outside, manifest: Manifest) -> None:
+    w.bucket.objects[manifest.key] = json.dumps(manifest.model_dump(mode="json") | {"of_tomorrow": 1}).encode()
+
+
+def without_a_blob(w: Outside, manifest: Manifest) -> None:
+    del w.bucket.objects[next(iter(manifest.blobs()))]
+
+
+@pytest.mark.parametrize("hide", [in_another_bucket, of_a_newer_version, without_a_blob])
+def test_a_run_whose_committed_checkpoint_is_not_to_be_found_rents_nothing_until_it_is(
+    hide: Callable[[Outside, Manifest], None],
+) -> None:
+    w = Outside({"budget": {"usd": 500.0}}).trains(step=5000)
+    manifest = committed(w, 5000)
+    there = dict(w.bucket.objects)
+    hide(w, manifest)
+    gone(w)
+    w.sweeps(3600)
+    assert (w.run().state, w.run().epoch, w.living()) == (S.QUEUED, 1, [])
+    (alert,) = [alert for alert in w.told.alerts if alert.kind == "checkpoint"]
+    assert "step 5000 was committed" in alert.text
+    assert manifest.key in alert.text
+    w.bucket.objects |= there
+    w.sweeps(60)
+    assert w.living() == [E2]
+    assert resumes_from(w) == manifest.key
+
+
+def test_an_older_checkpoint_that_is_whole_has_to_do_for_one_that_is_not_and_people_are_told() -> None:
+    w = Outside().trains(step=20)
+    older, newer = committed(w, 10), committed(w, 20)
+    without_a_blob(w, newer)
+    gone(w)
+    w.sweeps(60)
+    assert resumes_from(w) == older.key
+    (alert,) = [alert for alert in w.told.alerts if alert.kind == "older"]
+    assert "resumes from step 10" in alert.text
+    assert "step 20, which was committed" in alert.text
+
+
+def test_an_attempt_that_committed_nothing_of_its_own_goes_on_from_where_it_had_begun() -> None:
+    w = Outside().trains(step=10)
+    first = committed(w, 10)
+    gone(w)
+    w.after(31).settle()
+    gone(w)
+    w.sweeps(60)
+    assert (w.run().epoch, resumes_from(w)) == (3, first.key)
 
 
 def test_a_checkpoint_that_was_uploaded_while_the_webhook_was_away_counts_as_progress() -> None:

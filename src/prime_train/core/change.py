@@ -169,8 +169,9 @@ def no_offer(run: Run, why: str, now_s: int, *, kind: str = "no_capacity", title
     return replace(noted, run=replace(after, version=noted.run.version, notices=noted.run.notices))
 
 
-def resume_chosen(run: Run, point: ResumePoint | None, now_s: int) -> Change:
-    """What the next attempt restores, chosen once after the fence. A checkpoint found only now counts as progress made."""
+def resume_chosen(run: Run, point: ResumePoint | None, now_s: int, *, instead_of: int | None = None) -> Change:
+    """What the next attempt restores, chosen once after the fence. A checkpoint found only now counts as progress made. `instead_of`: the
+    step that had been committed, where its files are no longer whole and people have to be told."""
     step = point.step if point else 0
     gained = step > run.durable_step
     after = replace(
@@ -182,7 +183,11 @@ def resume_chosen(run: Run, point: ResumePoint | None, now_s: int) -> Change:
         next_check_s=now_s,
     )
     text = f"resumes from step {step} of attempt {point.epoch}" if point else "starts from the beginning: there is no checkpoint"
-    return _saved(after, happened(run, now_s, "resume_chosen", text, step))
+    alerts: tuple[Alert, ...] = ()
+    if instead_of is not None:
+        text += f", for files of step {instead_of}, which was committed, are missing in the bucket"
+        alerts = (told(after, now_s, "older", Severity.WARNING, "an older checkpoint has to do", text),)
+    return _saved(after, happened(run, now_s, "resume_chosen", text, step), alerts=alerts)
 
 
 # ---------------------------------------------------------------------------------------------------- an attempt's good days

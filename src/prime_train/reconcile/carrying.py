@@ -7,11 +7,11 @@ from prime_train.core import change as c
 from prime_train.core import decide as d
 from prime_train.core.causes import Cause
 from prime_train.core.keys import blob_prefix, spec_key
-from prime_train.core.manifest import choose_resume
+from prime_train.core.manifest import ResumePoint, choose_resume
 from prime_train.core.offers import Offer, rank
-from prime_train.core.run import Change, Run, Severity
+from prime_train.core.run import Change, Lease, Run, Severity
 from prime_train.core.wire import Ticket, attempt_key
-from prime_train.ports import Held, NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
+from prime_train.ports import Bucket, Held, NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
 from prime_train.reconcile.manifests import read_manifests
 from prime_train.reconcile.world import World
 
@@ -70,17 +70,35 @@ def _choose_resume(world: World, held: Held, now_s: int) -> bool:
     try:
         manifests = read_manifests(world.bucket, run.run_id, epoch=run.epoch)
         sizes = {stat.key: stat.size for stat in world.bucket.list(blob_prefix(run.run_id))} if manifests else {}
+        point = choose_resume(manifests, sizes, epoch=run.epoch, previous=run.resume)
+        lost = _lost_of(world.bucket, held.lease if held.lease.epoch == run.epoch else None, point)
     except OutsideError as error:
         world.watched(run.run_id, "BucketFailed", str(error))
-        return world.store.save(_bucket_away(held, str(error), now_s))
-    point = choose_resume(manifests, sizes, epoch=run.epoch, previous=run.resume)
-    return world.store.save(c.resume_chosen(run, point, now_s))
+        why = f"{error}; the run waits, for nothing is known of its checkpoints"
+        return world.store.save(_waits(held, d.Note("bucket", Severity.WARNING, "the bucket does not answer", why), now_s))
+    if lost and (point is None or all(manifest.key != held.lease.committed_key for manifest in manifests)):
+        note = d.Note("checkpoint", Severity.ERROR, "a committed checkpoint is not to be found", lost)
+        return world.store.save(_waits(held, note, now_s))
+    return world.store.save(c.resume_chosen(run, point, now_s, instead_of=held.lease.committed_step if lost else None))
 
 
-def _bucket_away(held: Held, why: str, now_s: int) -> Change:
-    if held.run.noted_s("bucket") is None:
-        text = f"{why}; the run waits, for nothing is known of its checkpoints"
-        return c.change(held.run, held.lease, d.Note("bucket", Severity.WARNING, "the bucket does not answer", text), now_s)
+def _lost_of(bucket: Bucket, lease: Lease | None, point: ResumePoint | None) -> str:
+    """What is wrong where the attempt had more committed than `point` has; else empty. `lease` None: of the attempt nothing is known."""
+    if lease is None or (point.step if point is not None else 0) >= lease.committed_step:
+        return ""
+    is_there = bool(lease.committed_key) and bucket.get(lease.committed_key) is not None
+    what = "is there, but nothing that this version can restore" if is_there else "is not in the bucket"
+    return (
+        f"step {lease.committed_step} was committed, but {lease.committed_key or 'its manifest'} {what}; nothing is rented until it is. "
+        "Is it the same bucket, and this prime-train no older than the one before? If it is gone for good: "
+        f"prime-train stop {lease.run_id}, and launch the config anew"
+    )
+
+
+def _waits(held: Held, note: d.Note, now_s: int) -> Change:
+    """Told once."""
+    if held.run.noted_s(note.kind) is None:
+        return c.change(held.run, held.lease, note, now_s)
     return Change(replace(held.run, version=held.run.version + 1, next_check_s=now_s + d.check_s(held.run)))
 
 
