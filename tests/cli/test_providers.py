@@ -1,7 +1,9 @@
 """From whom machines are rented, and what is said before one is."""
 
 import json
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,9 +11,12 @@ import pytest
 from prime_train.cli.exits import Refused
 from prime_train.cli.home import Home
 from prime_train.cli.providers import default_provider, has_prime
+from prime_train.core.run import Run
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
 from prime_train.ports import PermanentError, TemporaryError
+from prime_train.reconcile import sweep
+from tests import builders as b
 from tests.cli.shell import Shell
 from tests.fakes.prime import FakePrime
 
@@ -169,3 +174,45 @@ def test_a_run_is_rented_from_whom_the_serving_control_plane_rents_and_finds_its
         assert "provider prime" in done.stdout
     (run,) = Home.of(shell.env).store().list_runs()
     assert run.spec.hardware.provider == "prime"
+
+
+def rented(store: Home, run_id: str) -> None:
+    """By a control plane whose store that is."""
+    store.root.mkdir()
+    world = replace(store.world("http://127.0.0.1:1"), canary=None)
+    spec = b.spec(hardware={"gpus": ["A100"], "provider": "prime", "disk_gib": 50}, budget={"usd": 500.0})
+    now_s = int(time.time())
+    world.store.create(Run(run_id, spec, created_s=now_s))
+    sweep(world, now_s)
+
+
+def test_a_shell_that_has_a_teams_keys_but_not_its_store_ends_none_of_its_machines(shell: Shell, fake: FakePrime) -> None:
+    environment = {**shell.env, **key(fake), "PRIME_TRAIN_MASTER_KEY": "ab" * 32}
+    team = Home.of({**environment, "PRIME_TRAIN_HOME": str(shell.here / "team")})
+    rented(team, "team-1")
+    (pod,) = fake.alive
+    with shell.started("serve", "--port", "0", "--interval", "0.2", until="bears the mark", **key(fake), PRIME_TRAIN_MASTER_KEY="ab" * 32):
+        assert f"prime-train stop --machine prime/{pod.pod_id}" in shell.said
+    assert [one.pod_id for one in fake.alive] == [pod.pod_id]
+
+
+def test_a_machine_of_no_run_can_be_given_back_by_its_id_and_no_other(shell: Shell, fake: FakePrime) -> None:
+    ours = {**key(fake), "PRIME_TRAIN_MASTER_KEY": "ab" * 32}
+    lost = shell.here / "lost"
+    rented(Home.of({**shell.env, **ours, "PRIME_TRAIN_HOME": str(lost)}), "team-1")
+    (pod,) = fake.alive
+    machine = f"prime/{pod.pod_id}"
+    for words, said in {
+        ("stop",): "prime-train stop --machine ID",
+        ("stop", "team-1", "--machine", machine): "prime-train stop --machine ID",
+        ("stop", "--machine", "prime/0000"): "'prime/0000'",
+    }.items():
+        done = shell.run(*words, **ours)
+        assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+    assert "is a machine of run team-1" in shell.run("stop", "--machine", machine, **ours, PRIME_TRAIN_HOME=str(lost)).stderr
+    assert shell.run("stop", "--machine", machine, **key(fake), PRIME_TRAIN_MASTER_KEY="cd" * 32).returncode == 2
+    assert fake.alive
+    done = shell.run("stop", "--machine", machine, **ours)
+    assert "asked the provider to take it back" in done.stdout, done.stderr
+    fake.advance(60)
+    assert not fake.alive

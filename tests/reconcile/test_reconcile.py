@@ -628,6 +628,17 @@ def test_a_machine_of_ours_that_no_run_knows_is_taken_back() -> None:
     assert w.told.kinds().count("orphan") == 1
 
 
+def test_a_machine_that_may_be_of_another_store_is_told_of_and_left_alone() -> None:
+    w = Outside()
+    pod = w.pods.real.create("pt-nobody-e1", b.offer("memory-spot"), w.run().spec.hardware)
+    w.world = replace(w.world, shared=frozenset({pod.pod_id.partition("/")[0]}))
+    w.sweeps(60)
+    assert sorted(w.living()) == sorted([E1, "pt-nobody-e1"])
+    (alert,) = [alert for alert in w.told.alerts if alert.kind == "orphan"]
+    assert f"prime-train stop --machine {pod.pod_id}" in alert.text
+    assert "left alone" in alert.text
+
+
 def test_an_ended_runs_machine_is_found_by_the_sweep_though_nobody_was_to_look_at_the_run_again() -> None:
     w = Outside().trains()
     w.exit(Cause.FINISHED, step=20)

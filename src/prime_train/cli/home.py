@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from prime_train.cli.exits import Exit, Refused
-from prime_train.cli.providers import PUBLIC_URL, STORE
+from prime_train.cli.providers import PRIME, PUBLIC_URL, STORE
 from prime_train.core.keys import NOT_FOR_RUNS
 
 if TYPE_CHECKING:
@@ -227,6 +227,7 @@ class Home:
             # Of a control plane elsewhere it is not known here which it can hand out.
             secrets=None if self.elsewhere else self.secrets,
             providers=pods.names,
+            shared=frozenset({PRIME}),
             account=providers.account,
             is_guest=bool(self.elsewhere),
             delivers=not (self.elsewhere and self.about.watches),

@@ -1,27 +1,58 @@
 """`prime-train stop RUN`: save, flush, give the machine back."""
 
 import os
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from prime_train.cli.exits import Exit, Refused
+
+if TYPE_CHECKING:
+    from prime_train.cli.home import Home
+
 
 def stop(
-    run: Annotated[str, typer.Argument(help="The run, or the start of its id.", show_default=False)],
+    run: Annotated[str | None, typer.Argument(help="The run, or the start of its id.", show_default=False)] = None,
     now: Annotated[bool, typer.Option("--now", help="At once, without saving.")] = False,
+    machine: Annotated[str | None, typer.Option("--machine", help="A machine of no run, by its id.", show_default=False)] = None,
 ) -> None:
     """Stop a run.
 
     It saves, flushes and gives its machine back.
     """
     from prime_train.cli.home import Home
+
+    home = Home.of(os.environ)
+    if (run is None) == (machine is None):
+        raise Refused("either a run or a machine", fix="prime-train stop RUN, or prime-train stop --machine ID", code=Exit.USAGE)
+    if run is not None:
+        _stop_run(home, run, now=now)
+    if machine is not None:
+        _give_back(home, machine)
+
+
+def _stop_run(home: "Home", run: str, *, now: bool) -> None:
     from prime_train.cli.wishes import ask
     from prime_train.core.change import wished
     from prime_train.core.run import Want
 
     want = Want.CANCEL if now else Want.STOP
-    home = Home.of(os.environ)
     held = ask(home.store(), run, lambda current, now_s: wished(current, want, now_s))
     typer.echo(f"{held.run.run_id}: asked to {'end at once' if now else 'save and stop'}")
     if home.serving() is None:
         typer.echo("no control plane serves it: start one (prime-train serve), or it goes on")
+
+
+def _give_back(home: "Home", pod_id: str) -> None:
+    """Of a run that is known here, whoever watches it decides about its machines."""
+    from prime_train.core.keys import parse_pod_name
+
+    pods = home.pods()
+    pod = pods.get(pod_id)
+    named = parse_pod_name(pod.name) if pod is not None else None
+    if pod is None or named is None:
+        raise Refused(f"there is no machine {pod_id!r} that a control plane with this master key has rented", code=Exit.USAGE)
+    if home.store().load(named[0]) is not None:
+        raise Refused(f"{pod_id} is a machine of run {named[0]}", fix=f"prime-train stop {named[0]}", code=Exit.USAGE)
+    pods.terminate(pod_id)
+    typer.echo(f"{pod_id} ({pod.name}): asked the provider to take it back")

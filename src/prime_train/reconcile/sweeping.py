@@ -76,11 +76,20 @@ def _reap(world: World, listed: Sequence[Pod] | str, now_s: int) -> list[str]:
 
 
 def _take_back(world: World, run_id: str, pod: Pod, now_s: int) -> None:
-    """A pod that bears our mark, of a run that this store never had, or has no more."""
-    text = f"{pod.pod_id} ({pod.name}) belongs to no run: terminated"
+    """A pod that bears our mark, of a run that this store never had, or has no more. On an account that others may share it is only told
+    of: to a watcher that looks at the wrong store, all of its team's machines are such."""
+    if pod.pod_id.partition("/")[0] in world.shared:
+        text = (
+            f"{pod.pod_id} ({pod.name}) bears the mark of this master key, but its run is not in this store; it is left alone, and it is "
+            "paid for. Is PRIME_TRAIN_STORE the one that rented it? If no control plane has its run any more: "
+            f"prime-train stop --machine {pod.pod_id}"
+        )
+        severity = Severity.ERROR
+    else:
+        text, severity = f"{pod.pod_id} ({pod.name}) belongs to no run: terminated", Severity.WARNING
+        terminate(world, run_id, [pod.pod_id])
     world.watched(run_id, "Orphan", text)
-    terminate(world, run_id, [pod.pod_id])
-    announce(world, Alert(f"orphan/{pod.pod_id}", run_id, "orphan", Severity.WARNING, "a machine of nobody's was found", text, now_s))
+    announce(world, Alert(f"orphan/{pod.pod_id}", run_id, "orphan", severity, "a machine of nobody's was found", text, now_s))
 
 
 def _book(world: World, now_s: int) -> None:

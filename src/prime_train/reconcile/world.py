@@ -33,6 +33,8 @@ class World:
     """Names of the secrets this control plane can hand out; None: not known here."""
     providers: Container[str] | None = None
     """Whose pods this control plane can see; None: everybody's."""
+    shared: Container[str] = frozenset()
+    """Of these, other control planes may have machines that bear our mark."""
     account: Account | None = None
     is_guest: bool = False
     """The control plane is elsewhere and others watch it too: what can not be seen from here is left to them."""
