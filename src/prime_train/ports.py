@@ -114,10 +114,15 @@ class Store(Protocol):
     def history(self, run_id: str) -> list[Happening]:
         """In the order it was written."""
 
-    def outbox(self, limit: int) -> list[Alert]:
-        """Alerts not yet marked as sent, oldest first."""
+    def tell(self, alert: Alert) -> None:
+        """Puts an alert that comes with no change of a run into the outbox; nothing where one with its key has been there."""
 
-    def mark_sent(self, key: str) -> None: ...
+    def outbox(self, limit: int, *, lacking: str | None = None) -> list[Alert]:
+        """Alerts that wait, oldest first; with `lacking` those that the notifier of that name is not marked to be done with."""
+
+    def mark_sent(self, key: str, notifier: str | None = None, *, among: Sequence[str] = ()) -> bool:
+        """The notifier of that name is done with the alert; once all `among` are, it waits no longer. Without names it waits no longer at
+        all. Whether it still waits: False also of one that nobody has heard of."""
 
     def watch(self) -> Watch: ...
 

@@ -79,8 +79,11 @@ CALLS: dict[str, StoreCall] = {
     "beats": _call(tuple[list[Beat], int], list[Answer], lambda store, beats, now_s: store.beats(beats, now_s)),
     "commit": _call(tuple[Commit, int], Answer, lambda store, commit, now_s: store.commit(commit, now_s)),
     "history": _call(tuple[str], list[Happening], lambda store, run_id: store.history(run_id), reads=True),
-    "outbox": _call(tuple[int], list[Alert], lambda store, limit: store.outbox(limit), reads=True),
-    "mark_sent": _call(tuple[str], None, lambda store, key: store.mark_sent(key)),
+    "tell": _call(tuple[Alert], None, lambda store, alert: store.tell(alert)),
+    "outbox": _call(tuple[int, str | None], list[Alert], lambda store, limit, lacking: store.outbox(limit, lacking=lacking), reads=True),
+    "mark_sent": _call(
+        tuple[str, str | None, list[str]], bool, lambda store, key, notifier, among: store.mark_sent(key, notifier, among=among)
+    ),
     "watch": _call(tuple[()], Watch, lambda store: store.watch(), reads=True),
     "save_watch": _call(tuple[Watch, int], bool, lambda store, watch, version: store.save_watch(watch, version=version)),
 }

@@ -22,6 +22,7 @@ from prime_train.adapters.store_dynamo.schema import EXPIRES, lease_key, packed_
 from prime_train.adapters.store_dynamo.signed import SignedCalls
 from prime_train.adapters.store_dynamo.store import DynamoStore
 from prime_train.adapters.store_dynamo.table import Table
+from prime_train.adapters.stored import dump
 from prime_train.core.causes import Cause
 from prime_train.core.run import Change, Lease, RunState
 from prime_train.core.wire import Gpus, JobExit, Phase, Saves, Verdict
@@ -261,7 +262,7 @@ WRITES: Mapping[str, Callable[[DynamoStore, Held], object]] = {
     "beat": lambda store, held: store.beat(beat(1), T0_S).verdict,
     "commit": lambda store, held: store.commit(commit(1), T0_S).verdict,
     "wake": lambda store, held: store.wake(RUN_ID, T0_S),
-    "mark_sent": lambda store, held: store.mark_sent("a"),
+    "mark_sent": lambda store, held: store.mark_sent("a") or None,
 }
 
 
@@ -281,6 +282,12 @@ def test_a_creation_that_meets_another_transaction_is_tried_again(far: DynamoSto
     proxy.fail(refused("TransactionCanceledException", "TransactionConflict", "None"), times=2)
     assert far.create(run())
     assert loaded(far).run == run()
+
+
+def test_an_alert_that_meets_another_transaction_is_tried_again(far: DynamoStore, proxy: FaultyProxy) -> None:
+    proxy.fail(refused("TransactionCanceledException", "TransactionConflict", "None"), times=2)
+    far.tell(alert())
+    assert far.outbox(9) == [alert()]
 
 
 def test_a_save_that_meets_another_transaction_is_tried_again(far: DynamoStore, store: DynamoStore, proxy: FaultyProxy) -> None:
@@ -378,6 +385,41 @@ def test_wakes_news_and_saves_at_once_are_each_counted(store: DynamoStore, minis
     assert not failed
     wakes = TURNS * sum(number % 3 == 1 for number in range(THREADS))
     assert loaded(store).run.version == 2 + wakes + saved.count(True)
+
+
+def test_an_alert_that_waited_before_there_were_marks_is_read_and_marked(ministack: S3Server, table: str, store: DynamoStore) -> None:
+    """As it was written then: what it says, and nobody who is done with it."""
+    for key, values in (
+        ("TOLD#old", {"SK": "TOLD", "place": "00000000000000000001#000#tiny-1"}),
+        ("OUT", {"SK": "00000000000000000001#000#tiny-1", "alert": dump(alert("old"))}),
+    ):
+        item = {name: {"S": value} for name, value in {"PK": key, **values}.items()}
+        dynamo.client_of(ministack).put_item(TableName=table, Item=item)
+    assert store.outbox(9) == store.outbox(9, lacking="log") == [alert("old")]
+    assert store.mark_sent("old", "log", among=("log", "slack"))
+    assert (store.outbox(9, lacking="log"), store.outbox(9, lacking="slack")) == ([], [alert("old")])
+    assert not store.mark_sent("old", "slack", among=("log", "slack"))
+    assert store.outbox(9) == []
+
+
+def test_what_one_notifier_lacks_is_found_behind_pages_of_what_it_has(ministack: S3Server, table: str) -> None:
+    store = DynamoStore(SmallPages(dynamo.calls_of(ministack)), table)
+    for number in range(9):
+        store.tell(alert(str(number)))
+        if number < 7:
+            assert store.mark_sent(str(number), "log", among=("log", "slack"))
+    assert [alert.key for alert in store.outbox(2, lacking="log")] == ["7", "8"]
+    assert [alert.key for alert in store.outbox(3, lacking="slack")] == ["0", "1", "2"]
+
+
+def test_a_mark_whose_answer_is_lost_is_made(far: DynamoStore, store: DynamoStore, proxy: FaultyProxy) -> None:
+    store.tell(alert("a"))
+    proxy.fail(LoseResponse(), first=2)
+    assert far.mark_sent("a", "log", among=("log", "slack"))
+    assert (store.outbox(9, lacking="log"), store.outbox(9)) == ([], [alert("a")])
+    proxy.fail(LoseResponse(), first=3)
+    assert not far.mark_sent("a", "slack", among=("log", "slack"))
+    assert store.outbox(9) == []
 
 
 def test_an_alert_that_was_told_does_not_keep_a_save_from_its_other_alerts(store: DynamoStore) -> None:

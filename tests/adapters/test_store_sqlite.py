@@ -16,6 +16,7 @@ import pytest
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.adapters.store_sqlite.file import connect
 from prime_train.adapters.store_sqlite.schema import MIGRATIONS, migrate
+from prime_train.adapters.stored import dump
 from prime_train.core.run import Change, Lease, RunState
 from prime_train.core.wire import Verdict
 from prime_train.ports import Held, PermanentError, TemporaryError
@@ -283,6 +284,21 @@ def test_an_older_file_is_migrated_and_keeps_what_it_holds(path: Path) -> None:
         assert sql.execute("SELECT run_id, owner FROM runs").fetchall() == [(RUN_ID, "nobody")]
         assert sql.execute("SELECT version FROM schema_version").fetchall() == [(len(NEXT),)]
         migrate(sql, path, NEXT)
+
+
+def test_alerts_that_waited_in_a_file_of_before_wait_for_every_notifier(path: Path) -> None:
+    with closing(connect(path)) as sql:
+        migrate(sql, path, MIGRATIONS[:1])
+        for key, sent in (("told", 1), ("waits", 0)):
+            sql.execute("INSERT INTO outbox (key, sent, alert) VALUES (?, ?, ?)", (key, sent, dump(alert(key))))
+    with opened(path) as store:
+        assert store.outbox(9) == store.outbox(9, lacking="log") == [alert("waits")]
+        assert store.mark_sent("waits", "log", among=("log", "slack"))
+    with opened(path) as store:
+        assert (store.outbox(9, lacking="log"), store.outbox(9, lacking="slack")) == ([], [alert("waits")])
+        assert not store.mark_sent("waits", "slack", among=("log", "slack"))
+        store.tell(alert("told"))
+        assert store.outbox(9) == []
 
 
 def test_a_migration_that_fails_changes_nothing(path: Path) -> None:

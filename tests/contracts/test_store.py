@@ -518,6 +518,41 @@ def test_an_alert_with_a_known_key_is_not_told_again(store: Store) -> None:
     assert store.outbox(9) == []
 
 
+def test_an_alert_waits_for_the_notifiers_that_are_not_done_with_it_and_for_no_other(store: Store) -> None:
+    put(store)
+    store.save(replace(change(loaded(store)), alerts=(alert("a"), alert("b"), alert("c"))))
+    both = ("log", "slack")
+    assert store.mark_sent("a", "log", among=both)
+    assert store.mark_sent("a", "log", among=both)
+    assert store.mark_sent("b", "slack", among=both)
+    assert store.outbox(9) == [alert("a"), alert("b"), alert("c")]
+    assert store.outbox(9, lacking="log") == [alert("b"), alert("c")]
+    assert store.outbox(1, lacking="slack") == [alert("a")]
+    assert store.outbox(1, lacking="log") == [alert("b")]
+    assert store.outbox(9, lacking="a new one") == [alert("a"), alert("b"), alert("c")]
+    assert not store.mark_sent("a", "slack", among=both)
+    assert not store.mark_sent("c")
+    assert store.outbox(9) == [alert("b")]
+    assert not store.mark_sent("a", "log", among=both)
+    assert not store.mark_sent("b", among=("slack",))
+    assert not store.mark_sent("never heard of", "log", among=both)
+    assert store.outbox(9) == store.outbox(9, lacking="log") == []
+    store.save(replace(change(loaded(store)), alerts=(alert("a"),)))
+    assert store.outbox(9) == []
+
+
+def test_an_alert_of_no_run_waits_like_any_other_and_is_told_once(store: Store) -> None:
+    put(store)
+    store.save(replace(change(loaded(store)), alerts=(alert("a"),)))
+    store.tell(alert("orphan", run_id="nobody"))
+    store.tell(alert("orphan", run_id="nobody", title="again"))
+    store.tell(alert("a", title="again"))
+    assert store.outbox(9) == [alert("a"), alert("orphan", run_id="nobody")]
+    assert not store.mark_sent("orphan")
+    store.tell(alert("orphan", run_id="nobody"))
+    assert store.outbox(9) == [alert("a")]
+
+
 def test_the_watchers_memory_is_kept_by_the_first_who_writes_it(store: Store) -> None:
     assert store.watch() == Watch()
     assert not store.save_watch(Watch(version=2), version=1)
@@ -587,6 +622,7 @@ def test_threads_that_beat_together_are_each_answered_for_their_own_run(store: S
 # ------------------------------------------------------------------------------------------------------- against the memory store
 
 RUN_IDS = ("a", "b", "c")
+NOTIFIERS = ("log", "slack")
 SECONDS = st.integers(0, 6)
 NAMES = st.sampled_from(RUN_IDS)
 
@@ -664,10 +700,18 @@ class AgainstMemory(RuleBasedStateMachine):
     def commit(self, wanted: Any, now_s: int) -> None:
         assert self.store.commit(wanted, now_s) == self.model.commit(wanted, now_s)
 
-    @rule(key=st.sampled_from("xyz"))
-    def mark_sent(self, key: str) -> None:
-        self.store.mark_sent(key)
-        self.model.mark_sent(key)
+    @rule(
+        key=st.sampled_from("xyz"),
+        notifier=st.none() | st.sampled_from(NOTIFIERS),
+        among=st.lists(st.sampled_from(NOTIFIERS), max_size=2),
+    )
+    def mark_sent(self, key: str, notifier: str | None, among: list[str]) -> None:
+        assert self.store.mark_sent(key, notifier, among=among) == self.model.mark_sent(key, notifier, among=among)
+
+    @rule(key=st.sampled_from("xyz"), run_id=NAMES)
+    def tell(self, key: str, run_id: str) -> None:
+        self.store.tell(alert(key, run_id=run_id))
+        self.model.tell(alert(key, run_id=run_id))
 
     @rule(ahead=st.sampled_from([0, 0, 1]), swept_s=st.none() | SECONDS)
     def save_watch(self, ahead: int, swept_s: int | None) -> None:
@@ -685,6 +729,8 @@ class AgainstMemory(RuleBasedStateMachine):
         assert self.store.due(3, 2) == self.model.due(3, 2)
         assert self.store.vitals() == self.model.vitals()
         assert self.store.outbox(2) == self.model.outbox(2)
+        for notifier in NOTIFIERS:
+            assert self.store.outbox(2, lacking=notifier) == self.model.outbox(2, lacking=notifier)
         assert self.store.watch() == self.model.watch()
 
 

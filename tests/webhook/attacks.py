@@ -148,7 +148,7 @@ def _replayed(keys: Keys) -> Iterator[Attack]:
     again = {
         "create": (now.run,),  # there is one of that name
         "save": (change,),  # the run has had that version for long
-        "mark_sent": ("there-is-no-such-alert",),
+        "mark_sent": ("there-is-no-such-alert", None, []),
     }
     yield Attack("a beat again, whose number has been", mine.sent("POST", f"{MINE}/beat", SAID), (200,), '"repeated"')
     older = commit(5).model_dump_json().encode()

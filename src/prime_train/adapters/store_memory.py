@@ -23,6 +23,7 @@ class MemoryStore:
         self._history: dict[str, list[Happening]] = {}
         self._alerts: dict[str, Alert] = {}
         self._unsent: dict[str, Alert] = {}
+        self._sent_by: dict[str, set[str]] = {}
         self._watch = Watch()
 
     def create(self, run: Run) -> bool:
@@ -56,8 +57,7 @@ class MemoryStore:
             self._runs[run.run_id] = run
             self._history[run.run_id] += change.happenings
             for alert in change.alerts:
-                if alert.key not in self._alerts:
-                    self._alerts[alert.key] = self._unsent[alert.key] = alert
+                self._tell(alert)
             return True
 
     def wake(self, run_id: str, now_s: int) -> None:
@@ -100,13 +100,24 @@ class MemoryStore:
         with self._lock:
             return list(self._history.get(run_id, ()))
 
-    def outbox(self, limit: int) -> list[Alert]:
+    def tell(self, alert: Alert) -> None:
         with self._lock:
-            return list(self._unsent.values())[:limit]
+            self._tell(alert)
 
-    def mark_sent(self, key: str) -> None:
+    def outbox(self, limit: int, *, lacking: str | None = None) -> list[Alert]:
         with self._lock:
-            self._unsent.pop(key, None)
+            return [alert for alert in self._unsent.values() if lacking not in self._sent_by[alert.key]][:limit]
+
+    def mark_sent(self, key: str, notifier: str | None = None, *, among: Sequence[str] = ()) -> bool:
+        with self._lock:
+            if key not in self._unsent:
+                return False
+            if notifier is not None:
+                self._sent_by[key].add(notifier)
+            if not self._sent_by[key].issuperset(among):
+                return True
+            del self._unsent[key], self._sent_by[key]
+            return False
 
     def watch(self) -> Watch:
         with self._lock:
@@ -118,6 +129,11 @@ class MemoryStore:
                 return False
             self._watch = watch
             return True
+
+    def _tell(self, alert: Alert) -> None:
+        if alert.key not in self._alerts:
+            self._alerts[alert.key] = self._unsent[alert.key] = alert
+            self._sent_by[alert.key] = set()
 
     def _beat(self, beat: Beat, now_s: int) -> Answer:
         lease = self._leases.get(beat.run)

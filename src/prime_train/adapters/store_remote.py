@@ -93,12 +93,15 @@ class RemoteStore:
         lines: list[Happening] = self._call("history", run_id)
         return lines
 
-    def outbox(self, limit: int) -> list[Alert]:
-        alerts: list[Alert] = self._call("outbox", limit)
+    def tell(self, alert: Alert) -> None:
+        self._call("tell", alert)
+
+    def outbox(self, limit: int, *, lacking: str | None = None) -> list[Alert]:
+        alerts: list[Alert] = self._call("outbox", limit, lacking)
         return alerts
 
-    def mark_sent(self, key: str) -> None:
-        self._call("mark_sent", key)
+    def mark_sent(self, key: str, notifier: str | None = None, *, among: Sequence[str] = ()) -> bool:
+        return bool(self._call("mark_sent", key, notifier, list(among)))
 
     def watch(self) -> Watch:
         watch: Watch = self._call("watch")

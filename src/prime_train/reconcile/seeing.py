@@ -6,19 +6,21 @@ from dataclasses import replace
 from prime_train.core import decide as d
 from prime_train.core.breaker import Hearing, listen
 from prime_train.core.funds import Funds
-from prime_train.core.run import Run
+from prime_train.core.run import Alert, Run, Severity
 from prime_train.core.verdict import Evidence, Pod, PodsSeen, PodStatus, PodsUnknown, PodsView
 from prime_train.ports import Held, OutsideError
+from prime_train.reconcile.delivering import tell
 from prime_train.reconcile.world import Sight, World
 
 
-def look(world: World) -> Sight:
-    """The provider's list and the wallet now. It says nothing of who could be heard: see `see`."""
+def look(world: World, now_s: int | None = None) -> Sight:
+    """The provider's list and the wallet as of `now_s`, by the clock that also tells when to decide; None: they are used at once. It says
+    nothing of who could be heard: see `see`."""
     try:
         listed: Sequence[Pod] | str = world.pods.list()
     except OutsideError as error:
         listed = f"the provider's list failed: {error}"
-    return Sight(listed, funds=_funds(world))  # after the list: what the pods cost is told by it
+    return Sight(listed, funds=_funds(world), listed_s=now_s)  # after the list: what the pods cost is told by it
 
 
 def _funds(world: World) -> Funds | None:
@@ -34,18 +36,29 @@ def _funds(world: World) -> Funds | None:
 
 def see(world: World, now_s: int) -> Sight:
     """What a single step outside a sweep needs to know of the world: one that did not listen must not conclude from silence either."""
-    return replace(look(world), hearing=_listen(world, now_s))
+    return replace(look(world, now_s), hearing=_listen(world, now_s))
 
 
 def _listen(world: World, now_s: int) -> Hearing:
     """What silence may mean now. The memory is shared by all watchers; losing its write is harmless, it says what others saw."""
     watch = world.store.watch()
-    vitals = [vital for vital in world.store.vitals() if vital.beat_s is not None]
+    vitals = world.store.vitals()
+    active = {vital.run_id: vital.beat_s for vital in vitals if vital.beat_s is not None}
     silent = {v.run_id: now_s - v.beat_s for v in vitals if v.beat_s is not None and now_s - v.beat_s > v.overdue_s}
     sings = world.canary.sings(now_s) if world.canary is not None else True
-    after, hearing = listen(watch, canary=sings, silent_s=silent, active=[v.run_id for v in vitals], now_s=now_s)
+    after, hearing = listen(watch, canary=sings, silent_s=silent, active=active, now_s=now_s)
     world.store.save_watch(replace(after, version=watch.version + 1), version=watch.version)
+    if hearing.overruled_since_s is not None:
+        tell(world, _closed_way(hearing.overruled_since_s, now_s))
     return hearing
+
+
+def _closed_way(since_s: int, now_s: int) -> Alert:
+    text = (
+        f"the canary has failed for {now_s - since_s} s, yet beats arrive, and runs are judged by those; see that a watcher reaches the "
+        "webhook's public address from where it runs"
+    )
+    return Alert(f"canary/{since_s}/blind", "", "blind", Severity.WARNING, "the canary fails though beats arrive", text, now_s)
 
 
 def gather(world: World, held: Held, sight: Sight, now_s: int) -> Evidence:
@@ -84,7 +97,7 @@ def _pods_of(world: World, held: Held, sight: Sight, now_s: int) -> PodsView:
             gone.add(pod_id)
         if pod is not None:
             known[pod_id] = pod
-    return PodsSeen(tuple(known.values()), frozenset(gone))
+    return PodsSeen(tuple(known.values()), frozenset(gone), sight.listed_s)
 
 
 def _unseen(world: World, run: Run) -> str:

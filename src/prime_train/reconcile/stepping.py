@@ -67,9 +67,13 @@ def settle(world: World, run_id: str, now_s: int, sight: Sight | None = None, *,
     `now_s`: a create call takes minutes, and what comes after it must not be dated before it."""
     sight = sight if sight is not None else see(world, now_s)
     for step in range(1, STEPS_A_RUN_MAX + 1):
-        done = reconcile(world, run_id, now_s if clock is None else clock(), sight)
+        done = reconcile(world, run_id, _now_s(now_s, clock), sight)
         if done.is_rest:
             return step
         if isinstance(done.decision, d.Launch | d.Terminate | d.Recover | d.Finish):
-            sight = replace(look(world), hearing=sight.hearing)
+            sight = replace(look(world, _now_s(now_s, clock)), hearing=sight.hearing)
     return STEPS_A_RUN_MAX
+
+
+def _now_s(given_s: int, clock: Callable[[], int] | None) -> int:
+    return given_s if clock is None else clock()

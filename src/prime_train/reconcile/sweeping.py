@@ -10,47 +10,61 @@ from prime_train.core.run import Alert, Run, RunState, Severity
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.ports import OutsideError
 from prime_train.reconcile.carrying import terminate
-from prime_train.reconcile.delivering import announce, deliver, refresh
+from prime_train.reconcile.delivering import deliver, refresh, tell
 from prime_train.reconcile.seeing import see
 from prime_train.reconcile.stepping import settle
 from prime_train.reconcile.tracking import follow, mark
-from prime_train.reconcile.world import Sight, Swept, World
+from prime_train.reconcile.world import Failures, Sight, Swept, World
 
 DUE_MAX = 200
 BOOT_NAMES_MAX = 10_000
 
 
 def sweep(world: World, now_s: int, *, clock: Callable[[], int] | None = None) -> Swept:
-    """All runs that are due, a few steps each; pods nobody owns; alerts that wait. Safe beside any other sweep."""
+    """All runs that are due, a few steps each; pods nobody owns; alerts that wait. Safe beside any other sweep.
+
+    What fails for one run keeps nobody from the others, and nothing keeps waiting alerts from being sent; it is raised in the end.
+    """
+    failures = Failures()
+    swept = None
+    with failures.kept():
+        swept = _look_at_all(world, now_s, failures, clock)
+    if world.delivers:
+        with failures.kept():
+            deliver(world, now_s, failures)
+    if swept is not None:
+        with failures.kept():
+            refresh(world, swept.looked_at, now_s, failures)
+    failures.raised()
+    if swept is None:
+        raise AssertionError("a look that came to nothing has raised")
+    return swept
+
+
+def _look_at_all(world: World, now_s: int, failures: Failures, clock: Callable[[], int] | None) -> Swept:
     sight = see(world, now_s)
     listed, hearing = sight.listed, sight.hearing
     due = world.store.due(now_s, DUE_MAX)
-    due += [run_id for run_id in _reap(world, listed, now_s) if run_id not in due]
+    due += [run_id for run_id in _reap(world, listed, now_s, failures) if run_id not in due]
     if hearing.through is not None and hearing.through not in due:
         due.append(hearing.through)
     steps = 0
-    failures: list[Exception] = []
     for run_id in due:
-        try:
+        if run_id in failures.unread:
+            continue
+        with failures.kept(run_id):
             steps += settle(world, run_id, now_s, sight, clock=clock)
-            sight = _with_burn(world, sight, run_id, now_s)
-        except Exception as error:  # one run's failure must not keep the watcher from all others; it is raised below
-            error.add_note(f"while looking at run {run_id}")
-            failures.append(error)
-    _book(world, now_s)
-    follow(world, due, now_s)
-    mark(world, now_s)
-    if world.delivers:
-        deliver(world, now_s)
-    refresh(world, due, now_s)
-    if failures:
-        raise ExceptionGroup(f"{len(failures)} of {len(due)} runs could not be looked at", failures)
+            sight = _with_burn(world, sight, run_id, now_s, failures)
+    with failures.kept():
+        _book(world, now_s, failures)
+    follow(world, due, now_s, failures)
+    mark(world, now_s, failures)
     return Swept(tuple(due), steps, hearing.blind, listed if isinstance(listed, str) else None)
 
 
-def _with_burn(world: World, sight: Sight, run_id: str, now_s: int) -> Sight:
+def _with_burn(world: World, sight: Sight, run_id: str, now_s: int, failures: Failures) -> Sight:
     """The wallet as the next run may count on it: what this one has just rented is paid from it too."""
-    held = world.store.load(run_id) if sight.funds is not None else None
+    held = failures.load(world.store, run_id) if sight.funds is not None else None
     attempt = held.run.attempt if held is not None else None
     if sight.funds is None or attempt is None or attempt.launched_s < now_s or attempt.ended_s is not None:
         return sight
@@ -60,16 +74,19 @@ def _with_burn(world: World, sight: Sight, run_id: str, now_s: int) -> Sight:
     return replace(sight, funds=replace(sight.funds, burn_usd_per_hour=burn))
 
 
-def _reap(world: World, listed: Sequence[Pod] | str, now_s: int) -> list[str]:
-    """Runs whose pods are not where they should be, to be looked at now; pods of runs nobody knows are taken back here."""
+def _reap(world: World, listed: Sequence[Pod] | str, now_s: int, failures: Failures) -> list[str]:
+    """Runs whose pods are not where they should be, to be looked at now; pods of runs nobody knows are taken back here. Of a run that can
+    not be read nothing is known: its pod is left where it is."""
     suspects: list[str] = []
     for pod in [] if isinstance(listed, str) else listed[:BOOT_NAMES_MAX]:
         named = parse_pod_name(pod.name)
         if named is None or pod.status is PodStatus.GONE:
             continue
-        held = world.store.load(named[0])
+        held = failures.load(world.store, named[0])
         if held is None:
-            _take_back(world, named[0], pod, now_s)
+            if named[0] not in failures.unread:
+                with failures.kept(named[0]):
+                    _take_back(world, named[0], pod, now_s)
         elif not _belongs(held.run, pod, named[1]) and not _asked_lately(held.run, pod, now_s):
             suspects.append(held.run.run_id)
     return list(dict.fromkeys(suspects))
@@ -89,10 +106,10 @@ def _take_back(world: World, run_id: str, pod: Pod, now_s: int) -> None:
         text, severity = f"{pod.pod_id} ({pod.name}) belongs to no run: terminated", Severity.WARNING
         terminate(world, run_id, [pod.pod_id])
     world.watched(run_id, "Orphan", text)
-    announce(world, Alert(f"orphan/{pod.pod_id}", run_id, "orphan", severity, "a machine of nobody's was found", text, now_s))
+    tell(world, Alert(f"orphan/{pod.pod_id}", run_id, "orphan", severity, "a machine of nobody's was found", text, now_s))
 
 
-def _book(world: World, now_s: int) -> None:
+def _book(world: World, now_s: int, failures: Failures) -> None:
     """What the provider has billed takes the place of what was reckoned. A save that is lost is made at the next telling."""
     if world.account is None:
         return
@@ -103,11 +120,12 @@ def _book(world: World, now_s: int) -> None:
         return
     for bill in bills:
         named = parse_pod_name(bill.name)
-        held = world.store.load(named[0]) if named is not None else None
+        held = failures.load(world.store, named[0]) if named is not None else None
         attempts = held.run.attempts if held is not None else ()
         mine = next((a for a in attempts if a.pod_id == bill.pod_id and a.ended_s is not None and a.billed_usd is None), None)
         if held is not None and mine is not None:
-            world.store.save(c.billed(held.run, mine.epoch, bill.usd, now_s))
+            with failures.kept(held.run.run_id):
+                world.store.save(c.billed(held.run, mine.epoch, bill.usd, now_s))
 
 
 def _belongs(run: Run, pod: Pod, epoch: int) -> bool:

@@ -1,6 +1,7 @@
 """What a watcher works with: the ports, what it saw, and what it did."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -9,7 +10,10 @@ from prime_train.core.breaker import Hearing
 from prime_train.core.funds import Funds
 from prime_train.core.keys import parse_pod_name
 from prime_train.core.verdict import Pod
-from prime_train.ports import Account, Bucket, Canary, Notifier, NoTracker, Pods, Store, Tracker, Watched
+from prime_train.ports import Account, Bucket, Canary, Held, Notifier, NoTracker, OutsideError, Pods, Store, Tracker, Watched
+
+NAMED_MAX = 10
+"""So many runs are named in an error."""
 
 
 def _quiet(run_id: str, what: str, text: str) -> None:
@@ -40,14 +44,66 @@ class World:
     """The control plane is elsewhere and others watch it too: what can not be seen from here is left to them."""
     delivers: bool = True
     """Whether this watcher sends what waits in the outbox: one that lacks the notifiers of others must not."""
-    told: set[tuple[str, int]] = field(default_factory=set, repr=False, compare=False)
-    """Alerts (by key and notifier) this process has sent, as long as another notifier has not taken them."""
+    told: set[tuple[str, str]] = field(default_factory=set, repr=False, compare=False)
+    """Alerts (by key and notifier) this process has sent, as long as the store does not know it; and, for no notifier, those it has put
+    into the outbox without a change of a run."""
     shown: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
     """When this process last showed a run's state, where it is shown."""
     followed: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
     """When this process last asked the tracker about a run that is well."""
     unmarked: dict[tuple[str, int], int] = field(default_factory=dict, repr=False, compare=False)
     """When this process fenced an attempt, by run and epoch, as long as the tracker has not been told."""
+
+
+@dataclass
+class Failures:
+    """What failed in a sweep: kept, so that it keeps nobody from what comes after it, and raised in the end."""
+
+    of_runs: dict[str, list[Exception]] = field(default_factory=dict)
+    others: list[Exception] = field(default_factory=list)
+    unread: dict[str, Exception] = field(default_factory=dict)
+    """Runs whose record could not be read, and why."""
+
+    def load(self, store: Store, run_id: str) -> Held | None:
+        """As the store's, and None also where the record can not be read: the run is one of `unread` then, and not asked for again. No
+        run has no id."""
+        if not run_id or run_id in self.unread:
+            return None
+        try:
+            return store.load(run_id)
+        except Exception as error:
+            self.unread[run_id] = error
+            self.keep(error, run_id)
+            return None
+
+    @contextmanager
+    def kept(self, run_id: str = "") -> Iterator[None]:
+        """What fails in this block ends the block, and nothing else."""
+        try:
+            yield
+        except Exception as error:
+            self.keep(error, run_id)
+
+    def keep(self, error: Exception, run_id: str = "") -> None:
+        """Of a run, or of none. The same failure is kept once."""
+        known = self.of_runs.setdefault(run_id, []) if run_id else self.others
+        if repr(error) not in map(repr, known):
+            if run_id:
+                error.add_note(f"while looking at run {run_id}")
+            known.append(error)
+
+    def raised(self) -> None:
+        """Raises what was kept: the first failure of no run as it is, with what followed from it as notes, if the outside alone failed."""
+        first = self.others[:1]
+        if first and not self.of_runs and (len(self.others) == 1 or all(isinstance(error, OutsideError) for error in self.others)):
+            for error in self.others[1:]:
+                first[0].add_note(f"and then: {error}")
+            raise first[0]
+        every = [*self.others, *(error for errors in self.of_runs.values() for error in errors)]
+        if every:
+            more = len(self.of_runs) - NAMED_MAX
+            names = ", ".join(list(self.of_runs)[:NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
+            raise ExceptionGroup(f"could not be looked at: {names}" if names else "the sweep failed", every)
 
 
 @dataclass(frozen=True)
@@ -70,6 +126,8 @@ class Sight:
     """The pods, or why the provider could not be asked."""
     hearing: Hearing = field(default_factory=Hearing)
     funds: Funds | None = None
+    listed_s: int | None = None
+    """When the list was asked for; None: now."""
 
     @cached_property
     def pods_by_run(self) -> Mapping[str, Sequence[Pod]]:

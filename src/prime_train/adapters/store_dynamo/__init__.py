@@ -5,7 +5,7 @@ Layout. Two strings are the key of every item:
     LEASE#<shard> / <run>       an awake run's lease, with the run's version, pace and when it is due: small, written by every beat
     RUNS#<shard>  / <run>       the run as JSON; of a run at rest, also what its lease item had
     RUN#<run>     / EV#<n>      what happened, one item a save, numbered by the run's version; goes after some time (`exp`)
-    OUT           / <place>     an alert that waits to be sent, in the order of time
+    OUT           / <place>     an alert that waits to be sent, in the order of time, with the notifiers that are done with it (`sent_by`)
     TOLD#<key>    / TOLD        that an alert with this key was told; goes after some time (`exp`)
     CTL           / WATCH       the memory of the watchers
 

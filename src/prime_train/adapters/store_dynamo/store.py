@@ -11,7 +11,7 @@ from prime_train.adapters.store_dynamo import beats as hot
 from prime_train.adapters.store_dynamo.calls import Calls
 from prime_train.adapters.store_dynamo.places import Action, changed, created, woken
 from prime_train.adapters.store_dynamo.rows import Head, beat_text, head_of, is_head, run_of
-from prime_train.adapters.store_dynamo.schema import LEASES, OUTBOX, RUNS, WATCH_KEY, Value, history_of, lease_key, run_key, told_key
+from prime_train.adapters.store_dynamo.schema import LEASES, OUTBOX, RUNS, WATCH_KEY, Key, Value, history_of, lease_key, run_key, told_key
 from prime_train.adapters.store_dynamo.table import ACTIONS_MAX, Conflict, Table, Unmet, Write, pause
 from prime_train.adapters.store_dynamo.telling import happened, tellings, told, without
 from prime_train.adapters.stored import dump, first_problem, load
@@ -20,6 +20,10 @@ from prime_train.core.run import Alert, Change, Happening, Lease, Run
 from prime_train.core.wire import Beat, Commit, Order, Verdict
 from prime_train.ports import Answer, Held, PermanentError, TemporaryError, Vital
 
+SENT_BY = "sent_by"
+"""Of an alert that waits: who is done with it, maybe twice; not there before the first."""
+_LACKING = f"attribute_not_exists({SENT_BY}) OR NOT contains({SENT_BY}, :notifier)"
+_SENT = f"SET {SENT_BY} = list_append(if_not_exists({SENT_BY}, :nobody), :notifier)"
 TRIES_MAX = 20
 """How often a call looks again where others write the same run, before it gives up."""
 
@@ -62,7 +66,7 @@ class DynamoStore:
         return sorted(runs, key=lambda run: (-run.created_s, run.run_id))
 
     def save(self, change: Change) -> bool:
-        run, text, alerts = change.run, dump(change.run), tellings(change)
+        run, text, alerts = change.run, dump(change.run), tellings(change.alerts)
         for turn in range(TRIES_MAX):
             item = self._find(run.run_id)
             if item is None or not _is_as_read(item, change):
@@ -124,15 +128,33 @@ class DynamoStore:
         with self._parsing(f"the history of run {run_id}"):
             return [load(Happening, text) for text in texts]
 
-    def outbox(self, limit: int) -> list[Alert]:
-        texts = [item["alert"] for item in islice(self._table.query(OUTBOX, limit=limit), limit)]
+    def tell(self, alert: Alert) -> None:
+        for turn in range(TRIES_MAX):
+            try:
+                self._transact(told(tellings([alert])))
+                return
+            except Unmet:
+                return
+            except Conflict:
+                pause(turn)
+        raise self._crowded(f"alert {alert.key}")
+
+    def outbox(self, limit: int, *, lacking: str | None = None) -> list[Alert]:
+        asked: dict[str, Any] = {"where": _LACKING, "notifier": lacking} if lacking is not None else {}
+        texts = [item["alert"] for item in islice(self._table.query(OUTBOX, limit=limit, **asked), limit)]
         with self._parsing("an alert"):
             return [load(Alert, text) for text in texts]
 
-    def mark_sent(self, key: str) -> None:
+    def mark_sent(self, key: str, notifier: str | None = None, *, among: Sequence[str] = ()) -> bool:
         known = self._table.get(told_key(key))
-        if known is not None:
-            self._table.delete((OUTBOX, known["place"]))
+        place = (OUTBOX, known["place"]) if known is not None else None
+        item = self._marked(place, notifier) if place is not None else None
+        if place is None or item is None:
+            return False
+        if not set(item.get(SENT_BY, ())).issuperset(among):
+            return True
+        self._table.delete(place)
+        return False
 
     def watch(self) -> Watch:
         item = self._table.get(WATCH_KEY)
@@ -147,6 +169,15 @@ class DynamoStore:
         except Unmet:
             return False
         return True
+
+    def _marked(self, place: Key, notifier: str | None) -> dict[str, Any] | None:
+        """The alert there, marked with that notifier; None: it waits no longer."""
+        if notifier is None:
+            return self._table.get(place)
+        try:
+            return self._table.update(place, Write(_SENT, "attribute_exists(PK)", {"nobody": [], "notifier": [notifier]}))
+        except Unmet:
+            return None
 
     def _find(self, run_id: str) -> dict[str, Any] | None:
         """The item with the run's head: its lease item, or its own where it is at rest; None: there is no such run."""

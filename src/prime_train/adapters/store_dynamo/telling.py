@@ -25,12 +25,12 @@ class Telling:
     place: str
 
 
-def tellings(change: Change) -> list[Telling]:
+def tellings(alerts: Sequence[Alert]) -> list[Telling]:
     """Of alerts with the same key the first."""
-    first = {alert.key: alert for alert in reversed(change.alerts)}
-    unique = [alert for alert in change.alerts if first[alert.key] is alert]
+    first = {alert.key: alert for alert in reversed(alerts)}
+    unique = [alert for alert in alerts if first[alert.key] is alert]
     at_ns = time.time_ns()
-    return [Telling(alert, f"{at_ns:020d}#{n:03d}#{change.run.run_id}") for n, alert in enumerate(unique)]
+    return [Telling(alert, f"{at_ns:020d}#{n:03d}#{alert.run_id}") for n, alert in enumerate(unique)]
 
 
 def told(alerts: Sequence[Telling]) -> list[Action]:

@@ -57,7 +57,13 @@ _COMMITTED = """SELECT "order", order_reason, committed_step FROM leases
     WHERE run_id = ?3 AND epoch = ?4 AND open = 1 AND committed_step >= ?1"""
 _HISTORY = "SELECT happening FROM happenings WHERE run_id = ? ORDER BY place"
 _OUTBOX = "SELECT alert FROM outbox WHERE sent = 0 ORDER BY place LIMIT ?"
-_SENT = "UPDATE outbox SET sent = 1 WHERE key = ? AND sent = 0"
+_LACKING = """SELECT alert FROM outbox o WHERE sent = 0
+    AND NOT EXISTS (SELECT 1 FROM outbox_sent s WHERE s.place = o.place AND s.notifier = ?) ORDER BY place LIMIT ?"""
+_WAITING = "SELECT place FROM outbox WHERE key = ? AND sent = 0"
+_SENT_BY = "INSERT INTO outbox_sent (place, notifier) VALUES (?, ?) ON CONFLICT DO NOTHING"
+_SENT_TO = "SELECT notifier FROM outbox_sent WHERE place = ?"
+_FORGET_SENT_BY = "DELETE FROM outbox_sent WHERE place = ?"
+_SENT = "UPDATE outbox SET sent = 1 WHERE place = ?"
 _SAVE_WATCH = "INSERT OR REPLACE INTO watch (one, version, watch) VALUES (1, ?, ?)"
 
 
@@ -150,14 +156,29 @@ class SqliteStore:
         with self._parsing(f"the history of run {run_id}"):
             return [load(Happening, text) for (text,) in rows]
 
-    def outbox(self, limit: int) -> list[Alert]:
-        rows = self._file.read(_OUTBOX, limit)
+    def tell(self, alert: Alert) -> None:
+        row = (alert.key, dump(alert))
+        with self._file.writing() as sql:
+            sql.execute(_TOLD, row)
+
+    def outbox(self, limit: int, *, lacking: str | None = None) -> list[Alert]:
+        rows = self._file.read(_OUTBOX, limit) if lacking is None else self._file.read(_LACKING, lacking, limit)
         with self._parsing("an alert"):
             return [load(Alert, text) for (text,) in rows]
 
-    def mark_sent(self, key: str) -> None:
+    def mark_sent(self, key: str, notifier: str | None = None, *, among: Sequence[str] = ()) -> bool:
         with self._file.writing() as sql:
-            sql.execute(_SENT, (key,))
+            waiting = sql.execute(_WAITING, (key,)).fetchall()
+            if not waiting:
+                return False
+            (place,) = waiting[0]
+            if notifier is not None:
+                sql.execute(_SENT_BY, (place, notifier))
+            if not {name for (name,) in sql.execute(_SENT_TO, (place,))}.issuperset(among):
+                return True
+            sql.execute(_FORGET_SENT_BY, (place,))
+            sql.execute(_SENT, (place,))
+        return False
 
     def watch(self) -> Watch:
         rows = self._file.read("SELECT watch FROM watch")

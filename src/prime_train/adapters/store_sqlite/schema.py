@@ -51,7 +51,9 @@ _V1 = (
     "CREATE TABLE watch (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL, watch TEXT NOT NULL)",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_V1,)
+_V2 = ("CREATE TABLE outbox_sent (place INTEGER NOT NULL, notifier TEXT NOT NULL, PRIMARY KEY (place, notifier)) WITHOUT ROWID",)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_V1, _V2)
 """Statements that lead from each schema version to the next one; a row, once released, is never changed."""
 
 

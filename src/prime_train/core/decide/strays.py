@@ -44,7 +44,8 @@ def _is_settled(run: Run, attempt: Attempt, pods: PodsSeen, now_s: int) -> bool:
         return False
     if attempt.pod_id is not None:
         return attempt.pod_id in pods.gone
-    return (attempt.fenced_s if attempt.fenced_s is not None else attempt.launched_s) + run.spec.health.settle_s <= now_s
+    since_s = attempt.fenced_s if attempt.fenced_s is not None else attempt.launched_s
+    return since_s + run.spec.health.settle_s <= pods.as_of_s(now_s)
 
 
 def unsettled(run: Run) -> bool:

@@ -1,0 +1,144 @@
+"""Alerts on their way to several notifiers, of which some are away, told by processes that come and go."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pytest
+
+from prime_train.core.change import told as alert_of
+from prime_train.core.run import Alert, Change, Run, Severity
+from prime_train.ports import Notifier, TemporaryError
+from prime_train.reconcile import ALERT_S_MAX, World, deliver, sweep
+from tests import builders as b
+from tests.reconcile.ports import Crash, Outside, RacedStore, Told
+
+DOWN = TemporaryError("HTTP 503")
+
+
+def fresh(w: Outside, *notifiers: Notifier) -> World:
+    """As another process has it: it remembers nothing."""
+    return replace(w.world, notifiers=notifiers, told=set(), shown={}, followed={}, unmarked={})
+
+
+def happens(w: Outside, title: str) -> None:
+    """Something that people are told of."""
+    run = w.run()
+    alert = alert_of(run, w.now_s, "silent", Severity.WARNING, title, "")
+    assert w.store.save(Change(replace(run, version=run.version + 1), alerts=(alert,)))
+
+
+def titles(told: Told) -> list[str]:
+    return [alert.title.partition(": ")[2] for alert in told.alerts]
+
+
+@pytest.mark.parametrize("order", [lambda well, away: (well, away), lambda well, away: (away, well)], ids=["first", "last"])
+def test_who_was_told_is_not_told_again_by_other_processes_while_another_is_away(order: Callable[[Told, Told], tuple[Told, Told]]) -> None:
+    w, well, away = Outside(), Told(), Told(error=DOWN)
+    happens(w, "one")
+    for _ in range(12):
+        w.after(300)
+        deliver(fresh(w, *order(well, away)), w.now_s)
+    assert titles(well) == ["one"]
+    away.error = None
+    happens(w, "two")
+    for _ in range(3):
+        deliver(fresh(w, *order(well, away)), w.now_s)
+    assert titles(well) == titles(away) == ["one", "two"]
+    assert w.store.outbox(9) == []
+
+
+def test_one_that_is_away_hides_nothing_from_the_others_however_much_waits_for_it() -> None:
+    w, well, away = Outside(), Told(), Told(error=DOWN)
+    names = [str(number) for number in range(450)]
+    for name in names:
+        happens(w.after(1), name)
+        deliver(fresh(w, away, well), w.now_s)
+    assert titles(well) == names
+    away.error = None
+    for _ in range(3):
+        deliver(fresh(w, away, well), w.now_s)
+    assert titles(away) == titles(well) == names
+    assert w.store.outbox(9) == []
+
+
+def test_one_that_is_set_up_later_is_told_what_still_waits() -> None:
+    w, well, away, new = Outside(), Told(), Told(error=DOWN), Told()
+    happens(w, "one")
+    deliver(fresh(w, well, away), w.now_s)
+    deliver(fresh(w, well, away, new), w.now_s)
+    assert titles(well) == titles(new) == ["one"]
+
+
+def test_what_one_could_not_take_for_a_day_is_given_up_and_only_for_it() -> None:
+    w, well, away = Outside(), Told(), Told(error=DOWN)
+    said: list[str] = []
+    happens(w, "one")
+    for after_s in (0, ALERT_S_MAX - 1, 1):
+        w.after(after_s)
+        world = replace(fresh(w, well, away), watched=lambda run_id, what, text: said.append(f"{what} {text}"))
+        deliver(world, w.now_s)
+        assert len(w.store.outbox(9)) == (1 if after_s != 1 else 0)
+    assert titles(well) == ["one"]
+    assert [line for line in said if line.startswith("AlertGivenUp")] == ["AlertGivenUp silent: Told 2 never took it"]
+
+
+@dataclass
+class Choking(Told):
+    """A notifier that one alert is too much for."""
+
+    at: str = ""
+
+    def send(self, alert: Alert, run: Run | None) -> None:
+        if alert.title.endswith(self.at):
+            raise Crash
+        super().send(alert, run)
+
+
+def test_an_alert_that_a_notifier_breaks_at_keeps_no_other_alert_from_it_and_none_from_the_others() -> None:
+    w, choking, well = Outside(), Choking(at="two"), Told()
+    for title in ("one", "two", "three"):
+        happens(w, title)
+    for _ in range(2):
+        with pytest.raises(Crash):
+            deliver(fresh(w, choking, well), w.now_s)
+    assert (titles(choking), titles(well)) == (["one", "three"], ["one", "two", "three"])
+    assert [alert.title for alert in w.store.outbox(9)] == ["tiny-1: two"]
+
+
+class Unmarking(RacedStore):
+    """A store that can not be written to for a while, where it is to know who was told."""
+
+    is_full = False
+
+    def mark_sent(self, key: str, notifier: str | None = None, *, among: object = ()) -> bool:
+        if self.is_full:
+            raise TemporaryError("the disk is full")
+        return super().mark_sent(key, notifier, among=among)  # type: ignore[arg-type]
+
+
+def test_while_the_store_can_not_note_who_was_told_a_process_tells_once() -> None:
+    w, store = Outside(), Unmarking()
+    w.store, w.world = store, replace(w.world, store=store)
+    w.add(b.RUN_ID)
+    happens(w, "one")
+    store.is_full = True
+    for _ in range(3):
+        with pytest.raises(TemporaryError, match="disk is full"):
+            deliver(w.world)
+    store.is_full = False
+    assert deliver(w.world) == 1
+    assert titles(w.told) == ["one"]
+
+
+def test_a_machine_of_nobodys_is_told_of_once_by_all_processes_together_and_waits_for_who_is_away() -> None:
+    w, well, away = Outside().trains(), Told(), Told(error=DOWN)
+    w.sweep()
+    pod = w.pods.real.create("pt-nobody-e1", b.offer("memory-spot"), w.run().spec.hardware)
+    for _ in range(4):
+        w.pods.ghosts = [pod]  # the provider lists it for a while yet
+        sweep(fresh(w.after(15), well, away), w.now_s)
+    assert well.kinds() == ["orphan"]
+    away.error, w.pods.ghosts = None, []
+    w.beat(step=20)
+    sweep(fresh(w.after(15), well, away), w.now_s)
+    assert (well.kinds(), away.kinds()) == (["orphan"], ["orphan"])

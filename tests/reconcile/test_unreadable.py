@@ -1,0 +1,253 @@
+"""A run whose record can not be read, as one that another version has written: what becomes of it, and of all others."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.core.breaker import Watch
+from prime_train.core.causes import Cause
+from prime_train.core.funds import Bill
+from prime_train.core.run import Alert, Run
+from prime_train.core.verdict import UNHEARD
+from prime_train.ports import Held, OutsideError, PermanentError, TemporaryError
+from tests import builders as b
+from tests.reconcile.ports import Crash, Outside, RacedStore
+from tests.reconcile.test_money import Paying
+from tests.reconcile.test_tracking import Asked
+
+ODD = "odd"
+"""The run that can not be read; the others can."""
+AWAY = TemporaryError("HTTP 503")
+NEWER = PermanentError("run odd can not be read; was it written by another version of this program?")
+
+
+class OddStore(RacedStore):
+    """One that can not read some runs; or what watchers remember; or what waits to be told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unread: dict[str, OutsideError] = {}
+        self.forgets = self.is_away = False
+
+    def load(self, run_id: str) -> Held | None:
+        if run_id in self.unread:
+            raise type(self.unread[run_id])(str(self.unread[run_id]))
+        return super().load(run_id)
+
+    def watch(self) -> Watch:
+        if self.forgets:
+            raise PermanentError("the memory of the watchers can not be read")
+        return super().watch()
+
+    def outbox(self, limit: int, *, lacking: str | None = None) -> list[Alert]:
+        if self.is_away:
+            raise TemporaryError("HTTP 503")
+        return super().outbox(limit, lacking=lacking)
+
+
+@dataclass
+class Knowing:
+    """A notifier that keeps of which runs it was told with what is known of them, and of which without."""
+
+    told: list[tuple[str, bool]] = field(default_factory=list)
+
+    def send(self, alert: Alert, run: Run | None) -> None:
+        self.told.append((alert.run_id, run is not None))
+
+
+def two(spec: dict[str, object] | None = None) -> tuple[Outside, OddStore]:
+    """Two runs that train."""
+    w, store = Outside(spec), OddStore()
+    w.store, w.world = store, replace(w.world, store=store)
+    for run_id in (b.RUN_ID, ODD):
+        w.add(run_id, spec)
+        w.trains(run_id)
+    return w, store
+
+
+def swept(w: Outside) -> list[str]:
+    """One sweep that failed; of which runs that is told."""
+    with pytest.raises(ExceptionGroup) as failed:
+        w.sweep()
+    assert len({id(error) for error in failed.value.exceptions}) == len(failed.value.exceptions)
+    return [note for error in failed.value.exceptions for note in error.__notes__]
+
+
+OF_IT = [f"while looking at run {ODD}"]
+
+
+@contextmanager
+def on_disk(path: Path) -> Iterator[Outside]:
+    store = SqliteStore(path)
+    w = Outside()
+    w.world = replace(w.world, store=store)
+    w.store = store  # type: ignore[assignment]
+    try:
+        yield w
+    finally:
+        store.close()
+
+
+def rewritten(path: Path, run_id: str) -> None:
+    """As a later version would write it."""
+    with closing(sqlite3.connect(path)) as sql, sql:
+        ((text,),) = sql.execute("SELECT run FROM runs WHERE run_id = ?", (run_id,)).fetchall()
+        newer = json.loads(text)
+        newer["spec"]["brand_new"] = 1
+        sql.execute("UPDATE runs SET run = ?, next_check_s = 0 WHERE run_id = ?", (json.dumps(newer), run_id))
+
+
+def test_a_run_that_another_version_has_written_keeps_its_machine_and_the_watcher_from_no_other_run(tmp_path: Path) -> None:
+    path = tmp_path / "control.sqlite"
+    with on_disk(path) as w:
+        for run_id in (b.RUN_ID, ODD):
+            w.add(run_id)
+            w.trains(run_id)
+        attempt = w.run().attempt
+        assert attempt is not None
+        assert attempt.pod_id is not None
+        w.pods.real.preempt(attempt.pod_id)
+        rewritten(path, ODD)
+        for _ in range(40):
+            w.after(15)
+            assert swept(w) == OF_IT
+        assert (w.run().epoch, w.run().attempts[0].cause) == (2, Cause.PREEMPTED)
+        assert w.living() == [f"pt-{ODD}-e1", f"pt-{b.RUN_ID}-e2"]
+        assert {"lost", "relaunched"} <= set(w.told.kinds())
+        assert w.store.outbox(9) == []
+
+
+def test_a_machine_of_a_run_that_can_not_be_read_is_left_where_it_is_though_the_run_is_not_due() -> None:
+    w, store = two()
+    w.sweep()
+    store.unread[ODD] = NEWER
+    assert swept(w) == OF_IT
+    assert (w.living(), w.done("terminate")) == ([f"pt-{ODD}-e1", f"pt-{b.RUN_ID}-e1"], [])
+    assert "orphan" not in w.told.kinds()
+
+
+def test_people_are_told_of_a_run_that_can_not_be_read_what_was_to_be_told() -> None:
+    w, store = two()
+    knowing = Knowing()
+    w.world = replace(w.world, notifiers=(knowing,))
+    store.unread[ODD] = NEWER
+    swept(w)
+    assert {(b.RUN_ID, True), (ODD, False)} == set(knowing.told)
+    assert store.outbox(9) == []
+
+
+def test_of_a_run_that_can_not_be_read_just_now_people_are_told_when_it_can() -> None:
+    w, store = two()
+    knowing = Knowing()
+    w.world = replace(w.world, notifiers=(knowing,))
+    store.unread[ODD] = AWAY
+    swept(w)
+    assert set(knowing.told) == {(b.RUN_ID, True)}
+    store.unread.clear()
+    w.after(15).sweep()
+    assert set(knowing.told) == {(b.RUN_ID, True), (ODD, True)}
+
+
+def test_what_other_machines_have_cost_is_booked_all_the_same() -> None:
+    w, store = two()
+    account = Paying()
+    w.world = replace(w.world, account=account)
+    w.sweep()
+    ids = {pod.name: pod.pod_id for pod in w.pods.real.list()}
+    account.bill = [Bill(ids[name], name, 0.5) for name in (f"pt-{ODD}-e1", f"pt-{b.RUN_ID}-e1")]
+    w.exit(Cause.FINISHED, step=20)
+    w.settle()
+    store.unread[ODD] = NEWER
+    for _ in range(4):
+        assert swept(w.after(15)) == OF_IT
+    assert [attempt.billed_usd for attempt in w.run().attempts] == [0.5]
+
+
+def test_other_runs_are_followed_at_their_tracker_all_the_same() -> None:
+    w, store = two({"wandb": {"project": "p"}})
+    tracker = Asked(w)
+    w.world = replace(w.world, tracker=tracker)
+    for number in range(60):
+        for run_id in (ODD, b.RUN_ID):
+            w.beat(run_id, step=number + 20)
+        w.after(30).sweep()
+    tracker.unheard = True
+    assert tracker.look(w.run()) == UNHEARD
+    store.unread[ODD] = NEWER
+    for number in range(160):
+        w.beat(step=number + 90)
+        w.store.wake(ODD, w.now_s)
+        w.store.wake(b.RUN_ID, w.now_s)
+        assert swept(w.after(30)) == OF_IT
+    assert [alert.run_id for alert in w.told.alerts if alert.kind == "untracked"] == [b.RUN_ID]
+
+
+def test_a_tracker_is_told_of_other_runs_and_later_of_the_one_that_could_not_be_read() -> None:
+    w, store = two({"wandb": {"project": "p"}})
+    tracker = Asked(w)
+    w.world = replace(w.world, tracker=tracker)
+    tracker.is_away = True
+    for pod in w.pods.real.list():
+        w.pods.real.preempt(pod.pod_id)
+    w.after(100).sweep()
+    assert (w.run().attempts[0].cause, w.run(ODD).attempts[0].cause) == (Cause.PREEMPTED, Cause.PREEMPTED)
+    store.unread[ODD], tracker.is_away = NEWER, False
+    tracker.marks.clear()
+    swept(w.after(15))
+    assert len(tracker.marks) == 1
+    store.unread.clear()
+    w.after(15).sweep()
+    assert len(tracker.marks) == 2
+
+
+class Broken:
+    """Canary, account and tracker that fail as no adapter should."""
+
+    provider = "memory"
+
+    def sings(self, now_s: int) -> bool:
+        raise Crash
+
+    def funds(self) -> None:
+        return None
+
+    def bills(self) -> list[Bill]:
+        raise Crash
+
+    def look(self, run: Run) -> None:
+        raise Crash
+
+
+@pytest.mark.parametrize("what", ["memory", "canary", "account", "tracker"])
+def test_alerts_are_sent_whatever_else_fails(what: str) -> None:
+    w, store = two({"wandb": {"project": "p"}})
+    broken = Broken()
+    match what:
+        case "memory":
+            store.forgets = True
+        case "canary":
+            w.world = replace(w.world, canary=broken)
+        case "account":
+            w.world = replace(w.world, account=broken)
+        case _:
+            w.world = replace(w.world, tracker=broken)
+    assert w.told.alerts == []
+    w.after(100)
+    with pytest.raises((Crash, PermanentError, ExceptionGroup)):
+        w.sweep()
+    assert w.told.kinds().count("training") == 2
+
+
+def test_a_sweep_without_a_store_says_so_as_it_is() -> None:
+    """Whoever calls tells what is outside from faults of ours."""
+    w, store = two()
+    store.forgets = store.is_away = True
+    with pytest.raises(PermanentError, match="memory of the watchers") as failed:
+        w.sweep()
+    assert failed.value.__notes__ == ["and then: HTTP 503"]
