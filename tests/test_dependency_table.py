@@ -39,6 +39,7 @@ RECONCILE = "prime_train.reconcile"
 CHECKPOINTS = "prime_train.checkpoints"
 STORE_CALLS = "prime_train.store_calls"
 HTTP = "prime_train.adapters.http"
+ELAPSED = "prime_train.elapsed"
 AWS_SIGNED = "prime_train.adapters.aws_signed"
 STORED = "prime_train.adapters.stored"
 TOLD = "prime_train.told"
@@ -52,6 +53,7 @@ def adapter(*sdks: str) -> Row:
 TABLE = {
     "prime_train": Row(),
     "prime_train.core": Row((), ("pydantic",), pure=True),
+    "prime_train.elapsed": Row(),
     "prime_train.rules": Row((CORE, TRAINERS), pure=True),
     "prime_train.trainers": Row((CORE,), pure=True),
     "prime_train.ports": Row((CORE,)),
@@ -67,7 +69,7 @@ TABLE = {
     "prime_train.adapters.bucket": adapter("obstore", "boto3", "botocore"),
     "prime_train.adapters.canary_http": adapter("requests", "urllib3"),
     "prime_train.adapters.config_yaml": adapter("yaml", "pydantic"),
-    "prime_train.adapters.github": Row((CORE, PORTS, HTTP, TOLD), ("pydantic", "jwt")),
+    "prime_train.adapters.github": Row((CORE, PORTS, HTTP, TOLD, ELAPSED), ("pydantic", "jwt")),
     "prime_train.adapters.http": adapter("requests", "urllib3"),
     "prime_train.adapters.hub": adapter(),
     "prime_train.adapters.local_pod": adapter(),

@@ -8,6 +8,7 @@ from prime_lambdas.asking import Question, ask
 from prime_lambdas.settings import Settings
 from prime_train.core.keys import NOT_FOR_RUNS
 from prime_train.core.outside import OutsideError, PermanentError
+from prime_train.elapsed import Elapsed
 
 MASTER = "PRIME_TRAIN_MASTER_KEY"
 MASTER_BYTES = 32
@@ -21,10 +22,11 @@ log = logging.getLogger(__name__)
 
 
 class Secret:
-    """Read when it is first needed and again after `KEPT_S`, so that a changed key needs no deployment. `clock` never goes back."""
+    """Read when it is first needed and again after `KEPT_S`, so that a changed key needs no deployment. `clock`: seconds that only rise,
+    also while the function's process is frozen; None: this machine's."""
 
-    def __init__(self, read: Callable[[], Mapping[str, str]], clock: Callable[[], float]) -> None:
-        self._read, self._clock = read, clock
+    def __init__(self, read: Callable[[], Mapping[str, str]], clock: Callable[[], float] | None = None) -> None:
+        self._read, self._clock = read, clock or Elapsed()
         self._values: Mapping[str, str] | None = None
         self._read_at_s = 0.0
 
@@ -44,6 +46,10 @@ class Secret:
             self._values = fresh
         assert self._values is not None
         return self._values
+
+    def doubt(self) -> None:
+        """Has it read again when it is needed next, for what is in it will not do."""
+        self._read_at_s = self._clock() - KEPT_S
 
 
 def read(settings: Settings) -> Mapping[str, str]:

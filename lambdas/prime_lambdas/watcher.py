@@ -2,6 +2,10 @@
 
 A call by the clock looks again every 15 s until the next call is near, but only where a run lives: with none, it leaves at once and costs
 next to nothing. A call by news looks once. Any number of them at once does no harm.
+
+Agents are brought to machines meanwhile, which takes minutes. A process stands still between two calls, so a call stays until those that
+it has begun are there, as far as it may; it goes on looking, as only so many calls may be at once. What is cut off then is begun anew by
+a later call, of this process or another one.
 """
 
 import hashlib
@@ -9,31 +13,39 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from prime_lambdas.metrics import line
 from prime_lambdas.secret import Secret, masters, of_runs, read
 from prime_lambdas.settings import PUBLIC_URL, Settings
 from prime_train.cli.exits import Refused
-from prime_train.cli.home import MASTER, Home
+from prime_train.cli.home import MASTER, Home, wall_s
+from prime_train.cli.watch_pushes import pushing, tell_failed
 from prime_train.ports import OutsideError
 from prime_train.reconcile import World, sweep
+
+if TYPE_CHECKING:
+    from prime_train.adapters.pods_prime import BackgroundPusher
 
 INTERVAL_S = 15.0
 LOOK_S_MAX = 50.0
 """From the first look of a call to the start of its last: the next call comes after a minute."""
 MARGIN_S = 20.0
 """A sweep is not begun with less left."""
+LEAVING_S = 5.0
+"""An agent is not waited for with less left."""
 HOME = Path("/tmp/prime-train")
 FOLDER_CHARS = 8
 STACK = "PRIME_TRAIN_STACK"
 FENCES = frozenset({"Recover"})
 
 log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
 
 
 class Context(Protocol):
@@ -62,59 +74,80 @@ class Tally:
 class WatcherOfStack:
     """Keeps what one call has read for the next: the secret, and clients that know their connections."""
 
-    def __init__(self, settings: Settings, home: Path = HOME) -> None:
-        self._settings, self._root = settings, home
-        self._secret = Secret(lambda: read(settings), time.monotonic)
-        self._world: tuple[Mapping[str, str], World] | None = None
+    def __init__(self, settings: Settings, home: Path = HOME, *, interval_s: float = INTERVAL_S) -> None:
+        self._settings, self._root, self._interval_s = settings, home, interval_s
+        self._secret = Secret(lambda: read(settings))
+        self._world: tuple[Mapping[str, str], World, BackgroundPusher] | None = None
 
-    def look(self, seconds: float) -> Tally:
-        """Sweeps at once, and again every `INTERVAL_S` while a run lives and the next sweep would begin within `seconds`."""
+    def look(self, seconds: float, left_s: Callable[[], float]) -> Tally:
+        """Sweeps at once, and again every `interval_s` while a run lives and the next sweep would begin within `seconds`, or an agent is
+        being brought to a machine. `left_s`: how long the call may still last."""
         tally, begun_s, pause = Tally(), time.monotonic(), threading.Event()
         try:
-            world = replace(self._current(), watched=tally.watched)
+            current, pushes = self._current()
+            world = replace(current, watched=tally.watched)
         except (OutsideError, Refused) as error:
             log.error("nothing can be watched: %s", error)
+            self._secret.doubt()
             tally.errors += 1
             return tally
         while True:
-            lives = _look(world, tally)
-            due_s = begun_s + tally.sweeps * INTERVAL_S
-            if not lives or due_s - begun_s > seconds or time.monotonic() - begun_s > seconds:
-                return tally
-            pause.wait(max(0.0, due_s - time.monotonic()))
+            lives = _look(world, pushes, tally)
+            due_s = begun_s + tally.sweeps * self._interval_s
+            if lives and due_s - begun_s <= seconds and time.monotonic() - begun_s <= seconds:
+                pause.wait(max(0.0, due_s - time.monotonic()))
+            elif pushes.wait(min(self._interval_s, left_s() - MARGIN_S)) or left_s() <= MARGIN_S:
+                break
+        if not pushes.wait(left_s() - LEAVING_S):
+            pushes.leave()
+        if left_s() > MARGIN_S:
+            _guarded(tally, lambda: tell_failed(world, pushes, wall_s))
+        return tally
 
-    def _current(self) -> World:
+    def _current(self) -> "tuple[World, BackgroundPusher]":
         values = self._secret.values()
         if self._world is None or self._world[0] is not values:
-            self._world = values, self._new_world(values)
-        return self._world[1]
+            self._world = values, *self._new_world(values)
+        return self._world[1:]
 
-    def _new_world(self, values: Mapping[str, str]) -> World:
+    def _new_world(self, values: Mapping[str, str]) -> "tuple[World, BackgroundPusher]":
         newest = masters(values)[0]
         # A folder for each key: what is in it is made of the key, and an instance outlives a change of the secret.
         root = self._root / hashlib.sha256(newest).hexdigest()[:FOLDER_CHARS]
-        home = Home(root, {**self._settings.environment, **values, MASTER: newest.hex()})
+        # Keys of AWS there are a run's, and never the watcher's own.
+        given = {name: value for name, value in values.items() if not name.startswith("AWS_")}
+        home = Home(root, {**self._settings.environment, **given, MASTER: newest.hex()})
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # A frozen process ends no thread of its own: what is begun in a call must be done in it.
-        return replace(home.world(self._settings.public_url, waits=True), secrets=of_runs(values))
+        world, pushes = pushing(home, self._settings.public_url)
+        return replace(world, secrets=of_runs(values)), pushes
 
 
-def _look(world: World, tally: Tally) -> bool:
+def _look(world: World, pushes: "BackgroundPusher", tally: Tally) -> bool:
     """One sweep; whether a run lives that is worth another look soon."""
     tally.sweeps += 1
+    _guarded(tally, lambda: tell_failed(world, pushes, wall_s))
+    return _guarded(tally, lambda: _swept(world, tally)) is not False
+
+
+def _swept(world: World, tally: Tally) -> bool:
+    swept = sweep(world, wall_s(), clock=wall_s)
+    tally.steps += swept.steps
+    tally.errors += swept.provider_error is not None
+    funds = world.account.funds() if world.account is not None else None
+    tally.usd_per_hour = funds.burn_usd_per_hour if funds is not None else tally.usd_per_hour
+    return bool(swept.looked_at) or bool(world.store.vitals())
+
+
+def _guarded(tally: Tally, does: Callable[[], _T]) -> _T | None:
+    """None: it failed, which is told here."""
     try:
-        swept = sweep(world, int(time.time()), clock=lambda: int(time.time()))
-        tally.steps += swept.steps
-        tally.errors += swept.provider_error is not None
-        funds = world.account.funds() if world.account is not None else None
-        tally.usd_per_hour = funds.burn_usd_per_hour if funds is not None else tally.usd_per_hour
-        return bool(swept.looked_at) or bool(world.store.vitals())
+        return does()
     except OutsideError as error:
         log.error("the sweep was cut short: %s", error)
     except Exception:  # whatever it was, the next sweep may work, and nobody else would look after the runs
         log.exception("the sweep failed")
     tally.errors += 1
-    return True
+    return None
 
 
 @cache
@@ -129,7 +162,10 @@ def _watcher() -> WatcherOfStack:
 
 def handler(event: Mapping[str, Any], context: Context) -> dict[str, float]:
     """What Lambda calls; gives back what was done."""
-    left_s = context.get_remaining_time_in_millis() / 1000 - MARGIN_S
-    tally = _watcher().look(0.0 if event.get("news") else min(LOOK_S_MAX, left_s))
+
+    def left_s() -> float:
+        return context.get_remaining_time_in_millis() / 1000
+
+    tally = _watcher().look(0.0 if event.get("news") else min(LOOK_S_MAX, left_s() - MARGIN_S), left_s)
     print(line(tally.values(), os.environ.get(STACK, ""), time.time()), flush=True)
     return tally.values()

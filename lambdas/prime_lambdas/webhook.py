@@ -46,7 +46,7 @@ class Webhook:
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
         self._settings, self._clock = settings, clock
-        self._secret = Secret(lambda: read(settings), time.monotonic)
+        self._secret = Secret(lambda: read(settings))
         self._calls = SignedCalls(settings.environment, settings.region, settings.endpoint)
         self._table = Table(self._calls, settings.table)
         self._keyring: tuple[Mapping[str, str], Keyring] | None = None

@@ -16,13 +16,16 @@ class Heard:
 
 @dataclass
 class Answering:
-    """Each request gets the next of `script` (status, body, headers), and the last one again and again. Status 0: no answer at all."""
+    """Each request gets the next of `script` (status, body, headers), and the last one again and again. Status 0: no answer at all.
+    `silent`: no answer before the end."""
 
     script: list[tuple[int, bytes, dict[str, str]]]
+    silent: bool = False
     heard: list[Heard] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         outer = self
+        self._ended = threading.Event()
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -32,7 +35,9 @@ class Answering:
                 outer.heard.append(Heard(self.path, {k.lower(): v for k, v in self.headers.items()}, body, self.command))
                 status, said, headers = outer.script.pop(0) if len(outer.script) > 1 else outer.script[0]
                 self.close_connection = True
-                if status == 0:
+                if outer.silent:
+                    outer._ended.wait(60)
+                if outer.silent or status == 0:
                     return
                 self.send_response(status)
                 for name, value in ({"content-length": str(len(said)), "connection": "close"} | headers).items():
@@ -57,6 +62,7 @@ class Answering:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._ended.set()
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()

@@ -2,6 +2,7 @@ import json
 import logging
 import socket
 import traceback
+from itertools import count
 
 import pytest
 
@@ -11,6 +12,7 @@ from prime_train.ports import OutsideError, PermanentError, TemporaryError
 from tests import builders as b
 from tests.adapters.answering import Answering
 
+DISCORD = "/api/webhooks/123/s3cr3t-token"
 SECRET = "/services/T0SECRET/B0SECRET?token=s3cr3t-token"
 Script = tuple[int, bytes, dict[str, str]]
 OK: Script = (200, b"ok", {})
@@ -21,9 +23,9 @@ def own(name: str = "ALERT_URL") -> Run:
     return b.run(RunState.TRAINING, spec=b.spec(alerts={"webhook": name}))
 
 
-def raised(notifier: WebhookNotifier, run: Run | None = None) -> OutsideError:
+def raised(notifier: WebhookNotifier, run: Run | None = None, key: str = b.alert().key) -> OutsideError:
     with pytest.raises(OutsideError) as caught:
-        notifier.send(b.alert(), run)
+        notifier.send(b.alert(key), run)
     return caught.value
 
 
@@ -70,6 +72,19 @@ def test_a_url_that_may_work_later_decides_over_one_that_never_will() -> None:
         error = raised(WebhookNotifier({"ALERT_URL": down.url}, broken.url), own())
 
     assert isinstance(error, TemporaryError)
+
+
+def test_who_took_an_alert_is_not_told_again_for_another_who_did_not() -> None:
+    with Answering([(204, b"", {})]) as discord, Answering([(429, b"", {}), (429, b"", {}), OK]) as busy:
+        run, minutes = own(), count(0.0, 60.0)
+        failing = WebhookNotifier({"ALERT_URL": busy.url}, discord.url + DISCORD, clock=lambda: next(minutes))
+        errors = [raised(failing, run), raised(failing, run)]
+        failing.send(b.alert(), run)
+        assert (len(discord.heard), len(busy.heard)) == (1, 3)
+        failing.send(b.alert("tiny-1/lost/2"), run)
+
+    assert [type(error) for error in errors] == [TemporaryError, TemporaryError]
+    assert (len(discord.heard), len(busy.heard)) == (2, 4)
 
 
 def test_a_name_without_a_url_is_told() -> None:
@@ -171,9 +186,60 @@ def test_others_still_log_while_no_alert_is_sent(caplog: pytest.LogCaptureFixtur
 
 def test_a_webhook_of_discord_gets_a_message_in_its_form() -> None:
     with Answering([(204, b"", {})]) as there:
-        WebhookNotifier({}, f"{there.url}/api/webhooks/123/s3cr3t-token").send(b.alert(kind="launched"), b.run(RunState.TRAINING))
+        WebhookNotifier({}, there.url + DISCORD).send(b.alert(kind="launched"), b.run(RunState.TRAINING))
 
     message = json.loads(there.heard[0].body)
     assert message["content"] == b.alert().title
     assert message["allowed_mentions"] == {"parse": []}
     assert message["embeds"][0]["fields"]
+
+
+@pytest.mark.parametrize("kind", ["too late", "cut off"])
+def test_what_discord_was_sent_and_did_not_answer_counts_as_told(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    """It would say it once more each time: it knows no key."""
+    with Answering([(0, b"", {})], silent=kind == "too late") as there:
+        notifier = WebhookNotifier({}, there.url + DISCORD, discord_read_s=0.3)
+        notifier.send(b.alert(), None)
+        left_alone = raised(notifier, key="tiny-1/lost/2")
+
+    assert len(there.heard) == 1
+    assert isinstance(left_alone, TemporaryError)
+    (said,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert said.startswith("127.0.0.1 was sent it and did not answer: ")
+    assert b.alert().key in said
+    assert "s3cr3t-token" not in caplog.text
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_what_discord_was_never_sent_comes_again(scheme: str) -> None:
+    """Nobody listens, or no TLS comes about."""
+    with Answering([OK]) as there:
+        place = f"http://127.0.0.1:{_refused_port()}" if scheme == "http" else there.url.replace("http:", "https:")
+        error = raised(WebhookNotifier({}, place + DISCORD))
+
+    assert isinstance(error, TemporaryError)
+    assert there.heard == []
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503])
+def test_discord_is_asked_once_and_what_it_could_not_do_comes_again(status: int) -> None:
+    with Answering([(status, b"no", {})]) as there:
+        error = raised(WebhookNotifier({}, there.url + DISCORD))
+
+    assert isinstance(error, TemporaryError)
+    assert len(there.heard) == 1
+
+
+def test_others_are_asked_again_for_an_answer_that_was_cut_off() -> None:
+    with Answering([(0, b"", {}), OK]) as there:
+        WebhookNotifier({}, there.url).send(b.alert(), None)
+
+    assert [heard.headers["idempotency-key"] for heard in there.heard] == [b.alert().key] * 2
+
+
+def test_a_refusal_whose_text_breaks_off_is_one_all_the_same() -> None:
+    with Answering([(404, b"half", {"content-length": "100"})]) as there:
+        error = raised(WebhookNotifier({}, there.url + DISCORD))
+
+    assert isinstance(error, PermanentError)
+    assert str(error) == "127.0.0.1 answered 404"

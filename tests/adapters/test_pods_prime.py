@@ -11,6 +11,7 @@ import pytest
 
 from prime_train.adapters.pods_prime import Connection, PrimeClient, PrimePods, Settings, Terms
 from prime_train.adapters.pods_prime.availability import EMPTY_PAUSE_S, EMPTY_RETRIES_MAX
+from prime_train.adapters.pods_prime.quiet import GIVEN_BACK_MAX, QUIET_S_MAX
 from prime_train.core.offers import Offer, rank
 from prime_train.core.spec import HardwareSpec, Spot
 from prime_train.core.verdict import Pod, PodStatus
@@ -233,6 +234,84 @@ def test_a_limit_of_rate_says_how_long_to_wait(fake: FakePrime) -> None:
 
     assert isinstance(error, TemporaryError)
     assert error.delay_s == 9.0
+
+
+class Quiet:
+    """Pods of a Prime that asks to be left alone, and a clock that is put forward by hand."""
+
+    def __init__(self, fake: FakePrime) -> None:
+        self.fake, self.now_s = fake, 0.0
+        client = PrimeClient(Settings(fake.api_key, base_url=fake.url), clock=lambda: self.now_s)
+        self.pods = PrimePods(client, Pushed(), pause=Pauses())
+
+    def asks(self, seconds: int, *, method: str = "GET", path: str = "/pods/", times: int = 1) -> None:
+        self.fake.fail(fakes.detail(429, "Too many requests", **{"Retry-After": str(seconds)}), method=method, path=path, times=times)
+
+    def asked(self, method: str = "GET") -> int:
+        return sum(request.method == method for request in self.fake.requests)
+
+
+@pytest.fixture(name="quiet")
+def _quiet(fake: FakePrime) -> Quiet:
+    return Quiet(fake)
+
+
+def test_a_watcher_that_looks_each_5_seconds_leaves_prime_alone_as_long_as_it_asks(quiet: Quiet) -> None:
+    """Also for what else it would ask."""
+    offer = first(quiet.pods)
+    quiet.asks(60, times=fakes.ALWAYS)
+    raised(quiet.pods.list)
+    asked = quiet.asked(), quiet.asked("POST")
+    for _ in range(11):
+        quiet.now_s += 5
+        calls = (quiet.pods.list, lambda: quiet.pods.offers(HARDWARE), lambda: quiet.pods.create(NAME, offer, HARDWARE))
+        for error in map(raised, calls):
+            assert isinstance(error, TemporaryError)
+            assert error.delay_s == 60 - quiet.now_s
+            assert "left alone" in str(error)
+    assert (quiet.asked(), quiet.asked("POST")) == asked
+    quiet.now_s += 5
+    assert "429" in str(raised(quiet.pods.list))
+    assert quiet.asked() == asked[0] + 1
+
+
+def test_nobody_is_left_unwatched_longer_than_a_few_minutes(quiet: Quiet) -> None:
+    quiet.asks(3600)
+    raised(quiet.pods.list)
+    quiet.now_s = QUIET_S_MAX - 1
+    assert isinstance(raised(quiet.pods.list), TemporaryError)
+    quiet.now_s = QUIET_S_MAX
+    assert quiet.pods.list() == []
+
+
+def test_a_machine_is_given_back_while_prime_is_left_alone(quiet: Quiet) -> None:
+    pod = rent(quiet.pods)
+    quiet.asks(60)
+    raised(quiet.pods.list)
+    quiet.pods.terminate(pod.pod_id)
+    quiet.now_s = 60
+    assert quiet.pods.list() == []
+
+
+def test_giving_back_is_bounded_and_does_not_make_the_quiet_endless(quiet: Quiet) -> None:
+    pod = rent(quiet.pods)
+    quiet.asks(200)
+    quiet.asks(200, method="DELETE", path=".", times=fakes.ALWAYS)
+    raised(quiet.pods.list)
+    quiet.now_s = 199
+    errors = [raised(lambda: quiet.pods.terminate(pod.pod_id)) for _ in range(GIVEN_BACK_MAX + 5)]
+    assert quiet.asked("DELETE") == GIVEN_BACK_MAX
+    assert {type(error) for error in errors} == {TemporaryError}
+    quiet.now_s = QUIET_S_MAX - 1
+    raised(quiet.pods.list)
+    quiet.now_s = QUIET_S_MAX
+    assert len(quiet.pods.list()) == 1
+
+
+def test_too_much_at_once_without_a_word_for_how_long_is_asked_again_at_the_usual_pace(quiet: Quiet) -> None:
+    quiet.fake.fail(fakes.detail(429, "Too many requests"))
+    raised(quiet.pods.list)
+    assert quiet.pods.list() == []
 
 
 def test_a_key_without_the_right_is_told_which_rights_are_needed(fake: FakePrime, caplog: pytest.LogCaptureFixture) -> None:

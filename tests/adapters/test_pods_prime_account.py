@@ -21,6 +21,7 @@ from prime_train.adapters.pods_prime import (
     Settings,
 )
 from prime_train.adapters.pods_prime.account import BILLED_AFTER_S, BILLS_S, FUNDS_S
+from prime_train.adapters.pods_prime.background import PUSHES_MAX
 from prime_train.adapters.pods_prime.owner import Memory
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.cli.home import Home
@@ -377,3 +378,52 @@ def test_what_failed_for_good_is_raised_once_at_the_next_call() -> None:
     push(CONNECTION, TICKET)
     push.wait()
     assert [slow.begun.acquire(blocking=False) for _ in range(3)] == [True, True, False]
+
+
+def test_who_has_no_more_time_waits_no_longer_and_the_next_call_begins_anew() -> None:
+    slow = Slow()
+    push = BackgroundPusher(slow)
+    push(CONNECTION, TICKET)
+    assert slow.begun.acquire(timeout=30)
+    assert not push.wait(0.01)
+    push.leave()
+    assert push.wait(0.0)
+    push(CONNECTION, TICKET)
+    assert slow.begun.acquire(timeout=30)
+    slow.go.set()
+    assert push.wait(30)
+
+
+def test_what_was_left_is_not_tried_again_and_keeps_nobody_from_a_place() -> None:
+    stuck, free = Slow(*[TemporaryError("reset")] * PUSHES_MAX), threading.Event()
+
+    def pusher(connection: Connection, ticket: Ticket) -> None:
+        free.set() if ticket.run == "late-1" else stuck(connection, ticket)
+
+    push = BackgroundPusher(pusher, pauses_s=(0.0, 0.0))
+    for number in range(PUSHES_MAX):
+        push(CONNECTION, TICKET.model_copy(update={"run": f"stuck-{number}"}))
+    assert all(stuck.begun.acquire(timeout=30) for _ in range(PUSHES_MAX))
+    threads = [thread for thread in threading.enumerate() if thread.name == f"push-{CONNECTION.pod_id}"]
+    push.leave()
+    push(CONNECTION, TICKET.model_copy(update={"run": "late-1"}))
+    assert free.wait(30)
+    stuck.go.set()
+    for thread in threads:
+        thread.join(30)
+    assert not stuck.begun.acquire(blocking=False)
+
+
+def test_a_failure_for_good_is_told_once_without_another_call() -> None:
+    slow = Slow(PermanentError("no Python"), TemporaryError("reset"))
+    slow.go.set()
+    push = BackgroundPusher(slow, pauses_s=())
+    assert push.failure() is None
+    push(CONNECTION, TICKET)
+    push.wait()
+    push(CONNECTION, TICKET.model_copy(update={"epoch": 2}))
+    push.wait()
+    failure = push.failure()
+    assert failure is not None
+    assert (failure.run_id, failure.epoch, str(failure.error)) == ("tiny-1", 1, "no Python")
+    assert push.failure() is None

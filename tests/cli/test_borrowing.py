@@ -7,6 +7,7 @@ from prime_train.adapters.store_remote import RemoteStore
 from prime_train.cli.borrowing import RENEWED_S, Renewed, borrowed, has_own
 from prime_train.core.pod_policy import Part, assumed
 from prime_train.core.wire import PodKeys, operator_key, sign
+from prime_train.elapsed import Elapsed
 from prime_train.ports import PermanentError, TemporaryError
 from prime_train.store_calls import OPENING_GIVES, Opening
 from prime_train.webhook import Desk, Request, handle
@@ -58,6 +59,14 @@ def test_keys_are_kept_while_they_are_good_and_asked_for_anew_before_they_end() 
     assert {kept().access_key_id for _ in range(3)} == {"first"}
     ending = Renewed(Opening({}, keys(valid_s=int(RENEWED_S) - 1)), lambda: next(later))
     assert {ending().access_key_id for _ in range(3)} == {"second"}
+
+
+def test_keys_that_ended_while_a_laptop_slept_are_not_used() -> None:
+    monotonic, wall = [0.0], [1000.0]
+    kept = Renewed(Opening({}, keys()), lambda: Opening({}, keys("second")), Elapsed(lambda: monotonic[0], lambda: wall[0]))
+    assert kept().access_key_id == "first"
+    monotonic[0], wall[0] = 1.0, 1000.0 + 8 * 3600
+    assert kept().access_key_id == "second"
 
 
 def test_a_control_plane_that_lends_no_more_is_told() -> None:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +11,11 @@ from prime_lambdas.asking import Question, ask
 from prime_lambdas.metrics import line
 from prime_lambdas.secret import KEPT_S, Secret, masters, of_bucket, of_runs, parsed
 from prime_lambdas.settings import Settings
+from prime_lambdas.watcher import WatcherOfStack
 from prime_lambdas.webhook import Webhook, asked, said
 from prime_train.ports import PermanentError, TemporaryError
 from prime_train.webhook import Response, too_large
+from tests.adapters.answering import Answering
 
 KEY = "ab" * 32
 ENVIRONMENT = {
@@ -135,6 +138,27 @@ def test_a_secret_that_can_not_be_read_again_stays_as_it_was() -> None:
     assert secret.values() is first
     with pytest.raises(TemporaryError):
         Secret(kept.read, lambda: kept.now_s).values()
+
+
+def test_a_secret_that_will_not_do_is_read_again_at_once() -> None:
+    kept = Kept()
+    secret = Secret(kept.read, lambda: kept.now_s)
+    secret.values()
+    secret.doubt()
+    kept.values = {"A": "2"}
+    assert secret.values() == {"A": "2"}
+
+
+def test_keys_of_aws_that_a_run_is_given_are_not_the_watchers_own(tmp_path: Path) -> None:
+    of_a_run = {"AWS_ACCESS_KEY_ID": "of-a-run", "AWS_SECRET_ACCESS_KEY": "too", "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
+    values = {"PRIME_TRAIN_MASTER_KEY": KEY, "PRIME_API_KEY": "key", "PRIME_API_BASE_URL": "http://127.0.0.1:9", **of_a_run}
+    denied = b'{"__type": "com.amazon#UnrecognizedClientException", "message": "no"}'
+    with Answering([(200, json.dumps({"SecretString": json.dumps(values)}).encode(), {}), (400, denied, {})]) as server:
+        place = {"AWS_ENDPOINT_URL": server.url, "AWS_ACCESS_KEY_ID": "of-the-function", "AWS_SECRET_ACCESS_KEY": "own"}
+        WatcherOfStack(Settings.of({**ENVIRONMENT, **place}), tmp_path).look(0, lambda: 60.0)
+    signed = [heard.headers["authorization"] for heard in server.heard]
+    assert any(b"SecretId" not in heard.body for heard in server.heard)
+    assert all("Credential=of-the-function/" in line for line in signed), signed
 
 
 @pytest.mark.parametrize("text", ["", "[1]", '{"a": 1}', "very-secret"])

@@ -63,10 +63,14 @@ def test_attacks_by_event_change_nothing_and_are_answered_in_the_one_form(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_attacks_by_address_change_nothing_and_are_answered_in_the_one_form(kind: str, lone: Alone, items: list[Any]) -> None:
+def test_attacks_by_address_change_nothing_are_answered_in_the_one_form_and_leave_no_secret_in_a_log(
+    kind: str, lone: Alone, here: Deployed, items: list[Any]
+) -> None:
     for attack in attacks(kind, Door.ADDRESS, MASTER, int(time.time())):
         judge(attack, asked(lone.url, attack.sent), HIDDEN)
     assert lone.items() == items
+    assert "Traceback" not in lone.logs()
+    assert not leaks(here.logs(), HIDDEN)
 
 
 def _but(**changes: object) -> dict[str, Any]:
@@ -132,9 +136,3 @@ def test_what_is_odd_and_allowed_can_be_read_again(lone: Alone) -> None:
     webhook = lone.webhook(NOW_S, PRIME_TRAIN_STORE=lone.env["PRIME_TRAIN_STORE"].replace(lone.name, f"{lone.name}-odd"))
     two_runs(DynamoStore(BotoCalls(lone.dynamodb), f"{lone.name}-odd"))
     all_kept(lambda sent: by_event(webhook, event(sent, decoded=True)), Keys(MASTER, NOW_S))
-
-
-def test_no_log_holds_a_secret_or_a_traceback(lone: Alone, here: Deployed) -> None:
-    """What all attacks have left."""
-    assert "Traceback" not in lone.logs()
-    assert not leaks(here.logs(), HIDDEN)

@@ -2,7 +2,6 @@
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -40,17 +39,19 @@ def borrowed(url: str, environment: Mapping[str, str], plane: "RemoteStore") -> 
 
 class Renewed:
     """The keys of an opening, asked for anew before they end. Where no others can be had, they are used to their last second; then what
-    `ask` raises goes through. Any thread may call."""
+    `ask` raises goes through. Any thread may call. `clock`: seconds that only rise, also while a laptop sleeps; None: this machine's."""
 
-    def __init__(self, opening: "Opening", ask: "Callable[[], Opening]") -> None:
-        self._ask, self._lock = ask, threading.Lock()
+    def __init__(self, opening: "Opening", ask: "Callable[[], Opening]", clock: "Callable[[], float] | None" = None) -> None:
+        from prime_train.elapsed import Elapsed
+
+        self._ask, self._clock, self._lock = ask, clock or Elapsed(), threading.Lock()
         self._take(opening)
 
     def __call__(self) -> "PodKeys":
         with self._lock:
-            if time.monotonic() >= self._renew_s:
+            if self._clock() >= self._renew_s:
                 self._renew()
-            return self._keys.model_copy(update={"valid_s": max(0, int(self._ends_s - time.monotonic()))})
+            return self._keys.model_copy(update={"valid_s": max(0, int(self._ends_s - self._clock()))})
 
     def _renew(self) -> None:
         from prime_train.ports import OutsideError
@@ -58,7 +59,7 @@ class Renewed:
         try:
             self._take(self._ask())
         except OutsideError as error:
-            now_s = time.monotonic()
+            now_s = self._clock()
             if now_s >= self._ends_s:
                 raise
             _log.warning("new keys to the bucket can not be had, the old ones end in %d s: %s", self._ends_s - now_s, error)
@@ -69,5 +70,5 @@ class Renewed:
 
         if opening.keys is None:
             raise PermanentError("the control plane lends no keys to its bucket any more")
-        self._keys, self._ends_s = opening.keys, time.monotonic() + opening.keys.valid_s
+        self._keys, self._ends_s = opening.keys, self._clock() + opening.keys.valid_s
         self._renew_s = self._ends_s - RENEWED_S

@@ -89,7 +89,7 @@ def told(error: Exception) -> tuple[Exit, str]:
             return Exit.USAGE, str(error)
         case ModuleNotFoundError() if not (error.name or "").startswith("prime_"):
             extra = EXTRAS.get((error.name or "").partition(".")[0], "server,s3")
-            return Exit.OUTSIDE_REFUSED, f"{error.name} is not installed\n  fix: install prime-train with its extras, as prime-train[{extra}]"
+            return Exit.OUTSIDE_REFUSED, f"{error.name} is not installed\n  fix: install it as prime-train[{extra}]"
         case OSError() if error.filename is not None:
             return Exit.OUTSIDE_REFUSED, f"{error.filename}: {error.strerror}"
         case _:

@@ -12,7 +12,8 @@ from prime_train.cli.exits import Refused
 if TYPE_CHECKING:
     from prime_train.adapters.pods_by_provider import PodsByProvider
     from prime_train.adapters.pods_local import LocalPods
-    from prime_train.adapters.pods_prime import Connection, PrimeClient, PrimePods, Settings
+    from prime_train.adapters.pods_prime import BackgroundPusher, Connection, PrimeClient, PrimePods, Settings
+    from prime_train.adapters.pushing import AgentPusher
     from prime_train.adapters.ssh import LoginKey
     from prime_train.core.offers import Offer
     from prime_train.core.spec import HardwareSpec
@@ -39,7 +40,8 @@ class Reach:
 @dataclass(frozen=True)
 class Providers:
     """`root`: the home's folder. `webhook_url`: what agents are to call; empty where nothing will be rented. `master`: the home's key.
-    `waits`: until an agent is on its machine, for a process that ends soon. `store`: where the store outlives the folder."""
+    `waits`: until an agent is on its machine, for a process that ends soon and does not wait for `pushes`. `store`: where the store
+    outlives the folder."""
 
     root: Path
     environment: Mapping[str, str] = field(repr=False)
@@ -70,19 +72,34 @@ class Providers:
     @cached_property
     def prime(self) -> "PrimePods":
         """Raises PermanentError where the settings are not understood."""
-        from prime_train.adapters.pods_prime import ACCOUNT, BackgroundPusher, InFile, InStore, Mark, Owner, PrimePods
-        from prime_train.adapters.pushing import AgentPusher, Recipe
+        from prime_train.adapters.pods_prime import ACCOUNT, InFile, InStore, Mark, Owner, PrimePods
 
         memory = InStore(self.store()) if self.store is not None else InFile(self.root / "prime-account")
-        pusher = AgentPusher(self.login_key, self.root / "attempts", recipe=Recipe(self.environment.get(POD_PYTHON, "")))
         return PrimePods(
             self._client,
-            pusher if self.waits else BackgroundPusher(pusher),
+            self._pusher if self.waits else self.pushes,
             public_key=self.login_key.public,
             mark=Mark.of(self.master),
             owner=Owner(self._client, memory, named=self.environment.get(ACCOUNT, "").strip()),
             closed=self.unreachable() if self.webhook_url else "",
         )
+
+    @cached_property
+    def pushes(self) -> "BackgroundPusher":
+        """The agents that are being brought to machines."""
+        from prime_train.adapters.pods_prime import BackgroundPusher
+
+        return BackgroundPusher(self._push)
+
+    def _push(self, connection: "Connection", ticket: "Ticket") -> None:
+        """Only now is there a key to log in with: a home that rents nothing needs none."""
+        self._pusher(connection, ticket)
+
+    @cached_property
+    def _pusher(self) -> "AgentPusher":
+        from prime_train.adapters.pushing import AgentPusher, Recipe
+
+        return AgentPusher(self.login_key, self.root / "attempts", recipe=Recipe(self.environment.get(POD_PYTHON, "")))
 
     @property
     def account(self) -> "Account | None":

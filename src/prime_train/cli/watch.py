@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from prime_train.cli.home import Home
     from prime_train.reconcile import Swept, World
 
+PUSH_S_MAX = 900.0
+"""So long a single look waits for agents that are being brought to machines. One that is not there then is brought by who looks next."""
+
 
 def watch(
     once: Annotated[bool, typer.Option("--once", help="One look at the runs that are due, then leave.")] = False,
@@ -29,18 +32,16 @@ def watch(
     """
     import logging
 
-    from prime_train.cli.home import Home, wall_s
+    from prime_train.cli.home import Home
     from prime_train.cli.watch_wandb import watch_wandb
-    from prime_train.reconcile import sweep
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     home = Home.of(os.environ)
     if wandb is not None:
         return watch_wandb(home, wandb, quiet_s=int(stale_min * 60), interval=interval, ended=None if once else _until_sigterm())
-    world = _world(home, waits=once)
     if once:
-        return _told(sweep(world, wall_s(), clock=wall_s))
-    _go_on(home, world, interval)
+        return _look_once(home)
+    _go_on(home, home.world(_webhook_url(home), watched=_say), interval)
     return Exit.OK
 
 
@@ -54,16 +55,31 @@ def _until_sigterm() -> "Event":
     return ended
 
 
-def _world(home: "Home", *, waits: bool = False) -> "World":
-    """With the webhook's address as serve.json has it."""
+def _webhook_url(home: "Home") -> str:
+    """As serve.json has it."""
     said = home.last_serving()
     if said is None:
         raise Refused("no webhook is known: nothing has served this home yet", fix="prime-train serve, or prime-train serve --no-watch")
-    return home.world(said.public_url, watched=_say, waits=waits)
+    return said.public_url
 
 
 def _say(run_id: str, what: str, text: str) -> None:
     typer.echo(f"{run_id} {what} {text}".rstrip())
+
+
+def _look_once(home: "Home") -> Exit:
+    """All runs are looked at before an agent is waited for: an install takes minutes."""
+    from prime_train.cli.home import wall_s
+    from prime_train.cli.watch_pushes import pushing, tell_failed
+    from prime_train.reconcile import sweep
+
+    world, pushes = pushing(home, _webhook_url(home), watched=_say)
+    try:
+        return _told(sweep(world, wall_s(), clock=wall_s))
+    finally:
+        if not pushes.wait(PUSH_S_MAX):
+            pushes.leave()
+        tell_failed(world, pushes, wall_s)
 
 
 def _told(swept: "Swept") -> Exit:
@@ -94,7 +110,7 @@ def _go_on(home: "Home", world: "World", interval: float) -> None:
                 pass
         finally:
             watcher.stop()
-        world = _world(home)
+        world = home.world(_webhook_url(home), watched=_say)
 
 
 def _moved(home: "Home", world: "World") -> bool:

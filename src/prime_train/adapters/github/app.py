@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 from prime_train.adapters.github.api import API_URL, GitHub, Part
+from prime_train.elapsed import Elapsed
 from prime_train.ports import PermanentError
 
 JWT_S = 540
@@ -47,13 +48,14 @@ class AppKey:
 
 
 class AppToken:
-    """A `Token` for what the App may do in one repository; asked from several threads at once. `clock` gives seconds that only rise."""
+    """A `Token` for what the App may do in one repository; asked from several threads at once. `clock` gives seconds that only rise, also
+    while the machine sleeps; None: this machine's."""
 
-    def __init__(self, key: AppKey, repository: str, *, url: str = API_URL, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, key: AppKey, repository: str, *, url: str = API_URL, clock: Callable[[], float] | None = None) -> None:
         self._as_app = GitHub(repository, lambda: key.signed(time.time()), url=url)
-        self._clock = clock
+        self._clock = clock or Elapsed()
         self._lock = Lock()
-        self._token, self._until_s = "", clock()
+        self._token, self._until_s = "", self._clock()
 
     def __call__(self) -> str:
         with self._lock:

@@ -6,9 +6,11 @@ logs nowhere: a webhook's URL is a secret, and so are tokens. Its exceptions hol
 
 import logging
 import re
+import ssl
 from collections.abc import Callable, Iterator, Sequence
-from http.client import HTTPException
+from http.client import HTTPException, InvalidURL
 from typing import Any, TypeVar
+from urllib.error import HTTPError, URLError
 
 from slack_sdk import WebClient, WebhookClient
 from slack_sdk.errors import SlackApiError, SlackClientError
@@ -16,11 +18,13 @@ from slack_sdk.models.blocks import Block
 from slack_sdk.models.metadata import Metadata
 
 from prime_train.adapters.http import retry_after_s
-from prime_train.adapters.notify_slack.refusals import refusal
+from prime_train.adapters.notify_slack.refusals import Unanswered, refusal
 from prime_train.ports import PermanentError, TemporaryError
 
 URL = "https://slack.com/api/"
 TIMEOUT_S = 5
+HOOK_TIMEOUT_S = 15
+"""Longer, for a channel can not be read by its webhook: what was posted without an answer is never known."""
 PAGE_MESSAGES = 200
 PAGES_MAX = 10
 """So far back, and no further, is a channel or a thread read."""
@@ -105,12 +109,13 @@ class Api:
 class Hook:
     """An incoming webhook: it can be written to, and neither read nor edited."""
 
-    def __init__(self, url: str, *, timeout_s: int = TIMEOUT_S) -> None:
+    def __init__(self, url: str, *, timeout_s: int = HOOK_TIMEOUT_S) -> None:
         if not re.fullmatch(r"https?://[!-~]+", url):
             raise PermanentError("Slack's webhook URL is no http or https URL")
         self._client = WebhookClient(url, timeout=timeout_s, logger=_SILENT, retry_handlers=[])
 
     def post(self, text: str, blocks: Sequence[Block]) -> None:
+        """Unanswered: it may be there already."""
         said = _answered("the webhook", lambda: self._client.send(text=text, blocks=list(blocks), unfurl_links=False, unfurl_media=False))
         if said.status_code != 200:
             raise refusal("the webhook", said.status_code, _word(said.body), delay_s=_delay_s(said.headers))
@@ -137,7 +142,15 @@ def _answered(method: str, ask: Callable[[], _T]) -> _T:
         # Found before anything was sent.
         raise PermanentError(f"Slack's SDK refused {method}: {str(error)[:SAID_CHARS_MAX]}") from None
     except (OSError, HTTPException, ValueError) as error:
-        raise TemporaryError(f"Slack's answer to {method} did not come: {type(error).__name__}") from None
+        kind = Unanswered if _was_sent(error) else TemporaryError
+        raise kind(f"Slack's answer to {method} did not come: {type(error).__name__}") from None
+
+
+def _was_sent(error: Exception) -> bool:
+    """Whether it came up after the request had gone out: what fails before is wrapped by urllib. One that is raised while the text of a
+    refusal is read is no answer that is missing."""
+    after = isinstance(error, TimeoutError | ConnectionError | ssl.SSLError | HTTPException | UnicodeDecodeError)
+    return after and not isinstance(error, URLError | InvalidURL) and not isinstance(error.__context__, HTTPError)
 
 
 def _word(text: str) -> str:

@@ -1,8 +1,10 @@
 """Alerts through an incoming webhook, one message each, or one for many.
 
-A webhook can be neither read nor edited: there are no threads, and an alert whose answer was lost is posted again.
+A webhook can be neither read nor edited: there are no threads, and nobody can look whether an alert whose answer was lost is there. It
+counts as told: a Slack that takes messages and answers too late would be told of each one again and again.
 """
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 
@@ -10,10 +12,13 @@ from prime_train.adapters.notify_slack.blocks import alert_message, digest_messa
 from prime_train.adapters.notify_slack.bot import POSTS_BURST, POSTS_PER_S
 from prime_train.adapters.notify_slack.calling import Hook
 from prime_train.adapters.notify_slack.pace import Door, Pace
+from prime_train.adapters.notify_slack.refusals import Unanswered
 from prime_train.adapters.notify_slack.waiting import Ahead, Told
 from prime_train.core.run import Alert, Run, Severity
 from prime_train.ports import Held
 from prime_train.told.card import card_of
+
+log = logging.getLogger(__name__)
 
 
 class SlackHook:
@@ -37,9 +42,12 @@ class SlackHook:
         many = crowd if alert in crowd else [alert]
         cards = [card_of(each, self._run(each), int(self._clock())) for each in many]
         message = alert_message(cards[0], self._mention) if len(cards) == 1 else digest_message(cards, self._mention)
-        with self._door.open():
-            self._posts.take()
-            self._hook.post(message.text, message.blocks)
+        try:
+            with self._door.open():
+                self._posts.take()
+                self._hook.post(message.text, message.blocks)
+        except Unanswered as error:
+            log.warning("%s; what it was to tell counts as told, as it would be told twice: %s", error, ", ".join(a.key for a in many))
         self._told.add(each.key for each in many)
 
     def _run(self, alert: Alert) -> Run | None:

@@ -41,6 +41,10 @@ class Limited(TemporaryError):
     """It was too much at once: nothing was done."""
 
 
+class Unanswered(TemporaryError):
+    """It was sent whole, and no answer came: whether it was done is not known."""
+
+
 class Gone(PermanentError):
     """The message is not there any more."""
 

@@ -55,7 +55,7 @@ def _need_sdk() -> None:
     try:
         import slack_sdk  # noqa: F401 - only to see whether it is there
     except ModuleNotFoundError as error:
-        raise PermanentError("Slack is set up, but its SDK is not installed: install prime-train with its extra, as prime-train[slack]") from error
+        raise PermanentError("Slack is set up, but its SDK is not installed: install it as prime-train[slack]") from error
 
 
 def mention_of(text: str) -> str:

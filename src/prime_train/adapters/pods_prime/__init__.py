@@ -1,7 +1,7 @@
 """Pods on Prime Intellect: machines of many providers behind one API and one wallet."""
 
 from prime_train.adapters.pods_prime.account import PrimeAccount
-from prime_train.adapters.pods_prime.background import BackgroundPusher
+from prime_train.adapters.pods_prime.background import BackgroundPusher, Failure
 from prime_train.adapters.pods_prime.client import PrimeClient
 from prime_train.adapters.pods_prime.connection import Connection, Pusher
 from prime_train.adapters.pods_prime.marks import Mark
@@ -14,6 +14,7 @@ __all__ = [
     "ACCOUNT",
     "BackgroundPusher",
     "Connection",
+    "Failure",
     "InFile",
     "InStore",
     "Mark",

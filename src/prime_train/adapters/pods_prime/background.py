@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from dataclasses import dataclass, field
 
 from prime_train.adapters.pods_prime.connection import Connection, Pusher
@@ -18,13 +19,25 @@ log = logging.getLogger(__name__)
 @dataclass
 class _Push:
     done: threading.Event = field(default_factory=threading.Event)
+    left: threading.Event = field(default_factory=threading.Event)
+    """Nobody waits for it any more, and it is not tried again."""
     error: Exception | None = None
     """What went wrong for good."""
 
 
+@dataclass(frozen=True)
+class Failure:
+    """An attempt whose agent can not be put on its machine, and why."""
+
+    run_id: str
+    epoch: int
+    error: Exception
+
+
 class BackgroundPusher:
     """The port `Pusher` around another one. What is under way is left alone; what failed for good is raised at the next call for the same
-    attempt, once. A process that ends takes along what is under way: whoever comes next begins it anew."""
+    attempt, once, unless `failure` has told it before. A process that ends takes along what is under way: whoever comes next begins it
+    anew."""
 
     def __init__(self, pusher: Pusher, *, pauses_s: tuple[float, ...] = PAUSES_S) -> None:
         self._pusher, self._pauses_s = pusher, pauses_s
@@ -41,19 +54,40 @@ class BackgroundPusher:
                 del self._pushes[attempt]
                 raise before.error
             push = self._pushes[attempt] = _Push()
-        threading.Thread(target=self._run, args=(push, connection, ticket), name=f"push-{connection.pod_id}", daemon=True).start()
+            arguments = (push, self._room, connection, ticket)
+        threading.Thread(target=self._run, args=arguments, name=f"push-{connection.pod_id}", daemon=True).start()
 
-    def wait(self) -> None:
-        """Until nothing is under way."""
+    def wait(self, limit_s: float | None = None) -> bool:
+        """Until nothing is under way, or for so long; whether nothing is."""
+        end_s = None if limit_s is None else time.monotonic() + limit_s
         with self._lock:
             pushes = list(self._pushes.values())
-        for push in pushes:
-            push.done.wait()
+        return all(push.done.wait(None if end_s is None else max(0.0, end_s - time.monotonic())) for push in pushes)
 
-    def _run(self, push: _Push, connection: Connection, ticket: Ticket) -> None:
+    def failure(self) -> Failure | None:
+        """One that failed for good, told once; None: there is none, or none any more."""
+        with self._lock:
+            for (pod_id, run_id, epoch), push in self._pushes.items():
+                if push.done.is_set() and push.error is not None:
+                    del self._pushes[pod_id, run_id, epoch]
+                    return Failure(run_id, epoch, push.error)
+        return None
+
+    def leave(self) -> None:
+        """Forgets what is under way, for a process that may stand still from now on: the next call for the same attempt begins anew. What
+        was begun may still go on beside it, which does no harm: see `Pusher`."""
+        with self._lock:
+            under_way = {attempt: push for attempt, push in self._pushes.items() if not push.done.is_set()}
+            for attempt, push in under_way.items():
+                log.warning("pod %s: its agent was not there in time; who looks later begins anew", attempt[0])
+                push.left.set()
+                del self._pushes[attempt]
+            self._room = threading.Semaphore(PUSHES_MAX)
+
+    def _run(self, push: _Push, room: threading.Semaphore, connection: Connection, ticket: Ticket) -> None:
         try:
-            with self._room:
-                self._push(connection, ticket)
+            with room:
+                self._push(push, connection, ticket)
         except OutsideError as error:
             log.warning("pod %s: the agent was not put there: %s", connection.pod_id, error)
             push.error = error
@@ -63,12 +97,14 @@ class BackgroundPusher:
         finally:
             push.done.set()
 
-    def _push(self, connection: Connection, ticket: Ticket) -> None:
+    def _push(self, push: _Push, connection: Connection, ticket: Ticket) -> None:
         for pause_s in (*self._pauses_s, None):
+            if push.left.is_set():
+                return
             try:
                 self._pusher(connection, ticket)
                 return
             except TemporaryError as error:
                 log.warning("pod %s: the agent could not be put there: %s", connection.pod_id, error)
                 if pause_s is not None:
-                    threading.Event().wait(pause_s)
+                    push.left.wait(pause_s)

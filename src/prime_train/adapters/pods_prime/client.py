@@ -1,11 +1,14 @@
 """Prime's compute API, call by call: one method a route, its answer parsed, its refusals told by `errors`.
 
+An answer of 429 that says for how long Prime wants to be left alone is kept to: see `quiet`.
+
 Collections are asked for with their final slash: without it the server redirects, and a redirect may lose the method or the key.
 """
 
 import logging
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from pydantic import ValidationError
@@ -13,6 +16,7 @@ from pydantic import ValidationError
 from prime_train.adapters.http import PAUSE_S, READ_S, Answer, Http, Parameters
 from prime_train.adapters.pods_prime import errors
 from prime_train.adapters.pods_prime.models import Billed, Disk, Part, Person, Rented, SshKey, Wallet
+from prime_train.adapters.pods_prime.quiet import Quiet
 from prime_train.adapters.pods_prime.settings import API, Settings
 from prime_train.ports import TemporaryError
 
@@ -52,16 +56,21 @@ def complaint(error: ValidationError) -> str:
 
 class PrimeClient:
     """Speaks for one key and, where it is set, one team. TemporaryError and PermanentError as every adapter raises them. `read_s`: how long
-    an answer may take; `pause_s`: before it is asked for again, longer each time."""
+    an answer may take; `pause_s`: before it is asked for again, longer each time. `clock`: seconds that only rise.
 
-    def __init__(self, settings: Settings, *, read_s: float = READ_S, pause_s: float = PAUSE_S) -> None:
+    While Prime wants to be left alone, nothing is asked: every method raises TemporaryError with the time that is left, but for those that
+    give something back, which have their own bound."""
+
+    def __init__(
+        self, settings: Settings, *, read_s: float = READ_S, pause_s: float = PAUSE_S, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.team_id = settings.team_id
-        self._read_s = read_s
+        self._read_s, self._quiet = read_s, Quiet(clock)
         self._http = Http(settings.base_url + API, key=settings.key, pause_s=pause_s)
 
     def get(self, path: str, parameters: Parameters | None = None) -> Answer:
         """Any answer of success; what else comes is raised."""
-        answer = self._http.ask("GET", path, parameters=parameters, read_s=self._read_s)
+        answer = self._ask("GET", path, parameters=parameters)
         if not answer.is_ok:
             raise errors.refusal(answer)
         return answer
@@ -70,7 +79,7 @@ class PrimeClient:
 
     def create(self, body: dict[str, object]) -> Rented:
         """Never asked twice: there is no key that would make it the same call. NoCapacity, PermanentError: nothing was rented."""
-        answer = self._http.ask("POST", "/pods/", body=body, read_s=CREATE_READ_S)
+        answer = self._ask("POST", "/pods/", body=body, read_s=CREATE_READ_S)
         if not answer.is_ok:
             raise errors.create_refusal(answer)
         return parsed(Rented, answer.content(), answer.what)
@@ -81,7 +90,7 @@ class PrimeClient:
 
     def pod(self, pod_id: str) -> Rented | None:
         """None: Prime does not know the id."""
-        answer = self._http.ask("GET", f"/pods/{pod_id}", read_s=self._read_s)
+        answer = self._ask("GET", f"/pods/{pod_id}")
         if errors.is_unknown(answer):
             return None
         if not answer.is_ok:
@@ -167,15 +176,23 @@ class PrimeClient:
         log.warning("%s has more than %d pages; the rest was not read", path, PAGES_MAX)
 
     def _post(self, path: str, body: dict[str, object]) -> tuple[object, str]:
-        answer = self._http.ask("POST", path, body=body, read_s=self._read_s)
+        answer = self._ask("POST", path, body=body)
         if not answer.is_ok:
             raise errors.refusal(answer)
         return answer.content(), answer.what
 
     def _delete(self, path: str) -> None:
-        answer = self._http.ask("DELETE", path, read_s=self._read_s)
+        answer = self._ask("DELETE", path)
         if not answer.is_ok and not errors.is_unknown(answer):
             raise errors.refusal(answer)
+
+    def _ask(
+        self, method: str, path: str, *, parameters: Parameters | None = None, body: object = None, read_s: float | None = None
+    ) -> Answer:
+        self._quiet.check(method, path)
+        answer = self._http.ask(method, path, parameters=parameters, body=body, read_s=self._read_s if read_s is None else read_s)
+        self._quiet.heed(answer)
+        return answer
 
 
 def _items(answer: Answer) -> list[object]:
