@@ -9,7 +9,7 @@ import pytest
 
 from prime_train.adapters.bucket.places import place_of
 from prime_train.adapters.bucket.refusals import REFUSALS, outside_error
-from prime_train.adapters.bucket.s3 import S3Bucket
+from prime_train.adapters.bucket.s3 import PART_BYTES, S3Bucket
 from prime_train.ports import OutsideError, PermanentError, TemporaryError
 from tests.buckets import BUCKET, keys_for, url_of
 from tests.fakes.certificates import make_certificate
@@ -18,6 +18,7 @@ from tests.fakes.faulty_proxy import (
     ALWAYS,
     NO_SUCH_BUCKET,
     PERMANENT_REDIRECT,
+    SLOW_DOWN,
     TIME_TOO_SKEWED,
     Answer,
     FaultyProxy,
@@ -118,6 +119,20 @@ def test_a_question_whose_answer_has_no_body_is_told_of_too(line: tuple[FaultyPr
     proxy.fail(answer, method="HEAD")
     with pytest.raises(PermanentError, match=r"no right to do this|another region|answered 400"):
         bucket.stat("k")
+
+
+def test_an_upload_in_parts_is_told_by_what_went_wrong_or_by_the_right_that_it_lacks(
+    line: tuple[FaultyProxy, S3Bucket], tmp_path: Path
+) -> None:
+    proxy, bucket = line
+    (tmp_path / "tree").write_bytes(bytes(PART_BYTES + 1))
+    proxy.forget()
+    proxy.fail(SLOW_DOWN, method="PUT", times=ALWAYS)
+    with pytest.raises(TemporaryError, match="SlowDown: the server asks to go slower"):
+        bucket.put_file("tree", tmp_path / "tree")
+    proxy.fail(ACCESS_DENIED, method="DELETE")
+    with pytest.raises(PermanentError, match=r"no right to do this; .* and to abort uploads in parts"):
+        bucket.put_file("tree", tmp_path / "tree")
 
 
 # ---------------------------------------------------------------- from a real server, or none

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Self
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 from xml.sax.saxutils import escape
 
 from tests.fakes.prime.answering import Target
@@ -19,8 +19,8 @@ NAME = "training"
 STACK_ID = f"arn:aws:cloudformation:eu-central-1:123456789012:stack/{NAME}/1"
 NEW = "REVIEW_IN_PROGRESS"
 OURS = {"prime-train": NAME}
-BUCKET = '<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Contents><Key>k</Key></Contents></ListBucketResult>'
-"""Every bucket is there, with whatever is looked for in it."""
+BUCKET = '<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">{found}</ListBucketResult>'
+FOUND = "<Contents><Key>k</Key></Contents>"
 
 
 @dataclass
@@ -36,6 +36,10 @@ class FakeCloudFormation:
     course: list[tuple[str, list[tuple[str, str, str]]]] = field(default_factory=list)
     refusals: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Code and message, by action."""
+    lost: dict[str, int] = field(default_factory=dict)
+    """How many answers get lost yet, by action: what was asked is done."""
+    brought: list[str] | None = None
+    """What is in every bucket; None: whatever is looked for."""
     asked: list[dict[str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -81,11 +85,17 @@ class FakeCloudFormation:
             if "/account-settings" in target.target:
                 return Answer(200, json.dumps({"AccountLimit": {"UnreservedConcurrentExecutions": 1000}}).encode())
             if "list-type=2" in target.target:
-                return Answer(200, BUCKET.encode(), "application/xml")
+                looked_for = dict(parse_qsl(urlsplit(target.target).query))["prefix"]
+                is_there = self.brought is None or looked_for in self.brought
+                return Answer(200, BUCKET.format(found=FOUND if is_there else "").encode(), "application/xml")
             asked = dict(parse_qsl(target.body.decode(), keep_blank_values=True))
             self.asked.append(asked)
             self._heard.notify_all()
-            return self._answer(asked)
+            answer = self._answer(asked)
+            if self.lost.get(asked["Action"], 0) > 0:
+                self.lost[asked["Action"]] -= 1
+                return None
+            return answer
 
     def _answer(self, asked: dict[str, str]) -> Answer:
         action = asked["Action"]
@@ -104,10 +114,14 @@ class FakeCloudFormation:
                 return _said(action, "<Id>1</Id>")
             case "DescribeChangeSet":
                 status, why = self.planning.pop(0) if len(self.planning) > 1 else self.planning[0]
-                return _said(action, f"<Status>{status}</Status><StatusReason>{escape(why)}</StatusReason>")
+                execution = "EXECUTE_IN_PROGRESS" if self._under_way else "AVAILABLE"
+                told = f"<Status>{status}</Status><ExecutionStatus>{execution}</ExecutionStatus>"
+                return _said(action, f"{told}<StatusReason>{escape(why)}</StatusReason>")
             case "ListChangeSets":
                 plans = "".join(f"<member><ChangeSetName>{name}</ChangeSetName></member>" for name in self.plans)
                 return _said(action, f"<Summaries>{plans}</Summaries>")
+            case "ExecuteChangeSet" | "DeleteChangeSet" if self._under_way:
+                return _refusal("InvalidChangeSetStatus", "ChangeSet cannot be used in its current status of [EXECUTE_IN_PROGRESS]")
             case "DeleteChangeSet":
                 self.plans = [name for name in self.plans if name != asked["ChangeSetName"]]
             case "DeleteStack" if not self.course:

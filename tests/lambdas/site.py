@@ -10,7 +10,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from prime_train.adapters.aws_deploy import Account, Stack
+from prime_train.adapters.aws_deploy import Account, Stack, texts
 from prime_train.adapters.store_dynamo.opening import open_dynamo
 from prime_train.adapters.store_dynamo.store import DynamoStore
 from tests.lambdas.deployed import Deployed, prime_train
@@ -50,7 +50,7 @@ class Site:
 
     @property
     def key(self) -> bytes:
-        return bytes.fromhex(self.account.secret(self.outputs["Secret"])["PRIME_TRAIN_MASTER_KEY"])
+        return bytes.fromhex(texts(self.account.secret(self.outputs["Secret"]))["PRIME_TRAIN_MASTER_KEY"])
 
     def client(self, service: str) -> Any:
         return self.account.client(service)

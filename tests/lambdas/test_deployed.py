@@ -12,10 +12,10 @@ import boto3
 import pytest
 import requests
 
-from prime_train.adapters.aws_deploy import Account
+from prime_train.adapters.aws_deploy import Account, Stack
 from prime_train.adapters.bucket import open_bucket
 from prime_train.adapters.store_remote import RemoteStore
-from prime_train.cli.doctor import pods_check
+from prime_train.cli.doctor import ALARM, pods_check
 from prime_train.core.keys import evidence_key
 from prime_train.core.run import Change, RunState
 from prime_train.core.wire import Bootstrap, PodKeys, attempt_key
@@ -138,6 +138,50 @@ def test_the_doctor_says_which_keys_machines_get(here: Deployed) -> None:
         assert (name, "it lacks PRIME_TRAIN_POD_AWS_SECRET_ACCESS_KEY" in check()) == ("pods, by the role's keys", True)
 
 
+@pytest.mark.parametrize("master", ["zz" * 32, "ab" * 32 + ",", "ab", ""])
+def test_the_doctor_says_what_is_wrong_with_a_master_key_and_looks_at_the_rest(here: Deployed, master: str) -> None:
+    with secrets(here, PRIME_TRAIN_MASTER_KEY=master):
+        done = prime_train(here.env, "doctor", "--stack", STACK)
+    assert (done.returncode, done.stderr) == (1, "")
+    told = {line[7:].partition(":")[0]: line for line in done.stdout.splitlines()}
+    assert told["secret"].startswith("wrong  secret: PRIME_TRAIN_MASTER_KEY")
+    assert told["webhook"].endswith("it is not asked: the secret has no PRIME_TRAIN_MASTER_KEY that could sign a call")
+    assert {"watcher", "alarms"} <= set(told)
+    assert not master or master not in done.stdout
+
+
+def test_a_value_that_is_no_text_is_named_and_replaced(here: Deployed) -> None:
+    with secrets(here, OTHER_PORT=5, LIST=["a"]):
+        done = prime_train(here.env, "doctor", "--stack", STACK)
+        assert (done.returncode, done.stderr) == (1, "")
+        assert "wrong  secret: not a text in it: LIST, OTHER_PORT;" in done.stdout
+        assert "prime-train deploy --secret LIST --secret OTHER_PORT" in done.stdout
+        words = ["deploy", "--stack", STACK, "--yes", "--code", str(here.code), "--secret", "OTHER_PORT"]
+        assert "the secret has new values of OTHER_PORT;" in said({**here.env, "OTHER_PORT": "5"}, *words)
+        left = Account(here.cloud.env).secret(here.outputs["Secret"])
+        assert (left["OTHER_PORT"], left["LIST"]) == ("5", ["a"]), "what was not said stays as it is"
+        words[-1] = "LIST"
+        said({**here.env, "LIST": "a"}, *words)
+        assert "\nwell   secret\n" in prime_train(here.env, "doctor", "--stack", STACK).stdout
+
+
+def test_the_doctor_hears_the_stacks_own_alarms_and_no_others(here: Deployed) -> None:
+    here.watch(news=True)
+    cloudwatch = here.cloud.client("cloudwatch")
+    (own,) = [name for name in Stack(here.cloud.client("cloudformation"), STACK).parts(ALARM) if "-ManyFences" in name]
+    other = own.replace(STACK, f"{STACK}-dev", 1)
+    figures = {"MetricName": "Fences", "Namespace": "PrimeTrain", "Period": 60, "EvaluationPeriods": 1, "Threshold": 1.0}
+    cloudwatch.put_metric_alarm(AlarmName=other, ComparisonOperator="GreaterThanThreshold", Statistic="Sum", **figures)
+    try:
+        cloudwatch.set_alarm_state(AlarmName=other, StateValue="ALARM", StateReason="of another stack")
+        assert "\nwell   alarms\n" in said(here.env, "doctor", "--stack", STACK)
+        cloudwatch.set_alarm_state(AlarmName=own, StateValue="ALARM", StateReason="of this one")
+        assert f"\nwrong  alarms: {own}\n" in prime_train(here.env, "doctor", "--stack", STACK).stdout
+    finally:
+        cloudwatch.delete_alarms(AlarmNames=[other])
+        cloudwatch.set_alarm_state(AlarmName=own, StateValue="OK", StateReason="as before")
+
+
 @pytest.mark.parametrize("path", ["/docs", "/openapi.json"])
 def test_the_pages_for_people_are_there(here: Deployed, path: str) -> None:
     assert requests.get(here.url + path, timeout=30).status_code == 200
@@ -203,7 +247,7 @@ handler({"news": True}, Context())
 
 
 @contextmanager
-def secrets(here: Deployed, **more: str) -> Iterator[None]:
+def secrets(here: Deployed, **more: object) -> Iterator[None]:
     """In the stack's secret for as long as this lasts."""
     client, name = here.cloud.client("secretsmanager"), here.outputs["Secret"]
     before = client.get_secret_value(SecretId=name)["SecretString"]

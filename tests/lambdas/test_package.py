@@ -44,16 +44,17 @@ def test_compiled_files_need_no_look_at_their_sources(tmp_path: Path) -> None:
     assert f"{ROOT}/a/b.py".encode() in compiled.read_bytes()
 
 
-def test_the_name_of_the_code_tells_sources_pins_and_target_apart() -> None:
-    one = digest_of(FILES, b"pins", Target())
-    assert one == digest_of(dict(sorted(FILES.items(), reverse=True)), b"pins", Target())
+def test_the_name_of_the_code_tells_sources_pins_target_and_what_was_compiled_apart() -> None:
+    one = digest_of(FILES, b"pins", Target(), compiled=True)
+    assert one == digest_of(dict(sorted(FILES.items(), reverse=True)), b"pins", Target(), compiled=True)
     others = [
-        digest_of({**FILES, "c.so": b"other"}, b"pins", Target()),
-        digest_of(FILES, b"other pins", Target()),
-        digest_of(FILES, b"pins", Target("x86_64")),
-        digest_of(FILES, b"pins", Target(python="3.13")),
+        digest_of({**FILES, "c.so": b"other"}, b"pins", Target(), compiled=True),
+        digest_of(FILES, b"other pins", Target(), compiled=True),
+        digest_of(FILES, b"pins", Target("x86_64"), compiled=True),
+        digest_of(FILES, b"pins", Target(python="3.13"), compiled=True),
+        digest_of(FILES, b"pins", Target(), compiled=False),
     ]
-    assert len({one, *others}) == 5
+    assert len({one, *others}) == 6
 
 
 @pytest.mark.parametrize(("machine", "python", "words"), [("riscv", "3.12", "arm64 or x86_64"), ("arm64", "2.7", "3.12 or 3.13")])

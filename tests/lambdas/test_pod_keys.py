@@ -2,6 +2,7 @@
 
 import json
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from prime_lambdas.pod_keys import ANSWER_BYTES_MAX, lend, parsed, request
 from prime_lambdas.secret import has_pod_keys, of_bucket
 from prime_lambdas.settings import Settings
 from prime_train.adapters.store_dynamo.signed import SignedCalls
+from prime_train.core.keys import tree_key
 from prime_train.core.pod_policy import Part, session_policy
 from prime_train.ports import PermanentError, TemporaryError
 from tests.lambdas.test_functions import ENVIRONMENT
@@ -100,6 +102,27 @@ def test_the_stacks_role_may_what_attempts_are_lent_and_nothing_outside() -> Non
         for resource in one["Resource"]:
             named = resource.replace("arn:aws:s3:::training/", "${Bucket.Arn}/").replace("arn:aws:s3:::training", "Bucket.Arn")
             assert [pattern for action, pattern in may if action == one["Action"] and fnmatchcase(named, pattern)], (one["Action"], named)
+
+
+def role_may(action: str, key: str) -> bool:
+    """Whether the stack's role may do that with the object, as AWS decides it."""
+    (policy,) = resources()["PodRole"]["Properties"]["Policies"]
+    statements = [one for one in policy["PolicyDocument"]["Statement"] if f"s3:{action}" in listed(one["Action"])]
+    assert {one["Effect"] for one in statements} <= {"Allow"}, "the evaluator does not know such a statement"
+    return any(fnmatchcase(f"${{Bucket.Arn}}/{key}", pattern) for one in statements for pattern in listed(one["Resource"]))
+
+
+@pytest.mark.parametrize("action", ["PutObject", "AbortMultipartUpload"])
+def test_an_operator_may_upload_a_tree_in_parts_and_abort_that(action: str) -> None:
+    assert role_may(action, tree_key("tiny-1"))
+    assert not role_may(action, "else/tree.tar.gz")
+
+
+def test_the_page_lists_what_a_role_of_ones_own_has_to_be_allowed() -> None:
+    (policy,) = resources()["PodRole"]["Properties"]["Policies"]
+    actions = {action for one in policy["PolicyDocument"]["Statement"] for action in listed(one["Action"])}
+    page = (Path(__file__).parents[2] / "docs" / "aws.md").read_text()
+    assert [action for action in actions if f"`{action}`" not in page] == []
 
 
 def test_the_role_trusts_the_webhook_alone() -> None:

@@ -1,8 +1,10 @@
 """Stacks that are stuck, somebody else's, refused, or given up by the user: what is told, and that nothing is left behind."""
 
 import os
+import re
 import signal
 import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +12,11 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.config import Config
 
-from prime_train.adapters.aws_deploy import Account, Stack
+from prime_train.adapters.aws_deploy import Account, Stack, Target
+from prime_train.adapters.aws_deploy.package import PYTHONS
+from prime_train.cli import aws_code
 from prime_train.ports import PermanentError, TemporaryError
 from tests.cli.shell import PROGRAM
 from tests.fakes.cloudformation import NAME, NEW, FakeCloudFormation
@@ -160,6 +165,140 @@ def test_a_plan_that_can_not_be_carried_out_leaves_nothing(aws: FakeCloudFormati
     with pytest.raises(PermanentError, match="AccessDenied"):
         stack.carry_out(plan, print)
     assert aws.plans == []
+
+
+BEGINS = {
+    "": [(NEW, []), ("CREATE_IN_PROGRESS", [("Table", "CREATE_COMPLETE", "")]), ("CREATE_COMPLETE", [])],
+    "CREATE_COMPLETE": [("UPDATE_IN_PROGRESS", [("Table", "UPDATE_COMPLETE", "")]), ("UPDATE_COMPLETE", [])],
+}
+TIDIES = {"DeleteStack", "DeleteChangeSet"}
+
+
+@pytest.fixture
+def unasked_again(running: tuple[FakeCloudFormation, Any]) -> Stack:
+    """By a client that asks for nothing twice."""
+    session = boto3.session.Session("key", "secret", region_name=REGION)
+    once = Config(retries={"total_max_attempts": 1})
+    return Stack(session.client("cloudformation", endpoint_url=running[0].url, config=once), NAME, look_s=0.0)
+
+
+@pytest.mark.parametrize("asks", ["stack", "unasked_again"])
+@pytest.mark.parametrize("state", BEGINS)
+def test_a_change_whose_first_answer_was_lost_is_waited_for(
+    aws: FakeCloudFormation, request: pytest.FixtureRequest, state: str, asks: str
+) -> None:
+    stack: Stack = request.getfixturevalue(asks)
+    aws.state = state
+    plan = stack.plan("{}", {})
+    assert plan is not None
+    aws.course, aws.lost = list(BEGINS[state]), {"ExecuteChangeSet": 1}
+    stack.carry_out(plan, print)
+    assert (aws.state, TIDIES & set(aws.actions)) == (BEGINS[state][-1][0], set())
+    begun = [asked for asked in aws.asked if asked["Action"] == "ExecuteChangeSet"]
+    assert (len(begun), {asked["ClientRequestToken"] for asked in begun}) == (2 if asks == "stack" else 1, {plan.name})
+
+
+def test_a_stack_of_which_nobody_knows_whether_it_has_begun_stays(aws: FakeCloudFormation, unasked_again: Stack) -> None:
+    plan = unasked_again.plan("{}", {})
+    assert plan is not None
+    aws.course, aws.lost = [(NEW, [])], {"ExecuteChangeSet": 1}
+    aws.refusals["DescribeChangeSet"] = ("Throttling", "Rate exceeded")
+    with pytest.raises(TemporaryError, match="Rate exceeded"):
+        unasked_again.carry_out(plan, print)
+    assert (aws.state, TIDIES & set(aws.actions)) == (NEW, set())
+
+
+def test_a_stack_is_given_up_only_once_its_plan_can_not_begin_any_more(aws: FakeCloudFormation, stack: Stack) -> None:
+    plan = stack.plan("{}", {})
+    assert plan is not None
+    aws.refusals["ExecuteChangeSet"] = ("AccessDenied", FAR)
+    with pytest.raises(PermanentError, match="AccessDenied"):
+        stack.carry_out(plan, print)
+    assert aws.state == ""
+    assert [action for action in aws.actions if action in TIDIES] == ["DeleteChangeSet", "DeleteStack"]
+
+
+def test_a_plan_that_is_carried_out_can_not_be_dropped(aws: FakeCloudFormation, stack: Stack) -> None:
+    plan = stack.plan("{}", {})
+    assert plan is not None
+    aws.course = list(BEGINS[""])
+    stack.carry_out(plan, print)
+    with pytest.raises(PermanentError, match="EXECUTE_IN_PROGRESS"):
+        stack.drop(plan)
+    assert "DeleteStack" not in aws.actions
+
+
+def test_a_stack_goes_with_a_plan_that_is_not_worked_out_yet(aws: FakeCloudFormation, stack: Stack) -> None:
+    plan = stack.plan("{}", {})
+    assert plan is not None
+    aws.refusals["DeleteChangeSet"] = ("InvalidChangeSetStatus", "it is in CREATE_IN_PROGRESS status")
+    stack.drop(plan)
+    assert (aws.state, aws.plans) == ("", [])
+
+
+# ------------------------------------------------------------------------------------------------------------------------ compiled or not
+
+UNLIKE = next(version for version in PYTHONS if version != f"{sys.version_info.major}.{sys.version_info.minor}")
+"""The tests do not run on it."""
+
+
+def deployed(aws: FakeCloudFormation, folder: Path, path: Path) -> tuple[str, str]:
+    """`deploy --dry-run` with programs from `path` alone: what it said, and the code that it planned with."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PRIME_"))}
+    env |= {**KEYS, "AWS_REGION": REGION, "AWS_ENDPOINT_URL": aws.url, "PRIME_TRAIN_HOME": str(folder / "home"), "PATH": str(path)}
+    words = [PROGRAM, "deploy", "--stack", NAME, "--dry-run", "--python", UNLIKE]
+    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=120, check=True)
+    (planned,) = (asked for asked in aws.asked if asked["Action"] == "CreateChangeSet")
+    (code,) = re.findall(r"CodeUri: s3://[^/]+/(\S+)", planned["TemplateBody"])
+    return done.stdout, code
+
+
+def without(folder: Path) -> Path:
+    """A PATH without Pythons."""
+    (folder / "none").mkdir()
+    return folder / "none"
+
+
+def names_of(monkeypatch: pytest.MonkeyPatch, path: Path) -> tuple[str, str]:
+    """Of the code as it is here, when it can not be compiled: its own, and that of what could be."""
+    monkeypatch.setenv("PATH", str(path))
+    plain = aws_code.code(Target(python=UNLIKE), None, print)
+    return plain.name, plain.better
+
+
+def test_code_that_can_not_be_compiled_says_what_that_costs_each_time(
+    aws: FakeCloudFormation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = without(tmp_path)
+    plain, _ = names_of(monkeypatch, path)
+    aws.brought = [plain]
+    said, code = deployed(aws, tmp_path, path)
+    assert code == plain
+    (line,) = (line for line in said.splitlines() if "compiled" in line)
+    for words in (f"Python {UNLIKE} is not on this machine", "a cold start takes twice as long", f"put python{UNLIKE} on PATH"):
+        assert words in line
+
+
+def test_compiled_code_that_was_brought_from_elsewhere_is_taken(
+    aws: FakeCloudFormation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = without(tmp_path)
+    plain, compiled = names_of(monkeypatch, path)
+    aws.brought = [plain, compiled]
+    said, code = deployed(aws, tmp_path, path)
+    assert (code, "cold start" in said) == (compiled, False)
+
+
+def test_code_that_can_be_compiled_does_not_take_the_place_of_what_could_not(
+    aws: FakeCloudFormation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = without(tmp_path)
+    plain, compiled = names_of(monkeypatch, path)
+    (path / f"python{UNLIKE}").write_text(f"#!/bin/sh\necho {UNLIKE}\n")
+    (path / f"python{UNLIKE}").chmod(0o755)
+    aws.brought = [plain]
+    said, code = deployed(aws, tmp_path, path)
+    assert (code, "cold start" in said) == (compiled, False)
 
 
 def test_without_keys_it_says_how_to_get_some(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ import io
 import re
 import zipfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,10 @@ LAMBDAS = "prime_lambdas"
 CODE = "code.zip"
 """What the template calls the code, as long as it lies beside it."""
 CODE_BYTES_MAX = 250 * 2**20
+NOT_COMPILED = (
+    "Python {python} is not on this machine, so the code is not compiled and a cold start takes twice as long; put python{python} on PATH "
+    "and do this again"
+)
 
 
 def template() -> str:
@@ -52,13 +57,24 @@ def own() -> dict[str, bytes]:
     return files | {f"{LAMBDAS}/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in mine}
 
 
-def code(target: "Target", given: Path | None, said: Callable[[str], object]) -> tuple[str, Callable[[], bytes]]:
-    """A name that tells this code from any other, and what makes it. `given`: a zip that was made before."""
-    from prime_train.adapters.aws_deploy import digest_of, package
+@dataclass(frozen=True)
+class Code:
+    """`name` tells it from any other, and `make` makes it. `lacks`: what is worse about it than it could be, and what to do; empty:
+    nothing. Otherwise `better` is the name of what another machine may have brought of the same sources."""
+
+    name: str
+    make: Callable[[], bytes]
+    lacks: str = ""
+    better: str = ""
+
+
+def code(target: "Target", given: Path | None, said: Callable[[str], object]) -> Code:
+    """`given`: a zip that was made before."""
+    from prime_train.adapters.aws_deploy import digest_of, interpreter, package
 
     if given is not None:
         data = _read(given)
-        return f"{hashlib.sha256(data).hexdigest()[:32]}.zip", lambda: data
+        return Code(f"{hashlib.sha256(data).hexdigest()[:32]}.zip", lambda: data)
     files, fixed = own(), pins()
 
     def make() -> bytes:
@@ -66,7 +82,10 @@ def code(target: "Target", given: Path | None, said: Callable[[str], object]) ->
         said(f"code: {len(made.data) / 2**20:.1f} MiB, unpacked {made.unpacked_bytes / 2**20:.0f} MiB")
         return made.data
 
-    return f"{digest_of(files, fixed, target)}.zip", make
+    plain, compiled = (f"{digest_of(files, fixed, target, compiled=is_compiled)}.zip" for is_compiled in (False, True))
+    if interpreter(target.python) is not None:
+        return Code(compiled, make)
+    return Code(plain, make, NOT_COMPILED.format(python=target.python), compiled)
 
 
 def _read(path: Path) -> bytes:

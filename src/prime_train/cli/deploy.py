@@ -1,5 +1,7 @@
 """`prime-train deploy`: the control plane on AWS, with no machine that stays up."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,7 +39,7 @@ def deploy(
     Makes a stack: a table, a bucket, a secret, two functions. Shows the changes and asks first. The keys are found as AWS's tools find
     them. What is not said stays as it is.
     """
-    from prime_train.cli import aws_code, aws_place, aws_plan, aws_wish
+    from prime_train.cli import aws_place, aws_wish
 
     values = aws_wish.secrets(secret or [])
     wished = aws_wish.others(other or []) | aws_wish.parameters(Provider=provider, PublicUrl=public_url, AlarmEmail=alarm_email)
@@ -47,22 +49,48 @@ def deploy(
     account = aws_place.account(region)
     stack = aws_place.stack(account, name)
     typer.echo(f"account {account.number}, region {account.region}, stack {name}")
+    plan = _planned(account, stack, Wish(wished, machine, python, code), dry_run=dry_run)
+    _carry_out(account, stack, plan, values, dry_run=dry_run, yes=yes)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user said of the stack; None: nothing. `code`: a zip that was made before."""
+
+    parameters: Mapping[str, str]
+    machine: str | None
+    python: str | None
+    code: Path | None
+
+
+def _planned(account: "Account", stack: "Stack", wish: Wish, *, dry_run: bool) -> "Plan | None":
+    """What would change, which is shown. The code that the plan names is in the account then, unless nothing shall change."""
+    from prime_train.cli import aws_code, aws_plan, aws_wish
+
     stack.changeable()  # seen before minutes are spent on the code
     now = stack.parameters()
-    target = aws_wish.target(machine, python, now)
-    key = _brought(account, target, code, dry_run=dry_run)
+    target = aws_wish.target(wish.machine, wish.python, now)
+    key = _brought(account, target, wish.code, dry_run=dry_run)
     runs_on = {"Runtime": f"{aws_wish.PYTHON}{target.python}", "Architecture": target.machine}
-    parameters = {**dict.fromkeys(aws_code.parameter_names()), **({} if now else _set_aside(account)), **wished, **runs_on}
+    aside = {} if now else _set_aside(account)
+    parameters = {**dict.fromkeys(aws_code.parameter_names()), **aside, **wish.parameters, **runs_on}
     plan = stack.plan(aws_code.placed(account.code_bucket, key), parameters)
     aws_plan.show(plan)
+    return plan
+
+
+def _carry_out(account: "Account", stack: "Stack", plan: "Plan | None", values: Mapping[str, str], *, dry_run: bool, yes: bool) -> None:
+    """Changes the stack where anything changes and the user agrees, then its secret, and says where everything is."""
+    from prime_train.cli.aws_place import remember
+
     if plan is not None:
         _settle(stack, plan, dry_run=dry_run, yes=yes)
     if dry_run:
         typer.echo("nothing was changed: --dry-run")
         return
     outputs = stack.outputs()
-    changed = account.change_secret(outputs["Secret"], lambda before: before | values)
-    _say(outputs, changed, aws_place.remember(name, account.region, outputs))
+    changed = account.change_secret(outputs["Secret"], lambda before: {**before, **values})
+    _say(outputs, changed, remember(stack.name, account.region, outputs))
 
 
 def _settle(stack: "Stack", plan: "Plan", *, dry_run: bool, yes: bool) -> None:
@@ -85,19 +113,25 @@ def _brought(account: "Account", target: "Target", given: Path | None, *, dry_ru
     """The code's key in the bucket for code, where it is when this returns, unless nothing shall change."""
     from prime_train.cli import aws_code
 
-    key, make = aws_code.code(target, given, typer.echo)
-    if not dry_run and not account.has(key):
-        account.bring(key, make())
-    return key
+    code = aws_code.code(target, given, typer.echo)
+    if code.better and account.has(code.better):
+        return code.better
+    if code.lacks:
+        typer.echo(code.lacks)
+    if not dry_run and not account.has(code.name):
+        account.bring(code.name, code.make())
+    return code.name
 
 
 def _save(folder: Path, target: "Target", given: Path | None) -> None:
     """What other tools deploy: the template, and the code beside it."""
     from prime_train.cli import aws_code, aws_wish
 
-    _, make = aws_code.code(target, given, typer.echo)
+    code = aws_code.code(target, given, typer.echo)
+    if code.lacks:
+        typer.echo(code.lacks)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / aws_code.CODE).write_bytes(make())
+    (folder / aws_code.CODE).write_bytes(code.make())
     (folder / "template.yaml").write_text(aws_code.template(), encoding="utf-8")
     runs_on = f"Runtime={aws_wish.PYTHON}{target.python} Architecture={target.machine}"
     typer.echo(f"{folder / 'template.yaml'} and {aws_code.CODE} beside it; with sam, for one:")

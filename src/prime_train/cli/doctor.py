@@ -1,7 +1,7 @@
 """`prime-train doctor`: whether the control plane on AWS is well."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,6 +18,7 @@ CALLS_MAX = 2
 """A function that was not called for a while takes its time for the first."""
 WANTED = ("PRIME_API_KEY",)
 """What no run can do without: a machine to rent. The way for it into the bucket is looked at by itself."""
+ALARM = "AWS::CloudWatch::Alarm"
 POD_KEYS = ("PRIME_TRAIN_POD_AWS_ACCESS_KEY_ID", "PRIME_TRAIN_POD_AWS_SECRET_ACCESS_KEY")
 
 
@@ -43,7 +44,7 @@ def doctor(
     account = aws_place.account(region)
     stack = aws_place.stack(account, name)
     if show_key:
-        typer.echo(account.secret(stack.outputs()["Secret"]).get(MASTER, "").split(",")[0])
+        typer.echo(_texts(account, stack.outputs()).get(MASTER, "").split(",")[0])
         return Exit.OK
     wrong = 0
     for what, check in _checks(account, stack):
@@ -71,11 +72,18 @@ def _checks(account: "Account", stack: "Stack") -> Iterator[Check]:
         return
     outputs = stack.outputs()
     yield "secret", lambda: _secret(account.secret(outputs["Secret"]))
-    yield "webhook", lambda: _webhook(outputs["Url"], account.secret(outputs["Secret"]).get(MASTER, ""))
+    yield "webhook", lambda: _webhook(outputs["Url"], _texts(account, outputs).get(MASTER, ""))
     yield pods_check(account, outputs)
     yield "watcher", lambda: _watcher(f"dynamodb://{outputs['Table']}?region={account.region}")
-    yield "W&B", lambda: _wandb(account.secret(outputs["Secret"]))
-    yield "alarms", lambda: ", ".join(account.alarms(f"{stack.name}-"))
+    yield "W&B", lambda: _wandb(_texts(account, outputs))
+    yield "alarms", lambda: ", ".join(account.alarms(stack.parts(ALARM)))
+
+
+def _texts(account: "Account", outputs: Mapping[str, str]) -> dict[str, str]:
+    """What of the stack's secret is text; the look at the secret tells of the rest."""
+    from prime_train.adapters.aws_deploy import texts
+
+    return texts(account.secret(outputs["Secret"]))
 
 
 def _stack(state: str) -> str:
@@ -86,29 +94,42 @@ def _stack(state: str) -> str:
     return f"{state}: {REMEDIES.get(state, 'look again when it is done')}" if state else "there is none; prime-train deploy makes one"
 
 
-def _secret(values: dict[str, str]) -> str:
+def _secret(values: Mapping[str, object]) -> str:
+    from prime_train.adapters.aws_deploy import texts
     from prime_train.cli.aws_wish import is_masters
 
-    if not values.get(MASTER):
+    known = texts(values)
+    others = sorted(values.keys() - known.keys())
+    if others:
+        return f"not a text in it: {', '.join(others)}; the functions can read none of it. {_given(others)}"
+    if not known.get(MASTER):
         return f"{MASTER} is not in it; deploy again under another name of stack"
-    if not is_masters(values[MASTER]):
+    if not is_masters(known[MASTER]):
         return f"{MASTER} in it is not 64 hex digits, or several such keys with a comma between them; nobody is believed"
-    lacks = [name for name in WANTED if name not in values]
-    return f"it lacks {', '.join(lacks)}; export and prime-train deploy --secret {' --secret '.join(lacks)}" if lacks else ""
+    lacks = [name for name in WANTED if name not in known]
+    return f"it lacks {', '.join(lacks)}; {_given(lacks)}" if lacks else ""
+
+
+def _given(names: Sequence[str]) -> str:
+    """How they come into the secret."""
+    return f"export and prime-train deploy --secret {' --secret '.join(names)}"
 
 
 def _webhook(url: str, master: str) -> str:
     """By a signed call that goes through the table and back."""
     from prime_train.adapters.canary_http import CanaryHttp
+    from prime_train.cli.aws_wish import is_masters
     from prime_train.cli.home import wall_s
 
+    if not is_masters(master):
+        return f"it is not asked: the secret has no {MASTER} that could sign a call"
     newest = bytes.fromhex(master.split(",", maxsplit=1)[0])
     canary = CanaryHttp(url, newest)
     sings = any(canary.sings(wall_s()) for _ in range(CALLS_MAX))
     return "" if sings else f"{url} does not answer a signed call; see the function's log"
 
 
-def _wandb(values: dict[str, str]) -> str:
+def _wandb(values: Mapping[str, str]) -> str:
     """Asked with what the watcher asks it with, though from here."""
     from prime_train.adapters.tracker_wandb import ENTITY, KEY, URL
     from prime_train.adapters.tracker_wandb.plain import PlainWandb
@@ -119,16 +140,16 @@ def _wandb(values: dict[str, str]) -> str:
     return ""
 
 
-def pods_check(account: "Account", outputs: dict[str, str]) -> Check:
+def pods_check(account: "Account", outputs: Mapping[str, str]) -> Check:
     """By what machines get into the bucket: keys that are in the secret, or the role's, which the webhook has to be able to take."""
     from prime_train.ports import OutsideError
 
     try:
-        values = account.secret(outputs["Secret"])
+        values = _texts(account, outputs)
     except OutsideError:
         values = {}  # which the look at the secret has told
     lacks = [name for name in POD_KEYS if not values.get(name)]
-    fix = f"it lacks {', '.join(lacks)}; export and prime-train deploy --secret {' --secret '.join(lacks)}"
+    fix = f"it lacks {', '.join(lacks)}; {_given(lacks)}"
     if lacks and "PodRole" in outputs:
         half = f"the other half of the pair is in the secret, but {fix}" if len(lacks) < len(POD_KEYS) else ""
         return "pods, by the role's keys", lambda: half or _taken(account, outputs["Webhook"])

@@ -1,7 +1,7 @@
 """An account of AWS in one region: who we are there, the bucket that code is brought to, the secret, and how much may run at once."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -80,19 +80,20 @@ class Account:
             limits = self.client("lambda").get_account_settings()["AccountLimit"]
         return int(limits["UnreservedConcurrentExecutions"])
 
-    def secret(self, name: str) -> dict[str, str]:
-        """The names and values in it. PermanentError where it is no JSON object; its content is never repeated."""
+    def secret(self, name: str) -> dict[str, object]:
+        """The names and values in it; the functions read it only where all of these are texts. PermanentError where it is no JSON object;
+        its content is never repeated."""
         with told("the secret"):
-            text = self.client("secretsmanager").get_secret_value(SecretId=name)["SecretString"]
+            text = self.client("secretsmanager").get_secret_value(SecretId=name).get("SecretString", "")
         try:
             values = json.loads(text)
         except ValueError:
             values = None
         if not isinstance(values, dict):
             raise PermanentError(f"the secret {name} is no JSON object")
-        return {str(key): str(value) for key, value in values.items()}
+        return values
 
-    def change_secret(self, name: str, change: Callable[[dict[str, str]], dict[str, str]]) -> list[str]:
+    def change_secret(self, name: str, change: Callable[[dict[str, object]], dict[str, object]]) -> list[str]:
         """Writes what `change` makes of it, where that is something else. Returns the names of what is."""
         before = self.secret(name)
         after = change(dict(before))
@@ -114,11 +115,18 @@ class Account:
             raise PermanentError(f"function {function} ended with an error; see its log")
         return {str(name): str(value) for name, value in values.items()}
 
-    def alarms(self, prefix: str) -> list[str]:
-        """Names of the alarms that ring, of those whose names begin so."""
+    def alarms(self, names: Sequence[str]) -> list[str]:
+        """Those of these alarms that ring, by their names: 100 at most."""
+        if not names:  # which AWS would take for all that there are
+            return []
         with told("the alarms"):
-            said = self.client("cloudwatch").describe_alarms(AlarmNamePrefix=prefix, StateValue="ALARM")
+            said = self.client("cloudwatch").describe_alarms(AlarmNames=names, StateValue="ALARM")
         return [alarm["AlarmName"] for alarm in said.get("MetricAlarms", [])]
+
+
+def texts(values: Mapping[str, object]) -> dict[str, str]:
+    """What of a secret is text."""
+    return {name: value for name, value in values.items() if isinstance(value, str)}
 
 
 def _is_missing(error: BaseException | None) -> bool:

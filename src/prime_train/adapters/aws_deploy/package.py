@@ -57,16 +57,17 @@ class Package:
     unpacked_bytes: int
 
 
-def digest_of(own: Mapping[str, bytes], pins: bytes, target: Target) -> str:
-    """The name of what `package` makes of these: the same for the same sources, pins and target."""
-    whole = hashlib.sha256(f"{target.machine} {target.python}\n".encode())
+def digest_of(own: Mapping[str, bytes], pins: bytes, target: Target, *, compiled: bool) -> str:
+    """The name of what `package` makes of these: the same for the same sources, pins and target. `compiled`: whether it could be."""
+    whole = hashlib.sha256(f"{target.machine} {target.python} {'compiled' if compiled else 'plain'}\n".encode())
     for name, data in sorted([*own.items(), ("", pins)]):
         whole.update(f"{name} {hashlib.sha256(data).hexdigest()}\n".encode())
     return whole.hexdigest()[:32]
 
 
 def package(own: Mapping[str, bytes], pins: bytes, target: Target, said: Callable[[str], object]) -> Package:
-    """`own`: our files by name. `pins`: what they depend on, with hashes. `said` is told what is being done."""
+    """`own`: our files by name. `pins`: what they depend on, with hashes. `said` is told what is being done. It is compiled where there is
+    an `interpreter` of the target's version."""
     with tempfile.TemporaryDirectory(prefix="prime-train-") as made:
         folder = Path(made) / "code"
         said(f"fetching what it depends on, for Python {target.python} on {target.machine}")
@@ -76,12 +77,21 @@ def package(own: Mapping[str, bytes], pins: bytes, target: Target, said: Callabl
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-        python = _python(target.python)
-        if python is None:
-            said(f"Python {target.python} is not on this machine, so it is not compiled: a cold start takes twice as long")
-        else:
+        python = interpreter(target.python)
+        if python is not None:
             compile_all(folder, python)
         return zipped(folder)
+
+
+def interpreter(version: str) -> str | None:
+    """One of that version that runs here: a version manager may leave one on the path that only complains."""
+    candidates = (sys.executable, shutil.which(f"python{version}"))
+    asked = "import sys; print('%d.%d' % sys.version_info[:2])"
+    for candidate in filter(None, candidates):
+        done = subprocess.run([candidate, "-I", "-c", asked], capture_output=True, text=True, timeout=COMPILE_S_MAX, check=False)
+        if done.returncode == 0 and done.stdout.strip() == version:
+            return candidate
+    return None
 
 
 def compile_all(folder: Path, python: str) -> None:
@@ -138,14 +148,3 @@ def _prune(folder: Path) -> None:
     for path in (folder / "botocore" / "data").glob("*"):
         if path.is_dir() and path.name not in SERVICES:
             shutil.rmtree(path)
-
-
-def _python(version: str) -> str | None:
-    """An interpreter of that version that runs: a version manager may leave one on the path that only complains."""
-    candidates = (sys.executable, shutil.which(f"python{version}"))
-    asked = "import sys; print('%d.%d' % sys.version_info[:2])"
-    for candidate in filter(None, candidates):
-        done = subprocess.run([candidate, "-I", "-c", asked], capture_output=True, text=True, timeout=COMPILE_S_MAX, check=False)
-        if done.returncode == 0 and done.stdout.strip() == version:
-            return candidate
-    return None

@@ -18,6 +18,8 @@ LOOKS_MAX = 1800
 BEGINS_LOOKS_MAX = 10
 """What has been set going need not be seen in the first look; nor need it leave a trace."""
 WHY_CHARS_MAX = 600
+BEGUN = "EXECUTE_"
+"""Begins CloudFormation's words for a plan that is being carried out, or was."""
 NOTHING = ("didn't contain changes", "No updates are to be performed", "no changes")
 TAG, DESCRIPTION, OUTPUTS = "prime-train", "prime-train:", frozenset({"Secret", "Table", "Watcher", "Webhook"})
 """Any of these tells a stack of ours from somebody else's, which is left alone."""
@@ -57,6 +59,13 @@ class Stack:
         is_there = found and found["StackStatus"] != NEW
         return {one["ParameterKey"]: one.get("ParameterValue", "") for one in found.get("Parameters", [])} if found and is_there else {}
 
+    def parts(self, kind: str) -> list[str]:
+        """The names that its parts of that kind have in the account. `kind`: such as AWS::CloudWatch::Alarm."""
+        with told(f"the parts of stack {self.name}"):
+            pages = self._client.get_paginator("list_stack_resources").paginate(StackName=self.name)
+            rows = [row for page in pages for row in page["StackResourceSummaries"]]
+        return [row["PhysicalResourceId"] for row in rows if row["ResourceType"] == kind and row.get("PhysicalResourceId")]
+
     def plan(self, template: str, parameters: Mapping[str, str | None]) -> Plan | None:
         """What would change; None: nothing. A parameter that is None stays as it is, or as the template has it."""
         state, known = self.changeable(), self.parameters()
@@ -80,22 +89,31 @@ class Stack:
             raise
 
     def drop(self, plan: Plan) -> None:
-        """Nothing comes of the plan; a stack that was only planned goes with it, unless somebody else plans it too."""
+        """Nothing comes of the plan; a stack that was only planned goes with it, unless somebody else plans it too. PermanentError where
+        the plan is being carried out: all stays."""
+        try:
+            # The stack second: what can be deleted is not being carried out, and never will be.
+            with told(f"stack {self.name}"):
+                self._client.delete_change_set(ChangeSetName=plan.name, StackName=self.name)
+        except PermanentError:
+            # A plan that is not worked out yet can not be deleted, but goes with its stack.
+            if not plan.is_first or self._has_begun(plan):
+                raise
         with told(f"stack {self.name}"):
             if plan.is_first and self._is_planned_by(plan):
                 self._client.delete_stack(StackName=self.name)
-            else:
-                self._client.delete_change_set(ChangeSetName=plan.name, StackName=self.name)
 
     def carry_out(self, plan: Plan, said: Callable[[str], object]) -> None:
         """Returns when it is done; `said` is told what has been done so far. PermanentError says why it was not, after all was put back."""
         events = Events(self._client, self.name, said)
         try:
             with told(f"stack {self.name}"):
-                self._client.execute_change_set(ChangeSetName=plan.name, StackName=self.name)
+                self._client.execute_change_set(ChangeSetName=plan.name, StackName=self.name, ClientRequestToken=plan.name)
         except OutsideError:
-            self._give_up(plan)
-            raise
+            # An answer that was lost is no failure; nor is the refusal to begin once more, where boto3 has asked again.
+            if not self._has_begun(plan):
+                self._give_up(plan)
+                raise
         state = self._settled(events, said)
         if state not in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
             remedy = f"\n  fix: {REMEDIES[state]}" if state in REMEDIES else ""
@@ -117,6 +135,12 @@ class Stack:
         """What has gone wrong is told; that nothing can be tidied up after it as well is not."""
         with suppress(OutsideError):
             self.drop(plan)
+
+    def _has_begun(self, plan: Plan) -> bool:
+        """Whether AWS carries the plan out, or has done so, whatever came of it."""
+        with told(f"the changes to stack {self.name}"):
+            found = self._client.describe_change_set(ChangeSetName=plan.name, StackName=self.name)
+        return str(found.get("ExecutionStatus", "")).startswith(BEGUN)
 
     def _is_planned_by(self, plan: Plan) -> bool:
         """Whether there is nothing of the stack but this plan."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from prime_train.ports import PermanentError, TemporaryError
 
 MESSAGE_CHARS_MAX = 200
+NEEDS = "it needs to get, put, list and delete objects, and to abort uploads in parts"
+"""An upload that fails is aborted; where that is refused too, the refusal is all that the library tells."""
 
 
 @dataclass(frozen=True)
@@ -17,8 +19,8 @@ class Refusal:
 
 REFUSALS = {
     "NoSuchBucket": Refusal("there is no bucket of that name; create it, or correct the URL"),
-    "403": Refusal("the key is wrong, or has no right to do this; it needs to get, put, list and delete objects"),
-    "AccessDenied": Refusal("the key has no right to do this; it needs to get, put, list and delete objects"),
+    "403": Refusal(f"the key is wrong, or has no right to do this; {NEEDS}"),
+    "AccessDenied": Refusal(f"the key has no right to do this; {NEEDS}"),
     "AllAccessDisabled": Refusal("the bucket is closed"),
     "InvalidAccessKeyId": Refusal("the key is not known there; look at AWS_ACCESS_KEY_ID, AWS_PROFILE and the endpoint"),
     "SignatureDoesNotMatch": Refusal("the secret key is not the key's own; look at AWS_SECRET_ACCESS_KEY"),
