@@ -4,16 +4,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.core.breaker import HOLD_S, Hearing, Watch, listen
+from prime_train.core.breaker import HOLD_S, OVERRULED_S, Hearing, Watch, listen
 from tests.core.given import PROPERTY
 
 RUNS = [f"run-{n:02d}" for n in range(20)]
 
 
-def hear(watch: Watch, now_s: int, *, silent: int = 0, active: int = 20, canary: bool = True) -> tuple[Watch, Hearing]:
-    """`silent` of `active` runs have not beaten for some time, the first one longest; they fell silent one by one."""
+def hear(
+    watch: Watch, now_s: int, *, silent: int = 0, active: int = 20, canary: bool = True, beats_s: tuple[int, ...] = ()
+) -> tuple[Watch, Hearing]:
+    """`silent` of `active` runs have not beaten for some time, the first one longest; they fell silent one by one. `beats_s`: the last
+    beats of as many others; the rest is not overdue, and its last ones came before all that happens."""
     silences = {run: 2000 - 61 * n for n, run in enumerate(RUNS[:silent])}
-    return listen(watch, canary=canary, silent_s=silences, active=RUNS[:active], now_s=now_s)
+    others = dict(zip(RUNS[silent:active], (*beats_s, *[900] * active), strict=False))
+    last_s = {run: now_s - age_s for run, age_s in silences.items()} | others
+    return listen(watch, canary=canary, silent_s=silences, active=last_s, now_s=now_s)
 
 
 def outage(seconds: int, *, canary: bool, every_s: int = 60) -> list[Hearing]:
@@ -57,7 +62,7 @@ def test_the_canarys_silence_is_told_with_its_length() -> None:
 
 @pytest.mark.parametrize(("silent", "active", "blind"), [(9, 20, False), (10, 20, True), (2, 3, True), (1, 3, False), (3, 3, True)])
 def test_the_breaker_opens_on_the_share_of_runs_that_are_silent(silent: int, active: int, blind: bool) -> None:
-    _, hearing = hear(Watch(), 1000, silent=silent, active=active)
+    _, hearing = hear(Watch(heard_since_s=0), 5000, silent=silent, active=active)
     assert (hearing.blind is not None) == blind
 
 
@@ -126,8 +131,8 @@ def test_a_run_that_stays_silent_for_good_reason_does_not_keep_the_others_from_b
 def cut(seconds_ago: list[int], *, active: int, now_s: int = 2000, watch: Watch | None = None) -> tuple[Watch, Hearing]:
     """One silent run for each second at which a last beat came; the others are heard."""
     silent = {f"run-{n:03d}": age_s for n, age_s in enumerate(seconds_ago)}
-    names = [f"run-{n:03d}" for n in range(active)]
-    return listen(watch or Watch(heard_since_s=0), canary=True, silent_s=silent, active=names, now_s=now_s)
+    last_s = {run_id: now_s - silent.get(run_id, 0) for run_id in (f"run-{n:03d}" for n in range(active))}
+    return listen(watch or Watch(heard_since_s=0), canary=True, silent_s=silent, active=last_s, now_s=now_s)
 
 
 @pytest.mark.parametrize(("silent", "active", "held"), [(60, 200, 60), (10, 200, 10), (9, 200, 0), (3, 20, 3), (2, 20, 0), (2, 5, 0)])
@@ -137,7 +142,7 @@ def test_a_crowd_that_falls_silent_at_once_is_held_though_it_is_a_small_part(sil
 
 
 def test_runs_that_fall_silent_one_by_one_are_no_crowd() -> None:
-    _, hearing = cut([100 + 61 * n for n in range(60)], active=200)
+    _, hearing = cut([100 + 61 * n for n in range(60)], active=200, now_s=5000)
     assert hearing.blind is None
 
 
@@ -148,9 +153,29 @@ def test_a_run_that_was_silent_long_before_the_crowd_is_not_held_with_it() -> No
     assert hearing.blind_for("run-001") == hearing.blind
 
 
-def test_those_that_are_not_heard_after_an_outage_did_not_fall_silent_at_once() -> None:
-    _, hearing = cut([400] * 20, active=200, watch=Watch(heard_since_s=1800))
-    assert hearing.blind is None
+@pytest.mark.parametrize(("silent", "active", "held"), [(60, 200, 60), (10, 200, 10), (9, 200, 0), (3, 20, 3), (2, 20, 0)])
+def test_those_that_are_not_heard_after_an_outage_fell_silent_together_when_it_was_over(silent: int, active: int, held: int) -> None:
+    """Whenever in it their last beats came: they are a crowd, or a few that were lost in it by chance."""
+    _, hearing = cut([300 + 70 * n for n in range(silent)], active=active, watch=Watch(heard_since_s=1800))
+    assert sum(hearing.blind_for(f"run-{n:03d}") is not None for n in range(active)) == held
+
+
+def test_who_is_not_heard_after_an_outage_is_held_from_its_end_on_and_then_let_through_one_by_one() -> None:
+    let_through: list[str] = []
+    watch = Watch(heard_since_s=2000)
+    for now_s in range(2300, 2000 + HOLD_S + 60, 15):
+        ages_s = [now_s - 1000 - n for n in range(18)]
+        watch, hearing = cut(ages_s, active=40, now_s=now_s, watch=watch)
+        free = {f"run-{n:03d}" for n in range(18) if hearing.blind_for(f"run-{n:03d}") is None}
+        assert len(free) == (now_s >= 2000 + HOLD_S)
+        let_through += free
+    assert let_through == ["run-000", "run-001", "run-002", "run-003"]
+
+
+def test_one_that_falls_silent_long_after_an_outage_is_not_held_with_those_it_hid() -> None:
+    _, hearing = cut([100] + [1500] * 20, active=200, watch=Watch(heard_since_s=1500))
+    assert hearing.blind_for("run-000") is None
+    assert hearing.blind_for("run-001") == "20 of 200 runs fell silent at once"
 
 
 def test_a_crowd_is_held_no_longer_than_all_and_then_let_through_one_by_one() -> None:
@@ -172,6 +197,67 @@ def test_a_crowd_that_is_rightly_left_alone_takes_nothing_from_the_time_of_those
     assert most.through is None
 
 
+# ------------------------------------------------------------------------------------------------- beats outweigh the canary
+
+
+def test_a_canary_that_fails_while_beats_arrive_keeps_nobody_from_being_judged() -> None:
+    watch, _ = hear(Watch(), 1000)
+    watch, first = hear(watch, 1015, silent=1, canary=False)
+    _, second = hear(watch, 1045, silent=1, canary=False, beats_s=(1030, 1031))
+    assert first.blind is not None
+    assert (second.blind, second.heard_since_s) == (None, 1000)
+
+
+@pytest.mark.parametrize(
+    ("others", "beats_s", "judges"),
+    [
+        (19, (1030,), False),  # one of many may have slipped through
+        (19, (1030, 1031), True),
+        (1, (1030,), True),
+        (1, (910,), False),  # it was on its way when the canary began to fail
+        (2, (1030, 910), False),
+        (0, (), False),
+    ],
+)
+def test_two_runs_beats_outweigh_it_or_one_where_only_one_lives(others: int, beats_s: tuple[int, ...], judges: bool) -> None:
+    watch, _ = hear(Watch(), 1015, silent=1, active=others + 1, canary=False)
+    _, hearing = hear(watch, 1045, silent=1, active=others + 1, canary=False, beats_s=beats_s)
+    assert (hearing.blind is None) == judges
+
+
+def test_once_beats_no_longer_arrive_the_canary_counts_again_and_that_time_is_no_silence() -> None:
+    watch, _ = hear(Watch(), 1000, canary=False)
+    watch, heard = hear(watch, 1030, canary=False, beats_s=(1028, 1029))
+    watch, lately = hear(watch, 1140, canary=False, beats_s=(1028, 1029))
+    watch, deaf = hear(watch, 1155, canary=False, beats_s=(1028, 1029))
+    _, again = hear(watch, 2000, canary=False, beats_s=(1998, 1999))
+    assert [h.blind is None for h in (heard, lately, deaf, again)] == [True, True, False, True]
+    assert again.heard_since_s == 2000
+
+
+@pytest.mark.parametrize(("closed_s", "open_s"), [(5, 60), (60, 60), (60, 15), (15, 45)])
+@pytest.mark.parametrize("living", [1, 4])
+def test_a_watcher_whose_own_way_is_closed_takes_nothing_from_what_another_remembers(closed_s: int, open_s: int, living: int) -> None:
+    """Each with its own pace; the runs that live beat every 30 s, and one is dead."""
+    watch, longest_s = Watch(), 0
+    for now_s in range(100_000, 100_000 + 7200, 5):
+        ways = [canary for every_s, canary, late_s in ((closed_s, False, 0), (open_s, True, 40)) if (now_s - late_s) % every_s == 0]
+        for canary in ways:
+            beats_s = tuple(now_s - (now_s + 7 * n) % 30 for n in range(living))
+            watch, hearing = hear(watch, now_s, silent=1, active=1 + living, canary=canary, beats_s=beats_s)
+            longest_s = max(longest_s, now_s - hearing.heard_since_s if canary else 0)
+    assert longest_s > 7000
+
+
+def test_people_are_told_of_a_closed_way_when_it_lasts_and_once() -> None:
+    watch, told = Watch(), []
+    for now_s in range(1000, 1000 + 86_400, 15):
+        watch, hearing = hear(watch, now_s, silent=1, canary=now_s % 60 == 0, beats_s=(now_s - 1, now_s))
+        told.append((hearing.overruled_since_s, now_s))
+    assert {since_s for since_s, _ in told} == {None, 1015}
+    assert min(now_s for since_s, now_s in told if since_s is not None) == 1015 + OVERRULED_S
+
+
 SWEEPS = st.lists(st.tuples(st.integers(1, 1000), st.booleans(), st.integers(0, 6), st.integers(0, 6)), max_size=20)
 
 
@@ -188,10 +274,11 @@ def test_whatever_happened_a_run_is_let_through_only_while_the_canary_sings_and_
         crowd = active >= 3 and 2 * silent >= active
         if canary:
             opened_s = (opened_s if opened_s is not None else now_s) if crowd else None
-        assert (hearing.blind is not None) == (crowd or not canary)
+        hidden = silent >= 3 and now_s - 2000 < hearing.heard_since_s
+        assert (hearing.blind is not None) or (canary and not crowd)
+        assert (hearing.blind is None) or (crowd or hidden or not canary)
         if hearing.through is not None:
             assert canary
-            assert opened_s is not None
-            assert now_s - opened_s >= HOLD_S
+            assert now_s - (opened_s if opened_s is not None else hearing.heard_since_s) >= HOLD_S
         assert hearing.heard_since_s <= now_s
         assert watch.swept_s == now_s

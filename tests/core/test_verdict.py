@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
-from prime_train.core.run import Attempt, RunState
+from prime_train.core.run import Attempt, RunState, TrackedStep
+from prime_train.core.tracked import LAG_S_MAX
 from prime_train.core.verdict import (
     Finished,
     Gone,
@@ -157,6 +158,49 @@ def test_beats_overdue_while_the_tracker_advances_is_healthy_but_cut_off() -> No
 @pytest.mark.parametrize(("heard_s", "verdict"), [(300, Healthy), (301, Silent)])
 def test_a_tracker_that_has_heard_nothing_for_the_silence_limit_is_no_sign_of_life(heard_s: int, verdict: type[Verdict]) -> None:
     assert isinstance(after(400, tracker=TrackerSeen(55, NOW_S - heard_s)), verdict)
+
+
+CUT_OFF_S_MAX = 300 + 1800 + LAG_S_MAX
+"""A step's deadline beside a checkpoint, and the tracker's lag."""
+
+
+@pytest.mark.parametrize("tracked", [None, TrackedStep(55), TrackedStep(70)])
+@pytest.mark.parametrize("step", [0, 55])
+@pytest.mark.parametrize(("silent_s", "late"), [(CUT_OFF_S_MAX, False), (CUT_OFF_S_MAX + 1, True)])
+def test_a_tracker_whose_step_does_not_rise_speaks_for_a_run_only_so_long_after_its_last_beat(
+    silent_s: int, late: bool, step: int, tracked: TrackedStep | None
+) -> None:
+    of = a_run(attempts=(b.attempt(tracked=tracked),))
+    found = after(silent_s, run=of, tracker=TrackerSeen(step, NOW_S - 5), step_slow_s=1.0)
+    alone = after(silent_s, run=of, step_slow_s=1.0)
+    assert alone == Silent(silent_s, past_limit=True)
+    assert found == alone if late else isinstance(found, Healthy)
+
+
+@pytest.mark.parametrize(("rose_s", "late"), [(CUT_OFF_S_MAX, False), (CUT_OFF_S_MAX + 1, True)])
+def test_a_step_that_rose_there_speaks_for_a_run_as_long(rose_s: int, late: bool) -> None:
+    of = a_run(attempts=(b.attempt(tracked=TrackedStep(55, NOW_S - rose_s)),))
+    stands, rises = (after(50_000, run=of, tracker=TrackerSeen(step, NOW_S - 5), step_slow_s=1.0) for step in (55, 56))
+    assert isinstance(stands, Silent) == late
+    assert isinstance(rises, Healthy)
+    assert rises.tracked == TrackedStep(56, NOW_S - 5)
+
+
+def test_slow_steps_are_given_their_own_time_where_only_the_tracker_is_heard() -> None:
+    told = {"tracker": TrackerSeen(55, NOW_S - 5), "step_slow_s": 1000.0}
+    assert isinstance(after(5000 + 1800 + LAG_S_MAX, **told), Healthy)
+    assert isinstance(after(5000 + 1800 + LAG_S_MAX + 1, **told), Silent)
+
+
+@pytest.mark.parametrize(("waited_s", "verdict"), [(3600 + 1800 + LAG_S_MAX, Healthy), (3600 + 1800 + LAG_S_MAX + 1, Stalled)])
+def test_a_machine_that_was_never_heard_is_given_as_long_by_a_tracker_whose_step_does_not_rise(
+    waited_s: int, verdict: type[Verdict]
+) -> None:
+    assert isinstance(waiting(waited_s, tracker=TrackerSeen(7, b.T0_S + waited_s - 5)), verdict)
+
+
+def test_that_a_tracker_no_longer_speaks_for_a_run_convicts_nobody_while_the_watcher_is_blind() -> None:
+    assert after(50_000, tracker=TrackerSeen(55, NOW_S - 5), blind="deaf") == Unknown("deaf", breaker=True)
 
 
 def test_a_tracker_that_fell_silent_together_with_the_beats_is_no_sign_of_life() -> None:

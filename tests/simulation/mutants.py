@@ -83,7 +83,7 @@ MUTANTS = (
     _mutant("the canary is never asked", (SEEING, "world.canary.sings(now_s) if world.canary is not None else True", "True")),
     _mutant(
         "a single step concludes from silence without listening",
-        (SEEING, "return replace(look(world), hearing=_listen(world, now_s))", "return look(world)"),
+        (SEEING, "return replace(look(world, now_s), hearing=_listen(world, now_s))", "return look(world)"),
     ),
     _mutant(
         "a pod that is not listed is gone",
@@ -129,13 +129,13 @@ MUTANTS = (
     _mutant("evidence given once counts for every stall", (CHANGE, "replace(run.attempt, evidence_asked_s=None)", "run.attempt")),
     _mutant(
         "an alert is marked before it is sent",
-        (DELIVERING, "        waits = [", "        world.store.mark_sent(alert.key)\n        waits = ["),
+        (DELIVERING, "            if (alert.key, name)", "            store.mark_sent(alert.key)\n            if (alert.key, name)"),
     ),
     _mutant(
         "a dead pod that a lagging list shows is asked back for ever",
         (SEEING, "    asked += [pod.pod_id for pod in d.stray_pods(run, PodsSeen(tuple(known.values())))]\n", ""),
     ),
-    _mutant("all steps of a sweep bear its first second", (STEPPING, "now_s if clock is None else clock(), sight)", "now_s, sight)")),
+    _mutant("all steps of a sweep bear its first second", (STEPPING, "return given_s if clock is None else clock()", "return given_s")),
     _mutant(
         "nobody looks at a pod while the run backs off",
         (PACE, "if unsettled(run) else not_before_s", "if False else not_before_s"),
@@ -161,6 +161,14 @@ MUTANTS = (
         "a tracker that can not be asked takes back what it said",
         (VERDICT, "max(attempt.last_sign_s or 0, evidence.tracker.heard_s", "max(0, evidence.tracker.heard_s"),
     ),
+    _mutant(
+        "a tracker speaks for a run whose step stands still",
+        (VERDICT, "    return now_s - rose_s <= step_limit_s(run.spec.health, slow_s, saving=True) + LAG_S_MAX\n", "    return True\n"),
+    ),
+    _mutant(
+        "the step that a tracker tells of is forgotten",
+        (CHANGE, "replace(run.attempt, last_sign_s=decision.sign_s, tracked=tracked)", "replace(run.attempt, last_sign_s=decision.sign_s)"),
+    ),
     _mutant("what was told is taken back at once", (ATTENDED, "and notice.at_s <= before_s)", "and notice.at_s <= now_s)")),
     _mutant(
         "the breaker lets the longest silent run through, always",
@@ -171,9 +179,12 @@ MUTANTS = (
         ("core/breaker.py", "crowd.update(longest_first[max(first, taken) : last + 1])", "crowd.clear()"),
     ),
     _mutant(
-        "those that an outage hid are taken for a crowd",
-        ("core/breaker.py", "for run_id, age_s in silent_s.items() if now_s - age_s >= heard_s}", "for run_id, age_s in silent_s.items()}"),
+        "those that an outage hid are no crowd",
+        ("core/breaker.py", "{run_id: min(age_s, now_s - heard_s) for run_id, age_s in", "{run_id: age_s for run_id, age_s in"),
     ),
+    _mutant("a failed canary outweighs beats", ("core/breaker.py", "        if not _arrives(", "        if True or not _arrives(")),
+    _mutant("one beat outweighs a failed canary", ("core/breaker.py", "min(ARRIVING_RUNS, len(beats_s))", "min(1, len(beats_s))")),
+    _mutant("beats of long ago outweigh a failed canary", ("core/breaker.py", ", now_s - ARRIVING_S - 1)", ", 0)")),
     _mutant("a step is late for what was not heard", (VERDICT, "waited_s = heard_s - since_s", "waited_s = now_s - since_s")),
     _mutant(
         "a machine to which no watcher came is late",

@@ -6,7 +6,7 @@ and some that a person has just asked to stop. `Played` says what came of it.
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -166,13 +166,17 @@ class AwayStore(WatchedStore):
         self._ask()
         return super().commit(commit, now_s)
 
-    def outbox(self, limit: int) -> list[Alert]:
+    def tell(self, alert: Alert) -> None:
         self._ask()
-        return super().outbox(limit)
+        super().tell(alert)
 
-    def mark_sent(self, key: str) -> None:
+    def outbox(self, limit: int, *, lacking: str | None = None) -> list[Alert]:
         self._ask()
-        super().mark_sent(key)
+        return super().outbox(limit, lacking=lacking)
+
+    def mark_sent(self, key: str, notifier: str | None = None, *, among: Sequence[str] = ()) -> bool:
+        self._ask()
+        return super().mark_sent(key, notifier, among=among)
 
     def watch(self) -> Watch:
         self._ask()

@@ -10,7 +10,8 @@ never asks the core whether the core was right; it looks at what was written and
 3  bill <= budget + burn x (one sweep, `OVER_BUDGET_S`, and the time in which nothing could be asked back).
 4  A healthy run is never destroyed while it is heard, or while it could not be heard because nobody could; a current pod is never taken
    back.
-5  Nothing is destroyed when the provider or the canary did not answer, nor without having told people, nor a stall without evidence.
+5  Nothing is destroyed when the provider did not answer, or the canary while no other run is heard, nor without having told people, nor a
+   stall without evidence.
 6  Every run ends, within `FINISH_S` of the last fault's start, and in the state that its true cause asks for.
 7  Every stop is told once, everything told arrives, and nothing is told or done over and over.
 8  An attempt asks for one pod, after the intent is saved.
@@ -40,6 +41,8 @@ from tests.simulation.provider import END_S_MAX, Machine, VirtualPods
 SWEEP_S = 70
 """Longest time from one sweep of a watcher to its next."""
 SKEW_S = 3
+HEARD_S = 180
+"""Beats of others that came so lately show that the webhook hears, whatever its canary says."""
 DISTURBED_S = SWEEP_S + 30
 """After a failed call it takes this long until the same is tried again."""
 OLD_POD_GONE_S = SWEEP_S + END_S_MAX + 10
@@ -413,8 +416,8 @@ class Keeper:
         assert cause is not None
         if not sweeping.listed or attempt.pod_id in sweeping.unasked:
             self._broken(5, "nothing is destroyed on Unknown", run_id, f"{cause.value}, though the provider did not answer")
-        if cause in (Cause.SILENT, Cause.BOOT_TIMEOUT) and not sweeping.sang:
-            self._broken(5, "nothing is destroyed on Unknown", run_id, f"{cause.value}, though the canary was not heard")
+        if cause in (Cause.SILENT, Cause.BOOT_TIMEOUT) and not sweeping.sang and not self._hears_others(run_id):
+            self._broken(5, "nothing is destroyed on Unknown", run_id, f"{cause.value}, though nobody was heard, the canary neither")
         kind = TOLD_OF.get(cause)
         if kind is not None and old.noted_s(kind) is None:
             self._broken(5, "people are told before a silent machine is replaced", run_id, f"{cause.value} without a word")
@@ -430,6 +433,9 @@ class Keeper:
             self._broken(
                 4, "a healthy run is never destroyed", run_id, f"{cause.value}, but {machine.pod_id} is at step {agent.step_now()}"
             )
+
+    def _hears_others(self, run_id: str) -> bool:
+        return any(other.heard_s >= self._loop.now_s - HEARD_S for other_id, other in self.runs.items() if other_id != run_id)
 
     def _is_looked_into(self, held: Held, attempt: Attempt) -> bool:
         """Whether evidence was asked for since the step last rose, as far as it was heard, and there was time to give it."""

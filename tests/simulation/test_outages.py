@@ -2,8 +2,13 @@
 
 import pytest
 
+from prime_train.core.breaker import ACTIVE_MIN, HOLD_S
 from prime_train.core.causes import Cause
 from prime_train.core.run import RunState
+from prime_train.core.tracked import LAG_S_MAX
+from prime_train.core.verdict import TrackerSeen
+from tests import builders as b
+from tests.reconcile.ports import Outside
 from tests.simulation.outage import Outage, OutageStage, Played, What
 from tests.simulation.provider import OFFERS
 
@@ -46,6 +51,79 @@ def test_what_keeps_only_some_from_being_heard_restarts_fewer_than_one_run_in_tw
 @pytest.mark.parametrize(("what", "minutes"), [(What.STORE, 10), (What.PROVIDER, 60)])
 def test_an_outage_of_what_runs_do_not_need_to_train_restarts_none(what: What, minutes: float) -> None:
     assert played(what, minutes).begun == 0
+
+
+def training(runs: int) -> tuple[Outside, list[str]]:
+    """So many runs that train, and were all heard a moment ago."""
+    w, run_ids = Outside(), [b.RUN_ID, *(f"tiny-{n}" for n in range(2, runs + 1))]
+    for run_id in run_ids[1:]:
+        w.add(run_id)
+    for run_id in run_ids:
+        w.trains(run_id)
+        w.now_s = b.T0_S + 30
+    for run_id in run_ids:
+        w.beat(run_id, step=10)
+    return w, run_ids
+
+
+@pytest.mark.parametrize("minutes", [0, 2, 10])
+def test_machines_that_are_lost_together_are_replaced_one_a_sweep_also_where_an_outage_hid_it(minutes: int) -> None:
+    w, run_ids = training(40)
+    replaced = [0]
+    for at_s in range(15, 2400, 15):
+        w.after(15)
+        w.canary.sings_now = at_s > minutes * 60
+        for run_id in run_ids[18:] if w.canary.sings_now and at_s % 30 == 0 else ():
+            w.beat(run_id, step=10 + at_s)
+        w.sweep()
+        replaced.append(sum(w.run(run_id).epoch > 1 for run_id in run_ids))
+        assert replaced[-1] - replaced[-2] <= (1 if 18 - replaced[-2] >= ACTIVE_MIN else ACTIVE_MIN - 1)  # the last few are no crowd
+        assert replaced[-1] == 0 or at_s >= HOLD_S + minutes * 60
+    assert replaced[-1] == 18
+
+
+@pytest.mark.parametrize("another", [False, True])
+def test_a_watcher_that_can_not_reach_the_webhook_itself_judges_by_the_beats_and_people_are_told_once(another: bool) -> None:
+    """`another`: and one beside it that can, with which it shares the memory."""
+    w, run_ids = training(10)
+    for at_s in range(15, 3600, 15):
+        w.after(15)
+        w.canary.sings_now = another and at_s % 60 == 0
+        for run_id in run_ids[1:] if at_s % 30 == 0 else ():
+            w.beat(run_id, step=10 + at_s)
+        w.sweep()
+        if at_s == 600:
+            assert [w.run(run_id).epoch for run_id in run_ids] == [2] + [1] * 9
+    (told,) = [alert for alert in w.told.alerts if alert.title == "the canary fails though beats arrive"]
+    assert told.kind == "blind"
+    assert "public address" in told.text
+
+
+def test_a_watcher_that_can_not_reach_the_webhook_does_not_take_an_outage_for_the_loss_of_all() -> None:
+    w, run_ids = training(10)
+    w.canary.sings_now = False
+    for at_s in range(15, 7200, 15):
+        w.after(15)
+        for run_id in run_ids if at_s % 30 == 0 and not 1800 < at_s < 5400 else ():
+            w.beat(run_id, step=10 + at_s)
+        w.sweep()
+    assert {w.run(run_id).epoch for run_id in run_ids} == {1}
+
+
+@pytest.mark.parametrize("rises", [False, True])
+def test_a_run_of_which_only_its_tracker_hears_is_left_alone_as_long_as_its_step_rises_there(rises: bool) -> None:
+    """Its agent is dead, and the tracker's own client says for ever that it is there."""
+    w, hour_s = Outside({"wandb": {"project": "p"}, "budget": {"usd": 100.0}}).trains(step=50), 3600
+    for at_s in range(15, 6 * hour_s, 15):
+        w.after(15)
+        w.tracker.seen = TrackerSeen(50 + (at_s // 1200 if rises else 0), w.now_s - 10)
+        w.sweep()
+        if w.run().epoch > 1:
+            break
+    assert w.run().epoch == (1 if rises else 2)
+    assert rises or w.run().attempts[0].cause is Cause.SILENT
+    assert rises or LAG_S_MAX < at_s < 3 * hour_s
+    assert [kind for kind in w.told.kinds() if kind in ("cut_off", "silent")] == (["cut_off"] if rises else ["cut_off", "silent"])
 
 
 def test_machines_that_are_really_lost_in_an_outage_are_found_all_the_same() -> None:

@@ -72,9 +72,9 @@ class WatchedStore(MemoryStore):
         self._effect("saved")
         return True
 
-    def mark_sent(self, key: str) -> None:
+    def mark_sent(self, key: str, notifier: str | None = None, *, among: Sequence[str] = ()) -> bool:
         self._effect("mark_sent")
-        super().mark_sent(key)
+        return super().mark_sent(key, notifier, among=among)
 
 
 class Stage:

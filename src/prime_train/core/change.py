@@ -53,9 +53,9 @@ _END_SEVERITY = {
 def change(run: Run, lease: Lease, decision: d.Decision, now_s: int) -> Change:
     """What to save for `decision`. Launch and ChooseResume need more facts: see `launch` and `resume_chosen`."""
     match decision:
-        case d.Wait(sign_s=sign_s):
+        case d.Wait():
             until_s = next_check_s(run, lease, decision, now_s)
-            return Change(replace(_with_sign(run, sign_s), next_check_s=until_s, version=run.version + 1))
+            return Change(replace(_with_sign(run, decision), next_check_s=until_s, version=run.version + 1))
         case d.Adopt(pod_id, usd_per_hour):
             return adopted(run, pod_id, now_s, usd_per_hour=usd_per_hour)
         case d.PutAgent():
@@ -67,7 +67,7 @@ def change(run: Run, lease: Lease, decision: d.Decision, now_s: int) -> Change:
         case d.Hold(kind, title, why):
             return no_offer(run, why, now_s, kind=kind, title=title)
         case d.Note():
-            return _note(_with_sign(run, decision.sign_s), decision, now_s)
+            return _note(_with_sign(run, decision), decision, now_s)
         case d.AllClear(kinds):
             return _all_clear(run, lease, kinds, now_s)
         case d.AskEvidence():
@@ -226,9 +226,12 @@ def _note(run: Run, note: d.Note, now_s: int) -> Change:
     return _saved(after, happened(run, now_s, note.kind, f"{note.title}: {note.text}"), alerts=(alert,))
 
 
-def _with_sign(run: Run, sign_s: int | None) -> Run:
+def _with_sign(run: Run, decision: d.Wait | d.Note) -> Run:
     """The run with a sign of life that no beat brought."""
-    return run if sign_s is None or run.attempt is None else with_attempt(run, replace(run.attempt, last_sign_s=sign_s))
+    if decision.sign_s is None or run.attempt is None:
+        return run
+    tracked = decision.tracked if decision.tracked is not None else run.attempt.tracked
+    return with_attempt(run, replace(run.attempt, last_sign_s=decision.sign_s, tracked=tracked))
 
 
 def _all_clear(run: Run, lease: Lease, kinds: tuple[str, ...], now_s: int) -> Change:

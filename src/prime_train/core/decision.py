@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from prime_train.core.causes import Cause
-from prime_train.core.run import DrainReason, RunState, Severity
+from prime_train.core.run import DrainReason, RunState, Severity, TrackedStep
 from prime_train.core.verdict import Pod
 
 
@@ -13,6 +13,8 @@ class Wait:
     why: str
     sign_s: int | None = None
     """A sign of life that no beat brought, to be remembered."""
+    tracked: TrackedStep | None = None
+    """The step that came with it, to be remembered too."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,8 @@ class Note:
     title: str
     text: str
     sign_s: int | None = None
-    """As for `Wait`."""
+    tracked: TrackedStep | None = None
+    """Both as for `Wait`."""
 
 
 @dataclass(frozen=True)

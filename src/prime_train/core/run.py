@@ -94,6 +94,14 @@ class Want(StrEnum):
 
 
 @dataclass(frozen=True)
+class TrackedStep:
+    """The highest step that the tracker has told of while no beats came, and when it last rose; None: not since it was first told of."""
+
+    step: int
+    rose_s: int | None = None
+
+
+@dataclass(frozen=True)
 class Attempt:
     """One machine's turn. Times are whole seconds of the control plane's clock; None: it has not happened."""
 
@@ -106,6 +114,7 @@ class Attempt:
     first_step_s: int | None = None
     last_sign_s: int | None = None
     """Last proof of life: the last beat, or the last step when it stalled; before the fence, the tracker's while no beats came."""
+    tracked: TrackedStep | None = None
     resumed_step: int = 0
     best_step_before: int = 0
     """Highest step of all earlier attempts: up to it, steps are done again."""

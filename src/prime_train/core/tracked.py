@@ -4,6 +4,8 @@ import re
 
 from prime_train.core.run import Run
 
+LAG_S_MAX = 45 * 60
+"""W&B has been seen 20 to 30 minutes behind runs that were well."""
 API, SITE, GITHUB = "https://api.wandb.ai", "https://wandb.ai", "https://github.com"
 URL_CHARS_MAX = 500
 _PLAIN = frozenset("-_.~")

@@ -2,15 +2,17 @@
 
 The order of the questions matters. An exit that the agent itself reported is believed first. Fresh beats are believed before the
 provider: a machine that beats is there, whatever a lagging list says. Only when beats are missing is the provider asked what it knows,
-and "could not be asked" is never "is gone".
+and "could not be asked" is never "is gone". The tracker is heard as long as its client lives, whether or not the trainer steps: so it
+speaks for a run only while the step that it tells of rises.
 """
 
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from prime_train.core.causes import Cause
-from prime_train.core.run import Attempt, Lease, Run
+from prime_train.core.run import Attempt, Lease, Run, TrackedStep
 from prime_train.core.spec import HealthSpec
+from prime_train.core.tracked import LAG_S_MAX
 from prime_train.core.wire import Beat, Phase
 
 
@@ -41,9 +43,15 @@ class PodsSeen:
 
     pods: tuple[Pod, ...] = ()
     gone: frozenset[str] = frozenset()
+    listed_s: int | None = None
+    """When the list was asked for: of a pod that came later, that it is not there says nothing. None: now."""
 
     def living(self) -> tuple[Pod, ...]:
         return tuple(p for p in self.pods if p.status is not PodStatus.GONE and p.pod_id not in self.gone)
+
+    def as_of_s(self, now_s: int) -> int:
+        """The second whose pods the list shows."""
+        return now_s if self.listed_s is None else min(now_s, self.listed_s)
 
 
 @dataclass(frozen=True)
@@ -88,6 +96,8 @@ class Healthy:
     preempting: bool = False
     sign_s: int | None = field(default=None, compare=False)
     """When it is cut off: the second of the tracker's last word."""
+    tracked: TrackedStep | None = field(default=None, compare=False)
+    """When it is cut off: the step that the tracker tells of."""
 
 
 @dataclass(frozen=True)
@@ -187,9 +197,9 @@ def _before_first_beat(run: Run, attempt: Attempt, evidence: Evidence, now_s: in
     waited_s = now_s - max(attempt.launched_s, evidence.seen_since_s)
     if waited_s <= run.spec.health.first_beat_s:
         return Healthy(phase=None, step=0)
-    sign_s = _tracked_s(attempt, evidence)
-    if attempt.launched_s < sign_s and now_s - sign_s <= run.spec.health.silence_s:
-        return Healthy(phase=None, step=0, cut_off=True, sign_s=sign_s)
+    sign_s, tracked = _tracked_s(attempt, evidence), _tracked(attempt, evidence)
+    if _is_cut_off(run, attempt.launched_s, sign_s, tracked, run.step_slow_s, now_s):
+        return Healthy(phase=None, step=0, cut_off=True, sign_s=sign_s, tracked=tracked)
     if evidence.blind is not None:
         return Unknown(evidence.blind, breaker=True)
     return Stalled(Cause.BOOT_TIMEOUT, waited_s, run.spec.health.first_beat_s)
@@ -198,6 +208,23 @@ def _before_first_beat(run: Run, attempt: Attempt, evidence: Evidence, now_s: in
 def _tracked_s(attempt: Attempt, evidence: Evidence) -> int:
     """The tracker's last word, 0 for none. What an earlier look heard counts too: one that can not be asked just now takes nothing back."""
     return max(attempt.last_sign_s or 0, evidence.tracker.heard_s if evidence.tracker is not None else 0)
+
+
+def _tracked(attempt: Attempt, evidence: Evidence) -> TrackedStep | None:
+    """The highest step the tracker has told of, and when it rose: what was said before does not count, only what is new by this look."""
+    known, seen = attempt.tracked, evidence.tracker
+    if seen is None or not seen.heard_s or (known is not None and seen.step <= known.step):
+        return known
+    return TrackedStep(seen.step, seen.heard_s if known is not None else None)
+
+
+def _is_cut_off(run: Run, heard_s: int, sign_s: int, tracked: TrackedStep | None, slow_s: float | None, now_s: int) -> bool:
+    """Whether the tracker speaks for a run from which nothing has come since `heard_s`: it still hears of it, and the step has risen there
+    within the time that a step may take, or one beside a checkpoint, and that the tracker may lag."""
+    if sign_s <= heard_s or now_s - sign_s > run.spec.health.silence_s:
+        return False
+    rose_s = max(heard_s, tracked.rose_s or 0 if tracked is not None else 0)
+    return now_s - rose_s <= step_limit_s(run.spec.health, slow_s, saving=True) + LAG_S_MAX
 
 
 def _exited(run: Run, beat: Beat) -> Verdict:
@@ -243,10 +270,10 @@ def _overdue(run: Run, attempt: Attempt, beat: Beat, evidence: Evidence, now_s: 
     assert evidence.lease.beat_s is not None
     if isinstance(evidence.pods, PodsUnknown):
         return Unknown(evidence.pods.why)
-    tracker, sign_s = evidence.tracker, _tracked_s(attempt, evidence)
-    if evidence.lease.beat_s < sign_s and now_s - sign_s <= run.spec.health.silence_s:
-        step = max(beat.step, tracker.step if tracker is not None else 0)
-        return Healthy(beat.phase, step, cut_off=True, preempting=beat.preempting, sign_s=sign_s)
+    sign_s, tracked = _tracked_s(attempt, evidence), _tracked(attempt, evidence)
+    if _is_cut_off(run, evidence.lease.beat_s, sign_s, tracked, max(beat.step_slow_s or 0.0, run.step_slow_s or 0.0), now_s):
+        step = max(beat.step, evidence.tracker.step if evidence.tracker is not None else 0)
+        return Healthy(beat.phase, step, cut_off=True, preempting=beat.preempting, sign_s=sign_s, tracked=tracked)
     if evidence.blind is not None:
         return Unknown(evidence.blind, breaker=True)
     silent_s = now_s - max(evidence.lease.beat_s, evidence.seen_since_s)

@@ -69,7 +69,7 @@ def _launching(run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView, now
         return Adopt(first.pod_id, first.usd_per_hour)
     settled_s = attempt.launched_s + run.spec.health.settle_s
     beats = isinstance(verdict, Healthy) and verdict.phase is not None
-    if now_s < settled_s or beats:
+    if pods.as_of_s(now_s) < settled_s or beats:
         return Wait(now_s + check_s(run), "waiting for the create call to settle")
     return Recover(Cause.LAUNCH_LOST, "the create call brought no answer and the provider lists no such pod")
 
@@ -79,9 +79,9 @@ def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s
         return _booting(run, attempt, pods, now_s)
     if verdict.cut_off:
         if run.noted_s("cut_off") is None:
-            text = "no beats, yet the tracker still advances: waiting"
-            return Note("cut_off", Severity.WARNING, "cut off, but training", text, sign_s=verdict.sign_s)
-        return Wait(now_s + check_s(run), "cut off, but training", sign_s=verdict.sign_s)
+            text = "no beats, yet the tracker still advances: waiting as long as it does"
+            return Note("cut_off", Severity.WARNING, "cut off, but training", text, verdict.sign_s, verdict.tracked)
+        return Wait(now_s + check_s(run), "cut off, but training", verdict.sign_s, verdict.tracked)
     if run.state is RunState.BOOTING:
         return SeeBeat()
     if run.state is RunState.STARTING and verdict.step > 0:

@@ -7,10 +7,10 @@ is missed by people, so they are told.
 from prime_train.core.amounts import span
 from prime_train.core.decision import AllClear, Note
 from prime_train.core.run import Attempt, Lease, Run, RunState, Severity
+from prime_train.core.tracked import LAG_S_MAX
 from prime_train.core.verdict import TrackerSeen
 
-TRACKER_LAG_S_MAX = 45 * 60
-"""W&B has been seen 20 to 30 minutes behind runs that were well."""
+TRACKER_LAG_S_MAX = LAG_S_MAX
 UNHEARD_S_MAX = 15 * 60
 """From the first step on. A run is known there as soon as its trainer has said hello: what comes late is what is said then."""
 UNTRACKED = "untracked"
