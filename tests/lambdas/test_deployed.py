@@ -67,7 +67,8 @@ def test_the_doctor_finds_it_well_once_it_has_watched(here: Deployed) -> None:
     here.watch(news=True)
     words = said(here.env, "doctor", "--stack", STACK)
     assert "wrong" not in words
-    marks = {line[7:].partition(":")[0]: line[:5].strip() for line in words.splitlines()}
+    marks = {line[7:].partition(":")[0]: line[:5].strip() for line in words.splitlines()[1:]}
+    assert f"stack {STACK}" in words.splitlines()[0]
     assert marks == dict.fromkeys(("stack", "secret", "webhook", "pods, by the role's keys", "watcher", "alarms"), "well") | {"W&B": "off"}
 
 
@@ -155,7 +156,7 @@ def test_a_value_that_is_no_text_is_named_and_replaced(here: Deployed) -> None:
         done = prime_train(here.env, "doctor", "--stack", STACK)
         assert (done.returncode, done.stderr) == (1, "")
         assert "wrong  secret: not a text in it: LIST, OTHER_PORT;" in done.stdout
-        assert "prime-train deploy --secret LIST --secret OTHER_PORT" in done.stdout
+        assert f"prime-train deploy --stack {STACK} --secret LIST --secret OTHER_PORT" in done.stdout
         words = ["deploy", "--stack", STACK, "--yes", "--code", str(here.code), "--secret", "OTHER_PORT"]
         assert "the secret has new values of OTHER_PORT;" in said({**here.env, "OTHER_PORT": "5"}, *words)
         left = Account(here.cloud.env).secret(here.outputs["Secret"])

@@ -320,7 +320,8 @@ def interrupted(aws: FakeCloudFormation, folder: Path, action: str) -> tuple[int
     env |= {**KEYS, "AWS_REGION": REGION, "AWS_ENDPOINT_URL": aws.url, "PRIME_TRAIN_HOME": str(folder / "home")}
     with zipfile.ZipFile(folder / "code.zip", "w") as archive:
         archive.writestr("prime_lambdas/webhook.py", "")
-    words = [PROGRAM, "deploy", "--stack", NAME, "--yes", "--code", str(folder / "code.zip")]
+    env |= {"HF_TOKEN": "hf"}
+    words = [PROGRAM, "deploy", "--stack", NAME, "--yes", "--code", str(folder / "code.zip"), "--secret", "HF_TOKEN"]
     with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         aws.await_asked(action, times=2)
         process.send_signal(signal.SIGINT)
@@ -339,4 +340,5 @@ def test_giving_up_while_it_works_says_that_aws_goes_on(aws: FakeCloudFormation,
     code, said = interrupted(aws, tmp_path, "DescribeStackEvents")
     assert (code, aws.state) == (130, "UPDATE_IN_PROGRESS")
     assert "AWS goes on with stack training, which is UPDATE_IN_PROGRESS now" in said
+    assert "not brought yet: HF_TOKEN; when AWS is done: prime-train deploy --stack training --secret HF_TOKEN" in said
     assert not {"DeleteStack", "DeleteChangeSet", "CancelUpdateStack"} & set(aws.actions)

@@ -32,9 +32,21 @@ def test_an_address_is_taken_as_it_is_and_an_empty_one_is_the_functions_own(url:
 
 def test_other_parameters_are_those_of_the_template_that_have_no_option() -> None:
     assert aws_wish.others(["UsdPerHourMax=40", "EvidenceDays="]) == {"UsdPerHourMax": "40", "EvidenceDays": ""}
-    for pair in ("UsdPerHourMax", "UsdPerHour=4", "PublicUrl=https://train.example.com", "Runtime=python3.13"):
+    with pytest.raises(Refused, match="there is no parameter UsdPerHour") as refused:
+        aws_wish.others(["UsdPerHour=4"])
+    assert "--set UsdPerHourMax=4" in refused.value.fix
+    for pair in ("UsdPerHourMax", "Dollars=4", "PublicUrl=https://train.example.com", "Runtime=python3.13"):
         with pytest.raises(Refused, match="no parameter and its value"):
             aws_wish.others([pair])
+
+
+@pytest.mark.parametrize(("said", "shown"), [("HF_TOKEN=hf_very_secret", "HF_TOKEN"), ("hf very secret", ""), ("=hf_very_secret", "")])
+def test_a_secret_that_is_said_instead_of_its_name_is_not_repeated(said: str, shown: str) -> None:
+    with pytest.raises(Refused, match="the name of a variable, and not its value") as refused:
+        aws_wish.secrets([said])
+    told = f"{refused.value} {refused.value.fix}"
+    assert "very" not in told
+    assert shown in told
 
 
 def test_secrets_that_aws_would_not_hold_are_refused_before_anything_is_made(monkeypatch: pytest.MonkeyPatch) -> None:

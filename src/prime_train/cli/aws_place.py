@@ -31,6 +31,11 @@ def stack(of: "Account", name: str) -> "Stack":
     return Stack(of.client("cloudformation"), name)
 
 
+def options(name: str, region: str) -> str:
+    """What makes another verb mean the same stack, with a space before it; empty: it does so by itself. `region`: as the user said it."""
+    return (f" --stack {name}" if name != STACK else "") + (f" --region {region}" if region else "")
+
+
 def remember(name: str, region: str, outputs: dict[str, str]) -> Path:
     """Saves where everything is; nothing of it is secret."""
     path = _remembered(name)
@@ -54,10 +59,11 @@ def agreed(question: str, yes: bool) -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Refused("there is nobody to ask: this is no terminal", fix="add --yes")
     try:
-        if not typer.confirm(question):
-            raise KeyboardInterrupt
+        if typer.confirm(question):
+            return
     except typer.Abort:
         raise KeyboardInterrupt from None
+    raise Refused("not agreed to: nothing was changed")
 
 
 def _remembered(name: str) -> Path:

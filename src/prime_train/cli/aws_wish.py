@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 SECRET_BYTES_MAX = 60 * 1024
 """AWS takes 64 KiB in all."""
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 LOCAL = ("127.0.0.1", "::1", "localhost")
 OPTIONS = frozenset({"AlarmEmail", "Architecture", "Provider", "PublicUrl", "Runtime"})
@@ -41,6 +43,9 @@ def others(pairs: list[str]) -> dict[str, str]:
     known, found = [name for name in parameter_names() if name not in OPTIONS], dict[str, str]()
     for pair in pairs:
         name, equals, value = pair.partition("=")
+        near = get_close_matches(name, known, n=1)
+        if equals and name not in known and near:
+            raise Refused(f"--set {pair!r}: there is no parameter {name}", fix=f"--set {near[0]}={value}, if that is meant")
         if not equals or name not in known:
             raise Refused(f"--set {pair!r} is no parameter and its value", fix=f"NAME=VALUE, with one of {', '.join(known)}")
         found[name] = value
@@ -48,6 +53,13 @@ def others(pairs: list[str]) -> dict[str, str]:
 
 
 def secrets(names: list[str]) -> dict[str, str]:
+    for name in names:
+        if not NAME.fullmatch(name):
+            # What follows may be a secret.
+            shown = name.partition("=")[0]
+            example = shown if NAME.fullmatch(shown) else "HF_TOKEN"
+            fix = f"export {example}=..., prime-train deploy --secret {example}"
+            raise Refused("--secret takes the name of a variable, and not its value", fix=fix)
     missing = [name for name in names if not os.environ.get(name)]
     if missing:
         raise Refused(f"--secret {missing[0]}: that variable is not set here", fix=f"export {missing[0]}, and deploy again")

@@ -1,6 +1,7 @@
 """`prime-train deploy`: the control plane on AWS, with no machine that stays up."""
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -43,102 +44,122 @@ def deploy(
 
     values = aws_wish.secrets(secret or [])
     wished = aws_wish.others(other or []) | aws_wish.parameters(Provider=provider, PublicUrl=public_url, AlarmEmail=alarm_email)
+    wish = Wish(name, region, wished, machine, python, code)
     if save is not None:
-        _save(save, aws_wish.target(machine, python, {}), code)
+        _save(save, wish, list(values))
         return
     account = aws_place.account(region)
     stack = aws_place.stack(account, name)
     typer.echo(f"account {account.number}, region {account.region}, stack {name}")
-    plan = _planned(account, stack, Wish(wished, machine, python, code), dry_run=dry_run)
-    _carry_out(account, stack, plan, values, dry_run=dry_run, yes=yes)
-
-
-@dataclass(frozen=True)
-class Wish:
-    """What the user said of the stack; None: nothing. `code`: a zip that was made before."""
-
-    parameters: Mapping[str, str]
-    machine: str | None
-    python: str | None
-    code: Path | None
-
-
-def _planned(account: "Account", stack: "Stack", wish: Wish, *, dry_run: bool) -> "Plan | None":
-    """What would change, which is shown. The code that the plan names is in the account then, unless nothing shall change."""
-    from prime_train.cli import aws_code, aws_plan, aws_wish
-
-    stack.changeable()  # seen before minutes are spent on the code
-    now = stack.parameters()
-    target = aws_wish.target(wish.machine, wish.python, now)
-    key = _brought(account, target, wish.code, dry_run=dry_run)
-    runs_on = {"Runtime": f"{aws_wish.PYTHON}{target.python}", "Architecture": target.machine}
-    aside = {} if now else _set_aside(account)
-    parameters = {**dict.fromkeys(aws_code.parameter_names()), **aside, **wish.parameters, **runs_on}
-    plan = stack.plan(aws_code.placed(account.code_bucket, key), parameters)
-    aws_plan.show(plan)
-    return plan
-
-
-def _carry_out(account: "Account", stack: "Stack", plan: "Plan | None", values: Mapping[str, str], *, dry_run: bool, yes: bool) -> None:
-    """Changes the stack where anything changes and the user agrees, then its secret, and says where everything is."""
-    from prime_train.cli.aws_place import remember
-
+    plan, bring = _planned(account, stack, wish)
     if plan is not None:
-        _settle(stack, plan, dry_run=dry_run, yes=yes)
+        _settle(stack, plan, bring, _later(wish, values), dry_run=dry_run, yes=yes)
     if dry_run:
         typer.echo("nothing was changed: --dry-run")
         return
     outputs = stack.outputs()
     changed = account.change_secret(outputs["Secret"], lambda before: {**before, **values})
-    _say(outputs, changed, remember(stack.name, account.region, outputs))
+    _say(wish, outputs, changed, aws_place.remember(name, account.region, outputs))
 
 
-def _settle(stack: "Stack", plan: "Plan", *, dry_run: bool, yes: bool) -> None:
-    """Carries the plan out where it is wanted; else nothing of it is left."""
+@dataclass(frozen=True)
+class Wish:
+    """What the user said of the stack; None, or an empty region: nothing. `code`: a zip that was made before."""
+
+    stack: str
+    region: str
+    parameters: Mapping[str, str]
+    machine: str | None
+    python: str | None
+    code: Path | None
+
+    @property
+    def place(self) -> str:
+        """The options of other verbs that mean this stack, with a space before them; empty: they do so without."""
+        from prime_train.cli.aws_place import options
+
+        return options(self.stack, self.region)
+
+
+def _planned(account: "Account", stack: "Stack", wish: Wish) -> "tuple[Plan | None, Callable[[], None]]":
+    """What would change, which is shown; and what brings the code that it names."""
+    from prime_train.cli import aws_code, aws_plan, aws_wish
+
+    stack.changeable()  # seen before minutes are spent on the code
+    now = stack.parameters()
+    target = aws_wish.target(wish.machine, wish.python, now)
+    key, bring = _code(account, target, wish.code)
+    runs_on = {"Runtime": f"{aws_wish.PYTHON}{target.python}", "Architecture": target.machine}
+    aside = {} if now else _set_aside(account)
+    parameters = {**dict.fromkeys(aws_code.parameter_names()), **aside, **wish.parameters, **runs_on}
+    plan = stack.plan(aws_code.placed(account.code_bucket, key), parameters)
+    aws_plan.show(plan)
+    return plan, bring
+
+
+def _code(account: "Account", target: "Target", given: Path | None) -> tuple[str, Callable[[], None]]:
+    """The code's key in the bucket for code, and what brings it there, where it is not."""
+    from prime_train.cli import aws_code
+
+    code = aws_code.code(target, given, typer.echo)
+    if code.better and account.has(code.better):
+        return code.better, lambda: None
+    if code.lacks:
+        typer.echo(code.lacks)
+
+    def bring() -> None:
+        if not account.has(code.name):
+            account.bring(code.name, code.make())
+
+    return code.name, bring
+
+
+def _settle(stack: "Stack", plan: "Plan", bring: Callable[[], None], later: str, *, dry_run: bool, yes: bool) -> None:
+    """Carries the plan out where it is wanted; else nothing of it is left. `later`: what to say where AWS is left to go on by itself."""
     from prime_train.cli.aws_place import agreed
+    from prime_train.ports import TemporaryError
 
     try:
         if not dry_run:
             agreed("Carry these out?", yes)
+            bring()
     except BaseException:
         stack.drop(plan)
         raise
     if dry_run:
         stack.drop(plan)
-    else:
+        return
+    try:
         stack.carry_out(plan, typer.echo)
+    except (KeyboardInterrupt, TemporaryError):
+        typer.echo(later, err=True)
+        raise
 
 
-def _brought(account: "Account", target: "Target", given: Path | None, *, dry_run: bool) -> str:
-    """The code's key in the bucket for code, where it is when this returns, unless nothing shall change."""
-    from prime_train.cli import aws_code
-
-    code = aws_code.code(target, given, typer.echo)
-    if code.better and account.has(code.better):
-        return code.better
-    if code.lacks:
-        typer.echo(code.lacks)
-    if not dry_run and not account.has(code.name):
-        account.bring(code.name, code.make())
-    return code.name
+def _later(wish: Wish, values: Mapping[str, str]) -> str:
+    again = f"prime-train deploy{wish.place}{''.join(f' --secret {name}' for name in values)}"
+    return f"not brought yet: {', '.join(values)}; when AWS is done: {again}" if values else f"when AWS is done: {again}"
 
 
-def _save(folder: Path, target: "Target", given: Path | None) -> None:
+def _save(folder: Path, wish: Wish, secrets: list[str]) -> None:
     """What other tools deploy: the template, and the code beside it."""
     from prime_train.cli import aws_code, aws_wish
 
-    code = aws_code.code(target, given, typer.echo)
+    target = aws_wish.target(wish.machine, wish.python, {})
+    code = aws_code.code(target, wish.code, typer.echo)
     if code.lacks:
         typer.echo(code.lacks)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / aws_code.CODE).write_bytes(code.make())
     (folder / "template.yaml").write_text(aws_code.template(), encoding="utf-8")
-    runs_on = f"Runtime={aws_wish.PYTHON}{target.python} Architecture={target.machine}"
+    given = {"Runtime": f"{aws_wish.PYTHON}{target.python}", "Architecture": target.machine, **wish.parameters}
     typer.echo(f"{folder / 'template.yaml'} and {aws_code.CODE} beside it; with sam, for one:")
     typer.echo(
-        f"  sam deploy --template-file {folder / 'template.yaml'} --stack-name {STACK} --resolve-s3 --capabilities CAPABILITY_IAM "
-        f"--parameter-overrides {runs_on}"
+        f"  sam deploy --template-file {folder / 'template.yaml'} --stack-name {wish.stack} --resolve-s3 --capabilities CAPABILITY_IAM "
+        f"--parameter-overrides {' '.join(f'{name}={shlex.quote(value)}' for name, value in given.items())}"
     )
+    if secrets:
+        typer.echo(f"no secret is in it; afterwards: prime-train deploy{wish.place} --secret {' --secret '.join(secrets)}")
 
 
 def _set_aside(account: "Account") -> dict[str, str]:
@@ -149,10 +170,10 @@ def _set_aside(account: "Account") -> dict[str, str]:
     return dict.fromkeys(ASIDE, "0")
 
 
-def _say(outputs: dict[str, str], changed: list[str], saved: Path) -> None:
+def _say(wish: Wish, outputs: dict[str, str], changed: list[str], saved: Path) -> None:
     if changed:
         typer.echo(f"the secret has new values of {', '.join(changed)}; the functions see them within five minutes")
     typer.echo(f"\nPRIME_TRAIN_STORE={outputs['Url'].rstrip('/')}")
-    typer.echo("PRIME_TRAIN_MASTER_KEY=(prime-train doctor --show-key prints it)")
+    typer.echo(f"PRIME_TRAIN_MASTER_KEY=$(prime-train doctor --show-key{wish.place})")
     typer.echo(f"bucket {outputs['Bucket']}, table {outputs['Table']}, secret {outputs['Secret']}")
-    typer.echo(f"saved in {saved}; prime-train doctor says whether it works")
+    typer.echo(f"saved in {saved}; prime-train doctor{wish.place} says whether it works")

@@ -46,8 +46,9 @@ def doctor(
     if show_key:
         typer.echo(_texts(account, stack.outputs()).get(MASTER, "").split(",")[0])
         return Exit.OK
-    wrong = 0
-    for what, check in _checks(account, stack):
+    wrong, place = 0, aws_place.options(name, region)
+    typer.echo(f"account {account.number}, region {account.region}, stack {name}")
+    for what, check in _checks(account, stack, place):
         said = _asked(check)
         mark = "off  " if isinstance(said, Off) else "wrong" if said else "well "
         wrong += mark == "wrong"
@@ -64,18 +65,18 @@ def _asked(check: Callable[[], str]) -> str:
         return str(error)
 
 
-def _checks(account: "Account", stack: "Stack") -> Iterator[Check]:
-    """The rest can not be asked where there is no stack."""
+def _checks(account: "Account", stack: "Stack", place: str) -> Iterator[Check]:
+    """The rest can not be asked where there is no stack. `place`: options that mean this stack."""
     state = stack.state()
-    yield "stack", lambda: _stack(state)
+    yield "stack", lambda: _stack(state, account.region, place)
     if not state.endswith("_COMPLETE") or "Url" not in stack.outputs():
         return
     outputs = stack.outputs()
-    yield "secret", lambda: _secret(account.secret(outputs["Secret"]))
+    yield "secret", lambda: _secret(account.secret(outputs["Secret"]), place)
     yield "webhook", lambda: _webhook(outputs["Url"], _texts(account, outputs).get(MASTER, ""))
-    yield pods_check(account, outputs)
+    yield pods_check(account, outputs, place)
     yield "watcher", lambda: _watcher(f"dynamodb://{outputs['Table']}?region={account.region}")
-    yield "W&B", lambda: _wandb(_texts(account, outputs))
+    yield "W&B", lambda: _wandb(_texts(account, outputs), place)
     yield "alarms", lambda: ", ".join(account.alarms(stack.parts(ALARM)))
 
 
@@ -86,33 +87,36 @@ def _texts(account: "Account", outputs: Mapping[str, str]) -> dict[str, str]:
     return texts(account.secret(outputs["Secret"]))
 
 
-def _stack(state: str) -> str:
+def _stack(state: str, region: str, place: str) -> str:
     from prime_train.adapters.aws_deploy.plan import REMEDIES
 
     if state in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
         return ""
-    return f"{state}: {REMEDIES.get(state, 'look again when it is done')}" if state else "there is none; prime-train deploy makes one"
+    if state:
+        return f"{state}: {REMEDIES.get(state, 'look again when it is done')}"
+    elsewhere = "is it in another (--region), or under another name (--stack)?"
+    return f"there is none in region {region}; {elsewhere} prime-train deploy{place} makes one"
 
 
-def _secret(values: Mapping[str, object]) -> str:
+def _secret(values: Mapping[str, object], place: str) -> str:
     from prime_train.adapters.aws_deploy import texts
     from prime_train.cli.aws_wish import is_masters
 
     known = texts(values)
     others = sorted(values.keys() - known.keys())
     if others:
-        return f"not a text in it: {', '.join(others)}; the functions can read none of it. {_given(others)}"
+        return f"not a text in it: {', '.join(others)}; the functions can read none of it. {_given(others, place)}"
     if not known.get(MASTER):
         return f"{MASTER} is not in it; deploy again under another name of stack"
     if not is_masters(known[MASTER]):
         return f"{MASTER} in it is not 64 hex digits, or several such keys with a comma between them; nobody is believed"
     lacks = [name for name in WANTED if name not in known]
-    return f"it lacks {', '.join(lacks)}; {_given(lacks)}" if lacks else ""
+    return f"it lacks {', '.join(lacks)}; {_given(lacks, place)}" if lacks else ""
 
 
-def _given(names: Sequence[str]) -> str:
+def _given(names: Sequence[str], place: str) -> str:
     """How they come into the secret."""
-    return f"export and prime-train deploy --secret {' --secret '.join(names)}"
+    return f"export and prime-train deploy{place} --secret {' --secret '.join(names)}"
 
 
 def _webhook(url: str, master: str) -> str:
@@ -129,18 +133,18 @@ def _webhook(url: str, master: str) -> str:
     return "" if sings else f"{url} does not answer a signed call; see the function's log"
 
 
-def _wandb(values: Mapping[str, str]) -> str:
+def _wandb(values: Mapping[str, str], place: str) -> str:
     """Asked with what the watcher asks it with, though from here."""
     from prime_train.adapters.tracker_wandb import ENTITY, KEY, URL
     from prime_train.adapters.tracker_wandb.plain import PlainWandb
 
     if not values.get(KEY):
-        return Off(f"a run that is silent has no second witness; export {KEY} and prime-train deploy --secret {KEY}")
+        return Off(f"a run that is silent has no second witness; export {KEY} and prime-train deploy{place} --secret {KEY}")
     PlainWandb(values[KEY], url=values.get(URL, ""), entity=values.get(ENTITY, "")).account_entity()
     return ""
 
 
-def pods_check(account: "Account", outputs: Mapping[str, str]) -> Check:
+def pods_check(account: "Account", outputs: Mapping[str, str], place: str = "") -> Check:
     """By what machines get into the bucket: keys that are in the secret, or the role's, which the webhook has to be able to take."""
     from prime_train.ports import OutsideError
 
@@ -149,7 +153,7 @@ def pods_check(account: "Account", outputs: Mapping[str, str]) -> Check:
     except OutsideError:
         values = {}  # which the look at the secret has told
     lacks = [name for name in POD_KEYS if not values.get(name)]
-    fix = f"it lacks {', '.join(lacks)}; {_given(lacks)}"
+    fix = f"it lacks {', '.join(lacks)}; {_given(lacks, place)}"
     if lacks and "PodRole" in outputs:
         half = f"the other half of the pair is in the secret, but {fix}" if len(lacks) < len(POD_KEYS) else ""
         return "pods, by the role's keys", lambda: half or _taken(account, outputs["Webhook"])

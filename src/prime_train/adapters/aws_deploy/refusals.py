@@ -11,6 +11,7 @@ from botocore.exceptions import (
     HTTPClientError,
     NoCredentialsError,
     PartialCredentialsError,
+    ProfileNotFound,
 )
 
 from prime_train.ports import PermanentError, TemporaryError
@@ -21,6 +22,7 @@ BUSY = frozenset(
     {"OperationInProgress", "RequestLimitExceeded", "SlowDown", "Throttling", "ThrottlingException", "TooManyRequestsException"}
 )
 NO_KEYS = "aws configure, aws sso login with AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY give some"
+BOTH = "set both, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 WRONG = "AWS does not know these keys, or not in this region; aws sts get-caller-identity has to work first"
 OLD = "these keys have run out; aws sso login, or whatever gave them, gives new ones"
 DENIED = "docs/aws.md says what these keys must be allowed"
@@ -47,7 +49,11 @@ def told(what: str) -> Iterator[None]:
         raise TemporaryError(f"{what}: {str(error)[:SAID_CHARS_MAX]} is that region one of AWS's?") from error
     except (ConnectionError, HTTPClientError) as error:
         raise TemporaryError(f"{what}: {str(error)[:SAID_CHARS_MAX]}") from error
-    except (NoCredentialsError, PartialCredentialsError) as error:
+    except PartialCredentialsError as error:
+        raise PermanentError(f"{what}: {str(error)[:SAID_CHARS_MAX]}\n  fix: {BOTH}") from error
+    except ProfileNotFound as error:
+        raise PermanentError(f"{what}: {str(error)[:SAID_CHARS_MAX]}\n  fix: aws configure list-profiles names those there are") from error
+    except NoCredentialsError as error:
         raise PermanentError(f"{what}: there are no keys of AWS here\n  fix: {NO_KEYS}") from error
     except BotoCoreError as error:
         raise PermanentError(f"{what}: {str(error)[:SAID_CHARS_MAX]}") from error
