@@ -88,7 +88,7 @@ def test_steps_rise_from_left_to_right() -> None:
 
 def test_the_loss_the_fence_and_the_restore_are_marked_in_their_order() -> None:
     root = drawn()
-    assert {"machine lost at step 132", "fenced: preempted", "restored: on from step 125"} <= set(words(root))
+    assert {"machine lost at step 132", "fenced: machine taken away", "restored: on from step 125"} <= set(words(root))
     marks = [float(mark.get("x1") or 0) for mark in classed(root, "mark")]
     assert marks == sorted(marks)
     assert len(set(marks)) == 3
@@ -137,6 +137,22 @@ def test_the_page_has_tables_and_what_is_written_in_them_is_only_text() -> None:
     assert "ab&lt;cd" in page
     assert all(title in page for title in ("Ledger", "Attempts", "Timeline", "succeeded"))
     assert "<local-spot>" not in page
+
+
+def test_the_page_says_what_the_terminal_says() -> None:
+    page = page_html(*story())
+    said = re.findall(r"<th[^>]*>([^<]*)</th>", page)
+    assert said[:5] == ["paid for", "what it is", "time", "share", "dollars"]
+    assert said[5:13] == ["attempt", "machine", "from step", "to step", "durable", "paid", "spent", "ended by"]
+    assert page.count("machine taken away") >= 2  # in the picture and in the table of attempts
+    assert not {"preempted", "committed"} & set(re.findall(r"\w+", page))
+
+
+def test_a_table_that_is_wider_than_the_page_scrolls_by_itself() -> None:
+    page = page_html(*story())
+    assert ".wide { overflow-x: auto; }" in page
+    assert page.count("<table>") == page.count("<div class=wide><table>") == page.count("</table></div>") == 4
+    assert re.search(r"<td class=kind>local-on-demand, on-demand, \$1.80/h</td>", page)
 
 
 @pytest.mark.parametrize("state", list(RunState))

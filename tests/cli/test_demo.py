@@ -27,7 +27,7 @@ def test_the_demo_loses_its_machine_and_ends_with_the_same_weights(shell: Shell)
     done = shell.run("demo", "--seconds-per-step", "0.03", "--out", "page", TMPDIR=str(shell.here))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "the machine" in done.stdout or "machine taken away" in done.stdout
-    hashes = re.findall(r"^(?:final weights|uninterrupted run) +([0-9a-f]{64})$", done.stdout, re.MULTILINE)
+    hashes = re.findall(r"^(?:final weights|uninterrupted run)\n  ([0-9a-f]{64})$", done.stdout, re.MULTILINE)
     assert len(hashes) == 2
     assert len(set(hashes)) == 1
     assert "NO " not in done.stdout

@@ -47,7 +47,7 @@ name = "example/tiny"  # of a size that nobody knows: the disks here are small
 [inference]
 [deployment]
 num_infer_gpus = 1
-num_train_gpus = 1
+num_train_gpus = 1  # prime-train: ignore[PR321] these machines have none
 [orchestrator]
 group_size = 8
 renderer.name = "default"

@@ -40,7 +40,7 @@ def test_the_demo_loses_its_machine_and_ends_with_the_weights_of_an_uninterrupte
     options = ["--steps", "300", "--save-every", "25", "--out", str(plain)]
     subprocess.run([sys.executable, "-m", "prime_train.demo.train", *options], check=True, capture_output=True, timeout=200)
     uninterrupted = str(json.loads((plain / "final.json").read_text())["sha256"])
-    assert f"final weights       {uninterrupted}" in said, said
+    assert f"final weights\n  {uninterrupted}\n" in said, said
     assert re.search(r"e1 +lost", said), said
     assert re.search(r"e2 +succeeded", said), said
     assert "recomputed" in said

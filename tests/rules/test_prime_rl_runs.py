@@ -97,8 +97,17 @@ def test_gpus_that_nothing_deals_out_are_told_where_they_are_rented(tmp_path: Pa
     assert "6 would stay idle" in finding.message
 
 
-def test_a_machine_of_any_gpu_is_not_counted(tmp_path: Path) -> None:
-    assert found_in_run(tmp_path, GOOD, ("  gpus: [H100_80GB]\n  count: 8\n", "  disk_gib: 20\n")) == ()
+@pytest.mark.parametrize("named", ["", "  count: 8\n", "  provider: prime\n"])
+def test_no_machine_is_rented_for_gpus_that_nobody_asked_for(named: str, tmp_path: Path) -> None:
+    (finding,) = found_in_run(tmp_path, GOOD, ("  gpus: [H100_80GB]\n  count: 8\n", f"  disk_gib: 20\n{named}"))
+    assert codes((finding,)) == [("PR321", "rl.toml", line(GOOD, "num_train_gpus"))]
+    assert finding.severity is Severity.ERROR
+    assert finding.message == "8 GPUs are dealt out, and hardware names no gpus: whatever is cheapest is rented"
+    assert "hardware.gpus, with a hardware.count of 8," in finding.fix
+
+
+def test_the_gpus_of_this_machine_are_not_counted(tmp_path: Path) -> None:
+    assert found_in_run(tmp_path, GOOD, ("  gpus: [H100_80GB]\n  count: 8\n", "  disk_gib: 20\n  provider: local\n")) == ()
 
 
 def test_attention_for_the_gpu_that_is_rented_is_right(tmp_path: Path) -> None:

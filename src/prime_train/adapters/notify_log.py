@@ -1,8 +1,6 @@
-"""Alerts as lines of the control plane's log: one JSON object each."""
+"""Alerts as lines of the control plane's log."""
 
-import json
 import logging
-from dataclasses import asdict
 
 from prime_train.core.run import Alert, Run, Severity
 
@@ -10,7 +8,10 @@ _LEVELS = {Severity.INFO: logging.INFO, Severity.WARNING: logging.WARNING, Sever
 
 
 class LogNotifier:
-    """A `Notifier` that never fails; the logger `prime_train.alerts` decides where the lines go."""
+    """A `Notifier` that never fails; the logger `prime_train.alerts` decides where the lines go.
+
+    One line each, at the level of its severity: the kind, as the runbook lists it, title and text.
+    """
 
     def __init__(self, logger: logging.Logger | None = None) -> None:
         self._logger = logger if logger is not None else logging.getLogger("prime_train.alerts")
@@ -18,5 +19,10 @@ class LogNotifier:
     def send(self, alert: Alert, run: Run | None) -> None:
         if alert.severity is Severity.QUIET:
             return
-        line = asdict(alert) | ({"state": run.state.value} if run is not None else {})
-        self._logger.log(_LEVELS[alert.severity], "%s", json.dumps(line, ensure_ascii=False))
+        said = f"{alert.title}: {alert.text}" if alert.text else alert.title
+        self._logger.log(_LEVELS[alert.severity], "[%s] %s", alert.kind, _one_line(said))
+
+
+def _one_line(text: str) -> str:
+    """What a trainer wrote may be in it: nothing in it moves the cursor or begins a line of its own."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())

@@ -32,8 +32,8 @@ def show_end(here: Stage, story: Story, console: Console, *, out: Path, killed: 
     reference = reference_weights(here)
     checks = _checks(story, weights, reference, killed=killed)
     _print_tables(story, console)
-    console.print(f"final weights       {weights or 'none'}", soft_wrap=True, highlight=False)
-    console.print(f"uninterrupted run   {reference or 'none'}\n", soft_wrap=True, highlight=False)
+    console.print(f"final weights\n  {weights or 'none'}", soft_wrap=True, highlight=False)
+    console.print(f"uninterrupted run\n  {reference or 'none'}\n", soft_wrap=True, highlight=False)
     page = _write_page(story, out, {"final weights": weights or "", "uninterrupted run": reference or ""})
     if run.state is not RunState.SUCCEEDED:
         name, text = kept_log(here.home, run, LOG_LINES)
@@ -75,7 +75,7 @@ def _checks(story: Story, weights: str | None, reference: str | None, *, killed:
         checks.append((story.taken is not None, "its machine was taken away in mid-training"))
         later = [attempt.resumed_step for attempt in run.attempts[1:]]
         from_durable = bool(later) and min(later) >= story.committed_then > 0
-        where = f"from step {later[0]}; newest committed step at that time: {story.committed_then}" if later else "never"
+        where = f"from step {later[0]}; newest durable step at that time: {story.committed_then}" if later else "never"
         checks.append((from_durable, f"it went on on another machine, {where}"))
     same = weights is not None and weights == reference
     checks.append((same, "the final weights are those of an uninterrupted run, bit for bit"))

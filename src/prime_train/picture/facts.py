@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from itertools import pairwise
 
 from prime_train.core import ledger
+from prime_train.core.causes import POLICY
 from prime_train.core.run import Attempt, Happening, Run
 from prime_train.core.run import RunState as S
 
@@ -107,7 +108,7 @@ def _loss(attempt: Attempt, follower: Attempt | None, taken_s: float | None, poi
     lost_s = taken_s if taken_s is not None else max(sign_s, line[-1].at_s if line else sign_s)
     next_line = line_of(follower, points) if follower is not None else []
     trains_s = next_line[0].at_s if next_line else None
-    why = attempt.cause.value.replace("_", " ") if attempt.cause is not None else "ended"
+    why = POLICY[attempt.cause].title if attempt.cause is not None else "ended"
     return Loss(
         epoch=attempt.epoch,
         lost_s=lost_s,

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from prime_train.core import ledger
+from prime_train.core.causes import POLICY
 from prime_train.core.run import Happening, Run, RunState
 from prime_train.core.spec import TrainerSpec
 from prime_train.picture import facts
@@ -40,8 +41,9 @@ p.why { margin: 0 0 20px; color: var(--soft); }
 .card b { display: block; font-size: 22px; line-height: 1.3; font-variant-numeric: tabular-nums; }
 .card span { color: var(--soft); font-size: 13px; }
 svg.pt-svg { width: 100%; height: auto; display: block; }
+.wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: 14px; }
-th { text-align: left; color: var(--soft); font-weight: 600; }
+th { text-align: left; color: var(--soft); font-weight: 600; white-space: nowrap; }
 th, td { padding: 6px 20px 6px 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; } tr.sum td { font-weight: 600; }
 .dot { display: inline-block; width: 11px; height: 11px; border-radius: 3px; margin-right: 8px; vertical-align: -1px; }
@@ -98,7 +100,7 @@ def _cards(run: Run, now_s: int, history: Sequence[Happening], points: Sequence[
 
 def _table(head: Sequence[str], rows: Sequence[str], *, numbers: Sequence[int] = ()) -> str:
     cells = "".join(f"<th{' class=n' if place in numbers else ''}>{escape(title)}</th>" for place, title in enumerate(head))
-    return f"<table><thead><tr>{cells}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return f"<div class=wide><table><thead><tr>{cells}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
 
 
 def _swatch(colour: str) -> str:
@@ -114,9 +116,9 @@ def _ledger(run: Run, now_s: int) -> str:
         for s in shares
     ]
     rows.append(
-        f"<tr class=sum><td>paid</td><td></td><td class=n>{seconds(paid_s)}</td><td class=n></td><td class=n>{dollars(usd)}</td></tr>"
+        f"<tr class=sum><td>all</td><td></td><td class=n>{seconds(paid_s)}</td><td class=n></td><td class=n>{dollars(usd)}</td></tr>"
     )
-    return _table(("part", "what it is", "time", "share", "dollars"), rows, numbers=(2, 3, 4))
+    return _table(("paid for", "what it is", "time", "share", "dollars"), rows, numbers=(2, 3, 4))
 
 
 def _attempts(run: Run, now_s: int) -> str:
@@ -124,13 +126,13 @@ def _attempts(run: Run, now_s: int) -> str:
     for attempt in run.attempts:
         cost = ledger.attempt_totals(attempt, now_s)
         offer = f"{attempt.offer.offer_id}, {'spot' if attempt.offer.spot else 'on-demand'}, {dollars(attempt.offer.usd_per_hour)}/h"
-        end = attempt.cause.value.replace("_", " ") if attempt.cause else "running" if attempt.ended_s is None else "ended"
+        end = POLICY[attempt.cause].title if attempt.cause else "running" if attempt.ended_s is None else "ended"
         rows.append(
-            f"<tr><td class=kind>{_swatch(colour_of(attempt.epoch))}{attempt.epoch}</td><td>{escape(offer)}</td>"
+            f"<tr><td class=kind>{_swatch(colour_of(attempt.epoch))}{attempt.epoch}</td><td class=kind>{escape(offer)}</td>"
             f"<td class=n>{attempt.resumed_step:,}</td><td class=n>{attempt.last_step:,}</td><td class=n>{attempt.durable_step:,}</td>"
-            f"<td class=n>{seconds(cost.paid_s)}</td><td class=n>{dollars(cost.usd)}</td><td>{escape(end)}</td></tr>"
+            f"<td class=n>{seconds(cost.paid_s)}</td><td class=n>{dollars(cost.usd)}</td><td class=kind>{escape(end)}</td></tr>"
         )
-    head = ("attempt", "machine", "from step", "to step", "committed", "paid", "dollars", "ended by")
+    head = ("attempt", "machine", "from step", "to step", "durable", "paid", "spent", "ended by")
     return _table(head, rows, numbers=(2, 3, 4, 5, 6))
 
 

@@ -102,7 +102,7 @@ def _title(run: Run) -> str:
 def _legend(run: Run, y: float, *, has_commits: bool, has_losses: bool) -> str:
     entries = [(_stroke(a), f"attempt {a.epoch} ({_kind(a)}, {dollars(a.offer.usd_per_hour)}/h)") for a in run.attempts[-LEGEND_MAX:]]
     if has_commits:
-        entries.append((tag("circle", kind="dot", cx=10, cy=-4, r=5, fill="#626d80"), "checkpoint committed"))
+        entries.append((tag("circle", kind="dot", cx=10, cy=-4, r=5, fill="#626d80"), "durable checkpoint"))
     if has_losses:
         entries += [(tag("rect", kind=k, x=2, y=-11, width=16, height=14, rx=2), w) for k, w in BANDS.items()]
     x, parts = float(LEFT), []
@@ -159,7 +159,7 @@ def _steps(epoch: int, line: Sequence[Point], scale: Scale) -> str:
 def _dot(commit: Point, lines: dict[int, list[Point]], scale: Scale) -> str:
     # The bucket tells whole seconds: a checkpoint is never drawn before its step.
     at_s = max(commit.at_s, facts.reached_s(lines.get(commit.epoch, []), commit.step) or commit.at_s)
-    hint = tag("title", f"step {commit.step} committed by attempt {commit.epoch}")
+    hint = tag("title", f"step {commit.step} durable, saved by attempt {commit.epoch}")
     return tag("circle", hint, kind="dot", cx=scale.x(at_s), cy=scale.y(commit.step), r=5, fill=colour_of(commit.epoch))
 
 

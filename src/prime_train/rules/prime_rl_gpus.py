@@ -26,7 +26,7 @@ def _more_than_there_are(settings: Settings) -> Iterator[Flaw]:
 
 
 def _rented(settings: Settings) -> tuple[int, int] | None:
-    """GPUs that are asked for, and those that are rented; None where either is not known."""
+    """GPUs that are asked for, and those that are rented; None where either is not known, and where any machine would do."""
     train, spec = settings.train_gpus, settings.spec
     if train is None or spec is None or not spec.hardware.gpus:
         return None
@@ -38,6 +38,22 @@ def _more_than_rented(settings: Settings) -> Iterator[Flaw]:
     if asked > rented:
         message = f"{asked} GPUs are dealt out, and hardware.count rents {rented}"
         yield _at_split(settings, message, f"set hardware.count to {_fitting(asked)}, or deal out {rented}")
+
+
+def _any_machine(settings: Settings) -> Iterator[Flaw]:
+    """Without a kind of GPU hardware.count is not looked at either: the cheapest machine of all is rented. This one is never rented."""
+    train, spec = settings.train_gpus, settings.spec
+    if train is None or spec is None or spec.hardware.gpus or spec.hardware.provider == "local":
+        return
+    asked = train + (settings.infer_gpus or 0)
+    message = f"{asked} GPU{'s are' if asked > 1 else ' is'} dealt out, and hardware names no gpus: whatever is cheapest is rented"
+    fix = f"name them under hardware.gpus, with a hardware.count of {_fitting(asked)}, or set hardware.provider to local"
+    yield _at_split(settings, message, fix)
+
+
+def _not_rented(settings: Settings) -> Iterator[Flaw]:
+    yield from _more_than_rented(settings)
+    yield from _any_machine(settings)
 
 
 def _idle(settings: Settings) -> Iterator[Flaw]:
@@ -114,9 +130,9 @@ RULES = (
         "PR321",
         Severity.ERROR,
         "more GPUs are dealt out than are rented",
-        _more_than_rented,
+        _not_rented,
         why=_REFUSES,
-        fix="make hardware.count and [deployment] agree",
+        fix="name hardware.gpus, and make hardware.count and [deployment] agree",
     ),
     row(
         "PR322",
