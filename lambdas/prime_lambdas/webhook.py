@@ -107,7 +107,11 @@ class Webhook:
     def _current(self) -> Keyring:
         values = self._secret.values()
         if self._keyring is None or self._keyring[0] is not values:
-            self._keyring = values, Keyring(masters(values))
+            try:
+                self._keyring = values, Keyring(masters(values))
+            except OutsideError:
+                self._secret.doubt()  # mended, it counts at once
+                raise
         return self._keyring[1]
 
     def _whole_desk(self, event: Mapping[str, Any]) -> "Desk":
