@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.http import BODY_BYTES_MAX, RETRIES_MAX, Http, failure
+from prime_train.adapters.http import BODY_BYTES_MAX, RETRIES_MAX, Http, NoSuchHost, failure
 from prime_train.ports import OutsideError, PermanentError, TemporaryError
 from tests.adapters.answering import Answering
 from tests.fakes.certificates import make_certificate
@@ -100,6 +100,13 @@ def test_a_server_that_is_not_there_is_named_with_its_reason() -> None:
     assert isinstance(error, TemporaryError)
     assert "GET 127.0.0.1:" in str(error)
     assert "ConnectionError" in str(error)
+
+
+def test_a_name_that_nobody_knows_is_told_apart_from_a_server_that_is_not_there() -> None:
+    error = raised(Http("https://nowhere.invalid", pause_s=0))
+
+    assert isinstance(error, NoSuchHost)
+    assert "GET nowhere.invalid" in str(error)
 
 
 def test_an_answer_that_does_not_come_in_time_is_given_up() -> None:

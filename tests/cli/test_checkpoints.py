@@ -273,6 +273,10 @@ def test_a_wish_that_is_not_possible_is_told_with_a_remedy(shell: Shell, url: st
 
 def test_a_bucket_or_run_that_is_not_there_is_told(shell: Shell, url: str) -> None:
     assert "there is no checkpoint of a run other" in refused(shell, "other", url)
+    shell.ok("status")  # which makes a store without a run
+    said = refused(shell, "other", url)
+    assert "write the whole id" in said
+    assert "no runs yet" not in said
     assert "there is no bucket at file:///none" in refused(shell, RUN_ID, "--bucket", "file:///none")
     assert not Path("/none").exists()
     assert "scheme 'https' is not known" in refused(shell, RUN_ID, "--bucket", "https://a/b", code=4)

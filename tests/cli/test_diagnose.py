@@ -69,6 +69,13 @@ def test_how_an_attempt_stands_is_what_a_watcher_would_find(verdict: Verdict, ki
     assert kinds(facts(verdict=verdict))[0] is kind
 
 
+@pytest.mark.parametrize("verdict", [Silent(120, past_limit=False), Silent(900, past_limit=True), Gone("it says so"), Healthy(None, 0)])
+def test_where_nobody_serves_it_nothing_is_promised(verdict: Verdict) -> None:
+    first, second, *_ = conclude(facts(verdict=verdict, served=False))
+    assert second.kind is Kind.UNSERVED
+    assert not [word for word in ("replaced", "given up", "resumes") if word in first.because + first.advice]
+
+
 @pytest.mark.parametrize(
     ("state", "kind", "title"),
     [

@@ -62,7 +62,9 @@ def test_a_watcher_elsewhere_leaves_the_machines_of_that_box_alone(laptop: Lapto
         ({"PRIME_TRAIN_MASTER_KEY": "secret"}, 2, "PRIME_TRAIN_MASTER_KEY is not 64 hex digits"),
         ({"PRIME_TRAIN_MASTER_KEY": ""}, 2, "prime-train key --show prints it"),
         ({"PRIME_TRAIN_STORE": "train.example.org"}, 4, "is no address of a control plane"),
-        ({"PRIME_TRAIN_STORE": "http://127.0.0.1:9"}, 3, "got no answer"),
+        ({"PRIME_TRAIN_STORE": "http://train.example.org"}, 4, "set it to an https address"),
+        ({"PRIME_TRAIN_STORE": "http://127.0.0.1:9"}, 3, "is PRIME_TRAIN_STORE right, and does a control plane serve there?"),
+        ({"PRIME_TRAIN_STORE": "https://nowhere.invalid"}, 4, "there is no host of that name; correct PRIME_TRAIN_STORE\n"),
     ],
 )
 def test_what_does_not_lead_there_is_told_and_shows_no_secret(laptop: Laptop, env: dict[str, str], code: int, said: str) -> None:

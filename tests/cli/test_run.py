@@ -39,6 +39,7 @@ def test_a_dry_run_says_what_would_be_rented_and_leaves_nothing(shell: Shell) ->
     assert "launch on local local-spot (spot)" in said
     assert "$0.60 an hour" in said
     assert "$5.00, 2 hours: enough for 2 h" in said
+    assert "$5.00, 1 hour: " in shell.ok("run", shell.config(CONFIG.replace("hours: 2", "hours: 1")), "--dry-run")
     assert "left out  local local-on-demand (on-demand): costs $1.90/h, over hardware.usd_per_hour_max 0.70" in said
     assert "1 files" in said
     assert json.loads(shell.ok("status", "--json")) == []
@@ -193,9 +194,11 @@ def test_stop_is_a_wish_that_is_kept(shell: Shell) -> None:
 
 
 def test_a_run_that_is_not_over_can_not_be_resumed(shell: Shell) -> None:
-    done = shell.run("resume", launched(shell))
+    run_id = launched(shell)
+    done = shell.run("resume", run_id)
     assert done.returncode == 2
-    assert "is queued: resume is not possible" in done.stderr
+    possible = f"prime-train stop {run_id}, prime-train stop --now {run_id}\n"
+    assert f"is queued: resume is not possible; possible: {possible}" in done.stderr
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "inf", "nan"])
@@ -256,7 +259,7 @@ def test_a_queued_run_that_is_stopped_ends_under_the_control_plane_and_can_go_on
         assert one(shell, run_id)["state"] == "stopped"
         done = shell.run("stop", run_id)
         assert done.returncode == 2
-        assert "is stopped: stop is not possible; possible: resume" in done.stderr
+        assert f"is stopped: stop is not possible; possible: prime-train resume {run_id}\n" in done.stderr
     assert "queued again" in shell.ok("resume", run_id, "--usd", "9")
     assert one(shell, run_id)["budget_usd"] == 9
 

@@ -61,7 +61,8 @@ def test_two_servers_live_side_by_side() -> None:
 def test_a_port_in_use_is_told_with_what_to_do() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(PermanentError, match=f"port {port} of 127.0.0.1 is in use; .*prime-train serve --port 0"):
+        said = f"port {port} of 127.0.0.1 is in use; stop what listens there, or, where no run has a machine, .*prime-train serve --port 0"
+        with pytest.raises(PermanentError, match=said):
             Server(desk(MemoryStore()), port=port).start()
 
 

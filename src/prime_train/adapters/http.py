@@ -8,6 +8,7 @@ it is struck out before anybody can read it. Exceptions of the libraries below h
 """
 
 import json
+import socket
 import time
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ from urllib.parse import urlsplit
 import requests
 from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import HTTPError, NameResolutionError
 from urllib3.util.retry import Retry
 
 from prime_train.ports import PermanentError, TemporaryError
@@ -39,6 +40,10 @@ DELAY_S_MAX = 3600.0
 CONNECTIONS_MAX = 8
 
 Parameters = Mapping[str, str | int | Sequence[str]]
+
+
+class NoSuchHost(TemporaryError):
+    """Nobody knows the host's name now; where the name is a mistake, it stays so."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,7 @@ class Http:
     """Asks the server at `url`, as whoever holds `key`, which is the password of `user` where one is named. Safe between threads.
 
     `ask` gives an answer of any status back. It raises TemporaryError where none came, or not a whole one: of a request that changes
-    something it is then not known whether it did. PermanentError: it can not even be asked, and nothing was sent.
+    something it is then not known whether it did. NoSuchHost, which is one, and PermanentError: nothing was sent.
     """
 
     def __init__(self, url: str, *, key: str = "", user: str = "", pause_s: float = PAUSE_S) -> None:
@@ -157,6 +162,11 @@ def is_loopback(url: str) -> bool:
         return False
 
 
+def is_safe(url: str) -> bool:
+    """Whether a secret can be sent there: by https, or within this machine."""
+    return urlsplit(url).scheme == "https" or is_loopback(url)
+
+
 class _Header(AuthBase):
     """As an auth object, for a header of the session would give way to what ~/.netrc says of the host."""
 
@@ -209,4 +219,13 @@ def _unanswered(what: str, error: Exception) -> TemporaryError | PermanentError:
     # Found before anything was sent, and it does not go away by itself.
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
         return PermanentError(f"{what}: the server's certificate is not trusted; name its authority's file in REQUESTS_CA_BUNDLE")
+    if _is_unknown_name(error):
+        return NoSuchHost(f"{what} got no answer: there is no host of that name")
     return TemporaryError(f"{what} got no answer: {type(error).__name__}")
+
+
+def _is_unknown_name(error: Exception) -> bool:
+    """Whether the resolver said for certain that there is no such name; that it can not say is something else."""
+    reason = getattr(error.args[0], "reason", None) if error.args else None
+    cause = reason.__cause__ if isinstance(reason, NameResolutionError) else None
+    return isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME

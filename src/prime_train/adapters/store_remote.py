@@ -10,13 +10,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from prime_train import __version__
-from prime_train.adapters.http import Http, failure
+from prime_train.adapters.http import Http, NoSuchHost, failure, is_safe
 from prime_train.core.breaker import Watch
 from prime_train.core.run import Alert, Change, Happening, Run
 from prime_train.core.wire import SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, Beat, Commit, operator_key, sign
 from prime_train.ports import Answer, Held, PermanentError, TemporaryError, Vital
 from prime_train.store_calls import ABOUT, ABOUT_GIVES, CALLS, OPENING, OPENING_GIVES, About, Opening, packed
 
+STORE = "PRIME_TRAIN_STORE"
 READS_MAX = 3
 NOT_FOUND = 404
 HINTS: Mapping[int, str] = {
@@ -32,11 +33,16 @@ class Unknown(PermanentError):
 
 
 class RemoteStore:
-    """A `Store`. `url`: where the control plane serves, without a path. PermanentError where that is no http or https address."""
+    """A `Store`. `url`: where the control plane serves, without a path. PermanentError where that is no https address, nor one of this
+    machine."""
 
     def __init__(self, url: str, master: bytes) -> None:
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-            raise PermanentError(f"{url!r} is no address of a control plane, such as https://train.example.org")
+            raise PermanentError(f"{STORE} is {url!r}, which is no address of a control plane, such as https://train.example.org")
+        if not is_safe(url):
+            raise PermanentError(
+                f"{STORE} is {url!r}: by http, what is asked could be read and changed on its way; set it to an https address"
+            )
         self._http, self._key = Http(url), operator_key(master)
         self._is_same_version = False
 
@@ -137,13 +143,21 @@ class RemoteStore:
             headers = {TIMESTAMP_HEADER: str(at_s), SIGNATURE_HEADER: sign(self._key, at_s, "POST", path, body)}
             try:
                 answer = self._http.ask("POST", path, data=body, headers=headers)
-                if answer.is_ok:
-                    return answer.body
-                error = failure(answer, "; ".join(filter(None, (_said(answer.content()), HINTS.get(answer.status)))))
-                raise Unknown(str(error)) if answer.status == NOT_FOUND else error
-            except TemporaryError:
+            except NoSuchHost as error:
+                raise PermanentError(f"{error}; correct {STORE}") from error
+            except TemporaryError as error:
                 if left == 0:
-                    raise
+                    raise TemporaryError(
+                        f"{error}; is {STORE} right, and does a control plane serve there?", delay_s=error.delay_s
+                    ) from error
+                continue
+            if answer.is_ok:
+                return answer.body
+            refusal = failure(answer, "; ".join(filter(None, (_said(answer.content()), HINTS.get(answer.status)))))
+            if answer.status == NOT_FOUND:
+                raise Unknown(str(refusal))
+            if left == 0 or not isinstance(refusal, TemporaryError):
+                raise refusal
         raise AssertionError("there is at least one try")
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 NEAR_MAX = 4
+WHOLE = "write the whole id, and the bucket's prefix if it has one"
 
 
 @dataclass(frozen=True)
@@ -116,11 +117,12 @@ def _resolve(store: Store | None, bucket: Bucket, name: str, url: str) -> tuple[
     if is_run_id(name) and any(True for _ in bucket.list(manifest_prefix(name))):
         return name, None
     if store is None:
-        raise Refused(f"there is no checkpoint of a run {name} in {url}", fix="write the whole id, and the bucket's prefix if it has one")
+        raise Refused(f"there is no checkpoint of a run {name} in {url}", fix=WHOLE)
     try:
         held = find(store, name)
     except Refused as error:
-        raise Refused(f"{error}, and no checkpoint of one in {url}", fix=error.fix, code=error.code) from error
+        fix = error.fix if store.list_runs() else WHOLE
+        raise Refused(f"{error}, and no checkpoint of one in {url}", fix=fix, code=error.code) from error
     return held.run.run_id, held
 
 

@@ -21,6 +21,7 @@ class Kind(StrEnum):
     STALLED = "stalled"
     SICK = "sick"
     UNKNOWN = "unknown"
+    UNSERVED = "unserved"
     INTERRUPTED = "interrupted"
     REPLACED = "replaced"
     REPEATED = "repeated"
@@ -42,7 +43,8 @@ class Conclusion:
 @dataclass(frozen=True)
 class Facts:
     """`verdict`: on an attempt that holds the lease, None where none does; `tracker`: what W&B tells, None where it is not tracked or W&B
-    has never heard of it; `untold`: why W&B could not be asked; `rewards`: by step, as far as the trainer's own figures could be read."""
+    has never heard of it; `untold`: why W&B could not be asked; `rewards`: by step, as far as the trainer's own figures could be read;
+    `served`: by a control plane, without which nothing is replaced."""
 
     held: Held
     now_s: int
@@ -50,6 +52,7 @@ class Facts:
     tracker: RunSeen | None = None
     untold: str = ""
     rewards: Mapping[int, float] = field(default_factory=dict)
+    served: bool = True
 
     @property
     def step(self) -> int:

@@ -44,11 +44,20 @@ def diagnose(
 
 def _facts(home: "Home", held: "Held") -> "Facts":
     from prime_train.cli.conclusion import Facts
+    from prime_train.cli.embedded import is_left_alone
     from prime_train.cli.home import wall_s
 
     now_s = wall_s()
     tracker, untold = _tracked(home, held.run)
-    return Facts(held, now_s, _verdict(home, held, tracker, now_s), tracker, untold, _rewards(held))
+    return Facts(
+        held,
+        now_s,
+        _verdict(home, held, tracker, now_s),
+        tracker,
+        untold,
+        _rewards(held),
+        served=held.run.is_over or not is_left_alone(home),
+    )
 
 
 def _verdict(home: "Home", held: "Held", tracker: "RunSeen | None", now_s: int) -> "Verdict | None":

@@ -1,5 +1,7 @@
 """What happened to a run, concluded from everything that is known of it: each conclusion with what it stands on and what to do."""
 
+from collections.abc import Iterator
+
 from prime_train.cli.conclusion import Conclusion, Facts, Kind
 from prime_train.cli.diagnosis_history import ended_before, repeated, zero_reward
 from prime_train.cli.diagnosis_tracker import tracking
@@ -12,7 +14,13 @@ from prime_train.told import stopped_as_asked
 
 def conclude(facts: Facts) -> list[Conclusion]:
     """The state of the run first, then what else was found."""
-    return [_state(facts), *ended_before(facts), *repeated(facts.held.run), *zero_reward(facts), *tracking(facts)]
+    return [_state(facts), *_unserved(facts), *ended_before(facts), *repeated(facts.held.run), *zero_reward(facts), *tracking(facts)]
+
+
+def _unserved(facts: Facts) -> Iterator[Conclusion]:
+    if not facts.served:
+        because = "nothing is replaced, and no budget is looked after"
+        yield Conclusion(Kind.UNSERVED, "no control plane serves this home", because, "Start, and leave running: prime-train serve")
 
 
 def _state(facts: Facts) -> Conclusion:
@@ -43,7 +51,7 @@ def _waiting(facts: Facts) -> Conclusion:
     """No machine holds the run now: between two, or before the first."""
     run = facts.held.run
     lost, left_s = run.attempt, run.not_before_s - facts.now_s
-    due = f"the next one is due{f' in {span(left_s)}' if left_s > 0 else ''}"
+    due = f"the next one is due{f' in {span(left_s)}' if left_s > 0 else ''}" if facts.served else "no next one is rented"
     if lost is None or lost.cause is None:
         why = ", ".join(notice.kind.replace("_", " ") for notice in run.notices) or "none was asked for yet"
         return Conclusion(Kind.WAITING, "it waits for its first machine", why)
@@ -62,11 +70,11 @@ def _of_verdict(facts: Facts, verdict: Verdict) -> Conclusion:
         case Healthy():
             return Conclusion(Kind.WELL, f"it is {run.state.value}, and its machine is well", facts.last_beat())
         case Gone(why):
-            advice = "Nothing to do: it resumes on another machine."
+            advice = "Nothing to do: it resumes on another machine." if facts.served else ""
             return Conclusion(Kind.LOST, "its machine is gone", f"{why}, at step {facts.step:,}", advice)
         case Silent(silent_s, past_limit):
-            limit = f"it is replaced after {span(run.spec.health.silence_s)}" if not past_limit else "it is being replaced"
-            because = f"no beat for {span(silent_s)}, {facts.last_heard()}; {limit}"
+            limit = f"; it is replaced after {span(run.spec.health.silence_s)}" if not past_limit else "; it is being replaced"
+            because = f"no beat for {span(silent_s)}, {facts.last_heard()}{limit if facts.served else ''}"
             return Conclusion(Kind.SILENT, "its machine is silent", because)
         case Stalled(cause, waited_s, limit_s):
             because = f"waited {span(waited_s)}, limit {span(limit_s)}; {facts.last_beat()}"
@@ -83,5 +91,6 @@ def _booting(facts: Facts) -> Conclusion:
     run = facts.held.run
     since_s = run.attempt.launched_s if run.attempt is not None else facts.now_s
     waited, limit = span(facts.now_s - since_s), span(run.spec.health.first_beat_s)
-    because = f"it was asked for {waited} ago, and its agent has not beaten yet; it is given up after {limit}"
+    given_up = f"; it is given up after {limit}" if facts.served else ""
+    because = f"it was asked for {waited} ago, and its agent has not beaten yet{given_up}"
     return Conclusion(Kind.WAITING, f"attempt {run.epoch} waits for its machine", because)

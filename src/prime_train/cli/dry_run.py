@@ -86,7 +86,8 @@ def _affordable_s(spec: "RunSpec", offer: Offer) -> float:
 
 
 def _hours(spec: "RunSpec") -> str:
-    return f", {spec.budget.hours:g} hours" if spec.budget.hours is not None else ""
+    hours = spec.budget.hours
+    return f", {hours:g} hour{'' if hours == 1 else 's'}" if hours is not None else ""
 
 
 def _named(offer: Offer) -> str:

@@ -12,6 +12,7 @@ from prime_train.cli.exits import Exit
 from prime_train.cli.home import Home, wall_s
 from prime_train.cli.logs import history_line
 from prime_train.cli.names import find
+from prime_train.cli.providers import STORE
 from prime_train.cli.standing import standing
 from prime_train.core.run import Run, RunState
 from prime_train.ports import Store
@@ -24,15 +25,15 @@ SERVED_S = 10
 class _Served:
     """Asks every `SERVED_S` seconds, and says so when the answer has changed."""
 
-    def __init__(self, ask: Callable[[], bool], now_s: int) -> None:
-        self._ask, self._asked_s, self._was = ask, now_s, True
+    def __init__(self, ask: Callable[[], bool], unserved: str, now_s: int) -> None:
+        self._ask, self._unserved, self._asked_s, self._was = ask, unserved, now_s, True
 
     def look(self, now_s: int) -> None:
         if now_s < self._asked_s + SERVED_S:
             return
         self._asked_s, before, self._was = now_s, self._was, self._ask()
         if self._was != before:
-            typer.echo("served again" if self._was else "nobody serves it any more; start, and leave running: prime-train serve", err=True)
+            typer.echo("served again" if self._was else self._unserved, err=True)
 
 
 def follow(home: Home, run_id: str) -> Exit:
@@ -43,18 +44,25 @@ def follow(home: Home, run_id: str) -> Exit:
     typer.echo(f"followed at {serving.url}" if serving else "no control plane serves: this process is it until the run is over")
     try:
         with contextlib.nullcontext() if serving else control_plane(home):
-            run = await_end(home.store(), run_id, is_served=lambda: not serving or home.serving() is not None)
+            run = await_end(home.store(), run_id, is_served=lambda: not serving or home.serving() is not None, unserved=_unserved(home))
     except KeyboardInterrupt:
-        typer.echo(f"{run_id} goes on. Needed for it: prime-train serve. To end it: prime-train stop {run_id}", err=True)
+        by = f", looked after by {serving.url}" if serving else ". Needed for it: prime-train serve"
+        typer.echo(f"{run_id} goes on{by}. To end it: prime-train stop {run_id}", err=True)
         raise
     typer.echo(f"{run_id} {run.state.value}: {run.why}")
     return Exit.OK if run.state is RunState.SUCCEEDED else Exit.FINDINGS
 
 
-def await_end(store: Store, run_id: str, *, is_served: Callable[[], bool]) -> Run:
-    """Prints what happens until the run is over and nothing of it is paid for any more; and when nobody serves it any longer."""
+def _unserved(home: Home) -> str:
+    if home.environment.get(STORE):
+        return "its control plane does not answer any more; see to it where it runs"
+    return "nobody serves it any more; start, and leave running: prime-train serve"
+
+
+def await_end(store: Store, run_id: str, *, is_served: Callable[[], bool], unserved: str) -> Run:
+    """Prints what happens until the run is over and nothing of it is paid for any more; and `unserved` when nobody serves it any longer."""
     pause = threading.Event()
-    told, stepped_s, served = 0, 0, _Served(is_served, wall_s())
+    told, stepped_s, served = 0, 0, _Served(is_served, unserved, wall_s())
     while True:
         held = find(store, run_id)
         history = store.history(run_id)

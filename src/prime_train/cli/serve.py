@@ -10,10 +10,15 @@ from prime_train.cli.exits import Exit, Refused
 if TYPE_CHECKING:
     from prime_train.cli.home import Home
 
+BUCKET_S_MAX = 10.0
+
 
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int | None, typer.Option(min=0, max=65_535, help="Port; without it, the one served last.", show_default=False)] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65_535, help="Port; without it, the one served last. 0: any, if no run has a machine.", show_default=False),
+    ] = None,
     watching: Annotated[bool, typer.Option("--watch/--no-watch", help="Watch the runs, too.")] = True,
     public_url: Annotated[
         str | None, typer.Option("--public-url", envvar="PRIME_TRAIN_URL", help="What rented machines call.", show_default=False)
@@ -24,21 +29,22 @@ def serve(
 
     Serves the webhook and watches the runs, until Ctrl-C. May be killed and started again at any time.
     """
-    import logging
-
+    from prime_train.cli.embedded import refuse_unheard
     from prime_train.cli.home import Home
+    from prime_train.cli.logging_of import log_to_stderr
     from prime_train.cli.pod_keys import try_role
     from prime_train.cli.providers import PUBLIC_URL, STORE, default_provider
-    from prime_train.server.serve import run_server
+    from prime_train.server.serve import run_server, url_of
 
     home = Home.of({**os.environ, PUBLIC_URL: _checked(public_url)} if public_url else os.environ)
     if home.elsewhere:
         raise Refused(f"the control plane is elsewhere, at {home.elsewhere}", fix=f"unset {STORE} to serve from here")
     _refuse_second(home)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    number = _free_port(host) if port == 0 else port if port is not None else home.port()
+    log_to_stderr()
+    number = _number(home, host, port)
     renting = default_provider(home.environment)
-    public = home.public_url(_url(host, number))
+    public = home.public_url(url_of(host, number))
+    refuse_unheard(home, public)
     world = home.world(public, watched=_log) if watching else None
 
     def announce(url: str) -> None:
@@ -49,15 +55,21 @@ def serve(
     desk = home.desk(public, watches=watching)
     if desk.lend is not None:
         try_role(desk.lend)
+    _try_bucket(home)
     run_server(desk, world, host=host, port=number, interval_s=interval, announce=announce)
 
 
 def _checked(url: str) -> str:
     from urllib.parse import urlsplit
 
+    from prime_train.adapters.http import is_safe
+
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or "@" in parts.netloc:
         raise Refused(f"--public-url {url!r} is no address such as https://train.example.org")
+    if not is_safe(url):
+        fix = "serve it by https, as by a proxy before it, and name that address: https://..."
+        raise Refused(f"--public-url is {url!r}: what machines are told there, secrets among it, could be read on its way", fix=fix)
     return url
 
 
@@ -85,10 +97,38 @@ def _log(run_id: str, what: str, text: str) -> None:
     logging.getLogger("prime_train.watch").info("%s %s %s", run_id, what, text)
 
 
-def _url(host: str, port: int) -> str:
-    """What the pods of this machine are told: of a wildcard address, the loopback one."""
-    named = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"http://[{named}]:{port}" if ":" in named else f"http://{named}:{port}"
+def _try_bucket(home: "Home") -> None:
+    """One look, so that it is not a paid machine that finds out. Whatever it finds, we serve: the bucket may come back."""
+    import logging
+    import threading
+
+    from prime_train.core.keys import RUNS
+    from prime_train.ports import OutsideError
+
+    bucket = home.bucket()
+    told = [f"no answer within {BUCKET_S_MAX:.0f} s"]
+
+    def look() -> None:
+        try:
+            any(True for _ in bucket.list(RUNS))
+        except OutsideError as error:
+            told[:] = [str(error)]
+        else:
+            told.clear()
+
+    looking = threading.Thread(target=look, name="bucket", daemon=True)
+    looking.start()
+    looking.join(BUCKET_S_MAX)
+    for why in told[:1]:
+        log = logging.getLogger("prime_train.serve")
+        log.warning("the bucket %s can not be used now: %s; until it can, no machine starts and nothing is saved", home.bucket_url, why)
+
+
+def _number(home: "Home", host: str, port: int | None) -> int:
+    """Any port is good only as long as no machine knows another one."""
+    if port is None or (port == 0 and home.last_serving() is not None and home.store().vitals()):
+        return home.port()
+    return port or _free_port(host)
 
 
 def _free_port(host: str) -> int:

@@ -131,8 +131,8 @@ def _step(run: Run, beat: Beat | None) -> int:
 
 
 def _restarts(run: Run) -> tuple[Restart, ...]:
-    """Attempts that came to a bad end: not the one that finished, nor one that the user had ended."""
-    ended = [(a, a.cause) for a in run.attempts if a.fenced_s is not None]
+    """Attempts that came to a bad end: not the one that finished, nor the last one where the user had it stopped."""
+    ended = [(a, a.cause) for a in run.attempts if a.fenced_s is not None and not (a.cause is Cause.DRAINED and a is run.attempt)]
     return tuple(Restart(a.epoch, cause.value, a.detail, a.fenced_s) for a, cause in ended if cause not in (None, Cause.FINISHED))
 
 

@@ -9,6 +9,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from prime_train.cli.home import Home
     from prime_train.cli.standing import Standing
     from prime_train.ports import Store
 
@@ -26,26 +27,27 @@ def status(
 
     from prime_train.cli.home import Home
 
-    store = Home.of(os.environ).store()
+    home = Home.of(os.environ)
+    store = home.store()
     if as_json:
         found = _standings(store, run)
         print(json.dumps(found[0].row() if run is not None else [one.row() for one in found], indent=2))
     elif watch:
-        _watch(store, run)
+        _watch(home, store, run)
     else:
         from rich.console import Console
 
-        Console().print(_shown(store, run))
+        Console().print(_shown(home, store, run))
 
 
-def _watch(store: "Store", run: str | None) -> None:
+def _watch(home: "Home", store: "Store", run: str | None) -> None:
     import threading
 
     from rich.console import Console
     from rich.live import Live
 
     console, pause = Console(), threading.Event()
-    shown = _shown(store, run)
+    shown = _shown(home, store, run)
     try:
         # On a screen of its own: a terminal that is made narrower would fold what was drawn before into the scrollback.
         with Live(shown, console=console, auto_refresh=False, screen=True) if console.is_terminal else nullcontext() as live:
@@ -56,7 +58,7 @@ def _watch(store: "Store", run: str | None) -> None:
                     console.print(shown)
                     console.file.flush()
                 pause.wait(WATCH_S)
-                shown = _shown(store, run)
+                shown = _shown(home, store, run)
     finally:
         if console.is_terminal:
             console.print(shown)
@@ -75,13 +77,21 @@ def _standings(store: "Store", name: str | None) -> "list[Standing]":
     return [standing(one, now_s) for one in held if one is not None]
 
 
-def _shown(store: "Store", name: str | None) -> "RenderableType":
+def _shown(home: "Home", store: "Store", name: str | None) -> "RenderableType":
+    from rich.console import Group
+    from rich.text import Text
+
     from prime_train.cli import tables
+    from prime_train.cli.embedded import UNSERVED, is_left_alone
     from prime_train.cli.home import wall_s
     from prime_train.cli.names import find
 
     if name is not None:
         held = find(store, name)
-        return tables.one_run(held, store.history(held.run.run_id), wall_s())
-    found = _standings(store, None)
-    return tables.all_runs(found) if found else "There are no runs yet. Launch one: prime-train run CONFIG"
+        shown, goes_on = tables.one_run(held, store.history(held.run.run_id), wall_s()), not held.run.is_over
+    else:
+        found = _standings(store, None)
+        if not found:
+            return "There are no runs yet. Launch one: prime-train run CONFIG"
+        shown, goes_on = tables.all_runs(found), any(one.ended_s is None for one in found)
+    return Group(shown, Text(), Text(UNSERVED, style="bold yellow")) if goes_on and is_left_alone(home) else shown

@@ -1,6 +1,7 @@
 """Runs, attempts, ledger and history as tables on a terminal."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -11,7 +12,7 @@ from prime_train.cli.columns import Column, Fitting
 from prime_train.cli.standing import Standing, standing, title_of
 from prime_train.core import ledger
 from prime_train.core.amounts import span, usd
-from prime_train.core.run import Happening, Run, RunState
+from prime_train.core.run import Happening, Run, RunState, with_attempt
 from prime_train.picture.facts import shares
 from prime_train.ports import Held
 
@@ -53,8 +54,17 @@ def one_run(held: Held, history: Sequence[Happening], now_s: int) -> RenderableT
         rows.add_row(Text(name, style="bold"), value)
     parts: list[RenderableType] = [rows]
     if held.run.attempts:
-        parts += [Text(), attempts(held.run, now_s), Text(), ledger_table(held.run, now_s)]
+        parts += [Text(), attempts(_heard(held), now_s), Text(), ledger_table(held.run, now_s)]
     return Group(*parts, Text(), lines(history[-LINES_SHOWN:], held.run.created_s))
+
+
+def _heard(held: Held) -> Run:
+    """The run, its newest attempt with the steps of its last beat and commit: what is saved of it rises only when it ends."""
+    attempt, lease = held.run.attempt, held.lease
+    if attempt is None or attempt.epoch != lease.epoch:
+        return held.run
+    step = max(attempt.last_step, lease.beat.step if lease.beat is not None else 0)
+    return with_attempt(held.run, replace(attempt, last_step=step, durable_step=max(attempt.durable_step, lease.committed_step)))
 
 
 def _facts(one: Standing) -> list[tuple[str, RenderableType]]:

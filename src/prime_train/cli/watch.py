@@ -30,12 +30,11 @@ def watch(
     Sees what is lost, fences it, launches again. As many watchers as you like, in as many places. With --wandb it tells of runs that nobody
     here has launched, and does nothing; W&B may be half an hour late. Once, it then leaves with 1 if there is one.
     """
-    import logging
-
     from prime_train.cli.home import Home
+    from prime_train.cli.logging_of import log_to_stderr
     from prime_train.cli.watch_wandb import watch_wandb
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log_to_stderr()
     home = Home.of(os.environ)
     if wandb is not None:
         return watch_wandb(home, wandb, quiet_s=int(stale_min * 60), interval=interval, ended=None if once else _until_sigterm())

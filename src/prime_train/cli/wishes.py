@@ -5,17 +5,31 @@ from collections.abc import Callable
 from prime_train.cli.exits import Exit, Refused
 from prime_train.cli.home import wall_s
 from prime_train.cli.names import find
-from prime_train.core.run import Change, Run
+from prime_train.core.run import TRANSITIONS, Change, Event, IllegalMove, Run
 from prime_train.ports import Held, Store
 
 TRIES_MAX = 20
+COMMANDS = {Event.STOP: "stop", Event.CANCEL: "stop --now", Event.RESUME: "resume"}
+"""What of the table of moves a user can ask for, and how."""
 
 
 def ask(store: Store, name: str, change: Callable[[Run, int], Change]) -> Held:
-    """Saves `change(run, now_s)`, decided anew each time somebody else was first. Raises IllegalMove as `change` does."""
+    """Saves `change(run, now_s)`, decided anew each time somebody else was first. Raises Refused where the run's state does
+    not allow it."""
     run_id = find(store, name).run.run_id
     for _ in range(TRIES_MAX):
         held = find(store, run_id)
-        if store.save(change(held.run, wall_s())):
+        try:
+            wish = change(held.run, wall_s())
+        except IllegalMove as error:
+            raise _impossible(error) from error
+        if store.save(wish):
             return find(store, run_id)
     raise Refused(f"{run_id} changed {TRIES_MAX} times while it was asked", fix="ask again", code=Exit.OUTSIDE_FAILED)
+
+
+def _impossible(error: IllegalMove) -> Refused:
+    """As the commands are called, not the moves."""
+    possible = [f"prime-train {verb} {error.run_id}" for event, verb in COMMANDS.items() if (error.state, event) in TRANSITIONS]
+    said = f"run {error.run_id} is {error.state.value}: {COMMANDS[error.event]} is not possible"
+    return Refused(f"{said}; possible: {', '.join(possible) or 'nothing'}")

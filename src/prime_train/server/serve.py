@@ -67,9 +67,8 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where it listens; a wildcard address is named by the loopback one. Only after `start`."""
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)
-        return f"http://[{host}]:{self._port}" if ":" in host else f"http://{host}:{self._port}"
+        """Where it listens. Only after `start`."""
+        return url_of(self._host, self._port)
 
     def start(self) -> Self:
         """Returns when connections are accepted. Raises PermanentError where the address can not be had."""
@@ -116,6 +115,12 @@ class Server:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+def url_of(host: str, port: int) -> str:
+    """What the pods of this machine call; a wildcard address is named by the loopback one."""
+    named = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{named}]:{port}" if ":" in named else f"http://{named}:{port}"
 
 
 def run_server(
@@ -177,7 +182,8 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise PermanentError(
-                f"port {port} of {host} is in use; stop what listens there, or serve elsewhere: prime-train serve --port 0"
+                f"port {port} of {host} is in use; stop what listens there, or, where no run has a machine, take another: "
+                "prime-train serve --port 0"
             ) from error
         raise PermanentError(f"can not listen on {host}:{port}: {error}") from error
 

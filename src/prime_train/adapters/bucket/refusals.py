@@ -24,7 +24,7 @@ REFUSALS = {
     "AllAccessDisabled": Refusal("the bucket is closed"),
     "InvalidAccessKeyId": Refusal("the key is not known there; look at AWS_ACCESS_KEY_ID, AWS_PROFILE and the endpoint"),
     "SignatureDoesNotMatch": Refusal("the secret key is not the key's own; look at AWS_SECRET_ACCESS_KEY"),
-    "ExpiredToken": Refusal("the credentials have expired", again=True),
+    "ExpiredToken": Refusal("the credentials have expired; renew them where this runs, as by aws sso login", again=True),
     "InvalidToken": Refusal("the session token does not belong to the key"),
     "PermanentRedirect": Refusal("the bucket is in another region; write ?region=... or set AWS_REGION"),
     "AuthorizationHeaderMalformed": Refusal("the bucket is in another region; write ?region=... or set AWS_REGION"),
