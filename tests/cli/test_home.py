@@ -1,5 +1,6 @@
 """The control plane's folder."""
 
+import sqlite3
 import stat
 import threading
 from pathlib import Path
@@ -7,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from prime_train.cli.exits import Refused
-from prime_train.cli.home import PORT, Home, Serving
+from prime_train.cli.home import PORT, Home, Serving, _told_of
+from prime_train.core.run import Run
+from tests import builders as b
 
 
 def home(folder: Path, **environment: str) -> Home:
@@ -77,3 +80,16 @@ def test_who_serves_only_for_a_while_is_in_nobodys_way(tmp_path: Path) -> None:
 def test_what_can_not_be_read_of_serve_json_is_nobody(tmp_path: Path, text: str) -> None:
     (tmp_path / "serve.json").write_text(text)
     assert home(tmp_path).last_serving() is None
+
+
+def test_slack_is_told_of_what_has_no_run_and_of_a_run_that_can_not_be_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    here = home(tmp_path / "home")
+    here.store().create(Run("odd-1", b.spec(), created_s=1))
+    with sqlite3.connect(here.root / "control.sqlite") as sql:
+        sql.execute("UPDATE runs SET run = '{}'")
+    held = _told_of(here.store())
+    assert held("") is None
+    assert held("odd-1") is None
+    assert "run odd-1 is told of without its record" in caplog.text

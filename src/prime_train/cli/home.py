@@ -1,10 +1,11 @@
 """Where the control plane of this machine keeps its things, and the parts built on them."""
 
 import json
+import logging
 import os
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from prime_train.adapters.store_remote import RemoteStore
     from prime_train.cli.providers import Providers, Reach
     from prime_train.core.run import Run
-    from prime_train.ports import Bucket, Notifier, Store, Tracker, Watched
+    from prime_train.ports import Bucket, Held, Notifier, Store, Tracker, Watched
     from prime_train.reconcile import World
     from prime_train.store_calls import About
     from prime_train.webhook import Desk
@@ -303,7 +304,7 @@ class Home:
             return
         from prime_train.adapters.notify_slack import slack_from
 
-        slack = slack_from(self.environment, self.store().load)
+        slack = slack_from(self.environment, _told_of(self.store()))
         if slack is not None:
             yield slack
 
@@ -314,7 +315,7 @@ class Home:
             from prime_train.adapters.github import GitHubNotifier
 
             web_url = self.environment.get("GITHUB_SERVER_URL") or "https://github.com"
-            yield GitHubNotifier(client(self.environment), self.store().load, web_url=web_url, only=speaks_only_of(self.environment))
+            yield GitHubNotifier(client(self.environment), _told_of(self.store()), web_url=web_url, only=speaks_only_of(self.environment))
 
     def _make(self) -> None:
         try:
@@ -355,3 +356,18 @@ def _create_once(path: Path, content: bytes) -> None:
             return
     finally:
         draft.unlink()
+
+
+def _told_of(store: "Store") -> "Callable[[str], Held | None]":
+    """A run as it is now, for who tells of it. None also where its record can not be read, and for an alert of no run: people are told
+    without it."""
+    from prime_train.ports import PermanentError
+
+    def held(run_id: str) -> "Held | None":
+        try:
+            return store.load(run_id) if run_id else None
+        except PermanentError as error:
+            logging.getLogger("prime_train.alerts").warning("run %s is told of without its record: %s", run_id, error)
+            return None
+
+    return held
