@@ -82,9 +82,7 @@ def test_what_can_not_be_read_of_serve_json_is_nobody(tmp_path: Path, text: str)
     assert home(tmp_path).last_serving() is None
 
 
-def test_slack_is_told_of_what_has_no_run_and_of_a_run_that_can_not_be_read(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_slack_is_told_of_what_has_no_run_and_of_a_run_that_can_not_be_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     here = home(tmp_path / "home")
     here.store().create(Run("odd-1", b.spec(), created_s=1))
     with sqlite3.connect(here.root / "control.sqlite") as sql:
