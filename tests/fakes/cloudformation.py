@@ -7,13 +7,13 @@ import json
 import threading
 from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Self
 from urllib.parse import parse_qsl, urlsplit
 from xml.sax.saxutils import escape
 
 from tests.fakes.prime.answering import Target
 from tests.fakes.prime.faults import Answer
 from tests.fakes.prime.http_front import HttpFront
+from tests.fakes.served import Served
 
 NAME = "training"
 STACK_ID = f"arn:aws:cloudformation:eu-central-1:123456789012:stack/{NAME}/1"
@@ -24,7 +24,7 @@ FOUND = "<Contents><Key>k</Key></Contents>"
 
 
 @dataclass
-class FakeCloudFormation:
+class FakeCloudFormation(Served):
     """`state`: "" is no stack. `plans`: its change sets, by name. `planning`: what is said of a change set, look after look, and then again
     and again. `course`: the states that a change goes through, each with the events (part, status, reason) that come with it."""
 
@@ -45,18 +45,12 @@ class FakeCloudFormation:
     def __post_init__(self) -> None:
         self._forget()
         self._heard = threading.Condition()
-        self._server = HttpFront(self._reply)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
+        self._front = HttpFront(self._reply)
+        self.serve_by(self._front)
 
     def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-        assert not self._server.broken, f"the fake itself failed: {self._server.broken}"
+        super().__exit__()
+        assert not self._front.broken, f"the fake itself failed: {self._front.broken}"
 
     def _forget(self) -> None:
         self._events: list[tuple[str, str, str]] = []
@@ -67,10 +61,6 @@ class FakeCloudFormation:
         for each in fields(self):
             setattr(self, each.name, each.default if each.default_factory is MISSING else each.default_factory())
         self._forget()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     @property
     def actions(self) -> list[str]:

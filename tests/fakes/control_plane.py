@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Self
 
 from pydantic import BaseModel
 
@@ -28,13 +27,14 @@ from prime_train.core.wire import (
     attempt_key,
     sign,
 )
+from tests.fakes.served import Served
 
 MASTER = b"a master key for tests"
 WAIT_S_MAX = 60.0
 
 
 @dataclass
-class FakeControlPlane:
+class FakeControlPlane(Served):
     """Use as a context manager. `heard` holds beats, commits and exits in order; `clock` is the server's."""
 
     bootstrap: Bootstrap
@@ -54,22 +54,9 @@ class FakeControlPlane:
         self._changed = threading.Condition()
         self._seq = 0
         self._committed = 0
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        server.daemon_threads = True
+        self.serve_by(server)
 
     @property
     def key(self) -> str:
