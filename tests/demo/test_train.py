@@ -4,9 +4,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,11 @@ def command(out: Path, *options: object) -> list[str]:
     return [sys.executable, "-m", "prime_train.demo.train", "--out", str(out), *map(str, options)]
 
 
-def run(out: Path, *options: object, expect: int = 0) -> subprocess.CompletedProcess[str]:
-    result = subprocess.run(command(out, *options), env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False)
+def run(
+    out: Path, *options: object, expect: int = 0, variables: Mapping[str, str] = MappingProxyType({})
+) -> subprocess.CompletedProcess[str]:
+    environment = {**ENVIRONMENT, **variables}
+    result = subprocess.run(command(out, *options), env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert result.returncode == expect, result.stderr + result.stdout
     return result
 
@@ -162,6 +166,14 @@ def test_another_seed_gives_other_weights(whole: Path, tmp_path: Path) -> None:
     run(tmp_path, "--steps", 60, "--seed", 4)
     digests = [json.loads((out / "final.json").read_text())["sha256"] for out in (whole, tmp_path)]
     assert digests[0] != digests[1]
+
+
+@pytest.mark.parametrize("kernels", ["Prescott", "Sandybridge", "Haswell", "SkylakeX"])
+def test_who_starts_it_does_not_choose_the_kernels_that_compute(tmp_path: Path, kernels: str) -> None:
+    """One of these is the processor's own; the others would round differently in the last place."""
+    run(tmp_path / "left-alone", "--steps", 20, "--batch-size", 16)
+    run(tmp_path / "chosen", "--steps", 20, "--batch-size", 16, variables={"OPENBLAS_CORETYPE": kernels})
+    assert_same_end(tmp_path / "left-alone", tmp_path / "chosen", 20)
 
 
 def test_reward_and_least_step_time(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 The same seed, batch size and step give the same weights to the last bit, whether the run
 went through in one piece or was cut and resumed at any checkpoint. That holds on one kind
-of processor and one numpy build; another kind may round differently in the last place.
+of processor and one numpy build; another kind may round differently in the last place. The
+environment of whoever starts it has no say: variables that choose other kernels are dropped.
 
 Steps count from 1: "step N" means that N updates have been made. A checkpoint is the folder
 `OUT/checkpoints/step_<N>` with weights.npz, optimizer.npz, state.json and, written last, the
@@ -26,8 +27,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
+# Read when numpy loads. Kernels for another processor than this one round differently: they must not depend on who starts the run.
+for _name in [name for name in os.environ if name.startswith(("OPENBLAS_", "NVPL_BLAS_", "BLIS_", "MKL_", "NPY_"))]:
+    del os.environ[_name]
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
-    os.environ[_name] = "1"  # read when numpy loads: one thread, so sums always run in one order
+    os.environ[_name] = "1"  # one thread, so sums always run in one order
 
 import numpy as np  # noqa: E402
 import numpy.typing as npt  # noqa: E402
