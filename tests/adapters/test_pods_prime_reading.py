@@ -2,7 +2,7 @@
 
 import pytest
 
-from prime_train.adapters.pods_prime.connection import Connection, read_connection
+from prime_train.adapters.pods_prime.connection import Connection, connection_of, read_connection
 from prime_train.adapters.pods_prime.models import Rented
 from prime_train.adapters.pods_prime.statuses import pod_of, second
 from prime_train.core.verdict import Pod, PodStatus
@@ -50,6 +50,50 @@ def test_an_ssh_connection_is_read_in_every_form(told: object, read: tuple[str, 
 )
 def test_what_is_no_connection_is_none_yet(told: object) -> None:
     assert read_connection("p1", told) is None
+
+
+SSH_AT_2222 = [{"internal": "80", "external": "80", "usedBy": "WEB_SERVER"}, {"internal": "22", "external": "2222", "usedBy": "SSH"}]
+
+
+@pytest.mark.parametrize("line", [None, [None], "", "  ", [], ["", None]])
+@pytest.mark.parametrize("ip", ["192.0.2.1", ["192.0.2.1"], [None, " 192.0.2.1 "]])
+def test_an_active_pod_without_an_ssh_line_is_reached_by_its_address_and_port_mapping(line: object, ip: object) -> None:
+    rented = Rented.model_validate({"id": "p1", "status": "ACTIVE", "sshConnection": line, "ip": ip, "primePortMapping": SSH_AT_2222})
+    assert connection_of(rented) == Connection("p1", "root", "192.0.2.1", 2222)
+
+
+@pytest.mark.parametrize(
+    ("content", "read"),
+    [
+        ({"sshConnection": "ubuntu@ -p 22", "primePortMapping": SSH_AT_2222}, ("ubuntu", "192.0.2.1", 2222)),
+        ({"sshConnection": "ssh ubuntu@ -p 2200"}, ("ubuntu", "192.0.2.1", 2200)),
+        ({"sshConnection": "ubuntu@", "primePortMapping": []}, ("ubuntu", "192.0.2.1", 22)),
+        ({"sshConnection": "ubuntu@192.0.2.9 -p 7", "primePortMapping": SSH_AT_2222}, ("ubuntu", "192.0.2.9", 7)),
+        ({"primePortMapping": [{"external": 2222, "usedBy": "ssh"}]}, ("root", "192.0.2.1", 2222)),
+        ({"ip": "[2001:db8::1]", "primePortMapping": SSH_AT_2222}, ("root", "2001:db8::1", 2222)),
+    ],
+)
+def test_an_ssh_line_tells_what_it_can_and_the_other_fields_the_rest(content: dict[str, object], read: tuple[str, str, int]) -> None:
+    assert connection_of(Rented.model_validate({"id": "p1", "ip": "192.0.2.1"} | content)) == Connection("p1", *read)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"ip": "192.0.2.1"},
+        {"ip": None, "primePortMapping": SSH_AT_2222},
+        {"ip": [None], "primePortMapping": SSH_AT_2222},
+        {"ip": "-oProxyCommand=id", "primePortMapping": SSH_AT_2222},
+        {"ip": "a b", "primePortMapping": SSH_AT_2222},
+        {"ip": {"v4": "192.0.2.1"}, "primePortMapping": SSH_AT_2222},
+        {"ip": "192.0.2.1", "primePortMapping": {"usedBy": "SSH"}},
+        {"ip": "192.0.2.1", "primePortMapping": [None, 7, {"usedBy": "SSH"}]},
+        {"ip": "192.0.2.1", "primePortMapping": [{"external": "22;id", "usedBy": "SSH"}]},
+        {"ip": "192.0.2.1", "primePortMapping": [{"external": "8888", "usedBy": "JUPYTER_NOTEBOOK"}]},
+    ],
+)
+def test_an_address_without_an_ssh_port_or_a_port_without_an_address_is_no_connection_yet(content: dict[str, object]) -> None:
+    assert connection_of(Rented.model_validate({"id": "p1", "sshConnection": None} | content)) is None
 
 
 @pytest.mark.parametrize(

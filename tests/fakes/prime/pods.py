@@ -18,11 +18,15 @@ DEAD_PORT = 9
 
 
 class SshForm(StrEnum):
-    """How `sshConnection` is written."""
+    """How `sshConnection` is written. In the last four forms only `ip` and `primePortMapping` tell where the pod is."""
 
     PLAIN = "user@host -p port"
     COMMAND = "ssh user@host -p port"
     LIST = "[user@host -p port]"
+    NULL = "null"
+    NULLS = "[null]"
+    EMPTY = ""
+    NO_HOST = "user@ -p 22"
 
 
 class End(StrEnum):
@@ -134,6 +138,14 @@ class Pod:
                 return f"ssh {line}", HOST
             case SshForm.LIST:
                 return [line], [HOST]
+            case SshForm.NULL:
+                return None, HOST
+            case SshForm.NULLS:
+                return [None], [HOST]
+            case SshForm.EMPTY:
+                return "", HOST
+            case SshForm.NO_HOST:
+                return f"{line.split('@')[0]}@ -p 22", HOST
 
     def status_json(self, now_s: float) -> dict[str, object]:
         """One of `GET /pods/status`."""

@@ -129,6 +129,10 @@ def test_a_pod_can_cost_more_than_was_asked(fake: FakePrime) -> None:
         (SshForm.PLAIN, "root@127.0.0.1 -p 9", "127.0.0.1"),
         (SshForm.COMMAND, "ssh root@127.0.0.1 -p 9", "127.0.0.1"),
         (SshForm.LIST, ["root@127.0.0.1 -p 9"], ["127.0.0.1"]),
+        (SshForm.NULL, None, "127.0.0.1"),
+        (SshForm.NULLS, [None], ["127.0.0.1"]),
+        (SshForm.EMPTY, "", "127.0.0.1"),
+        (SshForm.NO_HOST, "root@ -p 22", "127.0.0.1"),
     ],
 )
 def test_a_connection_has_the_form_that_was_chosen_and_may_be_hidden_first(

@@ -71,7 +71,7 @@ class Row(Part):
 
 
 class Rented(Part):
-    """A pod. `ssh_connection` is text, a list of texts and nulls, or null."""
+    """A pod. `ssh_connection` and `ip` are text, a list of texts and nulls, or null; see `connection`."""
 
     id: str = Field(min_length=1)
     name: Told = None
@@ -83,6 +83,8 @@ class Rented(Part):
     wallet_id: Told = None
     created_at: Told = None
     ssh_connection: object = None
+    ip: object = None
+    prime_port_mapping: object = None
 
 
 class Billed(Part):

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from prime_train.adapters.pods_prime import availability, offers
 from prime_train.adapters.pods_prime.client import PrimeClient, is_pod_id
-from prime_train.adapters.pods_prime.connection import Connection, Pusher, read_connection
+from prime_train.adapters.pods_prime.connection import Connection, Pusher, connection_of
 from prime_train.adapters.pods_prime.marks import Mark
 from prime_train.adapters.pods_prime.models import Rented, Row
 from prime_train.adapters.pods_prime.offers import Asked, Terms
@@ -110,7 +110,7 @@ class PrimePods:
             raise TemporaryError(f"pod {pod.pod_id} is still booting")
         if seen.status is not PodStatus.ACTIVE:
             raise TemporaryError(f"pod {pod.pod_id} is not well: {_condition(rented)}")
-        connection = read_connection(pod.pod_id, rented.ssh_connection)
+        connection = connection_of(rented)
         if connection is None:
             raise TemporaryError(f"pod {pod.pod_id} does not say yet how to reach it by SSH")
         self._pusher(connection, ticket)
@@ -118,7 +118,7 @@ class PrimePods:
     def connection(self, pod_id: str) -> Connection | None:
         """How to reach it by SSH; None: it is gone, or does not say yet."""
         rented = self._client.pod(pod_id) if is_pod_id(pod_id) else None
-        return read_connection(pod_id, rented.ssh_connection) if rented is not None else None
+        return connection_of(rented) if rented is not None else None
 
     def terminate(self, pod_id: str) -> None:
         self._owner()
