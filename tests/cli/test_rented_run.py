@@ -29,7 +29,8 @@ def said(on: PrimePlane, *words: str) -> str:
 
 
 def test_a_rented_run_can_be_looked_at_from_its_first_step_to_after_its_end(tmp_path: Path) -> None:
-    with prime_plane(tmp_path, {"FAKE_RL_STEP_S": "0.9"}) as on:
+    enough = tmp_path / "enough"
+    with prime_plane(tmp_path, {"FAKE_RL_WAITS": f"10@{enough}"}) as on:
         run_id = on.launch()
         on.await_step(run_id, 1)
         with subprocess.Popen([PROGRAM, "logs", run_id, "-f"], env=env(on), stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as following:
@@ -37,6 +38,7 @@ def test_a_rented_run_can_be_looked_at_from_its_first_step_to_after_its_end(tmp_
             assert said(on, "ssh", run_id, "--", "ls", "logs").split() == ["agent.log", "setup.log", "trainer.log"]
             assert "SUCCESS Step " in said(on, "logs", run_id, "--lines", "1").splitlines()[-1]
             live = json.loads(said(on, "profile", run_id, "--json"))
+            enough.touch()
             on.await_success(run_id)
             followed = heard(following)
         kept = json.loads(said(on, "profile", run_id, "--json"))

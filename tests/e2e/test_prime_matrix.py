@@ -42,9 +42,10 @@ def noted(record: Note, point: str, run: Run) -> None:
 
 @pytest.mark.parametrize("seen_as", [End.TERMINATED, End.MISSING])
 def test_a_machine_that_is_taken_away_without_notice(seen_as: End, tmp_path: Path, record_property: Note) -> None:
-    with prime_plane(tmp_path) as here:
+    with prime_plane(tmp_path, {"FAKE_RL_WAITS": f"9@{tmp_path / 'taken'}"}) as here:
         run_id = here.launch()
         here.fake.preempt(here.await_step(run_id, 8).pod_id, seen_as)
+        (tmp_path / "taken").touch()
         run = here.await_success(run_id)
         assert causes(run) == [Cause.PREEMPTED, Cause.FINISHED]
         assert run.attempts[1].resumed_step >= 5
@@ -125,7 +126,8 @@ def test_a_checkpoint_of_which_only_the_orchestrator_has_saved_its_half(tmp_path
 )
 def test_a_death_of_prime_rl_is_named(death: str, cause: Cause, tmp_path: Path, record_property: Note) -> None:
     with prime_plane(tmp_path, {"FAKE_RL_DIES": death, "FAKE_RL_ONCE": str(tmp_path / "died")}) as here:
-        run = here.await_success(here.launch())
+        # Long enough that a busy machine's step is not taken for one that hangs.
+        run = here.await_success(here.launch(health=HEALTH | {"stall_s": 20 if cause is Cause.STALLED else HEALTH["stall_s"]}))
         assert causes(run) == [cause, Cause.FINISHED]
         assert run.attempts[1].resumed_step == 5
         noted(record_property, death.partition("@")[0], run)

@@ -5,6 +5,7 @@ told to by the environment:
 
     FAKE_RL_STEP_S=0.05       seconds a step takes
     FAKE_RL_HURRIES=/a/file   from when it is there, steps take no time
+    FAKE_RL_WAITS=9@/a/file   step 9 is not made before the file is there
     FAKE_RL_DIES=oom@13       how it dies, and in which step: see `deaths`
     FAKE_RL_ONCE=/some/file   only the first launch that comes so far dies; the file says that it has happened
 """

@@ -23,6 +23,8 @@ class Training:
         self._resume = resume
         self._pause_s = float(os.environ.get("FAKE_RL_STEP_S", "0"))
         self._hurries = Path(os.environ.get("FAKE_RL_HURRIES", "/nowhere"))
+        step, _, file = os.environ.get("FAKE_RL_WAITS", "0@/nowhere").partition("@")
+        self._waits_at, self._waits_for = int(step), Path(file)
 
     def run(self) -> None:
         """Raises Died, FileNotFoundError. The orchestrator's last save happens in any case, at the step it has shipped."""
@@ -43,6 +45,8 @@ class Training:
             self._ship(self._shipped + 1)
         if not self._hurries.exists():
             threading.Event().wait(self._pause_s)
+        while step == self._waits_at and not self._waits_for.exists():
+            threading.Event().wait(0.02)
         try:
             deaths.at(step)
         except Died:
