@@ -124,6 +124,11 @@ class Store(Protocol):
         """The notifier of that name is done with the alert; once all `among` are, it waits no longer. Without names it waits no longer at
         all. Whether it still waits: False also of one that nobody has heard of."""
 
+    def claim(self, key: str, notifier: str, owner: str, *, now_s: int, until_s: int) -> bool:
+        """One conditional write: whether `owner` alone may send that alert by the notifier of that name, until `until_s`. False where
+        another owner's claim lasts beyond `now_s`, and where the alert does not wait for that notifier. An owner renews its own claim by
+        claiming again, and gives it up with an `until_s` of `now_s`."""
+
     def watch(self) -> Watch: ...
 
     def save_watch(self, watch: Watch, *, version: int) -> bool:

@@ -84,6 +84,11 @@ CALLS: dict[str, StoreCall] = {
     "mark_sent": _call(
         tuple[str, str | None, list[str]], bool, lambda store, key, notifier, among: store.mark_sent(key, notifier, among=among)
     ),
+    "claim": _call(
+        tuple[str, str, str, int, int],
+        bool,
+        lambda store, key, notifier, owner, now_s, until_s: store.claim(key, notifier, owner, now_s=now_s, until_s=until_s),
+    ),
     "watch": _call(tuple[()], Watch, lambda store: store.watch(), reads=True),
     "save_watch": _call(tuple[Watch, int], bool, lambda store, watch, version: store.save_watch(watch, version=version)),
 }

@@ -8,7 +8,8 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from tests.cli.shell import CONFIG, Shell
+from tests.cli.shell import CONFIG, PROGRAM, Shell
+from tests.e2e.plane import await_true
 
 
 def launched(shell: Shell) -> str:
@@ -243,6 +244,26 @@ def test_serve_is_known_to_others_and_leaves_on_a_signal(shell: Shell) -> None:
         assert "looked at 0 runs" in shell.ok("watch", "--once")
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
+
+
+def test_of_two_that_serve_a_home_at_the_same_moment_one_is_refused(shell: Shell) -> None:
+    command = [PROGRAM, "serve", "--port", "0", "--no-watch"]
+    logs = [shell.here / f"serve-{number}.log" for number in range(2)]
+    both = []
+    for path in logs:
+        with path.open("wb") as log:
+            both.append(subprocess.Popen(command, cwd=shell.here, env=shell.env, stdout=log, stderr=log, stdin=subprocess.DEVNULL))
+    try:
+        await_true("one is refused", lambda: any(process.poll() is not None for process in both))
+        refused = next(number for number, process in enumerate(both) if process.poll() is not None)
+        assert both[refused].returncode == 4
+        assert "is served already" in logs[refused].read_text()
+        await_true("the other one serves", lambda: "serving " in logs[1 - refused].read_text())
+        assert both[1 - refused].poll() is None
+    finally:
+        for process in both:
+            process.kill()
+            process.wait(30)
 
 
 def test_serve_names_the_secrets_that_waiting_runs_will_not_get(shell: Shell) -> None:

@@ -541,6 +541,33 @@ def test_an_alert_waits_for_the_notifiers_that_are_not_done_with_it_and_for_no_o
     assert store.outbox(9) == []
 
 
+def test_one_watcher_at_a_time_may_send_an_alert_by_a_notifier(store: Store) -> None:
+    put(store)
+    store.save(replace(change(loaded(store)), alerts=(alert("a"), alert("b"))))
+    assert store.claim("a", "log", "one", now_s=100, until_s=160)
+    assert not store.claim("a", "log", "two", now_s=159, until_s=200)
+    assert store.claim("a", "slack", "two", now_s=100, until_s=160)
+    assert store.claim("b", "log", "two", now_s=100, until_s=160)
+    assert store.claim("a", "log", "one", now_s=150, until_s=210), "its own claim is renewed"
+    assert not store.claim("a", "log", "two", now_s=209, until_s=300)
+    assert store.claim("a", "log", "two", now_s=210, until_s=300), "a claim ends by itself"
+    assert store.claim("a", "log", "two", now_s=220, until_s=220)
+    assert store.claim("a", "log", "one", now_s=220, until_s=300), "it was given up"
+
+
+def test_what_a_notifier_is_done_with_can_not_be_claimed_for_it(store: Store) -> None:
+    put(store)
+    store.save(replace(change(loaded(store)), alerts=(alert("a"),)))
+    assert not store.claim("never heard of", "log", "one", now_s=100, until_s=160)
+    assert store.claim("a", "log", "one", now_s=100, until_s=160)
+    store.mark_sent("a", "log", among=("log", "slack"))
+    assert not store.claim("a", "log", "one", now_s=100, until_s=160)
+    assert not store.claim("a", "log", "two", now_s=500, until_s=560)
+    assert store.claim("a", "slack", "two", now_s=500, until_s=560)
+    store.mark_sent("a", "slack", among=("log", "slack"))
+    assert not store.claim("a", "slack", "two", now_s=500, until_s=560)
+
+
 def test_an_alert_of_no_run_waits_like_any_other_and_is_told_once(store: Store) -> None:
     put(store)
     store.save(replace(change(loaded(store)), alerts=(alert("a"),)))
@@ -707,6 +734,17 @@ class AgainstMemory(RuleBasedStateMachine):
     )
     def mark_sent(self, key: str, notifier: str | None, among: list[str]) -> None:
         assert self.store.mark_sent(key, notifier, among=among) == self.model.mark_sent(key, notifier, among=among)
+
+    @rule(
+        key=st.sampled_from("xyz"),
+        notifier=st.sampled_from(NOTIFIERS),
+        owner=st.sampled_from(["one", "two"]),
+        now_s=SECONDS,
+        for_s=st.integers(0, 3),
+    )
+    def claim(self, key: str, notifier: str, owner: str, now_s: int, for_s: int) -> None:
+        claims = [of.claim(key, notifier, owner, now_s=now_s, until_s=now_s + for_s) for of in (self.store, self.model)]
+        assert claims[0] == claims[1]
 
     @rule(key=st.sampled_from("xyz"), run_id=NAMES)
     def tell(self, key: str, run_id: str) -> None:

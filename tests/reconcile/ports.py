@@ -155,12 +155,15 @@ class RacedStore(MemoryStore):
 
 @dataclass
 class Told:
-    """A notifier that keeps what it sent, or fails."""
+    """A notifier that keeps what it sent, or fails. `meanwhile` happens in the middle of each call."""
 
     alerts: list[Alert] = field(default_factory=list)
     error: OutsideError | Crash | None = None
+    meanwhile: Callable[[], object] | None = None
 
     def send(self, alert: Alert, run: Run | None) -> None:
+        if self.meanwhile is not None:
+            self.meanwhile()
         if self.error is not None:
             raise self.error
         self.alerts.append(alert)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from secrets import token_hex
 
 import pytest
 
@@ -9,6 +10,7 @@ from prime_train.core.change import told as alert_of
 from prime_train.core.run import Alert, Change, Run, Severity
 from prime_train.ports import Notifier, TemporaryError
 from prime_train.reconcile import ALERT_S_MAX, World, deliver, sweep
+from prime_train.reconcile.delivering import CLAIM_S
 from tests import builders as b
 from tests.reconcile.ports import Crash, Outside, RacedStore, Told
 
@@ -17,7 +19,7 @@ DOWN = TemporaryError("HTTP 503")
 
 def fresh(w: Outside, *notifiers: Notifier) -> World:
     """As another process has it: it remembers nothing."""
-    return replace(w.world, notifiers=notifiers, told=set(), shown={}, followed={}, unmarked={})
+    return replace(w.world, notifiers=notifiers, owner=token_hex(8), told=set(), shown={}, followed={}, unmarked={})
 
 
 def happens(w: Outside, title: str) -> None:
@@ -82,6 +84,35 @@ def test_what_one_could_not_take_for_a_day_is_given_up_and_only_for_it() -> None
     assert [line for line in said if line.startswith("AlertGivenUp")] == ["AlertGivenUp silent: Told 2 never took it"]
 
 
+def test_an_alert_that_one_watcher_is_sending_is_not_sent_by_another_one_at_the_same_time() -> None:
+    w, other = Outside(), Told()
+    happens(w, "one")
+    slow = Told(meanwhile=lambda: deliver(fresh(w, other), w.now_s))
+    assert deliver(fresh(w, slow), w.now_s) == 1
+    assert titles(slow) == ["one"]
+    assert titles(other) == []
+
+
+def test_an_alert_whose_watcher_dies_while_it_sends_is_sent_by_another_one_later() -> None:
+    w, well = Outside(), Told()
+    happens(w, "one")
+    (waiting,) = w.store.outbox(9)
+    assert w.store.claim(waiting.key, "Told", "the dead one", now_s=w.now_s, until_s=w.now_s + CLAIM_S)
+    deliver(fresh(w, well), w.now_s + CLAIM_S - 1)
+    assert titles(well) == []
+    deliver(fresh(w, well), w.now_s + CLAIM_S)
+    assert titles(well) == ["one"]
+    assert w.store.outbox(9) == []
+
+
+def test_an_alert_that_one_watcher_can_not_send_is_left_to_the_others_at_once() -> None:
+    w, away, well = Outside(), Told(error=DOWN), Told()
+    happens(w, "one")
+    deliver(fresh(w, away), w.now_s)
+    deliver(fresh(w, well), w.now_s)
+    assert titles(well) == ["one"]
+
+
 @dataclass
 class Choking(Told):
     """A notifier that one alert is too much for."""
@@ -124,9 +155,9 @@ def test_while_the_store_can_not_note_who_was_told_a_process_tells_once() -> Non
     store.is_full = True
     for _ in range(3):
         with pytest.raises(TemporaryError, match="disk is full"):
-            deliver(w.world)
+            deliver(w.world, w.now_s)
     store.is_full = False
-    assert deliver(w.world) == 1
+    assert deliver(w.world, w.now_s) == 1
     assert titles(w.told) == ["one"]
 
 

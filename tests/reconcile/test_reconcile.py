@@ -77,7 +77,7 @@ def test_a_run_goes_from_queued_to_succeeded_and_leaves_no_machine() -> None:
     assert w.run().state is S.SUCCEEDED
     assert w.run().next_check_s is None
     assert w.living() == []
-    deliver(w.world)
+    deliver(w.world, w.now_s)
     assert w.told.kinds() == ["launched", "training", "succeeded"]
 
 
@@ -539,7 +539,7 @@ def test_three_attempts_that_died_without_a_checkpoint_stop_the_run_and_leave_no
         w.after(5).exit(Cause.TRAINER_ERROR)
         w.settle()
     assert (w.run().state, w.run().epoch, w.living()) == (S.STOPPED, 3, [])
-    deliver(w.world)
+    deliver(w.world, w.now_s)
     assert w.told.kinds().count("stopped") == 1
     assert "trainer failed" in w.told.alerts[-1].text
 
@@ -778,10 +778,10 @@ def test_alerts_are_sent_first_and_marked_after_so_that_a_crash_repeats_one_rath
     w.settle()
     w.told.error = Crash()
     with pytest.raises(Crash):
-        deliver(w.world)
+        deliver(w.world, w.now_s)
     w.told.error = None
-    assert deliver(w.world) == 1
-    assert deliver(w.world) == 0
+    assert deliver(w.world, w.now_s) == 1
+    assert deliver(w.world, w.now_s) == 0
     assert w.told.kinds() == ["launched"]
 
 
@@ -806,7 +806,7 @@ def test_an_alert_that_was_refused_is_not_sent_again_and_does_not_block_the_next
     w.settle()
     w.after(5).beat(step=1)
     w.settle()
-    deliver(w.world)
+    deliver(w.world, w.now_s)
     assert w.told.kinds() == ["training"]
 
 

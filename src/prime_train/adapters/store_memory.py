@@ -24,6 +24,7 @@ class MemoryStore:
         self._alerts: dict[str, Alert] = {}
         self._unsent: dict[str, Alert] = {}
         self._sent_by: dict[str, set[str]] = {}
+        self._claims: dict[tuple[str, str], tuple[str, int]] = {}
         self._watch = Watch()
 
     def create(self, run: Run) -> bool:
@@ -118,6 +119,14 @@ class MemoryStore:
                 return True
             del self._unsent[key], self._sent_by[key]
             return False
+
+    def claim(self, key: str, notifier: str, owner: str, *, now_s: int, until_s: int) -> bool:
+        with self._lock:
+            holder, held_until_s = self._claims.get((key, notifier), (owner, now_s))
+            if notifier in self._sent_by.get(key, {notifier}) or (holder != owner and held_until_s > now_s):
+                return False
+            self._claims[key, notifier] = owner, until_s
+            return True
 
     def watch(self) -> Watch:
         with self._lock:

@@ -109,6 +109,9 @@ class RemoteStore:
     def mark_sent(self, key: str, notifier: str | None = None, *, among: Sequence[str] = ()) -> bool:
         return bool(self._call("mark_sent", key, notifier, list(among)))
 
+    def claim(self, key: str, notifier: str, owner: str, *, now_s: int, until_s: int) -> bool:
+        return bool(self._call("claim", key, notifier, owner, now_s, until_s))
+
     def watch(self) -> Watch:
         watch: Watch = self._call("watch")
         return watch

@@ -46,13 +46,13 @@ def control_plane(
 ) -> "Iterator[Server]":
     """Serves `home` on a port (0: any; None: its last, or any). Pods go on when it ends.
 
-    Raises PermanentError where the port is taken, Refused where machines call another address."""
+    Raises PermanentError where the port is taken, Refused where machines call another address, or another process serves the home."""
     from prime_train.server.serve import Server, url_of
 
-    number = home.port_meanwhile() if port is None else port
-    refuse_unheard(home, home.public_url(url_of("127.0.0.1", number)))
-    server = Server(home.desk(), port=number)
-    with server:
-        home.say_serving(server.url)
-        server.watch(home.world(home.public_url(server.url), watched=watched), interval_s=interval_s)
-        yield server
+    with home.serving_alone():
+        number = home.port_meanwhile() if port is None else port
+        refuse_unheard(home, home.public_url(url_of("127.0.0.1", number)))
+        with Server(home.desk(), port=number) as server:
+            home.say_serving(server.url)
+            server.watch(home.world(home.public_url(server.url), watched=watched), interval_s=interval_s)
+            yield server

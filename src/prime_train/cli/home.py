@@ -1,15 +1,17 @@
 """Where the control plane of this machine keeps its things, and the parts built on them."""
 
+import fcntl
 import json
 import logging
 import os
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 from urllib.parse import unquote, urlsplit
 
 from prime_train.cli.exits import Exit, Refused
@@ -37,6 +39,7 @@ LOCAL = "local"
 MASTER_BYTES = 32
 FIX_MASTER = "where it is served, prime-train key --show prints it; on AWS, prime-train doctor --show-key"
 PORT = 7431
+PID_CHARS_MAX = 20
 
 
 def wall_s() -> int:
@@ -241,6 +244,28 @@ class Home:
 
         said = self.last_serving()
         return said if said is not None and CanaryHttp(said.url, self.master()).sings(wall_s()) else None
+
+    @contextmanager
+    def serving_alone(self) -> "Iterator[None]":
+        """For as long as the `with` lasts, this process is the one that serves this home. Raises Refused where another one does. The kernel
+        drops the lock of a process that dies."""
+        self._make()
+        with (self.root / "serve.lock").open("a+") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise self._served(lock) from None
+            lock.truncate(0)
+            lock.write(f"{os.getpid()}\n")
+            lock.flush()
+            yield
+
+    def _served(self, lock: TextIO) -> Refused:
+        lock.seek(0)
+        said, process = self.last_serving(), lock.read(PID_CHARS_MAX).strip() or "that has only just begun"
+        where = f", at {said.url}" if said is not None and str(said.pid) == process else ""
+        fix = "for one more watcher: prime-train watch; to serve it from here, end that process first"
+        return Refused(f"{self.root} is served already{where} by process {process}", fix=fix, code=Exit.OUTSIDE_REFUSED)
 
     def last_serving(self) -> Serving | None:
         """What serve.json says; whoever wrote it may have gone. Of a control plane elsewhere, what it says itself."""

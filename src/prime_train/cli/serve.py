@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.cli.exits import Exit, Refused
+from prime_train.cli.exits import Refused
 
 if TYPE_CHECKING:
     from prime_train.cli.home import Home
@@ -39,24 +39,24 @@ def serve(
     home = Home.of({**os.environ, PUBLIC_URL: _checked(public_url)} if public_url else os.environ)
     if home.elsewhere:
         raise Refused(f"the control plane is elsewhere, at {home.elsewhere}", fix=f"unset {STORE} to serve from here")
-    _refuse_second(home)
     log_to_stderr()
-    number = _number(home, host, port)
-    renting = default_provider(home.environment)
-    public = home.public_url(url_of(host, number))
-    refuse_unheard(home, public)
-    world = home.world(public, watched=_log) if watching else None
+    with home.serving_alone():  # a second webhook would give its own address to new pods, and leave them deaf when it ends
+        number = _number(home, host, port)
+        renting = default_provider(home.environment)
+        public = home.public_url(url_of(host, number))
+        refuse_unheard(home, public)
+        world = home.world(public, watched=_log) if watching else None
 
-    def announce(url: str) -> None:
-        home.say_serving(url)
-        typer.echo(f"serving {home.root} at {url}, {'watching' if watching else 'not watching'}, renting from {renting}")
-        _say_unset_secrets(home)
+        def announce(url: str) -> None:
+            home.say_serving(url)
+            typer.echo(f"serving {home.root} at {url}, {'watching' if watching else 'not watching'}, renting from {renting}")
+            _say_unset_secrets(home)
 
-    desk = home.desk(public, watches=watching)
-    if desk.lend is not None:
-        try_role(desk.lend)
-    _try_bucket(home)
-    run_server(desk, world, host=host, port=number, interval_s=interval, announce=announce)
+        desk = home.desk(public, watches=watching)
+        if desk.lend is not None:
+            try_role(desk.lend)
+        _try_bucket(home)
+        run_server(desk, world, host=host, port=number, interval_s=interval, announce=announce)
 
 
 def _checked(url: str) -> str:
@@ -71,14 +71,6 @@ def _checked(url: str) -> str:
         fix = "serve it by https, as by a proxy before it, and name that address: https://..."
         raise Refused(f"--public-url is {url!r}: what machines are told there, secrets among it, could be read on its way", fix=fix)
     return url
-
-
-def _refuse_second(home: "Home") -> None:
-    """A second webhook would give its own address to new pods, and leave them deaf when it ends."""
-    serving = home.serving()
-    if serving is not None:
-        fix = "for one more watcher: prime-train watch; to serve it from here, end that process first"
-        raise Refused(f"{home.root} is served already, at {serving.url} by process {serving.pid}", fix=fix, code=Exit.OUTSIDE_REFUSED)
 
 
 def _say_unset_secrets(home: "Home") -> None:

@@ -1,6 +1,6 @@
 """Alerts that wait, sent to whoever is to hear of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from prime_train.core.run import ATTENDED, SHOWN, Alert, Run, Severity
@@ -9,6 +9,8 @@ from prime_train.reconcile.world import Failures, World
 
 OUTBOX_MAX = 200
 """So many are sent to each notifier at a time."""
+CLAIM_S = 300
+"""So long other watchers leave an alert to the one that has claimed it: longer than any notifier takes for one."""
 REFRESH_S = 600
 """How often the state of a run that trains is shown anew where it is shown."""
 ALERT_S_MAX = 86_400
@@ -16,24 +18,24 @@ QUIET_S_MAX = 1800
 """What only mirrors a state is soon overtaken, and must not fill the outbox while one notifier is away."""
 
 
-def deliver(world: World, now_s: int | None = None, failures: Failures | None = None) -> int:
-    """Sends what waits in the outbox: sent first, marked after, so that a crash repeats an alert rather than loses it. The number of alerts
-    that wait no longer.
+def deliver(world: World, now_s: int, failures: Failures | None = None, *, clock: Callable[[], int] | None = None) -> int:
+    """Sends what waits in the outbox: claimed first, so that of several watchers one sends it; marked after it was sent, so that a crash
+    repeats an alert rather than loses it. The number of alerts that wait no longer.
 
     Each notifier is sent what it lacks, whichever process told it of the rest: one that is away, or fails in whatever way, keeps no alert
     from the others. What it could not take for `ALERT_S_MAX` is given up, in the log. What fails is raised in the end, or left in
-    `failures`.
+    `failures`. With a `clock`, each claim has its own second: a notifier that is slow may take longer for all than a claim lasts.
     """
     own = failures if failures is not None else Failures()
     done = 0
     if world.store.outbox(1):
         named = _named(world.notifiers)
-        turn = _Turn(world, own, tuple(named))
+        turn = _Turn(world, own, tuple(named), now_s, clock)
         for name, notifier in named.items():
             with own.kept():
                 done += turn.deliver_to(name, notifier)
         with own.kept():
-            done += turn.give_up(now_s)
+            done += turn.give_up()
     if failures is None:
         own.raised()
     return done
@@ -79,6 +81,8 @@ class _Turn:
     world: World
     failures: Failures
     names: tuple[str, ...]
+    now_s: int
+    clock: Callable[[], int] | None
     untaken: dict[str, list[str]] = field(default_factory=dict)
 
     def deliver_to(self, name: str, notifier: Notifier) -> int:
@@ -86,22 +90,32 @@ class _Turn:
         store, told, done = self.world.store, self.world.told, 0
         waiting = store.outbox(OUTBOX_MAX, lacking=name)
         if waiting and isinstance(notifier, Foreseeing):
+            waiting = [alert for alert in waiting if (alert.key, name) in told or self._claims(name, alert)]
             notifier.foresee(waiting)
         for alert in waiting:
-            if (alert.key, name) not in told and not self._sent(notifier, alert):
-                self.untaken.setdefault(alert.key, []).append(name)
-                continue
+            if (alert.key, name) not in told:
+                if not self._claims(name, alert):
+                    continue
+                if not self._sent(notifier, alert):
+                    self.untaken.setdefault(alert.key, []).append(name)
+                    self._claims(name, alert, for_s=0)
+                    continue
             told.add((alert.key, name))
             done += not store.mark_sent(alert.key, name, among=self.names)
             told.discard((alert.key, name))
         return done
 
-    def give_up(self, now_s: int | None) -> int:
+    def _claims(self, name: str, alert: Alert, for_s: int = CLAIM_S) -> bool:
+        """Whether it is for this watcher to send: another one that has claimed it is at it, or has died less than `CLAIM_S` ago."""
+        now_s = self.now_s if self.clock is None else self.clock()
+        return self.world.store.claim(alert.key, name, self.world.owner, now_s=now_s, until_s=now_s + for_s)
+
+    def give_up(self) -> int:
         """What has waited for too long, and, where there is no notifier, everything; the number of them."""
         done = 0
         for alert in self.world.store.outbox(OUTBOX_MAX):
             kept_s = QUIET_S_MAX if alert.severity is Severity.QUIET else ALERT_S_MAX
-            if self.names and (now_s is None or now_s < alert.at_s + kept_s):
+            if self.names and self.now_s < alert.at_s + kept_s:
                 continue
             if self.names:
                 lacks = ", ".join(self.untaken.get(alert.key, ())) or "somebody"

@@ -31,7 +31,7 @@ def sweep(world: World, now_s: int, *, clock: Callable[[], int] | None = None) -
         swept = _look_at_all(world, now_s, failures, clock)
     if world.delivers:
         with failures.kept():
-            deliver(world, now_s, failures)
+            deliver(world, now_s, failures, clock=clock)
     if swept is not None:
         with failures.kept():
             refresh(world, swept.looked_at, now_s, failures)

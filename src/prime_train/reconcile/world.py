@@ -4,6 +4,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from secrets import token_hex
 
 from prime_train.core import decide as d
 from prime_train.core.breaker import Hearing
@@ -44,6 +45,8 @@ class World:
     """The control plane is elsewhere and others watch it too: what can not be seen from here is left to them."""
     delivers: bool = True
     """Whether this watcher sends what waits in the outbox: one that lacks the notifiers of others must not."""
+    owner: str = field(default_factory=lambda: token_hex(8), compare=False)
+    """This watcher among all: it claims an alert before it sends it."""
     told: set[tuple[str, str]] = field(default_factory=set, repr=False, compare=False)
     """Alerts (by key and notifier) this process has sent, as long as the store does not know it; and, for no notifier, those it has put
     into the outbox without a change of a run."""

@@ -1,5 +1,6 @@
 """`DynamoStore`: the methods of the port, each over the calls of `table`."""
 
+import hashlib
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,12 @@ SENT_BY = "sent_by"
 """Of an alert that waits: who is done with it, maybe twice; not there before the first."""
 _LACKING = f"attribute_not_exists({SENT_BY}) OR NOT contains({SENT_BY}, :notifier)"
 _SENT = f"SET {SENT_BY} = list_append(if_not_exists({SENT_BY}, :nobody), :notifier)"
+_CLAIM = "SET owner_{name} = :owner, until_{name} = :until"
+_CLAIM_IF = (
+    f"attribute_exists(PK) AND ({_LACKING}) AND (attribute_not_exists(owner_{{name}}) OR owner_{{name}} = :owner OR until_{{name}} <= :now)"
+)
+CLAIM_NAME_CHARS = 16
+"""Of the hash of a notifier's name, which stands in the names of attributes."""
 TRIES_MAX = 20
 """How often a call looks again where others write the same run, before it gives up."""
 
@@ -155,6 +162,18 @@ class DynamoStore:
             return True
         self._table.delete(place)
         return False
+
+    def claim(self, key: str, notifier: str, owner: str, *, now_s: int, until_s: int) -> bool:
+        known = self._table.get(told_key(key))
+        if known is None:
+            return False
+        name = hashlib.sha256(notifier.encode()).hexdigest()[:CLAIM_NAME_CHARS]
+        values: dict[str, Value] = {"owner": owner, "until": until_s, "now": now_s, "notifier": notifier}
+        try:
+            self._table.update((OUTBOX, known["place"]), Write(_CLAIM.format(name=name), _CLAIM_IF.format(name=name), values))
+        except Unmet:
+            return False
+        return True
 
     def watch(self) -> Watch:
         item = self._table.get(WATCH_KEY)

@@ -63,6 +63,12 @@ _WAITING = "SELECT place FROM outbox WHERE key = ? AND sent = 0"
 _SENT_BY = "INSERT INTO outbox_sent (place, notifier) VALUES (?, ?) ON CONFLICT DO NOTHING"
 _SENT_TO = "SELECT notifier FROM outbox_sent WHERE place = ?"
 _FORGET_SENT_BY = "DELETE FROM outbox_sent WHERE place = ?"
+_CLAIM = """INSERT INTO outbox_claims (place, notifier, owner, until_s)
+    SELECT o.place, ?2, ?3, ?5 FROM outbox o WHERE o.key = ?1 AND o.sent = 0
+        AND NOT EXISTS (SELECT 1 FROM outbox_sent s WHERE s.place = o.place AND s.notifier = ?2)
+    ON CONFLICT (place, notifier) DO UPDATE SET owner = excluded.owner, until_s = excluded.until_s
+        WHERE outbox_claims.owner = excluded.owner OR outbox_claims.until_s <= ?4"""
+_FORGET_CLAIMS = "DELETE FROM outbox_claims WHERE place = ?"
 _SENT = "UPDATE outbox SET sent = 1 WHERE place = ?"
 _SAVE_WATCH = "INSERT OR REPLACE INTO watch (one, version, watch) VALUES (1, ?, ?)"
 
@@ -177,8 +183,13 @@ class SqliteStore:
             if not {name for (name,) in sql.execute(_SENT_TO, (place,))}.issuperset(among):
                 return True
             sql.execute(_FORGET_SENT_BY, (place,))
+            sql.execute(_FORGET_CLAIMS, (place,))
             sql.execute(_SENT, (place,))
         return False
+
+    def claim(self, key: str, notifier: str, owner: str, *, now_s: int, until_s: int) -> bool:
+        with self._file.writing() as sql:
+            return sql.execute(_CLAIM, (key, notifier, owner, now_s, until_s)).rowcount == 1
 
     def watch(self) -> Watch:
         rows = self._file.read("SELECT watch FROM watch")

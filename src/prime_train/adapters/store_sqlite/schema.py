@@ -53,7 +53,17 @@ _V1 = (
 
 _V2 = ("CREATE TABLE outbox_sent (place INTEGER NOT NULL, notifier TEXT NOT NULL, PRIMARY KEY (place, notifier)) WITHOUT ROWID",)
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_V1, _V2)
+_V3 = (
+    """CREATE TABLE outbox_claims (
+        place INTEGER NOT NULL,
+        notifier TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        until_s INTEGER NOT NULL,
+        PRIMARY KEY (place, notifier)
+    ) WITHOUT ROWID""",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_V1, _V2, _V3)
 """Statements that lead from each schema version to the next one; a row, once released, is never changed."""
 
 
