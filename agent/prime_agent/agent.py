@@ -15,7 +15,7 @@ from pathlib import Path
 from prime_agent import effects as e
 from prime_agent import events as v
 from prime_agent.broadcasts import folder_of, remove_broadcasts
-from prime_agent.checkpoints import Cancelled, LocalCheckpoint, Metrics, Uploader, Vanished
+from prime_agent.checkpoints import Cancelled, LocalCheckpoint, Uploader, Vanished
 from prime_agent.clock import Clock
 from prime_agent.control import ControlPlane
 from prime_agent.core import next_tick_s, step
@@ -35,7 +35,8 @@ from prime_agent.phases import Means, Phases, Place
 from prime_agent.processes import Processes
 from prime_agent.saves import Moved
 from prime_agent.sensors import SensorThread
-from prime_agent.state import AgentState, Job, initial, reached
+from prime_agent.state import AgentState, Job, initial, reached, saved_before
+from prime_agent.step_metrics import StepMetrics
 from prime_agent.trainer import Plan, TrainerRun
 from prime_agent.worker import Worker
 from prime_train.core.causes import Cause
@@ -107,6 +108,7 @@ class Agent:
         )
         self._workers = {name: Worker(name, inbox) for name in ("beats", "commits", "uploads", "keeper", "evidence")}
         self._beats, self._commits = world.control(), world.control()
+        self._metrics = StepMetrics(disk / "metrics.jsonl")
         self._trainer: TrainerRun | None = None
         self._heartbeats: Heartbeats | None = None
         self._found: dict[int, LocalCheckpoint] = {}
@@ -205,7 +207,7 @@ class Agent:
             self._state.job.resume_step,
             self._phases.restored,
         )
-        self._trainer = TrainerRun(plan, self._world.processes, self._inbox)
+        self._trainer = TrainerRun(plan, self._world.processes, self._inbox, self._metrics)
         self._trainer.start()
         self._inbox.put(v.TrainerLaidOut(watch_inference(self._job.spec, self._place.work, self._env, self._inbox)))
 
@@ -276,8 +278,8 @@ class Agent:
 
     def _uploaded(self, local: LocalCheckpoint) -> v.Event | None:
         try:
-            said = self._state.steps
-            manifest = self._uploader.upload(local, cancelled=lambda: self._called_off(local.step), metrics=Metrics(said.loss, said.reward))
+            metrics = self._metrics.at(local.step, after=saved_before(self._state, local.step))
+            manifest = self._uploader.upload(local, cancelled=lambda: self._called_off(local.step), metrics=metrics)
         except (Vanished, Cancelled) as error:
             return v.UploadFailed(local.step, str(error))
         self._manifests[manifest.step] = manifest

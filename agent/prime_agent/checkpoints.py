@@ -18,6 +18,7 @@ from prime_agent.listing import files_in, written_s
 from prime_agent.retention import Retention
 from prime_agent.sending import Cancelled, Sender, Sent
 from prime_agent.stage import Vanished, clear, set_aside
+from prime_agent.step_metrics import NO_METRICS, Metrics
 from prime_agent.uplink import Uplink
 from prime_agent.whole import flaw_of
 from prime_train.checkpoints.catalog import Reader, read_manifest
@@ -38,17 +39,6 @@ SAVING_QUIET_S = 120
 """A folder that nothing was written to for so long is no save under way but the rest of one."""
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Metrics:
-    """What the trainer last said, None where it said nothing; it goes into the manifest, and decides which checkpoints are the best."""
-
-    loss: float | None = None
-    reward: float | None = None
-
-
-NO_METRICS = Metrics()
 
 
 @dataclass(frozen=True)

@@ -96,6 +96,11 @@ def reached(state: AgentState) -> int:
     return max(state.steps.step, state.job.resume_step or 0)
 
 
+def saved_before(state: AgentState, step: int) -> int:
+    """The newest checkpoint before that of `step`, as far as this attempt knows; what the trainer said up to it belongs to it."""
+    return max((save.step for save in state.saves.saves if save.step < step), default=state.job.resume_step or 0)
+
+
 def beat(state: AgentState, now_s: float) -> Beat:
     """What to say now, numbered `state.link.seq`."""
     steps, loads = state.steps, state.gpus.sight.loads

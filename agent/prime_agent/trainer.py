@@ -14,6 +14,7 @@ from prime_agent.follow import Follower, FollowThread
 from prime_agent.inbox import Inbox
 from prime_agent.logs import BoundedLog, Drain, tail_text
 from prime_agent.processes import Process, Processes
+from prime_agent.step_metrics import StepMetrics
 from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import LOG_TAIL_CHARS_MAX
@@ -49,8 +50,9 @@ class Plan:
 class TrainerRun:
     """Says StepsSeen, RuleFired once, and TrainerExited last, after every step it has made was said."""
 
-    def __init__(self, plan: Plan, processes: Processes, inbox: Inbox) -> None:
+    def __init__(self, plan: Plan, processes: Processes, inbox: Inbox, metrics: StepMetrics) -> None:
         self._plan = plan
+        self._metrics = metrics
         self._processes = processes
         self._inbox = inbox
         trainer = trainer_for(plan.spec)
@@ -121,6 +123,7 @@ class TrainerRun:
     def _progress(self, lines: list[str]) -> None:
         rows = [row for line in lines if (row := self._reader.read(line)) is not None]
         self._newest = max([self._newest, *(row.step for row in rows)])
+        self._metrics.add(rows)  # first: whoever hears of a step may ask for them
         self._inbox.put_steps(rows)
 
     def _await_end(self, process: Process, drain: Drain, follow: FollowThread | None) -> None:

@@ -1,0 +1,113 @@
+"""Loss and reward of each step, kept until a checkpoint of that step is uploaded, which may be many steps later.
+
+They lie on the disk as well, so that an agent that is started again on the same machine still has what an earlier one has read. A disk
+that cannot be written loses no more than that.
+"""
+
+import json
+import logging
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from prime_train.trainers import Progress
+
+STEPS_MAX = 50_000
+"""Steps that are remembered, the newest ones. On the disk there are at most twice as many."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """What the trainer said of a checkpoint's step, None where it said nothing; it goes into the manifest, and decides which checkpoints
+    are the best."""
+
+    loss: float | None = None
+    reward: float | None = None
+
+
+NO_METRICS = Metrics()
+
+
+class StepMetrics:
+    """Used by the thread that reads the trainer and the one that uploads. `path`: the file that outlives the process."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._by_step: dict[int, Metrics] = {}
+        self._lines = 0
+        for row in _read(path):
+            self._remember(row)
+        if self._by_step:
+            self._write([])  # without what was cut off, or is too old
+
+    def add(self, rows: Iterable[Progress]) -> None:
+        """Remembers these rows; a value that is said again of the same step takes the place of the earlier one."""
+        told = [row for row in rows if row.loss is not None or row.reward is not None]
+        if not told:
+            return
+        with self._lock:
+            for row in told:
+                self._remember(row)
+            self._write(told)
+
+    def at(self, step: int, *, after: int) -> Metrics:
+        """What was said of the steps from `after`, which is not among them, to `step`: of each metric the newest value."""
+        with self._lock:
+            steps = sorted((made for made in self._by_step if after < made <= step), reverse=True)
+            told = [self._by_step[made] for made in steps]
+        return Metrics(_first(metrics.loss for metrics in told), _first(metrics.reward for metrics in told))
+
+    def _remember(self, row: Progress) -> None:
+        before = self._by_step.pop(row.step, NO_METRICS)  # put back as the newest, also where the trainer has gone back
+        loss = row.loss if row.loss is not None else before.loss
+        reward = row.reward if row.reward is not None else before.reward
+        self._by_step[row.step] = Metrics(loss, reward)
+        if len(self._by_step) > STEPS_MAX:
+            del self._by_step[next(iter(self._by_step))]
+
+    def _write(self, rows: list[Progress]) -> None:
+        try:
+            self._lines += len(rows)
+            if not rows or self._lines > 2 * STEPS_MAX:
+                self._rewrite()
+                return
+            with self._path.open("a") as file:
+                file.writelines(_line(row.step, row.loss, row.reward) for row in rows)
+        except OSError as error:
+            _log.warning("the metrics of steps are not kept on the disk: %s", error)
+
+    def _rewrite(self) -> None:
+        fresh = self._path.with_suffix(".new")
+        with fresh.open("w") as file:
+            file.writelines(_line(step, metrics.loss, metrics.reward) for step, metrics in self._by_step.items())
+        fresh.replace(self._path)
+        self._lines = len(self._by_step)
+
+
+def _line(step: int, loss: float | None, reward: float | None) -> str:
+    return json.dumps({"step": step, "loss": loss, "reward": reward}) + "\n"
+
+
+def _read(path: Path) -> Iterator[Progress]:
+    """What an earlier agent has written; a line that was cut off is left out."""
+    try:
+        lines = path.read_text().splitlines()
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        _log.warning("the metrics of earlier steps can not be read: %s", error)
+        return
+    for line in lines:
+        try:
+            said = json.loads(line)
+            yield Progress(said["step"], said["loss"], said["reward"])
+        except (ValueError, KeyError, TypeError):
+            continue
+
+
+def _first(values: Iterable[float | None]) -> float | None:
+    return next((value for value in values if value is not None), None)

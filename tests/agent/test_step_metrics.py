@@ -1,0 +1,106 @@
+"""Which metrics a checkpoint's manifest bears: those of its own step, however late it is uploaded."""
+
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import prime_agent.step_metrics
+from prime_agent.step_metrics import Metrics, StepMetrics
+from prime_train.checkpoints.catalog import read_manifest
+from prime_train.core.keys import manifest_key
+from prime_train.trainers import Progress
+from tests.agent.attempts import RUN_ID, attempt, await_true, demo_spec
+
+LATE = """
+    import json, os, pathlib, time
+
+    def say(step, reward):
+        with open("progress.jsonl", "a") as file:
+            file.write(json.dumps({"step": step, "loss": 1.0 / step, "reward": reward}) + "\\n")
+
+    def save(step):
+        folder = pathlib.Path(f"checkpoints/step_{step}")
+        folder.mkdir(parents=True)
+        (folder / "weights").write_text(f"weights {step}")
+        return folder
+
+    for step in range(1, 6):
+        say(step, 0.1)
+    say(6, 9.0)
+    best = save(6)
+    for step in range(7, 10):
+        say(step, 0.1)
+    while not os.path.exists("go"):
+        time.sleep(0.01)
+    (best / "COMPLETE").touch()
+    while not os.path.exists("end"):
+        time.sleep(0.01)
+    (save(9) / "COMPLETE").touch()
+"""
+
+
+def test_the_best_checkpoint_bears_the_reward_of_its_own_step_and_not_of_the_step_at_which_it_is_uploaded(tmp_path: Path) -> None:
+    wanted = demo_spec(
+        "",
+        trainer={"command": f"{sys.executable} train.py", "steps": 9},
+        checkpoints={"folder": "checkpoints", "keep": 1, "keep_best": 1},
+    )
+    with attempt(tmp_path, wanted, files={"train.py": textwrap.dedent(LATE).encode()}) as here:
+        here.plane.await_beat(lambda beat: beat.step == 9)
+        (here.disk / "work" / "go").touch()
+        here.plane.await_commit(6)
+        best = read_manifest(here.bucket, manifest_key(RUN_ID, 6, 1))
+        assert best is not None
+        assert (best.reward, best.loss) == (9.0, 1 / 6)
+        (here.disk / "work" / "end").touch()
+        assert here.wait() == 0
+        last = read_manifest(here.bucket, manifest_key(RUN_ID, 9, 1))
+        assert last is not None
+        assert (last.reward, last.loss) == (0.1, 1 / 9)
+        await_true("the best one is still there", lambda: read_manifest(here.bucket, best.key) == best)
+
+
+def test_a_checkpoint_bears_the_newest_values_said_since_the_one_before_it(tmp_path: Path) -> None:
+    metrics = StepMetrics(tmp_path / "metrics.jsonl")
+    metrics.add([Progress(5, reward=7.0), Progress(6, loss=0.6), Progress(7, loss=0.7), Progress(8), Progress(9, loss=0.9)])
+    assert metrics.at(8, after=4) == Metrics(loss=0.7, reward=7.0)
+    assert metrics.at(8, after=5) == Metrics(loss=0.7)
+    assert metrics.at(5, after=0) == Metrics(reward=7.0)
+    assert metrics.at(12, after=9) == Metrics()
+
+
+def test_what_is_said_again_of_a_step_takes_the_place_of_what_was_said_first(tmp_path: Path) -> None:
+    metrics = StepMetrics(tmp_path / "metrics.jsonl")
+    metrics.add([Progress(3, loss=0.5), Progress(3, reward=1.0), Progress(3, loss=0.4)])
+    assert metrics.at(3, after=2) == Metrics(loss=0.4, reward=1.0)
+
+
+def test_an_agent_that_is_started_again_still_knows_the_metrics_of_earlier_steps(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    StepMetrics(path).add([Progress(6, loss=0.5, reward=9.0), Progress(7, loss=0.4, reward=0.1)])
+    with path.open("a") as file:
+        file.write('{"step": 8, "lo')
+    assert StepMetrics(path).at(6, after=0) == Metrics(loss=0.5, reward=9.0)
+    again = StepMetrics(path)
+    assert again.at(8, after=7) == Metrics()
+    again.add([Progress(9, loss=0.3)])
+    assert StepMetrics(path).at(9, after=8) == Metrics(loss=0.3)
+
+
+def test_neither_memory_nor_disk_grows_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prime_agent.step_metrics, "STEPS_MAX", 10)
+    path = tmp_path / "metrics.jsonl"
+    metrics = StepMetrics(path)
+    for step in range(1, 101):
+        metrics.add([Progress(step, loss=float(step))])
+    assert len(path.read_text().splitlines()) <= 20
+    assert (metrics.at(100, after=0).loss, metrics.at(90, after=0).loss) == (100.0, None)
+    assert StepMetrics(path).at(100, after=0).loss == 100.0
+
+
+def test_a_disk_that_can_not_be_written_loses_nothing_that_is_remembered(tmp_path: Path) -> None:
+    metrics = StepMetrics(tmp_path / "no" / "such" / "folder")
+    metrics.add([Progress(1, loss=0.5)])
+    assert metrics.at(1, after=0) == Metrics(loss=0.5)
