@@ -184,7 +184,8 @@ class Phases:
 
     def _restore_once(self, point: ResumePoint) -> Path:
         progress = _percent(point.step, self._note, self._call_off)
-        folder = restore(self._means.bucket, self._means.job.run, point, self._checkpoints, progress=progress)
+        job = self._means.job
+        folder = restore(self._means.bucket, job.run, point, self._checkpoints, pattern=job.spec.checkpoints.pattern, progress=progress)
         flaw = self._flaw(folder)
         if flaw is not None:
             shutil.rmtree(folder)

@@ -2,10 +2,13 @@
 
 import shlex
 import shutil
-import tarfile
 from pathlib import Path
 
 from prime_agent.phase import Ended, PhaseError, Shell
+from prime_train.checkpoints.archive import BROKEN, uncompressed
+from prime_train.checkpoints.restore import DISK_SPARE_BYTES
+from prime_train.checkpoints.tar_reader import Unsafe
+from prime_train.checkpoints.unpacking import unpack_stream
 from prime_train.core.causes import Cause
 from prime_train.core.spec import TreeSpec
 from prime_train.ports import Bucket, OutsideError, PermanentError
@@ -13,7 +16,6 @@ from prime_train.ports import Bucket, OutsideError, PermanentError
 TRIES_MAX = 4
 RETRY_S = 3.0
 CLONE_S_MAX = 1800
-MEMBERS_MAX = 1_000_000
 
 
 def unpack(bucket: Bucket, key: str, work: Path, shell: Shell) -> None:
@@ -64,12 +66,8 @@ def _empty(work: Path) -> None:
 
 
 def _extract(packed: Path, work: Path) -> None:
-    """The filter refuses whatever would leave `work`: absolute names, links to the outside, devices."""
     try:
-        with tarfile.open(packed, "r:gz") as archive:
-            for number, member in enumerate(archive):
-                if number >= MEMBERS_MAX:
-                    raise PhaseError(Cause.SETUP_FAILED, f"the working tree has more than {MEMBERS_MAX} files")
-                archive.extract(member, work, filter="data")
-    except (tarfile.TarError, EOFError, OSError) as error:
+        with packed.open("rb") as file, uncompressed(file) as stream:
+            unpack_stream(stream, work, spare_bytes=DISK_SPARE_BYTES, is_own=True)
+    except (Unsafe, *BROKEN, OSError) as error:
         raise PhaseError(Cause.SETUP_FAILED, f"the working tree can not be unpacked: {error}") from error

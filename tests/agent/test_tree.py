@@ -1,7 +1,9 @@
 """The working tree: unpacked, or cloned at its commit."""
 
+import gzip
 import os
 import subprocess
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from prime_agent.phase import Called, CallOff, PhaseError, Shell
 from prime_agent.processes import LocalProcesses
 from prime_agent.tree import clone, unpack
 from prime_train.adapters.bucket import open_bucket
+from prime_train.adapters.tree_pack import pack, survey
 from prime_train.core.causes import Cause
 from prime_train.core.spec import TreeSpec
 from tests.agent.attempts import packed
@@ -63,11 +66,38 @@ def test_a_tree_that_reaches_out_of_its_folder_is_refused(shell: Shell, tmp_path
     assert not (tmp_path / "outside").exists()
 
 
-def test_an_absolute_name_in_a_tree_stays_in_its_folder(shell: Shell, tmp_path: Path) -> None:
+def test_an_absolute_name_in_a_tree_is_refused(shell: Shell, tmp_path: Path) -> None:
     bucket = open_bucket((tmp_path / "bucket").as_uri())
     bucket.put("tree", packed({f"{tmp_path}/outside": b"x"}))
-    unpack(bucket, "tree", shell.cwd, shell)
+    with pytest.raises(PhaseError, match="is not a relative path inside the folder"):
+        unpack(bucket, "tree", shell.cwd, shell)
     assert not (tmp_path / "outside").exists()
+
+
+def test_links_in_a_tree_are_kept_where_they_stay_inside_and_nothing_is_written_through_one(shell: Shell, tmp_path: Path) -> None:
+    bucket = open_bucket((tmp_path / "bucket").as_uri())
+    folder = tmp_path / "code"
+    (folder / "data" / "-odd").mkdir(parents=True)
+    (folder / "data" / "a.txt").write_text("a")
+    (folder / "data" / "-odd" / "name\n").write_text("b")
+    (folder / "link").symlink_to("data/a.txt")
+    (folder / "data" / "up").symlink_to("../link")
+    assert pack(survey(folder), tmp_path / "packed") is None
+    bucket.put("tree", (tmp_path / "packed").read_bytes())
+    unpack(bucket, "tree", shell.cwd, shell)
+    assert (shell.cwd / "data" / "up").read_text() == "a"
+    assert (shell.cwd / "data" / "-odd" / "name\n").read_text() == "b"
+
+
+@pytest.mark.parametrize(("name", "target"), [("a", "../x"), ("a", "/etc"), ("d/a", "../../x"), ("d/a", "b/../../.."), ("a", "")])
+def test_a_link_in_a_tree_that_leads_outside_is_refused(name: str, target: str, shell: Shell, tmp_path: Path) -> None:
+    bucket = open_bucket((tmp_path / "bucket").as_uri())
+    link = tarfile.TarInfo(name)
+    link.type, link.linkname = tarfile.SYMTYPE, target
+    bucket.put("tree", gzip.compress(link.tobuf() + bytes(1024)))
+    with pytest.raises(PhaseError, match="is a link that leads outside"):
+        unpack(bucket, "tree", shell.cwd, shell)
+    assert not list(shell.cwd.iterdir())
 
 
 def test_a_tree_that_is_cut_off_or_absent_is_said(shell: Shell, tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ import pytest
 import zstandard
 
 from prime_train.checkpoints.archive import ArchiveRefused, TargetExists, stage, stem_of, unpack
+from prime_train.checkpoints.tar_reader import Unsafe
+from prime_train.checkpoints.unpacking import unpack_stream
 from tests.agent.saving import on_disk
 
 FILES = {"step_7/weights.bin": os.urandom(70_000), "step_7/deep/state.json": b"{}", "step_7/zeros": bytes(5000), "step_7/COMPLETE": b"7\n"}
@@ -31,6 +33,22 @@ def tarred(files: Mapping[str, bytes], *more: tarfile.TarInfo) -> bytes:
         for member in more:
             tar.addfile(member)
     return made.getvalue()
+
+
+class Endless(io.BytesIO):
+    """A stream that begins with some bytes and goes on with others, again and again; it counts what was read."""
+
+    def __init__(self, begin: bytes, again: bytes = bytes(2**16)) -> None:
+        super().__init__()
+        self._left, self._again, self.read_bytes = begin, again, 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        assert size is not None
+        while len(self._left) < size:
+            self._left += self._again
+        taken, self._left = self._left[:size], self._left[size:]
+        self.read_bytes += size
+        return taken
 
 
 def put(archive: Path, into: Path, *, replace: bool = False) -> Path:
@@ -119,10 +137,92 @@ def test_what_reaches_outside_is_refused(tmp_path: Path, name: str, kind: bytes,
     assert [path.name for path in tmp_path.iterdir()] == ["a.tar"]
 
 
-def test_a_link_that_stays_inside_is_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
+def test_a_link_is_refused_and_the_option_of_tar_that_helps_is_named(tmp_path: Path, kind: bytes) -> None:
     member = tarfile.TarInfo("step_7/newest")
-    member.type, member.linkname = tarfile.SYMTYPE, "COMPLETE"
-    assert (put(written(tmp_path / "a.tar", tarred(FILES, member)), tmp_path / "into") / "newest").read_bytes() == b"7\n"
+    member.type, member.linkname = kind, "step_7/COMPLETE"
+    with pytest.raises(ArchiveRefused, match=r"'step_7/newest' is a (hard )?link \(pack with tar --(hard-)?dereference\)"):
+        put(written(tmp_path / "a.tar", tarred(FILES, member)), tmp_path / "into")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.tar"]
+
+
+def test_a_chain_of_links_writes_nothing_outside(tmp_path: Path) -> None:
+    """Each link leads inside by its letters, and the last one leads out: Pythons without the mended filter of tarfile followed it."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    deep = "/".join(["d" * 200] * 16)
+    chain = [("step_7/a", deep), ("step_7/b", "a/.." + "/.." * 20 + str(outside)), ("step_7/c", str(outside))]
+    links = []
+    for name, target in chain:
+        links.append(tarfile.TarInfo(name))
+        links[-1].type, links[-1].linkname = tarfile.SYMTYPE, target
+    links.append(tarfile.TarInfo("step_7/b/owned"))
+    with pytest.raises(ArchiveRefused, match="not safe to unpack"):
+        put(written(tmp_path / "a.tar", tarred(FILES, *links)), tmp_path / "into")
+    assert not list(outside.iterdir())
+    assert not (tmp_path / "into").exists()
+
+
+def test_a_link_that_somebody_else_puts_into_the_folder_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "into").mkdir()
+    (tmp_path / "into" / "step_7").symlink_to(tmp_path / "outside")
+    with pytest.raises(Unsafe, match="leads through what is no folder"):
+        unpack_stream(io.BytesIO(tarred(FILES)), tmp_path / "into", spare_bytes=0)
+    assert not list((tmp_path / "outside").iterdir())
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK])
+def test_a_header_of_gigabytes_is_refused_before_it_is_read(tmp_path: Path, kind: bytes) -> None:
+    header = tarfile.TarInfo("step_7/pax")
+    header.type, header.size = kind, 4 * 2**30
+    content = Endless(header.tobuf(tarfile.GNU_FORMAT))
+    with pytest.raises(Unsafe, match="an extended header of 4294967296 bytes"):
+        unpack_stream(content, tmp_path, spare_bytes=0)
+    assert content.read_bytes <= 2**20
+
+
+def test_small_headers_without_end_are_refused_too(tmp_path: Path) -> None:
+    header = tarfile.TarInfo("step_7/pax")
+    header.type, header.size = tarfile.XHDTYPE, 512
+    endless = Endless(b"", again=header.tobuf(tarfile.USTAR_FORMAT) + b"13 comment=x\n".ljust(512, b"\0"))
+    with pytest.raises(Unsafe, match="more than 100 members"):
+        unpack_stream(endless, tmp_path, spare_bytes=0, members_max=100)
+
+
+def test_what_follows_the_end_mark_is_not_read_for_ever(tmp_path: Path) -> None:
+    with pytest.raises(Unsafe, match="follow its end mark"):
+        unpack_stream(Endless(tarred(FILES)), tmp_path, spare_bytes=0)
+
+
+@pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_long_names_times_and_programs_come_back_in_every_format(tmp_path: Path, form: int) -> None:
+    long = "step_7/" + "/".join(["folder" * 8] * 3) + "/" + "f" * 90 + "é"
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w", format=form) as tar:
+        for name, mode in ((long, 0o755), ("step_7/plain", 0o600)):
+            member = tarfile.TarInfo(name)
+            member.size, member.mode, member.mtime = 3, mode, 1_700_000_000
+            tar.addfile(member, io.BytesIO(b"abc"))
+    target = put(written(tmp_path / "a.tar", made.getvalue()), tmp_path / "into")
+    assert {f"step_7/{path}": data for path, data in on_disk(target).items()} == {long: b"abc", "step_7/plain": b"abc"}
+    assert (target.parent / long).stat().st_mode & 0o100
+    assert not (target / "plain").stat().st_mode & 0o100
+    assert (target / "plain").stat().st_mtime == 1_700_000_000
+
+
+@pytest.mark.parametrize("name", [".ssh", ".git", "-rf"])
+def test_an_archive_makes_no_folder_that_means_something_to_somebody_else(tmp_path: Path, name: str) -> None:
+    (tmp_path / "home").mkdir()
+    with pytest.raises(ArchiveRefused, match="begins with a d"):
+        put(written(tmp_path / "a.tar", tarred({f"{name}/config": b"x"})), tmp_path / "home")
+    assert not list((tmp_path / "home").iterdir())
+
+
+def test_a_file_that_is_in_the_archive_twice_is_refused(tmp_path: Path) -> None:
+    plain = tarred({"step_7/a": b"1"})
+    with pytest.raises(ArchiveRefused, match="is in it twice"):
+        put(written(tmp_path / "a.tar", plain[:1024] + plain), tmp_path / "into")
 
 
 def test_a_member_larger_than_the_disk_is_refused_before_it_is_written(tmp_path: Path) -> None:

@@ -157,11 +157,48 @@ def test_a_manifest_that_is_missing_or_not_this_one_is_refused(bucket: FolderBuc
     bucket.put(saved.key, saved.model_dump_json().encode()[:-20])
     with pytest.raises(RestoreFailed, match="can not be read"):
         restore(bucket, RUN_ID, point_of(saved), into)
-    for folder in ("a/b", "."):
+    for folder in ("a/b", ".", ".git", ".ssh", "-rf", "a\x1b]0;b\x07"):
         bucket.put(saved.key, saved.model_copy(update={"folder": folder}).model_dump_json().encode())
-        with pytest.raises(RestoreFailed, match=r"plain name|relative path"):
+        with pytest.raises(RestoreFailed, match=r"the folder .* (not the name|not a relative|with a dot|with a dash|control character)"):
             restore(bucket, RUN_ID, point_of(saved), into)
     assert entries(into) == []
+
+
+def test_a_manifest_of_a_machine_that_was_taken_over_puts_no_folder_of_its_choice_on_disk(
+    bucket: FolderBucket, saved: Manifest, into: Path
+) -> None:
+    for folder, pattern in (("step_31", "step_{step}"), ("bin", None), ("step_30", "checkpoint-{step}")):
+        bucket.put(saved.key, saved.model_copy(update={"folder": folder}).model_dump_json().encode())
+        with pytest.raises(RestoreFailed, match=f"names the folder '{folder}', and not"):
+            restore(bucket, RUN_ID, point_of(saved), into, pattern=pattern)
+    assert entries(into) == entries(into.parent) == []
+    bucket.put(saved.key, saved.model_dump_json().encode())
+    assert restore(bucket, RUN_ID, point_of(saved), into, pattern="step_{step}") == into / "step_30"
+
+
+def test_a_link_that_somebody_put_where_the_restore_works_is_not_followed(
+    bucket: FolderBucket, saved: Manifest, into: Path, tmp_path: Path
+) -> None:
+    into.mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    (into.parent / ".prime-train-restore-30-e1").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(RestoreFailed, match="is not a folder of yours"):
+        restore(bucket, RUN_ID, point_of(saved), into)
+    assert entries(tmp_path / "elsewhere") == []
+
+
+def test_two_files_that_are_one_on_a_disk_that_ignores_case_are_not_mixed(bucket: FolderBucket, saved: Manifest, into: Path) -> None:
+    alike = saved.files[0].model_copy(update={"path": saved.files[0].path.swapcase()})
+    bucket.put(saved.key, saved.model_copy(update={"files": (*saved.files, alike)}).model_dump_json().encode())
+    into.mkdir(parents=True)
+    begun = into.parent / ".prime-train-restore-30-e1" / saved.files[0].path
+    begun.parent.mkdir(parents=True)
+    begun.touch()
+    other = into.parent / ".prime-train-restore-30-e1" / alike.path
+    other.parent.mkdir(parents=True, exist_ok=True)
+    other.hardlink_to(begun)  # as such a disk shows them
+    with pytest.raises(RestoreFailed, match="are one file on this disk"):
+        restore(bucket, RUN_ID, point_of(saved), into)
 
 
 def test_a_checkpoint_larger_than_the_disk_is_refused_before_a_byte_is_fetched(bucket: FolderBucket, saved: Manifest, into: Path) -> None:

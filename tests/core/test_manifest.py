@@ -191,6 +191,23 @@ def test_a_path_that_leaves_the_checkpoint_is_refused(path: str) -> None:
         manifest(1, folder=path)
 
 
+@pytest.mark.parametrize("name", ["-rf", "a/-x", "a\nb", "a\x1b[2Jb", "a\u202eb", "x" * 256, "/".join("a" * 65), "a\x7f"])
+def test_a_file_whose_name_would_do_harm_where_it_is_restored_is_refused(name: str) -> None:
+    with pytest.raises(ValidationError, match=r"dash|control character|255 bytes|64 folders"):
+        a_file(name)
+
+
+@pytest.mark.parametrize("name", [".git", ".ssh", "-rf", "..", "a/b", ".bashrc"])
+def test_a_folder_that_means_something_to_somebody_else_is_refused(name: str) -> None:
+    with pytest.raises(ValidationError, match=r"the folder .* (dot|dash|relative path|not the name)"):
+        manifest(1, folder=name)
+
+
+@pytest.mark.parametrize("name", ["step_1", "checkpoint-1", "epoch=1-step=2.ckpt", "Größe 1", "モデル_1"])
+def test_a_folder_of_any_ordinary_name_is_taken(name: str) -> None:
+    assert manifest(1, folder=name).folder == name
+
+
 @pytest.mark.parametrize("paths", [("a/b", "a//b"), ("a/b", "a/./b"), ("a", "a/"), (".",), ("./",), ("a", "a/b")])
 def test_no_two_files_of_a_manifest_lie_in_the_same_place(paths: tuple[str, ...]) -> None:
     with pytest.raises(ValidationError):

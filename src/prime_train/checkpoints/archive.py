@@ -1,28 +1,26 @@
 """Checkpoints as one archive, made by somebody else: a .tar, .tar.gz or .tar.zst.
 
-Python's tarfile takes an archive that ends in the middle, or a header that can not be read, for the end of it, and says nothing. Here only
-the end mark is the end. What is unpacked shows up under its name when all of it is there.
+What is unpacked shows up under its name when all of it is there; how it is written nowhere else is in `unpacking`.
 """
 
 import gzip
 import io
 import shutil
-import tarfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import IO, Self, cast
+from typing import IO, cast
 
 import zstandard
 
 from prime_train.checkpoints.restore import DISK_SPARE_BYTES, Reported, unreported
-from prime_train.core.manifest import FILES_MAX
+from prime_train.checkpoints.tar_reader import ArchiveBroken, Unsafe
+from prime_train.checkpoints.unpacking import MEMBERS_MAX, unpack_stream
+from prime_train.core.paths import flaw_of_folder
 
-MEMBERS_MAX = 2 * FILES_MAX
-"""Folders and links count too."""
 ENDINGS = (".tar.gz", ".tar.zst", ".tgz", ".tar")
-_BLOCK_BYTES = 2**20
 
 
 class ArchiveRefused(Exception):
@@ -66,7 +64,11 @@ def unpack(archive: Path, hidden: Path, *, replace: bool = False, members_max: i
     _extract(archive, content, members_max, progress)
     inside = list(content.iterdir())
     whole = inside[0] if len(inside) == 1 and inside[0].is_dir() and not inside[0].is_symlink() else content
-    target = hidden.parent / (stem_of(archive.name) if whole is content else whole.name)
+    name = stem_of(archive.name) if whole is content else whole.name
+    flaw = flaw_of_folder(name)
+    if flaw is not None:
+        raise ArchiveRefused(f"{archive.name} would make the folder {name[:200]!r}, which {flaw}")
+    target = hidden.parent / name
     if target.exists() or target.is_symlink():
         if not replace:
             raise TargetExists(str(target))
@@ -77,31 +79,23 @@ def unpack(archive: Path, hidden: Path, *, replace: bool = False, members_max: i
 def _extract(archive: Path, folder: Path, members_max: int, progress: Reported) -> None:
     size = archive.stat().st_size
     try:
-        with archive.open("rb") as file, _plain(file) as stream, tarfile.open(fileobj=stream, mode="r|", tarinfo=_Member) as tar:
-            for count, member in enumerate(tar):
-                if count >= members_max:
-                    raise ArchiveRefused(f"{archive.name} has more than {members_max} members")
-                _check_room(member, folder)
-                tar.extract(member, folder, filter="data")
-                progress(file.tell(), size)
-            while stream.read(_BLOCK_BYTES):  # to the end, where gzip has its checksum
-                pass
+        with archive.open("rb") as file, uncompressed(file) as stream:
+            wrote = partial(_report, file, size, progress)
+            unpack_stream(stream, folder, spare_bytes=DISK_SPARE_BYTES, members_max=members_max, wrote=wrote)
             progress(size, size)
-    except tarfile.FilterError as error:
+    except Unsafe as error:
         raise ArchiveRefused(f"{archive.name} is not safe to unpack: {error}") from error
-    except (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
+    except BROKEN as error:
         raise ArchiveRefused(f"{archive.name} is cut off, damaged or no tar archive: {str(error)[:200]}") from error
     except OSError as error:
         raise ArchiveRefused(f"{archive.name} can not be unpacked here: {error}") from error
 
 
-def _check_room(member: tarfile.TarInfo, folder: Path) -> None:
-    free = shutil.disk_usage(folder).free
-    if member.size + DISK_SPARE_BYTES > free:
-        raise OSError(f"no room: {member.name} wants {member.size / 2**30:.2f} GiB, {free / 2**30:.2f} GiB free")
+def _report(file: IO[bytes], size: int, progress: Reported) -> None:
+    progress(file.tell(), size)
 
 
-def _plain(file: IO[bytes]) -> IO[bytes]:
+def uncompressed(file: IO[bytes]) -> IO[bytes]:
     """What is inside the compression, which is told by the first bytes: names lie."""
     head = file.read(4)
     file.seek(0)
@@ -112,20 +106,10 @@ def _unzstd(file: IO[bytes]) -> IO[bytes]:
     return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True))
 
 
+BROKEN = (ArchiveBroken, EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError)
+"""What reading an archive raises that is cut off, damaged or none."""
+
 _KINDS: dict[bytes, Callable[[IO[bytes]], IO[bytes]]] = {
     b"\x1f\x8b": lambda file: cast("IO[bytes]", gzip.GzipFile(fileobj=file, mode="rb")),
     b"\x28\xb5\x2f\xfd": _unzstd,
 }
-
-
-class _Member(tarfile.TarInfo):
-    """Refuses every header but a good one and the end mark."""
-
-    @classmethod
-    def fromtarfile(cls, tar: tarfile.TarFile) -> Self:
-        try:
-            return super().fromtarfile(tar)
-        except tarfile.EOFHeaderError:  # type: ignore[attr-defined] # its stubs leave the kinds of HeaderError out
-            raise
-        except tarfile.HeaderError as error:
-            raise tarfile.ReadError(f"{error} at byte {tar.offset}") from error

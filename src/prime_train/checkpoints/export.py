@@ -15,7 +15,7 @@ from typing import IO, cast
 import zstandard
 
 from prime_train.checkpoints.chunks import Damaged, Place, fetch, places
-from prime_train.checkpoints.restore import DISK_SPARE_BYTES, CheckpointDamaged, Reported, RestoreFailed, unreported
+from prime_train.checkpoints.restore import DISK_SPARE_BYTES, CheckpointDamaged, Reported, RestoreFailed, check_folder, unreported
 from prime_train.core.manifest import Manifest
 from prime_train.ports import Bucket, Data
 
@@ -45,11 +45,13 @@ KINDS: dict[str, Callable[[IO[bytes]], AbstractContextManager[IO[bytes]]]] = {
 """By the end of the archive's name."""
 
 
-def export(bucket: Bucket, manifest: Manifest, into: Path, *, progress: Reported = unreported) -> None:
+def export(bucket: Bucket, manifest: Manifest, into: Path, *, pattern: str | None = None, progress: Reported = unreported) -> None:
     """Writes the archive `into`, whose name ends as one of KINDS, over what is there.
 
-    Raises RestoreFailed (CheckpointDamaged names the first bad file) and what the bucket raises; nothing new is left then.
+    `pattern`: as `check_folder` has it. Raises RestoreFailed (CheckpointDamaged names the first bad file) and what the bucket raises;
+    nothing new is left then.
     """
+    check_folder(manifest, pattern)
     kind = KINDS[next(ending for ending in KINDS if into.name.endswith(ending))]
     draft = into.with_name(f".{into.name}.part")
     try:

@@ -7,6 +7,7 @@ that was cut off goes on where it stopped: a chunk that lies there with the righ
 
 import os
 import shutil
+import stat
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from prime_train.checkpoints.catalog import Catalog, point_of
 from prime_train.checkpoints.chunks import Damaged, Place, fetch, is_there, places
 from prime_train.checkpoints.parallel import in_parallel
 from prime_train.core.manifest import Manifest, ResumePoint
+from prime_train.core.paths import same_but_for_case
 from prime_train.ports import Bucket
 
 DISK_SPARE_BYTES = 256 * 2**20
@@ -41,12 +43,16 @@ class CheckpointDamaged(RestoreFailed):
         self.digests = frozenset(digests)
 
 
-def restore(bucket: Bucket, run_id: str, point: ResumePoint, into: Path, *, progress: Reported = unreported) -> Path:
+def restore(
+    bucket: Bucket, run_id: str, point: ResumePoint, into: Path, *, pattern: str | None = None, progress: Reported = unreported
+) -> Path:
     """Puts the checkpoint `point` into the trainer's checkpoint folder `into` and returns its own folder there.
 
-    Raises RestoreFailed, and what the bucket raises; `into` holds nothing new then, and asking again goes on where it stopped.
+    `pattern`: the run's own `checkpoints.pattern`, as `check_folder` has it. Raises RestoreFailed, and what the bucket raises; `into` holds
+    nothing new then, and asking again goes on where it stopped.
     """
     manifest = _manifest(bucket, run_id, point)
+    check_folder(manifest, pattern)
     target = into / manifest.folder
     if target.is_dir() and not differs(target, manifest):
         return target
@@ -54,6 +60,7 @@ def restore(bucket: Bucket, run_id: str, point: ResumePoint, into: Path, *, prog
         into.mkdir(parents=True, exist_ok=True)
         stage = _stage(into, point)
         stage.mkdir(parents=True, exist_ok=True)
+        _check_own(stage)
         _check_room(stage, manifest)
         _fetch_all(bucket, manifest, stage, progress)
         _tidy(stage, manifest)
@@ -61,6 +68,17 @@ def restore(bucket: Bucket, run_id: str, point: ResumePoint, into: Path, *, prog
     except OSError as error:
         raise RestoreFailed(f"step {point.step} can not be written to this disk: {error}") from error
     return target
+
+
+def check_folder(manifest: Manifest, pattern: str | None) -> None:
+    """CheckpointDamaged unless the manifest's folder is called as the run calls the checkpoint of that step.
+
+    A manifest is written by a rented machine, and must not name a folder that means something to somebody else. `pattern` is the run's own;
+    where it is not known, the name has at least the number of the step in it.
+    """
+    expected = f"*{manifest.step}*" if pattern is None else pattern.format(step=manifest.step)
+    if manifest.folder != expected and (pattern is not None or str(manifest.step) not in manifest.folder):
+        raise CheckpointDamaged(f"manifest {manifest.key} names the folder {manifest.folder!r}, and not {expected!r}")
 
 
 def discard(into: Path, point: ResumePoint) -> None:
@@ -85,8 +103,6 @@ def _manifest(bucket: Bucket, run_id: str, point: ResumePoint) -> Manifest:
         raise CheckpointDamaged(f"manifest {point.key} can not be read: {str(error)[:300]}") from error
     if (manifest.run, manifest.step, manifest.epoch) != (run_id, point.step, point.epoch):
         raise CheckpointDamaged(f"manifest {point.key} is of run {manifest.run}, step {manifest.step}, epoch {manifest.epoch}")
-    if "/" in manifest.folder or manifest.folder in ("", "."):
-        raise CheckpointDamaged(f"manifest {point.key} names the folder {manifest.folder!r}, which is no plain name")
     return manifest
 
 
@@ -96,6 +112,13 @@ def _stage(into: Path, point: ResumePoint) -> Path:
     apart = real.parent.stat().st_dev != real.stat().st_dev or not os.access(real.parent, os.W_OK)
     beside = real if apart else real.parent
     return beside / f".prime-train-restore-{point.step}-e{point.epoch}"
+
+
+def _check_own(stage: Path) -> None:
+    """Beside a folder that others may write into, they may have put something of that name."""
+    found = stage.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        raise RestoreFailed(f"{stage} is not a folder of yours; remove it, or restore into another folder")
 
 
 def _check_room(stage: Path, manifest: Manifest) -> None:
@@ -112,6 +135,7 @@ def _check_room(stage: Path, manifest: Manifest) -> None:
 
 def _fetch_all(bucket: Bucket, manifest: Manifest, stage: Path, progress: Reported) -> None:
     begun = {file.path: _make_place(stage / file.path, file.size) for file in manifest.files}
+    _check_apart(stage, manifest)
     lock = threading.Lock()
     done = 0
 
@@ -137,6 +161,13 @@ def _fetch_all(bucket: Bucket, manifest: Manifest, stage: Path, progress: Report
         raise CheckpointDamaged(f"step {manifest.step} is damaged in the bucket: {said}{more}", [digest for _, digest in wrong])
     for file in manifest.files:
         os.utime(stage / file.path, (file.mtime_s, file.mtime_s))
+
+
+def _check_apart(stage: Path, manifest: Manifest) -> None:
+    """On a disk that ignores case, two files would be written into one."""
+    alike = same_but_for_case(file.path for file in manifest.files)
+    if alike is not None and (stage / alike[0]).samefile(stage / alike[1]):
+        raise RestoreFailed(f"{alike[0]} and {alike[1]} of step {manifest.step} are one file on this disk, which ignores case; use another")
 
 
 def _make_place(path: Path, size: int) -> bool:

@@ -34,7 +34,7 @@ def export(
     manifest = of_step(found, step) if step is not None else newest(found)
     try:
         with bar(f"step {manifest.step}", manifest.size) as progress:
-            export(found.bucket, manifest, file, progress=progress)
+            export(found.bucket, manifest, file, pattern=found.pattern, progress=progress)
     except CheckpointDamaged as error:
         fix = f"prime-train checkpoints {found.run_id} verify --all says which are whole; then use --step"
         raise Refused(str(error), fix=fix, code=Exit.FINDINGS) from error

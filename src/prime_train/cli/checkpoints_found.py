@@ -14,7 +14,7 @@ from prime_train.cli.names import find
 from prime_train.core.keys import is_run_id, manifest_prefix, spec_key
 from prime_train.core.manifest import Manifest
 from prime_train.core.retention import Policy, why_kept
-from prime_train.core.spec import RunSpec
+from prime_train.core.spec import CheckpointSpec, RunSpec
 from prime_train.ports import Bucket, Held, Store
 
 if TYPE_CHECKING:
@@ -56,12 +56,21 @@ class Found:
         return {run.resume.key: "resumed from"} if run.resume is not None and not run.is_over else {}
 
     @cached_property
-    def policy(self) -> Policy | None:
-        """Of the run's spec; None where it can not be read."""
+    def rules(self) -> CheckpointSpec | None:
+        """What the run's spec says of checkpoints; None where it can not be read."""
         if self.held is not None:
-            return Policy.of(self.held.run.spec.checkpoints)
+            return self.held.run.spec.checkpoints
         content = self.bucket.get(spec_key(self.run_id))
-        return _policy(content.data) if content is not None else None
+        return _rules(content.data) if content is not None else None
+
+    @property
+    def policy(self) -> Policy | None:
+        return Policy.of(self.rules) if self.rules is not None else None
+
+    @property
+    def pattern(self) -> str | None:
+        """How the run names the folder of a checkpoint."""
+        return self.rules.pattern if self.rules is not None else None
 
     def why_kept(self, policy: Policy) -> "Mapping[str, str]":
         """Why each checkpoint that stays does, by key."""
@@ -126,11 +135,11 @@ def _resolve(store: Store | None, bucket: Bucket, name: str, url: str) -> tuple[
     return held.run.run_id, held
 
 
-def _policy(data: bytes) -> Policy | None:
+def _rules(data: bytes) -> CheckpointSpec | None:
     import json
 
     try:
-        return Policy.of(RunSpec.model_validate(json.loads(data)["spec"]).checkpoints)
+        return RunSpec.model_validate(json.loads(data)["spec"]).checkpoints
     except (ValueError, KeyError, TypeError):
         return None
 

@@ -91,15 +91,16 @@ def _candidates(found: "Found", step: int | None, before_step: int | None) -> "l
 def _one(found: "Found", manifest: "Manifest", folder: Path, *, replace: bool) -> Path:
     """Raises CheckpointDamaged; what else goes wrong would go wrong with an older one too."""
     from prime_train.checkpoints.catalog import point_of
-    from prime_train.checkpoints.restore import CheckpointDamaged, RestoreFailed, differs, discard, restore
+    from prime_train.checkpoints.restore import CheckpointDamaged, RestoreFailed, check_folder, differs, discard, restore
     from prime_train.cli.checkpoints_bar import bar
 
+    check_folder(manifest, found.pattern)
     target = folder / manifest.folder
     if not replace and target.exists() and differs(target, manifest):
         raise Refused(f"{target} is there already, and is not this checkpoint", fix="restore into another folder, or --replace")
     try:
         with bar(f"step {manifest.step}", manifest.size) as progress:
-            return restore(found.bucket, found.run_id, point_of(manifest), folder, progress=progress)
+            return restore(found.bucket, found.run_id, point_of(manifest), folder, pattern=found.pattern, progress=progress)
     except CheckpointDamaged:
         discard(folder, point_of(manifest))
         raise

@@ -53,7 +53,7 @@ def final_weights(bucket: Bucket, run_id: str, step: int) -> str | None:
         return None
     with tempfile.TemporaryDirectory(prefix="prime-train-") as folder:
         try:
-            restore(bucket, run_id, point_of(manifest), Path(folder) / "checkpoints")
+            restore(bucket, run_id, point_of(manifest), Path(folder) / "checkpoints", pattern="step_{step}")
             return load_checkpoint(Path(folder) / "checkpoints", step, len(load_corpus()[2])).digest()
         except (CheckpointError, RestoreFailed) as error:
             raise PermanentError(f"the last checkpoint in the bucket can not be read: {error}") from error

@@ -13,6 +13,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from prime_train.core.keys import CODEC_PATTERN, DIGEST_PATTERN, RUN_ID_PATTERN, blob_key, manifest_key
+from prime_train.core.paths import flaw_of_folder, flaw_of_path
 
 FILES_MAX = 50_000
 CHUNK_BYTES = 16 * 2**20
@@ -37,12 +38,15 @@ def chunk_sizes(size: int) -> tuple[int, ...]:
 
 
 def _safe(path: object) -> object:
-    if isinstance(path, str):
-        parts = PurePosixPath(path)
-        plain = str(parts) == path and path != "."
-        if not plain or parts.is_absolute() or ".." in parts.parts or "\0" in path or "\\" in path:
-            raise ValueError(f"{path[:200]!r} is not a relative path inside the checkpoint")
+    if isinstance(path, str) and (flaw := flaw_of_path(path)):
+        raise ValueError(f"{path[:200]!r} {flaw}")
     return path
+
+
+def _safe_folder(name: object) -> object:
+    if isinstance(name, str) and (flaw := flaw_of_folder(name)):
+        raise ValueError(f"the folder {name[:200]!r} {flaw}")
+    return name
 
 
 class Chunk(BaseModel):
@@ -85,7 +89,7 @@ class Manifest(BaseModel):
     epoch: int = Field(ge=1)
     step: int = Field(ge=0, le=STEP_MAX)
     created_s: int = Field(ge=0, le=CREATED_S_MAX)
-    folder: Annotated[str, BeforeValidator(_safe)]
+    folder: Annotated[str, BeforeValidator(_safe_folder)]
     files: tuple[ManifestFile, ...] = Field(max_length=FILES_MAX)
     loss: float | None = None
     reward: float | None = None

@@ -13,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from prime_train.core import prime_rl
 from prime_train.core.causes import Cause
+from prime_train.core.paths import flaw_of_folder
 from prime_train.core.sizes import parse_size
 
 _FORM = re.compile(r"(0?[1-9][0-9]?d?)?")
@@ -290,6 +291,9 @@ class CheckpointSpec(Part):
     def _pattern_has_step(self) -> Self:
         if _placeholders(self.pattern) != {"step"} or "/" in self.pattern:
             raise ValueError(f"pattern {self.pattern!r} must be one name with {{step}} in it, such as step_{{step}}")
+        flaw = flaw_of_folder(self.pattern.format(step=0))
+        if flaw is not None:
+            raise ValueError(f"pattern {self.pattern!r} {flaw}; use a name such as step_{{step}}")
         return self
 
 

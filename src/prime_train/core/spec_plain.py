@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
 
 from prime_train.core import prime_rl
+from prime_train.core.paths import flaw_of_folder
 from prime_train.core.sizes import parse_size
 from prime_train.core.spec_fields import FIELDS
 
@@ -145,7 +146,7 @@ def _hardware(hardware: Part) -> bool:
 
 def _checkpoints(checkpoints: Part) -> bool:
     pattern = checkpoints.pattern
-    return "{step}" in pattern and "{{" not in pattern and "/" not in pattern and _has_only(pattern, "step")
+    return "{step}" in pattern and "{{" not in pattern and _has_only(pattern, "step") and flaw_of_folder(pattern) is None
 
 
 def _health(health: Part) -> bool:

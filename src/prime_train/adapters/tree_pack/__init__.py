@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from prime_train.adapters.tree_pack.git import Checkout, checkout_of, commit_of, files_of, is_commit, same_repository, without_password
 from prime_train.core.finding import Finding, Severity
+from prime_train.core.paths import link_stays_inside
 
 __all__ = [
     "BYTES_MAX",
@@ -132,13 +133,8 @@ def _look(folder: Path, name: str) -> int | None:
     except OSError:
         return -1
     if stat.S_ISLNK(found.st_mode):
-        return 0 if _stays_inside(path, folder) else None
+        return 0 if link_stays_inside(name, str(path.readlink())) else None
     return found.st_size if stat.S_ISREG(found.st_mode) else -1
-
-
-def _stays_inside(link: Path, folder: Path) -> bool:
-    target = link.readlink()
-    return not target.is_absolute() and Path(os.path.normpath(link.parent / target)).is_relative_to(os.path.normpath(folder))
 
 
 # ---------------------------------------------------------------------------------------------------------------- what is wrong

@@ -1,0 +1,166 @@
+"""A tar archive made by somebody else, read member by member in bounded memory.
+
+Python's tarfile takes an archive that ends in the middle, or a header that cannot be read, for the end of it, and reads an extended header
+of any size into memory. Here only the end mark is the end, and every header is bounded: the ones of pax and of GNU tar hold a long name
+and nothing else that is of use here.
+"""
+
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO
+
+HEADER_BYTES_MAX = 64 * 1024
+"""Of one extended header."""
+AFTER_END_BYTES_MAX = 16 * 2**20
+"""An archive is padded to whole records, and nothing else follows its end mark."""
+_BLOCK = 512
+_READ_BYTES = 2**20
+_LONG_NAME, _LONG_LINK = tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK
+_PAX, _PAX_GLOBAL = tarfile.XHDTYPE, tarfile.XGLTYPE
+_FILES = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE)
+
+
+class ArchiveBroken(Exception):
+    """The archive is cut off, damaged or no tar archive; the message says where."""
+
+
+class Unsafe(Exception):
+    """The archive holds what is not unpacked; the message says what, and why."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """One entry of an archive. `size`: bytes of a file, 0 of all else. `link`: where a symbolic link leads to."""
+
+    name: str
+    kind: bytes
+    size: int
+    mode: int
+    mtime_s: int
+    link: str = ""
+
+    @property
+    def is_file(self) -> bool:
+        return self.kind in _FILES
+
+    @property
+    def is_folder(self) -> bool:
+        return self.kind == tarfile.DIRTYPE
+
+    @property
+    def is_link(self) -> bool:
+        return self.kind == tarfile.SYMTYPE
+
+
+class TarReader:
+    """Reads the members of a stream. The content of a file is read, by `content`, before the next member is asked for."""
+
+    def __init__(self, stream: IO[bytes], *, headers_max: int) -> None:
+        self._stream = stream
+        self._headers_left = headers_max
+        self._headers_max = headers_max
+        self._left = 0
+        """Bytes of the member at hand that were not read yet, and its padding."""
+        self._padding = 0
+        self._offset = 0
+
+    def members(self) -> Iterator[Member]:
+        """Every member up to the end mark. Raises ArchiveBroken, Unsafe, and what the stream raises."""
+        overrides: dict[str, str] = {}
+        while (header := self._header()) is not None:
+            size = header.size if header.isreg() or header.type in (_LONG_NAME, _LONG_LINK, _PAX, _PAX_GLOBAL) else 0
+            self._left, self._padding = size, -size % _BLOCK
+            if header.type in (_LONG_NAME, _LONG_LINK):
+                key = "path" if header.type == _LONG_NAME else "linkpath"
+                overrides[key] = self._extended(header).rstrip(b"\0").decode("utf-8", "surrogateescape")
+            elif header.type == _PAX:
+                overrides |= _records(self._extended(header))
+            elif header.type == _PAX_GLOBAL:
+                self._extended(header)
+            else:
+                yield self._member(header, overrides)
+                overrides = {}
+            self._skip()
+        self._drain()
+
+    def content(self) -> Iterator[bytes]:
+        """What is left of the file at hand, in pieces."""
+        while self._left:
+            piece = self._read(min(self._left, _READ_BYTES))
+            self._left -= len(piece)
+            yield piece
+
+    def _header(self) -> tarfile.TarInfo | None:
+        """The next header; None for the end mark."""
+        at = self._offset
+        block = self._read(_BLOCK)
+        if not any(block):
+            return None
+        if not self._headers_left:
+            raise Unsafe(f"it has more than {self._headers_max} members")
+        self._headers_left -= 1
+        try:
+            header = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+        except tarfile.TarError as error:
+            raise ArchiveBroken(f"{error} at byte {at}") from error
+        if header.size < 0:
+            raise ArchiveBroken(f"a size of {header.size} bytes at byte {at}")
+        return header
+
+    def _member(self, header: tarfile.TarInfo, overrides: dict[str, str]) -> Member:
+        if "size" in overrides and header.type in _FILES:
+            self._left = _whole(overrides["size"])
+            self._padding = -self._left % _BLOCK
+        if any(key.startswith("GNU.sparse.") for key in overrides):
+            raise Unsafe(f"{header.name[:200]!r} is a sparse file; pack it without --sparse")
+        name, link = overrides.get("path", header.name), overrides.get("linkpath", header.linkname)
+        return Member(name.rstrip("/"), header.type, self._left, header.mode, int(header.mtime), link)
+
+    def _extended(self, header: tarfile.TarInfo) -> bytes:
+        if header.size > HEADER_BYTES_MAX:
+            raise Unsafe(f"it has an extended header of {header.size} bytes, of which {HEADER_BYTES_MAX} are read at most")
+        return b"".join(self.content())
+
+    def _skip(self) -> None:
+        """To the next header."""
+        for _ in self.content():
+            pass
+        self._read(self._padding)
+        self._padding = 0
+
+    def _read(self, size: int) -> bytes:
+        data = self._stream.read(size)
+        self._offset += len(data)
+        if len(data) < size:
+            raise ArchiveBroken(f"it ends at byte {self._offset}, before its end mark")
+        return data
+
+    def _drain(self) -> None:
+        """To the end of the stream, where compressed ones have their checksum."""
+        left = AFTER_END_BYTES_MAX
+        while data := self._stream.read(_READ_BYTES):
+            left -= len(data)
+            if left < 0:
+                raise Unsafe(f"more than {AFTER_END_BYTES_MAX} bytes follow its end mark")
+
+
+def _records(data: bytes) -> dict[str, str]:
+    """The records of a pax header: `LENGTH KEY=VALUE` and a line break, one after the other."""
+    found: dict[str, str] = {}
+    at = 0
+    while at < len(data) and data[at]:
+        length, blank, _ = data[at : at + 20].partition(b" ")
+        record = data[at : at + _whole(length.decode("latin-1"))]
+        key, equals, value = record[len(length) + 1 :].partition(b"=")
+        if not blank or not equals or not value.endswith(b"\n"):
+            raise ArchiveBroken("an extended header that cannot be read")
+        found[key.decode("utf-8", "surrogateescape")] = value[:-1].decode("utf-8", "surrogateescape")
+        at += len(record)
+    return found
+
+
+def _whole(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 20):
+        raise ArchiveBroken(f"{text[:40]!r} where a number belongs")
+    return int(text)

@@ -1,0 +1,137 @@
+"""Writes what an archive holds into a folder, and nowhere else.
+
+Every folder and file is opened below the folder above it, by descriptor and without following links, so whatever an archive has in it, or
+somebody else puts into the folder meanwhile, nothing outside is written. It needs no filter of Python's tarfile.
+"""
+
+import errno
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from prime_train.checkpoints.tar_reader import Member, TarReader, Unsafe
+from prime_train.core.manifest import FILES_MAX, MTIME_S_MAX
+from prime_train.core.paths import flaw_of_path, is_inside, link_stays_inside
+
+MEMBERS_MAX = 2 * FILES_MAX
+"""Folders, links and extended headers count too."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def unpack_stream(
+    stream: IO[bytes],
+    folder: Path,
+    *,
+    spare_bytes: int,
+    is_own: bool = False,
+    members_max: int = MEMBERS_MAX,
+    wrote: Callable[[], None] = lambda: None,
+) -> None:
+    """Write every file and folder of the tar archive that `stream` reads into `folder`, which is there and empty.
+
+    `is_own`: a code snapshot that the user's own folder was packed into. It may have any names, and symbolic links that stay inside, which
+    are made after all else is written. In an archive of somebody else a link is Unsafe, as every other kind of member is in both.
+    `spare_bytes` of the disk stay free; `wrote` is called after each member. Raises Unsafe, ArchiveBroken, OSError, and what the stream
+    raises.
+    """
+    reader = TarReader(stream, headers_max=members_max)
+    kept: list[tuple[str, str]] = []
+    root = os.open(folder, _FOLDER)
+    try:
+        for member in reader.members():
+            path = _path_of(member, is_own=is_own)
+            if member.is_link and is_own:
+                _check_link(path, member)
+                kept.append((path, member.link))
+            elif member.is_file:
+                _check_room(folder, member, spare_bytes)
+                _write_file(root, path, member, reader.content())
+            elif member.is_folder:
+                with _opened(root, PurePosixPath(path).parts if path else ()):
+                    pass
+            else:
+                raise Unsafe(f"{member.name[:200]!r} is {_KINDS.get(member.kind, 'neither a file nor a folder')}")
+            wrote()
+        for path, target in kept:
+            _write_link(root, path, target)
+    finally:
+        os.close(root)
+
+
+_KINDS = {b"1": "a hard link (pack with tar --hard-dereference)", b"2": "a link (pack with tar --dereference)", b"S": "a sparse file"}
+
+
+def _path_of(member: Member, *, is_own: bool) -> str:
+    """The member's path inside the folder; empty for the folder itself."""
+    path = "/".join(part for part in member.name.split("/") if part != ".")
+    if not path and member.is_folder:
+        return path
+    flaw = (None if is_inside(path) else "is not a relative path inside the folder") if is_own else flaw_of_path(path)
+    if flaw is not None:
+        raise Unsafe(f"{member.name[:200]!r} {flaw}")
+    return path
+
+
+def _check_link(path: str, member: Member) -> None:
+    if not link_stays_inside(path, member.link):
+        raise Unsafe(f"{member.name[:200]!r} is a link that leads outside, to {member.link[:200]!r}")
+
+
+def _check_room(folder: Path, member: Member, spare_bytes: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if member.size + spare_bytes > free:
+        raise OSError(f"no room: {member.name[:200]} wants {member.size / 2**30:.2f} GiB, {free / 2**30:.2f} GiB free")
+
+
+def _write_file(root: int, path: str, member: Member, content: Iterator[bytes]) -> None:
+    pure = PurePosixPath(path)
+    with _opened(root, pure.parts[:-1]) as parent:
+        try:
+            descriptor = os.open(pure.name, _FILE, 0o755 if member.mode & 0o100 else 0o644, dir_fd=parent)
+        except FileExistsError:
+            raise Unsafe(f"{member.name[:200]!r} is in it twice, or only case tells it from another") from None
+        with os.fdopen(descriptor, "wb", buffering=0) as file:
+            for piece in content:
+                left = memoryview(piece)
+                while left:
+                    left = left[file.write(left) :]
+            at_s = min(max(member.mtime_s, -MTIME_S_MAX), MTIME_S_MAX)
+            os.utime(file.fileno(), (at_s, at_s))
+
+
+def _write_link(root: int, path: str, target: str) -> None:
+    pure = PurePosixPath(path)
+    with _opened(root, pure.parts[:-1]) as parent:
+        try:
+            os.symlink(target, pure.name, dir_fd=parent)
+        except FileExistsError:
+            raise Unsafe(f"{path[:200]!r} is in it twice") from None
+
+
+@contextmanager
+def _opened(root: int, parts: tuple[str, ...]) -> Iterator[int]:
+    """The folder at `parts` below `root`, made where it is missing. A link on the way, or a file, is Unsafe."""
+    current = os.dup(root)
+    try:
+        for part in parts:
+            try:
+                below = _open_folder(current, part)
+            except OSError as error:
+                if error.errno in (errno.ENOTDIR, errno.ELOOP):
+                    raise Unsafe(f"{'/'.join(parts)[:200]!r} leads through what is no folder") from None
+                raise
+            os.close(current)
+            current = below
+        yield current
+    finally:
+        os.close(current)
+
+
+def _open_folder(parent: int, name: str) -> int:
+    with suppress(FileExistsError):
+        os.mkdir(name, 0o755, dir_fd=parent)
+    return os.open(name, _FOLDER, dir_fd=parent)

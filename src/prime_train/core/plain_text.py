@@ -1,0 +1,37 @@
+"""Text that a machine or a stranger wrote, made safe to show.
+
+A terminal obeys control characters: they move the cursor, set the clipboard, rename the window or hide what was printed. Marks of writing
+direction show text in another order than it has. None of them may come from outside, so each is shown as its escape, such as `\\x1b`.
+"""
+
+import re
+import unicodedata
+
+_UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Control characters, invisible marks (of direction among them), halves of characters, line and paragraph separators."""
+_SUSPECT = re.compile(r"[^ -~]")
+"""Only what is not plain ASCII has to be looked up."""
+
+
+def is_safe_character(character: str) -> bool:
+    """Whether the character shows as itself and does nothing else."""
+    return unicodedata.category(character) not in _UNSAFE_CATEGORIES
+
+
+def neutralized(text: str, *, keep: str = "") -> str:
+    """The text with every character that would do something shown as its escape, but for those in `keep`, such as line breaks."""
+    return _SUSPECT.sub(lambda found: found[0] if found[0] in keep or is_safe_character(found[0]) else _escaped(found[0]), text)
+
+
+def one_line(text: str) -> str:
+    """The text on one line: runs of white space become a single space, and all else is as `neutralized` has it."""
+    return neutralized(" ".join(text.split()))
+
+
+def lines_of_text(text: str) -> str:
+    """A text of several lines: line breaks and tabs stay, a carriage return before a line break goes, and all else is `neutralized`."""
+    return neutralized(text.replace("\r\n", "\n"), keep="\n\t")
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape", "surrogatepass").decode("ascii")
