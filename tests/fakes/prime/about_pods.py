@@ -1,13 +1,19 @@
 """Answers to what is asked about pods."""
 
 from tests.fakes.prime.orders import CreatePod
-from tests.fakes.prime.queries import Asked, HistorySlice, Json, LogQuery, Slice, StatusQuery, read
+from tests.fakes.prime.queries import Asked, HistorySlice, Json, LogQuery, PodSlice, StatusQuery, read
 from tests.fakes.prime.world import World
 
 
 def list_pods(world: World, asked: Asked) -> Json:
-    at_s = world.listed_s()
-    return read(asked, Slice).of(world.listed(), lambda pod: pod.json(at_s)) | {"status": "ok"}
+    """`Terms.pods_a_page` and `Terms.cut_listings` make pages shorter than is asked for, and lists shorter than they say they are."""
+    at_s, terms, pods, page = world.listed_s(), world.terms, list(world.listed()), read(asked, PodSlice)
+    page = page.model_copy(update={"limit": min(page.limit, terms.pods_a_page)})
+    known = page.of(pods, lambda pod: pod.json(at_s)) | {"status": "ok"}
+    if terms.cut_listings <= 0:
+        return known
+    terms.cut_listings -= 1
+    return known | page.of(pods[: len(pods) // 2], lambda pod: pod.json(at_s)) | {"total_count": len(pods)}
 
 
 def create_pod(world: World, asked: Asked) -> Json:
@@ -22,9 +28,8 @@ def get_pod(world: World, asked: Asked) -> Json:
 
 def pod_statuses(world: World, asked: Asked) -> Json:
     """Of pods that are not known nothing is said."""
-    now_s = world.clock.now_s()
     pods = [world.pods[pod_id] for pod_id in read(asked, StatusQuery).pod_ids if pod_id in world.pods]
-    return {"data": [pod.status_json(now_s) for pod in pods if pod.is_known(now_s)], "status": "ok"}
+    return {"data": [pod.status_json(world.clock.now_s()) for pod in pods if world.is_known(pod)], "status": "ok"}
 
 
 def delete_pod(world: World, asked: Asked) -> Json:

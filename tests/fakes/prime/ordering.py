@@ -15,7 +15,9 @@ class Terms:
 
     `no_capacity`, `no_funds`: status and detail of the refusal. `max_price_required`: as the API was in 2025. `max_price_kept`: a box that
     costs more is refused; 0 is no ceiling. `deposit_h`: so many hours must be in the wallet, and never nothing. `list_lag_s`: pods come
-    into the list, and leave it, so much later. `empty_listings`: so many listings of GPUs yet are told as empty.
+    into the list, and leave it, so much later. `pods_a_page`: no page of that list has more rows, whatever is asked for. `cut_listings`: so
+    many listings of pods yet have half of the rows that they say there are. `forgets_deleted`: a deleted pod's id is unknown (404) instead
+    of TERMINATED. `instances_max`: so many pods may live at once. `empty_listings`: so many listings of GPUs yet are told as empty.
     `bad_key_status`, `no_scope_status`: of a key that is unknown, and of one that may not.
     """
 
@@ -25,6 +27,10 @@ class Terms:
     max_price_kept: bool = True
     deposit_h: float = 0.0
     list_lag_s: float = 0.0
+    pods_a_page: int = 100
+    cut_listings: int = 0
+    forgets_deleted: bool = False
+    instances_max: int | None = None
     empty_listings: int = 0
     invalid_form: InvalidForm = InvalidForm.ERRORS
     bad_key_status: int = 401
@@ -39,9 +45,13 @@ class Chosen:
     usd_per_hour: float
 
 
-def choose(order: CreatePod, rows: Sequence[GpuRow], wallet: Wallet, terms: Terms) -> Chosen:
-    """The first row that is meant; Refused where it can not be had."""
+def choose(order: CreatePod, rows: Sequence[GpuRow], wallet: Wallet, terms: Terms, *, living: int = 0) -> Chosen:
+    """The first row that is meant; Refused where it can not be had. `living`: the pods that there are."""
     pod = order.pod
+    if terms.instances_max is not None and living >= terms.instances_max:
+        raise Refused(400, f"Maximum number of instances reached. Limit: {terms.instances_max}")
+    if pod.prepaidForHr is not None:
+        raise Refused(400, "Reserved instances are not available")
     if terms.max_price_required and pod.maxPrice is None:
         raise Refused(400, "Missing field: max_price not specified")
     row = next((row for row in rows if _is_meant(row, order)), None)

@@ -1,9 +1,12 @@
-"""What clients send: bodies of requests, named as on the wire; a key that is not known is refused."""
+"""What clients send: bodies of requests, named as on the wire. A key that is not known is refused inside `pod` and `disk`, and let pass
+elsewhere, as the description has it; so is a word that is in none of its lists."""
 
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from tests.fakes.prime.words import GPU_TYPES, IMAGES, PROVIDERS, SECURITIES
 
 
 class GpuSocket(StrEnum):
@@ -16,7 +19,26 @@ class GpuSocket(StrEnum):
 
 
 class Body(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class StrictBody(Body):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _one_of(words: frozenset[str]) -> AfterValidator:
+    def check(word: str) -> str:
+        if word not in words:
+            raise ValueError("Input should be " + ", ".join(sorted(words)))
+        return word
+
+    return AfterValidator(check)
+
+
+GpuType = Annotated[str, _one_of(GPU_TYPES)]
+Image = Annotated[str, _one_of(IMAGES)]
+Security = Annotated[str, _one_of(SECURITIES)]
+Provider = Annotated[str, _one_of(PROVIDERS)]
 
 
 class EnvVar(Body):
@@ -24,9 +46,9 @@ class EnvVar(Body):
     value: str
 
 
-class PodOrder(Body):
+class PodOrder(StrictBody):
     cloudId: str
-    gpuType: str
+    gpuType: GpuType
     socket: GpuSocket
     gpuCount: int = Field(gt=0)
     name: str | None = None
@@ -34,11 +56,11 @@ class PodOrder(Body):
     vcpus: int | None = Field(None, gt=0)
     memory: int | None = Field(None, gt=0)
     maxPrice: float | None = None
-    image: str | None = "ubuntu_22_cuda_12"
+    image: Image | None = "ubuntu_22_cuda_12"
     customTemplateId: str | None = None
     dataCenterId: str | None = None
     country: str | None = None
-    security: str | None = None
+    security: Security | None = None
     envVars: list[EnvVar] | None = None
     jupyterPassword: str | None = None
     sshKeyId: str | None = None
@@ -47,7 +69,7 @@ class PodOrder(Body):
 
 
 class ProviderOrder(Body):
-    type: str
+    type: Provider
 
 
 class TeamOrder(Body):
@@ -77,7 +99,7 @@ class CreatePod(Body):
         return self.team.teamId if self.team else None
 
 
-class DiskOrder(Body):
+class DiskOrder(StrictBody):
     size: int = Field(gt=0)
     name: str | None = Field(None, max_length=255)
     country: str | None = None

@@ -30,7 +30,8 @@ class SshForm(StrEnum):
 
 
 class End(StrEnum):
-    """How a pod that has ended is seen: deleted ones answer 404, as MISSING ones do, and are in the history."""
+    """How a pod that has ended is seen. Deleted and terminated ones answer by their id that they are TERMINATED (`Terms.forgets_deleted`:
+    404), are out of the list, and are in the history, as MISSING ones are, whose ids are unknown. One in ERROR stays in the list."""
 
     DELETED = "DELETED"
     TERMINATED = "TERMINATED"
@@ -38,8 +39,9 @@ class End(StrEnum):
     MISSING = "MISSING"
 
     @property
-    def is_seen(self) -> bool:
-        return self in (End.TERMINATED, End.ERROR)
+    def is_over(self) -> bool:
+        """Whether nothing is left of it but its row in the history."""
+        return self is not End.ERROR
 
 
 @dataclass(frozen=True)
@@ -100,10 +102,14 @@ class Pod:
     def is_active(self, now_s: float) -> bool:
         return self.end_at(now_s) is None and now_s >= self.active_s
 
-    def is_known(self, now_s: float) -> bool:
+    def is_known(self, now_s: float, *, forgets_deleted: bool = False) -> bool:
         """Whether it can be asked for by its id."""
         end = self.end_at(now_s)
-        return end is None or end.is_seen or self._is_deleting(now_s)
+        return self.is_listed(now_s) or end is End.TERMINATED or (end is End.DELETED and not forgets_deleted)
+
+    def is_listed(self, now_s: float) -> bool:
+        end = self.end_at(now_s)
+        return end in (None, End.ERROR) or self._is_deleting(now_s)
 
     def status(self, now_s: float) -> str:
         end = self.end_at(now_s)

@@ -75,7 +75,13 @@ class Slice(Query):
         return {"total_count": len(items), "offset": self.offset, "limit": self.limit, "data": data}
 
 
-class HistorySlice(Slice):
+class PodSlice(Slice):
+    """No most of `limit` is described."""
+
+    limit: int = Field(100, ge=1)
+
+
+class HistorySlice(PodSlice):
     sort_by: str = Field("terminatedAt", pattern="^(terminatedAt|createdAt)$")
     sort_order: str = Field("desc", pattern="^(asc|desc)$")
 

@@ -48,6 +48,7 @@ ROUTES = (
     Route("DELETE", "/disks/*", "disks", "write", about_accounts.delete_disk),
     Route("GET", "/billing/wallet", "billing", "read", about_accounts.wallet),
     Route("GET", "/user/whoami", "user", "read", about_accounts.whoami),
+    Route("GET", "/teams/*/members", "user", "read", about_accounts.team_members),
     Route("GET", "/user/teams", "user", "read", about_accounts.teams),
 )
 

@@ -152,6 +152,9 @@ def test_a_deleted_pod_is_gone_but_in_the_history(fake: FakePrime) -> None:
     fake.advance(3600)
     assert told(fake, "DELETE", f"/pods/{pod_id}") == {"status": "TERMINATED"}
     assert names(fake) == []
+    assert told(fake, "GET", f"/pods/{pod_id}")["status"] == "TERMINATED"
+    assert told(fake, "DELETE", f"/pods/{pod_id}") == {"status": "TERMINATED"}
+    fake.terms.forgets_deleted = True
     assert ask(fake, "GET", f"/pods/{pod_id}").status_code == 404
     assert ask(fake, "DELETE", f"/pods/{pod_id}").json() == {"detail": "Pod not found"}
     (row,) = told(fake, "GET", "/pods/history")["data"]
@@ -168,9 +171,10 @@ def test_deleting_can_take_its_time(fake: FakePrime) -> None:
 
 
 @pytest.mark.parametrize(("seen_as", "status"), [(End.TERMINATED, "TERMINATED"), (End.ERROR, "ERROR")])
-def test_a_preempted_pod_is_seen_until_it_is_deleted(fake: FakePrime, seen_as: End, status: str) -> None:
+def test_a_preempted_pod_is_terminated_and_out_of_the_list_or_in_error_and_in_it(fake: FakePrime, seen_as: End, status: str) -> None:
     pod_id = create(fake, SPOT)
     fake.preempt(pod_id, seen_as)
+    assert names(fake) == ([pod_id] if seen_as is End.ERROR else [])
     assert told(fake, "GET", f"/pods/{pod_id}")["status"] == status
     assert told(fake, "GET", f"/pods/status?pod_ids={pod_id}")["data"][0]["sshConnection"] is None
     told(fake, "DELETE", f"/pods/{pod_id}")
@@ -248,6 +252,7 @@ def test_a_team_pays_for_itself(fake: FakePrime) -> None:
     assert fake.balance_usd == 100
     assert [team["teamId"] for team in told(fake, "GET", "/user/teams")["data"]] == ["team-1"]
     assert ask(fake, "POST", "/pods/", body=order(SPOT, team="team-2")).status_code == 403
+    assert [member["userId"] for member in told(fake, "GET", "/teams/team-1/members")["data"]] == ["user-1"]
 
 
 # ------------------------------------------------------------------------------------------------------------------ refusals
@@ -260,6 +265,9 @@ def test_a_team_pays_for_itself(fake: FakePrime) -> None:
         ({"gpuCount": 0}, "pod.gpuCount"),
         ({"envVars": {"A": "1"}}, "pod.envVars"),
         ({"socket": "X"}, "pod.socket"),
+        ({"gpuType": "H100"}, "pod.gpuType"),
+        ({"security": "secure"}, "pod.security"),
+        ({"image": "my_image"}, "pod.image"),
     ],
 )
 def test_what_is_not_understood_is_refused_in_either_form(fake: FakePrime, change: dict[str, object], param: str) -> None:
@@ -269,6 +277,38 @@ def test_what_is_not_understood_is_refused_in_either_form(fake: FakePrime, chang
     (error,) = ask(fake, "POST", "/pods/", body=order(ON_DEMAND, **change)).json()["detail"]
     assert error["loc"] == ["body", *param.split(".")]
     assert fake.alive == []
+
+
+def test_what_is_not_known_is_let_pass_outside_the_pod_but_no_unknown_provider(fake: FakePrime) -> None:
+    body = {**order(), "aNewField": 1}
+    assert ask(fake, "POST", "/pods/", body=body).status_code == 200
+    answer = ask(fake, "POST", "/pods/", body={**body, "provider": {"type": "nobody"}})
+    assert (answer.status_code, answer.json()["errors"][0]["param"]) == (422, "provider.type")
+
+
+def test_an_account_may_have_so_many_pods(fake: FakePrime) -> None:
+    fake.terms.instances_max = 1
+    pod_id = create(fake)
+    answer = ask(fake, "POST", "/pods/", body=order())
+    assert (answer.status_code, answer.json()["detail"]) == (400, "Maximum number of instances reached. Limit: 1")
+    told(fake, "DELETE", f"/pods/{pod_id}")
+    create(fake)
+
+
+def test_machines_are_not_reserved(fake: FakePrime) -> None:
+    assert ask(fake, "POST", "/pods/", body=order(prepaidForHr=24)).json() == {"detail": "Reserved instances are not available"}
+
+
+def test_pages_of_pods_can_be_shorter_than_asked_for_and_lists_than_they_say(fake: FakePrime) -> None:
+    ids = [create(fake) for _ in range(3)]
+    assert names(fake) == ids
+    assert told(fake, "GET", "/pods/?limit=1000")["limit"] == 100
+    fake.terms.pods_a_page = 2
+    assert [pod["id"] for pod in told(fake, "GET", "/pods/?offset=2")["data"]] == ids[2:]
+    fake.terms.cut_listings = 1
+    cut = told(fake, "GET", "/pods/")
+    assert (len(cut["data"]), cut["total_count"]) == (1, 3)
+    assert told(fake, "GET", "/pods/")["total_count"] == 3
 
 
 @pytest.mark.parametrize("refusal", [(400, "out of stock"), (409, "no capacity"), (503, "unavailable")])

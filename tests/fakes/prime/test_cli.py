@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.prime import SPOT, FakePrime, Plan, Team
+from prime_train.adapters.pods_prime import Settings, read_settings
+from tests.fakes.prime import SPOT, ApiKey, FakePrime, Plan, SshForm, Team
 
 PROGRAM = os.environ.get("PRIME_CLI", "")
 CLI_S_MAX = 120.0
@@ -87,6 +88,45 @@ def test_it_rents_for_a_team_and_reads_its_wallet(prime: Prime, fake: FakePrime)
     pod_id = created(prime, fake, env={"PRIME_TEAM_ID": "team-1"})
     assert fake.pod(pod_id).order.team_id == "team-1"
     assert json.loads(prime("wallet", "--output", "json", env={"PRIME_TEAM_ID": "team-1"}))["balance_usd"] == 42.0
+
+
+def test_it_lists_who_is_of_a_team(prime: Prime, fake: FakePrime) -> None:
+    fake.add_team(Team("team-1"))
+    members = json.loads(prime("teams", "members", "--team-id", "team-1", "--output", "json"))["members"]
+    assert [member["userId"] for member in members] == ["user-1"]
+
+
+def test_a_pod_without_an_ssh_line_has_an_address_and_ports_for_it(prime: Prime, fake: FakePrime) -> None:
+    fake.plan = Plan(ssh_form=SshForm.NULLS)
+    status = json.loads(prime("pods", "status", created(prime, fake), "--output", "json"))
+    assert (status["ssh"], status["ip"]) == ("N/A", "127.0.0.1")
+
+
+def test_terminating_a_pod_twice_is_quiet(prime: Prime, fake: FakePrime) -> None:
+    pod_id = created(prime, fake)
+    for _ in range(2):
+        prime("pods", "terminate", pod_id, "--yes")
+    assert listed(prime) == []
+
+
+def test_it_is_told_that_the_account_may_have_no_more_pods(prime: Prime, fake: FakePrime) -> None:
+    fake.terms.instances_max = 0
+    offers = json.loads(prime("availability", "list", "--output", "json"))["gpu_resources"]
+    words = ("--id", offers[0]["id"], "--name", "one", "--disk-size", "100", "--image", "ubuntu_22_cuda_12", "--yes")
+    assert "Maximum number of instances reached. Limit: 0" in prime("pods", "create", *words, code=1)
+
+
+def test_it_and_we_read_a_context_alike(prime: Prime, fake: FakePrime, tmp_path: Path) -> None:
+    fake.add_team(Team("team-1"), balance_usd=42.0)
+    fake.world.api_keys["pit_of_the_context"] = ApiKey()
+    known = {"api_key": "pit_of_the_context", "team_id": "team-1", "base_url": f"{fake.url}/api/v1"}
+    (tmp_path / ".prime" / "environments").mkdir(parents=True)
+    (tmp_path / ".prime" / "config.json").write_text(json.dumps({"api_key": "pit_unknown", "team_id": "team-2"}))
+    (tmp_path / ".prime" / "environments" / "work.json").write_text(json.dumps(known))
+    context = {"PRIME_CONTEXT": "work"}
+    cleared = {"PRIME_API_KEY": "", "PRIME_API_BASE_URL": "", **context}
+    assert json.loads(prime("wallet", "--output", "json", env=cleared))["balance_usd"] == 42.0
+    assert read_settings(context, tmp_path) == Settings("pit_of_the_context", "team-1", fake.url)
 
 
 def test_it_tells_why_it_was_refused(prime: Prime, fake: FakePrime) -> None:

@@ -56,7 +56,7 @@ class World:
 
     def create_pod(self, order: CreatePod) -> Pod:
         wallet = self.wallet(order.team_id)
-        chosen = choose(order, self.rows, wallet, self.terms)
+        chosen = choose(order, self.rows, wallet, self.terms, living=sum(pod.end in (None, End.ERROR) for pod in self.pods.values()))
         public_key = self.ssh_keys.wanted(order.pod.sshKeyId)
         disks = [self.disk(disk_id) for disk_id in order.disks or []]
         if not all(disk.fits(chosen.row) for disk in disks):
@@ -73,9 +73,12 @@ class World:
     def pod(self, pod_id: str) -> Pod:
         """One that can still be asked for."""
         pod = self.pods.get(pod_id)
-        if pod is None or not pod.is_known(self.clock.now_s()):
+        if pod is None or not self.is_known(pod):
             raise Refused(404, "Pod not found")
         return pod
+
+    def is_known(self, pod: Pod) -> bool:
+        return pod.is_known(self.clock.now_s(), forgets_deleted=self.terms.forgets_deleted)
 
     def listed_s(self) -> float:
         """The moment of which the list tells: it may lag."""
@@ -83,14 +86,15 @@ class World:
 
     def listed(self) -> Sequence[Pod]:
         at_s = self.listed_s()
-        return [pod for pod in self.pods.values() if at_s >= pod.created_s and pod.is_known(at_s)]
+        return [pod for pod in self.pods.values() if at_s >= pod.created_s and pod.is_listed(at_s)]
 
     def ended(self) -> Sequence[Pod]:
-        return [pod for pod in self.pods.values() if pod.end is not None and not pod.end.is_seen]
+        return [pod for pod in self.pods.values() if pod.end is not None and pod.end.is_over]
 
     def delete_pod(self, pod_id: str) -> Pod:
+        """One that is over already is left as it is."""
         pod = self.pod(pod_id)
-        if pod.end is not End.DELETED:
+        if pod.end in (None, End.ERROR):
             self.end_pod(pod, End.DELETED, "deleted by its user")
         return pod
 
