@@ -16,7 +16,7 @@ from prime_train.core.offers import Offer, rank
 from prime_train.core.spec import HardwareSpec, Spot
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
-from prime_train.ports import NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
+from prime_train.ports import LimitReached, NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
 from tests.adapters.answering import Answering
 from tests.fakes import prime as fakes
 from tests.fakes.prime import FakePrime, Plan
@@ -381,6 +381,16 @@ def test_a_row_that_is_odd_does_not_hide_the_others(caplog: pytest.LogCaptureFix
     assert "many" not in caplog.text
 
 
+@pytest.mark.parametrize("price", ["-1", "1e308", "NaN", "Infinity", '"1.60"', "1e999"])
+def test_a_row_whose_price_cannot_be_one_is_skipped_and_nothing_is_rented_by_it(price: str) -> None:
+    odd = fakes.ON_DEMAND.model_dump_json().replace('"onDemand":1.64', f'"onDemand":{price}')
+    body = f'{{"items": [{fakes.SPOT.model_dump_json()}, {odd}], "totalCount": 2}}'.encode()
+    with Answering([(200, body, {})]) as there:
+        offers = PrimePods(PrimeClient(Settings("pit_x", base_url=there.url)), Pushed()).offers(HARDWARE)
+
+    assert [offer.usd_per_hour for offer in offers] == [0.62]
+
+
 @pytest.mark.parametrize("body", [b"[]", b"{}", b"<html>", b'{"items": [{"a": 1}], "totalCount": 1}', b'{"items": [7], "totalCount": 1}'])
 def test_a_list_that_is_not_understood_is_for_later(body: bytes) -> None:
     with Answering([(200, body, {})]) as there:
@@ -400,6 +410,91 @@ def test_every_pod_of_ours_is_listed_and_nobody_elses(fake: FakePrime) -> None:
 
     assert {listed.name for listed in pods.list()} == {f"pt-tiny-1-e{epoch}" for epoch in range(1, 131)}
     assert len(client_of(fake).pods()) == 131
+
+
+def test_a_list_that_is_cut_short_says_nothing_of_what_is_not_in_it(fake: FakePrime) -> None:
+    pods = pods_of(fake)
+    rented = [rent(pods).pod_id for _ in range(3)]
+    fake.terms.cut_listings = 2
+    error = raised(pods.list)
+
+    assert isinstance(error, TemporaryError)
+    assert "cut short: 1 entries of 3" in str(error)
+    assert [pod.pod_id for pod in pods.list()] == rented
+
+
+def test_a_provider_that_gives_shorter_pages_than_it_is_asked_for_is_asked_to_the_end(fake: FakePrime) -> None:
+    pods = pods_of(fake)
+    rented = [rent(pods).pod_id for _ in range(5)]
+    fake.terms.pods_a_page = 2
+
+    assert [pod.pod_id for pod in pods.list()] == rented
+
+
+def listing(*names: str, **told: object) -> tuple[int, bytes, dict[str, str]]:
+    return 200, json.dumps({"data": [{"id": name, "name": f"pt-{name}-e1"} for name in names], **told}).encode(), {}
+
+
+@pytest.mark.parametrize(
+    ("pages", "names"),
+    [
+        ([listing("a", "b"), listing("c"), listing()], "abc"),
+        ([listing("a", "b", total_count=None), listing("c"), listing("c")], "abc"),
+        ([listing("a", "b", total_count=3), listing("b", "c", total_count=3)], "abc"),
+        ([listing("a", total_count=0)], "a"),
+        ([listing("a", total_count=True), listing()], "a"),
+    ],
+)
+def test_a_list_is_followed_until_it_has_what_it_says_or_nothing_new(pages: list[tuple[int, bytes, dict[str, str]]], names: str) -> None:
+    with Answering(pages) as there:
+        assert "".join(pod.id for pod in PrimeClient(Settings("pit_x", base_url=there.url)).pods()) == names
+
+
+@pytest.mark.parametrize(
+    "pages",
+    [
+        [listing("a", total_count=2), listing(total_count=2)],
+        [listing("a", total_count=2), listing("a", total_count=2)],
+        # One that ends between two pages moves another one to the page that has been read.
+        [listing("a", "b", total_count=4), listing("d", total_count=3)],
+        [listing(total_count=1)],
+    ],
+)
+def test_a_list_of_pods_in_which_some_may_be_missing_is_none(pages: list[tuple[int, bytes, dict[str, str]]]) -> None:
+    with Answering(pages) as there:
+        assert "cut short" in str(raised(PrimeClient(Settings("pit_x", base_url=there.url)).pods))
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+def test_a_deleted_pod_is_gone_whether_prime_still_knows_its_id_or_not(fake: FakePrime, forgets: bool) -> None:
+    fake.terms.forgets_deleted = forgets
+    pods = pods_of(fake)
+    pod = rent(pods)
+    for _ in range(3):
+        pods.terminate(pod.pod_id)
+        assert pods.get(pod.pod_id) is None
+        assert pods.list() == []
+    assert raised(lambda: pods.put_agent(pod, TICKET)).args == (f"pod {pod.pod_id} is gone",)
+
+
+def test_the_limit_of_an_account_is_told_as_such_and_of_no_offer(fake: FakePrime) -> None:
+    fake.terms.instances_max = 1
+    pods = pods_of(fake)
+    rent(pods)
+    error = raised(lambda: rent(pods))
+
+    assert isinstance(error, LimitReached)
+    assert "Limit: 1" in str(error)
+    assert first(pods).offer_id not in str(error)
+
+
+@pytest.mark.parametrize("price", [b"-3.5", b"1e308", b"1e999", b"NaN", b'"free"'])
+def test_a_pod_whose_price_cannot_be_one_is_reckoned_with_at_none(price: bytes) -> None:
+    body = b'{"data": [{"id": "a", "name": "pt-a-e1", "status": "ACTIVE", "priceHr": ' + price + b'}], "total_count": 1}'
+    with Answering([(200, body, {})]) as there:
+        pods = PrimePods(PrimeClient(Settings("pit_x", base_url=there.url)), Pushed())
+        assert [pod.usd_per_hour for pod in pods.list()] == [0.0]
+        assert pods.burn_usd_per_hour(None) == 0.0
 
 
 @pytest.mark.parametrize(

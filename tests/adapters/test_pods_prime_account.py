@@ -33,7 +33,7 @@ from prime_train.core.verdict import Pod
 from prime_train.core.wire import Ticket
 from prime_train.ports import OutsideError, PermanentError, TemporaryError
 from tests import builders as b
-from tests.fakes.prime import ALL, SERVER_ERROR, ApiKey, FakePrime, Plan, Team
+from tests.fakes.prime import ALL, ALWAYS, SERVER_ERROR, Answer, ApiKey, End, FakePrime, Plan, Team
 
 NAME = "pt-tiny-1-e1"
 HARDWARE = HardwareSpec(gpus=("A100",), disk_gib=50)
@@ -188,8 +188,51 @@ def test_a_key_of_another_account_is_refused_before_anything_looks_gone(fake: Fa
     for ask in (pods.list, lambda: pods.get("abc"), lambda: pods.terminate("abc"), lambda: pods.create(NAME, offer, HARDWARE)):
         with pytest.raises(PermanentError, match="another account"):
             ask()
-    assert not fake.asked("DELETE", "/pods/abc")
     assert not fake.alive
+
+
+def test_a_machine_is_given_back_whoever_the_key_is_said_to_be_of(fake: FakePrime, tmp_path: Path) -> None:
+    pod = rent(guarded(fake, InFile(tmp_path / "prime-account")))
+    (tmp_path / "prime-account").write_text("somebody-else\n")
+    guarded(fake, InFile(tmp_path / "prime-account")).terminate(pod.pod_id)
+    assert not fake.alive
+
+
+ODD_WHOAMI = [
+    SERVER_ERROR,
+    Answer(200, b"{}"),
+    Answer(200, b"<html>"),
+    Answer(200, b'{"data": {"id": 7}}'),
+    Answer(403, b'{"detail": "no"}'),
+]
+
+
+@pytest.mark.parametrize("odd", ODD_WHOAMI)
+def test_a_whoami_that_fails_or_is_odd_keeps_no_machine_from_being_seen_and_given_back(
+    fake: FakePrime, tmp_path: Path, odd: Answer
+) -> None:
+    memory = InFile(tmp_path / "prime-account")
+    pod = rent(guarded(fake, memory))
+    fake.fail(odd, path="/user/whoami", times=ALWAYS)
+    pods = guarded(fake, memory)
+    assert [seen.pod_id for seen in pods.list()] == [pod.pod_id]
+    assert pods.get(pod.pod_id) is not None
+    pods.terminate(pod.pod_id)
+    assert not fake.alive
+    assert pods.get(pod.pod_id) is None
+
+
+def test_while_it_is_not_known_whose_the_key_is_an_id_that_is_not_known_is_not_gone(fake: FakePrime, tmp_path: Path) -> None:
+    memory = InFile(tmp_path / "prime-account")
+    pod = rent(guarded(fake, memory))
+    fake.preempt(pod.pod_id, End.MISSING)
+    fake.fail(SERVER_ERROR, path="/user/whoami", times=ALWAYS)
+    with pytest.raises(TemporaryError, match="whoami"):
+        guarded(fake, memory).get(pod.pod_id)
+    with pytest.raises(TemporaryError, match="whoami"):
+        guarded(fake, memory).terminate(pod.pod_id)
+    fake.heal()
+    assert guarded(fake, memory).get(pod.pod_id) is None
 
 
 def test_whose_account_it_is_is_remembered_when_a_machine_is_rented(fake: FakePrime, tmp_path: Path) -> None:

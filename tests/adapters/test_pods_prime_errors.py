@@ -6,7 +6,7 @@ import pytest
 
 from prime_train.adapters.http import Answer
 from prime_train.adapters.pods_prime.errors import create_refusal, is_unknown, refusal, said
-from prime_train.ports import NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
+from prime_train.ports import LimitReached, NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
 
 HTML = b"<html><head><title>503 Service Unavailable</title></head></html>"
 
@@ -70,6 +70,11 @@ def test_trouble_on_their_side_is_for_later(status: int, judge: type) -> None:
         (detail(400, "The offer is no longer available"), NoCapacity),
         (detail(404, "cloudId is not available"), NoCapacity),
         (detail(400, "Insufficient capacity"), NoCapacity),
+        (detail(400, "Insufficient resources"), NoCapacity),
+        (detail(400, "Reserved instances are not available"), NoCapacity),
+        (detail(400, "Maximum number of instances reached. Limit: 4"), LimitReached),
+        (detail(409, "Instance limit reached, please check your balance"), LimitReached),
+        (detail(500, "Maximum number of instances reached. Limit: 4"), TemporaryError),
         (detail(409, "conflict"), NoCapacity),
         (answer(409, body=b""), NoCapacity),
         (detail(400, "Insufficient balance for this capacity"), NoFunds),

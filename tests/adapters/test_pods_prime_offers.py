@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from prime_train.adapters.pods_prime.models import Row
 from prime_train.adapters.pods_prime.offers import Asked, Terms, asked, is_offer_id, named, offer
@@ -84,8 +85,6 @@ def test_a_row_becomes_an_offer_with_its_whole_price() -> None:
         ("A100_80GB", "A100 80"),
         ("A100_80GB", "A100 PCIe"),
         ("H200_141GB", "H200"),
-        ("GH200_480GB", "gh200"),
-        ("GB200", "GB200"),
         ("RTX4090_24GB", "RTX 4090"),
         ("RTX_PRO_6000B_96GB", "RTX PRO 6000B"),
         ("NEW_77GB", "new"),
@@ -96,6 +95,22 @@ def test_a_gpu_is_known_by_what_people_call_it(gpu_type: str, word: str) -> None
 
     assert found.gpu == word
     assert fits(found, wants(gpus=["P4", word])) is None
+
+
+@pytest.mark.parametrize(("gpu_type", "word"), [("GH200_480GB", "gh200"), ("GH200_96GB", "GH200"), ("GB200", "GB200"), ("GB300", "GB300")])
+def test_a_machine_with_an_arm64_processor_is_left_out_and_told_why(gpu_type: str, word: str) -> None:
+    found = the_offer(wants(gpus=[word]), gpuType=gpu_type)
+
+    assert found.gpu == word
+    assert fits(found, wants(gpus=[word])) == "has an ARM64 processor, and agents and trainers are installed for x86-64"
+
+
+@pytest.mark.parametrize("price", [-0.01, 1e308, "1.60", True, [1.6]])
+@pytest.mark.parametrize("where", ["onDemand", "communityPrice", "pricePerUnit"])
+def test_a_price_that_cannot_be_one_is_not_read(price: object, where: str) -> None:
+    changes = {"disk": A_DISK | {where: price}} if where == "pricePerUnit" else {"prices": {"onDemand": 1.6, where: price}}
+    with pytest.raises(ValidationError):
+        row(**changes)
 
 
 @pytest.mark.parametrize(

@@ -74,12 +74,50 @@ def test_a_file_that_is_no_json_is_told_without_what_is_in_it(tmp_path: Path) ->
     assert caught.value.__cause__ is None
 
 
-def test_another_log_in_that_is_not_read_is_not_taken_for_this_one(tmp_path: Path) -> None:
+def context(folder: Path, name: str, text: str = "", **content: object) -> None:
+    (folder / ".prime" / "environments").mkdir(exist_ok=True)
+    (folder / ".prime" / "environments" / f"{name}.json").write_text(text or json.dumps(content))
+
+
+def test_the_context_that_is_named_has_its_own_key_team_and_address(tmp_path: Path) -> None:
+    there = home(tmp_path, api_key="pit_of_the_file", team_id="t1", base_url="https://one.example")
+    context(there, "work", api_key=KEY, team_id="t2", base_url="https://two.example/api/v1/")
+    context(there, "Mine", team_id=None)
+    context(there, "out", api_key=None)
+
+    assert read_settings({}, there) == Settings("pit_of_the_file", "t1", "https://one.example")
+    assert read_settings({"PRIME_CONTEXT": ""}, there).team_id == "t1"
+    assert read_settings({"PRIME_CONTEXT": "work"}, there) == Settings(KEY, "t2", "https://two.example")
+    assert read_settings({"PRIME_CONTEXT": "Mine"}, there) == Settings("pit_of_the_file")
+    for production in ("production", "Production"):
+        assert read_settings({"PRIME_CONTEXT": production}, there) == Settings("pit_of_the_file")
+    with pytest.raises(PermanentError, match="there is no key"):
+        read_settings({"PRIME_CONTEXT": "out"}, there)
+
+
+def test_variables_win_over_the_context(tmp_path: Path) -> None:
+    there = home(tmp_path, api_key="pit_of_the_file")
+    context(there, "work", api_key="pit_of_the_context", team_id="t2", base_url="https://two.example")
+    environment = {"PRIME_CONTEXT": "work", "PRIME_API_KEY": KEY, "PRIME_TEAM_ID": "t3"}
+
+    assert read_settings(environment, there) == Settings(KEY, "t3", "https://two.example")
+
+
+@pytest.mark.parametrize("name", ["other", "../config", " ", "work.json"])
+def test_a_context_that_is_not_there_is_not_taken_for_another_account(tmp_path: Path, name: str) -> None:
+    there = home(tmp_path, api_key=KEY, team_id="t1")
+    context(there, "work", api_key=KEY)
+    for key in ({}, {"PRIME_API_KEY": KEY}):
+        with pytest.raises(PermanentError, match="PRIME_CONTEXT may be production, work, or not set"):
+            read_settings({"PRIME_CONTEXT": name, **key}, there)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "7"])
+def test_a_context_that_is_not_understood_is_refused_by_its_name(tmp_path: Path, text: str) -> None:
     there = home(tmp_path, api_key=KEY)
-    with pytest.raises(PermanentError, match="PRIME_CONTEXT"):
+    context(there, "work", text)
+    with pytest.raises(PermanentError, match=r"work\.json is n"):
         read_settings({"PRIME_CONTEXT": "work"}, there)
-    assert read_settings({"PRIME_CONTEXT": "production"}, there).key == KEY
-    assert read_settings({"PRIME_CONTEXT": "work", "PRIME_API_KEY": KEY}, there).key == KEY
 
 
 def test_the_key_is_not_shown(tmp_path: Path) -> None:

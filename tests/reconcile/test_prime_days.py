@@ -8,15 +8,15 @@ import pytest
 
 from prime_train.adapters.bucket.folder import FolderBucket
 from prime_train.adapters.pods_by_provider import AccountOfOne, PodsByProvider, provider_of
-from prime_train.adapters.pods_prime import Connection, Mark, PrimeAccount, PrimeClient, PrimePods, Settings
+from prime_train.adapters.pods_prime import Connection, InFile, Mark, Owner, PrimeAccount, PrimeClient, PrimePods, Settings
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.core.causes import Cause
 from prime_train.core.ledger import spent
-from prime_train.core.run import Run, RunState
+from prime_train.core.run import Change, Run, RunState, Want
 from prime_train.core.wire import Phase, Ticket
 from prime_train.reconcile import World, sweep
 from tests import builders as b
-from tests.fakes.prime import ALWAYS, NO_STOCK_400, SERVER_ERROR, SPOT, Answer, FakePrime, Hang, Plan
+from tests.fakes.prime import ALWAYS, NO_STOCK_400, SERVER_ERROR, SPOT, Answer, FakePrime, Hang, LoseAnswer, Plan
 
 BEAT_S = 30
 STEP_S = 10
@@ -128,6 +128,52 @@ def test_orders_that_are_refused_for_an_hour_for_lack_of_stock_are_made_seldom_a
     assert run.state is RunState.TRAINING
     assert {attempt.cause for attempt in run.attempts[:-1]} == {Cause.NO_CAPACITY}
     assert spent(run, days.now_s).usd < 1.0
+
+
+def test_the_limit_of_the_account_is_waited_for_and_no_offer_is_put_last_for_it(days: Days) -> None:
+    days.fake.terms.instances_max = 0
+    days.pass_by(3600)
+    run = days.run()
+    assert (run.state, run.excluded, run.strikes) == (RunState.QUEUED, (), ())
+    assert {attempt.cause for attempt in run.attempts} == {Cause.LIMIT_REACHED}
+    assert 5 <= len(days.fake.asked("POST", "/pods/")) <= 20
+    days.fake.terms.instances_max = 1
+    days.pass_by(900)
+    assert days.run().state is RunState.TRAINING
+
+
+def test_lists_that_are_cut_short_for_an_hour_cost_no_machine_and_make_no_second_one(days: Days) -> None:
+    days.fake.terms.cut_listings = ALWAYS
+    days.fake.fail(LoseAnswer(), method="POST", path="/pods/")
+    days.pass_by(3600)
+    assert len(days.fake.world.pods) == 1
+    assert days.run().epoch == 1
+    days.fake.terms.cut_listings = 0
+    days.pass_by(600)
+    assert (days.run().epoch, days.run().state) == (1, RunState.TRAINING)
+    days.fake.terms.cut_listings = ALWAYS
+    days.pass_by(3600)
+    assert (days.run().epoch, days.run().state) == (1, RunState.TRAINING)
+    assert len(days.fake.world.pods) == 1
+
+
+@pytest.mark.parametrize("odd", [SERVER_ERROR, Answer(200, b"{}"), Answer(401, b'{"detail": "who?"}')])
+def test_the_machine_of_a_run_that_is_stopped_is_given_back_whatever_whoami_says(days: Days, tmp_path: Path, odd: Answer) -> None:
+    client = PrimeClient(Settings(days.fake.api_key, base_url=days.fake.url), read_s=ANSWER_S_MAX, pause_s=0.0)
+    owner = Owner(client, InFile(tmp_path / "account"))
+    days.world = replace(days.world, pods=PrimePods(client, lambda connection, ticket: None, mark=MARK, owner=owner))
+    days.pass_by(300)
+    assert days.run().state is RunState.TRAINING
+    # A new process, that has not asked whose key it is.
+    owner = Owner(client, InFile(tmp_path / "account"))
+    days.world = replace(days.world, pods=PrimePods(client, lambda connection, ticket: None, mark=MARK, owner=owner))
+    days.fake.fail(odd, path="/user/whoami", times=ALWAYS)
+    days.fake.fail(SERVER_ERROR, method="DELETE", times=3)
+    run = days.run()
+    days.world.store.save(Change(replace(run, want=Want.CANCEL, version=run.version + 1, next_check_s=days.now_s)))
+    days.pass_by(900)
+    assert days.run().state is RunState.CANCELLED
+    assert not days.fake.alive
 
 
 def test_what_prime_bills_is_what_the_ledger_says_in_the_end(days: Days) -> None:

@@ -76,6 +76,8 @@ class Faults:
     lasting: float = 0.0
     """Chance that a trainer's fault is one that no other machine mends."""
     user: float = 0.0
+    cut_list: float = 0.0
+    """Share of the lists that lack some of their machines: half of them are noticed to."""
 
 
 class Luck:
@@ -148,6 +150,7 @@ def draw(rng: random.Random, watchers: int) -> Faults:
         trainer=on(0.1, 0.7, 0.6),
         lasting=on(0.05, 0.5, 0.4),
         user=on(0.1, 0.6, 0.4),
+        cut_list=on(0.02, 0.4, 0.4),
     )
 
 

@@ -129,6 +129,7 @@ class VirtualPods:
             self.disturbed(0)
         else:
             seen = tuple(pod for machine in self.machines if (pod := self._listed(machine, now_s)) is not None)
+            seen = self._cut(seen) if self._luck.hit(self._faults.cut_list) else seen
         self.called("listed")
         return seen
 
@@ -233,6 +234,12 @@ class VirtualPods:
         machine.told = machine.told or machine.gone_s is None
         stale = machine.gone_s is not None and now_s < machine.dead_listed_s
         return self._seen(machine, PodStatus.ACTIVE if stale else self._status(machine))
+
+    def _cut(self, seen: tuple[Pod, ...]) -> tuple[Pod, ...]:
+        if self._luck.rng.random() < 0.5:
+            raise self._trouble("list", "fewer machines than there are said to be")
+        self.disturbed(0)
+        return seen[: self._luck.rng.randint(0, len(seen))]
 
     def _status(self, machine: Machine) -> PodStatus:
         if machine.gone_s is not None:

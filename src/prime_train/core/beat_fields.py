@@ -27,6 +27,7 @@ CAUSES = (
     "launch_lost",
     "launch_refused",
     "no_capacity",
+    "limit_reached",
     "no_funds",
     "agent_error",
     "preflight_failed",

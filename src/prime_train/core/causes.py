@@ -21,6 +21,7 @@ class Cause(StrEnum):
     LAUNCH_LOST = "launch_lost"
     LAUNCH_REFUSED = "launch_refused"
     NO_CAPACITY = "no_capacity"
+    LIMIT_REACHED = "limit_reached"
     NO_FUNDS = "no_funds"
     AGENT_ERROR = "agent_error"
     PREFLIGHT_FAILED = "preflight_failed"
@@ -94,6 +95,9 @@ POLICY: dict[Cause, Policy] = {
     Cause.LAUNCH_LOST: Policy(_FREE, "create call without an answer", "Another machine is asked for.", False, True),
     Cause.LAUNCH_REFUSED: Policy(_FREE, "offer refused", "Another offer is tried.", True, True),
     Cause.NO_CAPACITY: Policy(_FREE, "no machine that fits", "Widen hardware.gpus, spot or the price.", True, True),
+    Cause.LIMIT_REACHED: Policy(
+        _FREE, "the account's limit of machines is reached", "End a machine, or ask for a higher limit; it then goes on.", False, True
+    ),
     Cause.NO_FUNDS: Policy(_FREE, "the wallet does not pay", "Add credit; it then goes on by itself.", False, True),
     Cause.AGENT_ERROR: Policy(_COUNTED, "the agent failed", "Report this with the evidence folder.", True, True),
     Cause.PREFLIGHT_FAILED: Policy(_COUNTED, "machine unfit", "Another offer is tried.", True, True),

@@ -21,5 +21,10 @@ class NoCapacity(OutsideError):
     """The provider said for certain that it has no such machine now: nothing was created."""
 
 
+class LimitReached(NoCapacity):
+    """The provider said for certain that the account may have no more machines now, whichever they are: nothing was created, and no offer
+    is at fault."""
+
+
 class NoFunds(OutsideError):
     """The provider said for certain that nobody pays for the machine: nothing was created."""

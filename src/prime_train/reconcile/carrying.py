@@ -11,7 +11,7 @@ from prime_train.core.manifest import ResumePoint, choose_resume
 from prime_train.core.offers import Offer, rank
 from prime_train.core.run import Change, Lease, Run, Severity
 from prime_train.core.wire import Ticket, attempt_key
-from prime_train.ports import Bucket, Held, NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
+from prime_train.ports import Bucket, Held, LimitReached, NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
 from prime_train.reconcile.manifests import read_manifests
 from prime_train.reconcile.world import World
 
@@ -135,6 +135,8 @@ def _create(world: World, intent: Change, offer: Offer, now_s: int) -> None:
     assert lease is not None
     try:
         pod = world.pods.create(d.name_of(run, run.epoch), offer, run.spec.hardware)
+    except LimitReached as error:
+        world.store.save(c.refused(run, lease, Cause.LIMIT_REACHED, str(error), now_s))
     except NoCapacity as error:
         world.store.save(c.refused(run, lease, Cause.NO_CAPACITY, str(error), now_s))
     except NoFunds as error:

@@ -52,7 +52,9 @@ def _page(client: PrimeClient, page: int, pause: Callable[[float], None]) -> tup
         answer = client.get(PATH, {"page": page, "page_size": PAGE_ROWS})
         items = _items(answer)
         if items:
-            return items, total_of(answer, least=page * PAGE_ROWS if len(items) >= PAGE_ROWS else 0)
+            told = total_of(answer)
+            # Where no number is given a page that is not full is the last: an empty one would be asked for again and again.
+            return items, told if told is not None else page * PAGE_ROWS + 1 if len(items) >= PAGE_ROWS else 0
     return [], 0
 
 

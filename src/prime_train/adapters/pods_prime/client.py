@@ -85,8 +85,8 @@ class PrimeClient:
         return parsed(Rented, answer.content(), answer.what)
 
     def pods(self) -> list[Rented]:
-        """Every pod the key may see, all pages."""
-        return list(self.listed(Rented, "/pods/"))
+        """Every pod the key may see, all pages. TemporaryError: there are fewer than Prime says that there are."""
+        return list(self.listed(Rented, "/pods/", whole=True))
 
     def pod(self, pod_id: str) -> Rented | None:
         """None: Prime does not know the id."""
@@ -97,9 +97,9 @@ class PrimeClient:
             raise errors.refusal(answer)
         return parsed(Rented, answer.content(), answer.what)
 
-    def delete(self, pod_id: str) -> None:
-        """One that is gone is no error."""
-        self._delete(f"/pods/{pod_id}")
+    def delete(self, pod_id: str) -> bool:
+        """False: Prime does not know the id. Of one that is gone it may say so, or take the request quietly."""
+        return self._delete(f"/pods/{pod_id}")
 
     def log(self, pod_id: str, lines: int = LOG_LINES) -> str:
         """What the machine printed while it was set up, as it comes: text, or JSON of no promised shape."""
@@ -140,6 +140,7 @@ class PrimeClient:
         return parsed(Disk, *self._post("/disks/", body | self.paid_by()))
 
     def delete_disk(self, disk_id: str) -> None:
+        """One that is gone is no error."""
         self._delete(f"/disks/{disk_id}")
 
     def wallet(self) -> Wallet:
@@ -161,19 +162,33 @@ class PrimeClient:
 
     # ----------------------------------------------------------------------------------------------------------------- inside
 
-    def listed(self, kind: type[P], path: str) -> Iterator[P]:
-        """All pages of a list, `PAGES_MAX` at most. An entry comes once, whatever moves between two pages."""
+    def listed(self, kind: type[P], path: str, *, whole: bool = False) -> Iterator[P]:
+        """All pages of a list, `PAGES_MAX` at most, whatever size they have. An entry comes once, whatever moves between two pages.
+
+        `whole`: TemporaryError where entries are missing: fewer than the number that is given with them, or a number that changes between
+        two pages, so that one may have slipped from the one to the other.
+        """
         seen: set[str] = set()
-        for page in range(PAGES_MAX):
-            answer = self.get(path, {"offset": page * PAGE_ITEMS, "limit": PAGE_ITEMS})
-            items = [(_id_of(item), item) for item in _items(answer)]
-            fresh = {item_id: item for item_id, item in items if item_id not in seen}
+        totals: set[int | None] = set()
+        offset = 0
+        for _ in range(PAGES_MAX):
+            answer = self.get(path, {"offset": offset, "limit": PAGE_ITEMS})
+            items, total = _items(answer), total_of(answer)
+            fresh = {item_id: item for item_id, item in ((_id_of(item), item) for item in items) if item_id not in seen}
             yield from (parsed(kind, item, answer.what) for item in fresh.values())
             seen |= fresh.keys()
-            # A server that does not know the parameters gives the same page again.
-            if not fresh or len(seen) >= total_of(answer, least=(page + 1) * PAGE_ITEMS if len(items) >= PAGE_ITEMS else 0):
-                return
-        log.warning("%s has more than %d pages; the rest was not read", path, PAGES_MAX)
+            totals.add(total)
+            offset += len(items)
+            # Without a number only a page with nothing new is the end: a short page may be all that the server gives at once. One that
+            # does not know the parameters gives the same page again.
+            if not fresh or (total is not None and len(seen) >= total):
+                break
+        else:
+            log.warning("%s has more than %d pages; the rest was not read", path, PAGES_MAX)
+            totals.add(len(seen) + 1)
+        most = max((total for total in totals if total is not None), default=0)
+        if whole and (len(seen) < most or len(totals) > 1):
+            raise TemporaryError(f"GET {path}: the list is cut short: {len(seen)} entries of {most}")
 
     def _post(self, path: str, body: dict[str, object]) -> tuple[object, str]:
         answer = self._ask("POST", path, body=body)
@@ -181,10 +196,11 @@ class PrimeClient:
             raise errors.refusal(answer)
         return answer.content(), answer.what
 
-    def _delete(self, path: str) -> None:
+    def _delete(self, path: str) -> bool:
         answer = self._ask("DELETE", path)
         if not answer.is_ok and not errors.is_unknown(answer):
             raise errors.refusal(answer)
+        return answer.is_ok
 
     def _ask(
         self, method: str, path: str, *, parameters: Parameters | None = None, body: object = None, read_s: float | None = None
@@ -203,13 +219,13 @@ def _items(answer: Answer) -> list[object]:
             raise TemporaryError(f"{answer.what}: the answer is not understood: it is no list")
 
 
-def total_of(answer: Answer, *, least: int = 0) -> int:
-    """How many there are on all pages; where it is not told, one more than `least`, if that is not 0."""
+def total_of(answer: Answer) -> int | None:
+    """How many there are on all pages; None: that is not given."""
     match answer.content():
-        case {"total_count": int(total)} | {"totalCount": int(total)}:
+        case {"total_count": int(total)} | {"totalCount": int(total)} if not isinstance(total, bool):
             return total
         case _:
-            return least + 1 if least else 0
+            return None
 
 
 def _id_of(item: object) -> str:

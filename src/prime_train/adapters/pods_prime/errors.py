@@ -4,12 +4,15 @@ import re
 from collections.abc import Iterator
 
 from prime_train.adapters.http import Answer, failure
-from prime_train.ports import NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
+from prime_train.ports import LimitReached, NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
 
 SAID_CHARS_MAX = 300
 ITEMS_MAX = 5
 
-_CAPACITY = re.compile(r"stock|capacity|unavailable|(?:not|no longer) available|sold out", re.IGNORECASE)
+_LIMIT = re.compile(
+    r"(?:maximum|max\.?|limit) (?:number )?of (?:active )?(?:instances|pods|machines)|(?:instance|pod) (?:limit|quota)", re.IGNORECASE
+)
+_CAPACITY = re.compile(r"stock|capacity|unavailable|(?:not|no longer) available|sold out|insufficient resources", re.IGNORECASE)
 _CERTAIN_CAPACITY = re.compile(r"stock|capacity|sold out", re.IGNORECASE)
 _FUNDS = re.compile(r"balance|funds|credit|billing|payment|wallet", re.IGNORECASE)
 _INSUFFICIENT = re.compile(r"insufficient", re.IGNORECASE)
@@ -20,6 +23,7 @@ ADVICE = {
     403: "the key may not do this; it needs Availability (read), Instances (read and write), SSH keys (read and write) and Billing (read)",
 }
 """What a person can do, by status."""
+LIMIT_ADVICE = "end a machine that nobody needs, or ask Prime for a higher limit"
 
 
 def refusal(answer: Answer) -> TemporaryError | PermanentError:
@@ -38,8 +42,8 @@ def create_refusal(answer: Answer) -> OutsideError:
     """As `refusal`, for the call that rents a machine: NoCapacity, NoFunds and PermanentError promise that nothing was rented.
 
     So a 5xx is NoCapacity only if Prime itself speaks of stock or capacity; "unavailable" is in the name of 503, and machines have been
-    rented by calls that ended in one. Money is looked for before capacity (a balance can be "insufficient for this capacity"), and a
-    409 without words is a race for the last machine.
+    rented by calls that ended in one. Money is looked for before capacity (a balance can be "insufficient for this capacity"), a limit of
+    the account's before both, and a 409 without words is a race for the last machine.
     """
     told = said(answer)
     if answer.status == 402:
@@ -50,6 +54,8 @@ def create_refusal(answer: Answer) -> OutsideError:
         certain = answer.status == 503 and _is_told_by_prime(answer) and _CERTAIN_CAPACITY.search(told)
         return NoCapacity(_line(answer, told)) if certain else refusal(answer)
     if answer.status in (400, 404, 409):
+        if _LIMIT.search(told):
+            return LimitReached(f"{_line(answer, told)}; {LIMIT_ADVICE}")
         if _FUNDS.search(told):
             return NoFunds(f"{_line(answer, told)}; {ADVICE[402]}")
         if _CAPACITY.search(told):

@@ -9,6 +9,13 @@ CPU_NODE = "CPU_NODE"
 
 GPU_GB = {"GB200": 186, "GB300": 279, "GH200_96GB": 96, "GH200_480GB": 96, "GH200_624GB": 144}
 """Memory of one GPU where the type's name does not end in it: Grace-Hopper's names count the processor's memory too."""
+ARM64 = ("GH200", "GB200", "GB300")
+"""GPUs that come with Grace, an ARM64 processor: neither our agent nor what trainers install is made for it."""
+
+
+def is_arm64(row: Row) -> bool:
+    """Whether the machine's processor is ARM64, as its GPU tells."""
+    return row.gpu_type.upper().startswith(ARM64)
 
 
 def gpu_gb(row: Row) -> int:

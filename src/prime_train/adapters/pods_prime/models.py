@@ -22,6 +22,13 @@ Figure = Annotated[float | None, WrapValidator(_or_none)]
 """None also for what is of another type: one odd field of one pod must not blind us for all of them."""
 
 
+USD_MAX = 10_000.0
+"""An hour of no box costs as much."""
+Usd = Annotated[float, Field(ge=0, le=USD_MAX, strict=True)]
+"""A price that can be believed: a number, not text. What is no such price makes its row one that is left out."""
+Count = Annotated[float, Field(ge=0, le=10**9)]
+
+
 class Part(BaseModel):
     """Names come in camel case from most routes, and as ours from lists, wallet and status."""
 
@@ -31,19 +38,19 @@ class Part(BaseModel):
 class Amount(Part):
     """How much disk, memory or vCPUs can be had: GB, GB and cores; prices are a unit's per hour."""
 
-    min_count: float | None = None
-    default_count: float | None = None
-    max_count: float | None = None
-    price_per_unit: float | None = None
-    step: float | None = None
+    min_count: Count | None = None
+    default_count: Count | None = None
+    max_count: Count | None = None
+    price_per_unit: Usd | None = None
+    step: Count | None = None
     default_included_in_price: bool | None = None
 
 
 class Prices(Part):
     """Of the whole box, per hour."""
 
-    on_demand: float | None = None
-    community_price: float | None = None
+    on_demand: Usd | None = None
+    community_price: Usd | None = None
     currency: str = "USD"
 
 

@@ -140,6 +140,8 @@ def _hindrance(row: Row, hardware: HardwareSpec, terms: Terms) -> str:
         return f"is priced in {row.prices.currency[:8]}, and only USD can be compared"
     if not asked(row, hardware).usd_per_hour:
         return "has no price"
+    if gpus.is_arm64(row):
+        return "has an ARM64 processor, and agents and trainers are installed for x86-64"
     if row.prepaid_time:
         return f"is paid {row.prepaid_time:g} h ahead, whatever is used of it"
     if terms.image(row) is None:

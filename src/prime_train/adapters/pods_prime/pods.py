@@ -8,6 +8,7 @@ What is paid is bounded twice: by the highest price the call names, and by compa
 seen to come and go. A pod that is dearer is given back at once.
 """
 
+import logging
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -26,11 +27,13 @@ from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
-from prime_train.ports import NoCapacity, OutsideError, PermanentError, TemporaryError
+from prime_train.ports import LimitReached, NoCapacity, OutsideError, PermanentError, TemporaryError
 
 PRICE_TOLERANCE = 0.05
 """A pod may cost so much more than its offer, but never more than the run allows: prices move between the list and the order."""
 SSH_KEY_NAME = "prime-train"
+
+log = logging.getLogger(__name__)
 
 
 class PrimePods:
@@ -77,6 +80,8 @@ class PrimePods:
         body = _order(self._mark.on(name), row, asked, ceiling_usd, image=self._terms.image(row), ssh_key_id=self._key_id())
         try:
             rented = self._client.create(body | self._client.paid_by())
+        except LimitReached:
+            raise
         except NoCapacity as error:
             raise NoCapacity(f"{offer.offer_id}: {error}") from error
         if (rented.price_hr or 0.0) > ceiling_usd:
@@ -84,16 +89,16 @@ class PrimePods:
         return replace(pod_of(rented), name=name)
 
     def list(self) -> Sequence[Pod]:
-        """Those whose names are ours; on the account there may be others. One that is said to be terminated is left out: `get` tells."""
-        self._owner()
+        """Those whose names are ours; on the account there may be others. One that is said to be terminated is left out: `get` tells.
+        TemporaryError also where the list is cut short."""
+        self._refuse_stranger()
         seen = [(pod_of(rented), rented.wallet_id) for rented in self._client.pods()]
         self._burning = [(wallet_id, pod.usd_per_hour) for pod, wallet_id in seen if pod.status is not PodStatus.GONE]
         pods = [self._named(pod) for pod, _ in seen]
         return [pod for pod in pods if parse_pod_name(pod.name) is not None and pod.status is not PodStatus.GONE]
 
     def get(self, pod_id: str) -> Pod | None:
-        self._owner()
-        rented = self._client.pod(pod_id) if is_pod_id(pod_id) else None
+        rented = self._found(pod_id)
         pod = pod_of(rented) if rented is not None else None
         return None if pod is None or pod.status is PodStatus.GONE else self._named(pod)
 
@@ -101,8 +106,7 @@ class PrimePods:
         """TemporaryError: the pod is gone, still booting, or does not say yet how to reach it; or its agent could not call us."""
         if self._closed:
             raise TemporaryError(self._closed)
-        self._owner()
-        rented = self._client.pod(pod.pod_id) if is_pod_id(pod.pod_id) else None
+        rented = self._found(pod.pod_id)
         seen = pod_of(rented) if rented is not None else None
         if rented is None or seen is None or seen.status is PodStatus.GONE:
             raise TemporaryError(f"pod {pod.pod_id} is gone")
@@ -121,15 +125,29 @@ class PrimePods:
         return connection_of(rented) if rented is not None else None
 
     def terminate(self, pod_id: str) -> None:
-        self._owner()
-        if is_pod_id(pod_id):
-            self._client.delete(pod_id)
+        """It is asked whoever's the key is, for the pod is paid for meanwhile; of another account's key that says nothing, and raises."""
+        if is_pod_id(pod_id) and not self._client.delete(pod_id):
+            self._owner()
 
     def burn_usd_per_hour(self, wallet_id: str | None) -> float:
         """What all pods cost that were listed last, whoever rented them, and that are paid from that wallet or do not tell from which."""
         return sum(usd for paid_from, usd in self._burning if wallet_id is None or paid_from in (None, wallet_id))
 
     # ----------------------------------------------------------------------------------------------------------------- inside
+
+    def _found(self, pod_id: str) -> Rented | None:
+        """A pod that is found is ours. That it is not found counts only where it is known whose the key is."""
+        rented = self._client.pod(pod_id) if is_pod_id(pod_id) else None
+        if rented is None:
+            self._owner()
+        return rented
+
+    def _refuse_stranger(self) -> None:
+        """PermanentError: the key is of another account. Not knowing whose it is hinders nothing that concludes nothing from absence."""
+        try:
+            self._owner()
+        except TemporaryError as error:
+            log.warning("whose key it is is not known now: %s", error)
 
     def _named(self, pod: Pod) -> Pod:
         """By the name we gave it; one that is somebody else's has none."""

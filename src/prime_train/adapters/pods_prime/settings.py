@@ -1,6 +1,7 @@
 """Who we are at Prime Intellect: the variables and the file that Prime's own tool reads, so that one log-in serves both."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,10 @@ from prime_train.ports import PermanentError
 BASE_URL = "https://api.primeintellect.ai"
 API = "/api/v1"
 CONFIG_BYTES_MAX = 2**20
-_NO_CONTEXTS = frozenset({"", "production"})
+PRODUCTION = "production"
+"""The context that is always there: Prime's own address, and the person's own account."""
+
+_CONTEXT = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True)
@@ -25,13 +29,13 @@ class Settings:
 
 
 def read_settings(environment: Mapping[str, str], home: Path) -> Settings:
-    """PRIME_API_KEY, PRIME_TEAM_ID and PRIME_API_BASE_URL (or PRIME_BASE_URL), where they are not set `home/.prime/config.json`.
+    """PRIME_API_KEY, PRIME_TEAM_ID and PRIME_API_BASE_URL (or PRIME_BASE_URL); where they are not set, what `home/.prime` has of the
+    context that PRIME_CONTEXT names, or of the one that was chosen last.
 
     PermanentError says what is missing or not understood; the key is not repeated.
     """
-    file = _config(home / ".prime" / "config.json")
+    file = _in_context(environment.get("PRIME_CONTEXT", ""), home / ".prime")
     key = environment.get("PRIME_API_KEY") or file.get("api_key", "")
-    _refuse_context(environment)
     if not key:
         raise PermanentError("there is no key for Prime Intellect; set PRIME_API_KEY, or log in with `prime login`")
     if not key.isascii() or not key.isprintable() or " " in key:
@@ -41,8 +45,26 @@ def read_settings(environment: Mapping[str, str], home: Path) -> Settings:
     return Settings(key, team_id, _base_url(named or BASE_URL))
 
 
-def _config(path: Path) -> dict[str, str]:
-    """What is text in the file; empty where there is none."""
+def _in_context(name: str, folder: Path) -> dict[str, str]:
+    """Key, team and address as a context has them, read as Prime's own tool reads them: a context without a team means the person's own
+    account, one without an address Prime's own, and only one that names no key at all has that of the file.
+
+    One difference: that tool passes over a context that it does not have, and a run would be paid by another account than was meant.
+    """
+    file = _config(folder / "config.json")
+    if not name:
+        return _texts(file)
+    if name.lower() == PRODUCTION:
+        return _texts({"api_key": file.get("api_key")})
+    known = folder / "environments"
+    if not _CONTEXT.fullmatch(name) or not (known / f"{name}.json").exists():
+        names = ", ".join([PRODUCTION, *sorted(path.stem for path in known.glob("*.json") if _CONTEXT.fullmatch(path.stem))])
+        raise PermanentError(f"there is no context {name[:64]!r} for Prime Intellect; PRIME_CONTEXT may be {names}, or not set")
+    return _texts({"api_key": file.get("api_key"), **_config(known / f"{name}.json")})
+
+
+def _config(path: Path) -> dict[str, object]:
+    """Empty where there is no such file."""
     try:
         with path.open("rb") as file:
             content = json.loads(file.read(CONFIG_BYTES_MAX))
@@ -53,15 +75,13 @@ def _config(path: Path) -> dict[str, str]:
     except ValueError:
         # Not chained: what is quoted there may be the key.
         raise PermanentError(f"{path} is not JSON; log in again with `prime login`, or set PRIME_API_KEY") from None
-    pairs = content.items() if isinstance(content, dict) else ()
-    return {name: value for name, value in pairs if isinstance(value, str)}
+    if not isinstance(content, dict):
+        raise PermanentError(f"{path} is no JSON object; log in again with `prime login`, or set PRIME_API_KEY")
+    return content
 
 
-def _refuse_context(environment: Mapping[str, str]) -> None:
-    # Taken for the wrong account, a run would be paid by somebody else.
-    context = environment.get("PRIME_CONTEXT", "")
-    if context.lower() not in _NO_CONTEXTS and not environment.get("PRIME_API_KEY"):
-        raise PermanentError(f"PRIME_CONTEXT {context!r} is not read here; set PRIME_API_KEY and PRIME_TEAM_ID instead")
+def _texts(content: Mapping[str, object]) -> dict[str, str]:
+    return {name: value for name, value in content.items() if isinstance(value, str)}
 
 
 def _base_url(url: str) -> str:

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from prime_train.adapters.pods_prime.models import Rented
+from prime_train.adapters.pods_prime.models import USD_MAX, Rented
 from prime_train.core.verdict import Pod, PodStatus
 
 STATUSES = {
@@ -33,7 +33,13 @@ def status_of(rented: Rented) -> PodStatus:
 
 
 def pod_of(rented: Rented) -> Pod:
-    return Pod(rented.id, rented.name or "", status_of(rented), second(rented.created_at), round(rented.price_hr or 0.0, 6))
+    return Pod(rented.id, rented.name or "", status_of(rented), second(rented.created_at), _usd_per_hour(rented))
+
+
+def _usd_per_hour(rented: Rented) -> float:
+    """0 for a price that cannot be one, which is not to be reckoned with."""
+    price = rented.price_hr or 0.0
+    return round(price, 6) if 0 <= price <= USD_MAX else 0.0
 
 
 def second(text: str | None) -> int:
