@@ -20,7 +20,8 @@ def new_desk(settings: Settings, values: Mapping[str, str], calls: Calls, host: 
     return Desk(
         DynamoStore(calls, settings.table),
         masters(values),
-        secrets=of_runs(values),
+        secrets=of_runs(values, settings),
+        run_secrets=settings.run_secrets,
         bucket_url=settings.bucket_url,
         bucket_keys=settings.place | of_bucket(values),
         lend=(lambda run_id, epoch: lend(settings, run_id, epoch, clock())) if settings.pod_role else None,

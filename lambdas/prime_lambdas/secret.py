@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from prime_lambdas.asking import Question, ask
 from prime_lambdas.settings import Settings
-from prime_train.core.keys import NOT_FOR_RUNS
+from prime_train.core import run_secrets
 from prime_train.core.outside import OutsideError, PermanentError
 from prime_train.elapsed import Elapsed
 
@@ -81,9 +81,9 @@ def masters(values: Mapping[str, str]) -> tuple[bytes, ...]:
     return keys
 
 
-def of_runs(values: Mapping[str, str]) -> dict[str, str]:
-    """What a run's config may ask for by name."""
-    return {name: value for name, value in values.items() if not name.startswith(NOT_FOR_RUNS)}
+def of_runs(values: Mapping[str, str], settings: Settings) -> dict[str, str]:
+    """What runs may have of it, as the stack's list has it."""
+    return run_secrets.for_runs(values, settings.run_secrets)
 
 
 def of_bucket(values: Mapping[str, str]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
+from prime_train.core import run_secrets
 from prime_train.core.outside import PermanentError
 
 STORE, BUCKET, SECRET = "PRIME_TRAIN_STORE", "PRIME_TRAIN_BUCKET", "PRIME_TRAIN_SECRET"
@@ -14,7 +15,7 @@ POD_ROLE = "PRIME_TRAIN_POD_ROLE"
 
 class Settings(NamedTuple):
     """`endpoint`: another server than Amazon's for all its services. `watcher`: the function to call when there is news; empty: none.
-    `pod_role`: the role whose keys pods get for an hour, as an ARN; empty: none."""
+    `pod_role`: the role whose keys pods get for an hour, as an ARN; empty: none. `run_secrets`: which names of the secret runs may have."""
 
     table: str
     bucket_url: str
@@ -24,6 +25,7 @@ class Settings(NamedTuple):
     public_url: str = ""
     provider: str = ""
     pod_role: str = ""
+    run_secrets: tuple[str, ...] = run_secrets.DEFAULT
     endpoint: str | None = None
     environment: Mapping[str, str] = MappingProxyType({})
 
@@ -55,6 +57,14 @@ class Settings(NamedTuple):
             public_url=environment.get(PUBLIC_URL, "").rstrip("/"),
             provider=environment.get(PROVIDER, ""),
             pod_role=environment.get(POD_ROLE, ""),
+            run_secrets=_listed(environment),
             endpoint=options.get("endpoint") or environment.get("AWS_ENDPOINT_URL"),
             environment=environment,
         )
+
+
+def _listed(environment: Mapping[str, str]) -> tuple[str, ...]:
+    try:
+        return run_secrets.patterns(environment.get(run_secrets.VARIABLE, ""))
+    except ValueError as error:
+        raise PermanentError(f"{error}; deploy it again with --set RunSecrets=...") from None

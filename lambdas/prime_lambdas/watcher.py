@@ -119,7 +119,7 @@ class WatcherOfStack:
         home = Home(root, {**self._settings.environment, **given, MASTER: newest.hex()})
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         world, pushes = pushing(home, self._settings.public_url)
-        return replace(world, secrets=of_runs(values)), pushes
+        return replace(world, secrets=of_runs(values, self._settings)), pushes
 
 
 def _look(world: World, pushes: "BackgroundPusher", tally: Tally) -> bool:

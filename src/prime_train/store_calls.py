@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 
 from prime_train.core.breaker import Watch
 from prime_train.core.run import Alert, Change, Happening, Run
+from prime_train.core.run_secrets import DEFAULT
 from prime_train.core.wire import Beat, Commit, PodKeys
 from prime_train.ports import Answer, Held, Store, Vital
 
@@ -43,6 +44,7 @@ class About:
     public_url: str
     watches: bool = False
     version: str = ""
+    run_secrets: tuple[str, ...] = DEFAULT
 
 
 @dataclass(frozen=True)

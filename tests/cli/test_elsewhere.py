@@ -81,11 +81,21 @@ def test_it_is_not_served_from_elsewhere(laptop: Laptop) -> None:
 
 
 def test_a_guest_leaves_alone_what_others_must_see_to(shell: Shell, laptop: Laptop) -> None:
-    run_id = laptop.ok("run", laptop.config(CONFIG + "secrets: [NOBODY_HAS_SET_THIS]\n")).split()[0]
+    run_id = laptop.ok("run", laptop.config(CONFIG + "secrets: [NEPTUNE_API_TOKEN]\n")).split()[0]
     (before,) = json.loads(shell.ok("status", "--json"))
     laptop.ok("watch", "--once")
     (after,) = json.loads(shell.ok("status", "--json"))
     assert (after["run"], after["state"], after["next_check_s"]) == (run_id, "queued", before["next_check_s"])
+
+
+def test_the_list_of_the_control_plane_elsewhere_decides_which_secrets_a_run_may_name(shell: Shell, tmp_path: Path) -> None:
+    with shell.started("serve", "--port", "0", "--no-watch", until="serving ", PRIME_TRAIN_RUN_SECRETS="JUDGE_*"):
+        said = dict(line.split("=", 1) for line in shell.ok("key", "--show").splitlines())
+        (tmp_path / "laptop").mkdir()
+        laptop = Laptop(tmp_path / "laptop", tuple(said.items()))
+        refused = laptop.run("run", laptop.config(CONFIG + "secrets: [HF_TOKEN]\n"), PRIME_TRAIN_RUN_SECRETS="*")
+        assert (refused.returncode, "HF_TOKEN is not among what runs may have" in refused.stdout) == (1, True), refused.stdout
+        assert "is queued" in laptop.ok("run", laptop.config(CONFIG + "secrets: [JUDGE_KEY]\n"))
 
 
 def test_another_bucket_than_the_control_planes_is_refused(laptop: Laptop, tmp_path: Path) -> None:

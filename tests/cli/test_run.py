@@ -114,10 +114,27 @@ def test_a_run_can_be_given_another_name(shell: Shell) -> None:
 
 
 def test_secrets_that_are_not_set_here_are_named(shell: Shell) -> None:
-    said = shell.run("run", shell.config(CONFIG + "secrets: [NOBODY_HAS_SET_THIS]\n"), "--dry-run").stderr
+    said = shell.run("run", shell.config(CONFIG + "secrets: [NEPTUNE_API_TOKEN]\n"), "--dry-run").stderr
     assert "note PT021" in said
-    assert "NOBODY_HAS_SET_THIS" in said
+    assert "NEPTUNE_API_TOKEN" in said
     assert f"small.yaml:{CONFIG.count(chr(10)) + 1}:11: note PT021" in said
+
+
+@pytest.mark.parametrize("verb", [("validate",), ("run",), ("run", "--dry-run")])
+def test_a_config_that_asks_for_the_keys_to_the_cloud_is_refused_before_the_launch(shell: Shell, verb: tuple[str, ...]) -> None:
+    config = shell.config(CONFIG + "secrets: [HF_TOKEN, AWS_SECRET_ACCESS_KEY]\n")
+    done = shell.run(verb[0], config, *verb[1:], AWS_SECRET_ACCESS_KEY="a-key-of-the-operator")
+    said = done.stdout + done.stderr
+    assert (done.returncode, "error PT045: AWS_SECRET_ACCESS_KEY is not among what runs may have" in said) == (1, True), said
+    assert "a-key-of-the-operator" not in said
+    allowed = shell.run(verb[0], config, *verb[1:], PRIME_TRAIN_RUN_SECRETS="HF_TOKEN,AWS_*")
+    assert allowed.returncode == 0, allowed.stderr
+
+
+def test_a_list_of_secrets_that_is_none_is_refused_and_not_shown(shell: Shell) -> None:
+    done = shell.run("run", shell.config(), PRIME_TRAIN_RUN_SECRETS="HF_TOKEN=hf-secret-value")
+    assert (done.returncode, "PRIME_TRAIN_RUN_SECRETS holds something that is no name" in done.stderr) == (2, True), done.stderr
+    assert "hf-secret-value" not in done.stderr
 
 
 def test_a_machine_whose_open_file_limit_is_too_low_is_told_of_before_the_launch(shell: Shell) -> None:
@@ -267,9 +284,9 @@ def test_of_two_that_serve_a_home_at_the_same_moment_one_is_refused(shell: Shell
 
 
 def test_serve_names_the_secrets_that_waiting_runs_will_not_get(shell: Shell) -> None:
-    shell.ok("run", shell.config(CONFIG + "secrets: [NOBODY_HAS_SET_THIS]\n"))
+    shell.ok("run", shell.config(CONFIG + "secrets: [NEPTUNE_API_TOKEN]\n"))
     with shell.started("serve", "--port", "0", "--no-watch", until="can not start"):
-        assert "names secrets that are not set here: NOBODY_HAS_SET_THIS" in shell.said
+        assert "names secrets that are not set here: NEPTUNE_API_TOKEN" in shell.said
 
 
 def test_a_queued_run_that_is_stopped_ends_under_the_control_plane_and_can_go_on(shell: Shell) -> None:

@@ -196,7 +196,13 @@ def test_runs_get_neither_the_control_planes_keys_nor_those_of_the_bucket() -> N
         "PRIME_TRAIN_POD_AWS_SECRET_ACCESS_KEY": "s",
         "HF_TOKEN": "h",
     }
-    assert of_runs(values) == {"HF_TOKEN": "h"}
+    for listed in ("", "*", "HF_*"):
+        assert of_runs(values, Settings.of({**ENVIRONMENT, "PRIME_TRAIN_RUN_SECRETS": listed})) == {"HF_TOKEN": "h"}
+    own = {"AWS_SECRET_ACCESS_KEY": "a", "JUDGE_KEY": "j", "HF_TOKEN": "h"}
+    assert of_runs(own, Settings.of(ENVIRONMENT)) == {"HF_TOKEN": "h"}
+    assert of_runs(own, Settings.of({**ENVIRONMENT, "PRIME_TRAIN_RUN_SECRETS": "JUDGE_KEY"})) == {"JUDGE_KEY": "j"}
+    with pytest.raises(PermanentError, match="PRIME_TRAIN_RUN_SECRETS"):
+        Settings.of({**ENVIRONMENT, "PRIME_TRAIN_RUN_SECRETS": "a=b"})
     assert of_bucket(values) == {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"}
 
 

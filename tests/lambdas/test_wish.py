@@ -49,6 +49,16 @@ def test_a_secret_that_is_said_instead_of_its_name_is_not_repeated(said: str, sh
     assert shown in told
 
 
+def test_what_is_brought_into_the_secret_and_reaches_no_run_is_named() -> None:
+    given = ["PRIME_API_KEY", "HF_TOKEN", "JUDGE_KEY", "AWS_SECRET_ACCESS_KEY"]
+    assert aws_wish.for_nobody(given, {}) == ("JUDGE_KEY", "AWS_SECRET_ACCESS_KEY")
+    assert aws_wish.for_nobody(given, {"RunSecrets": "JUDGE_*,*"}) == ("AWS_SECRET_ACCESS_KEY",)
+    with pytest.raises(Refused, match="PRIME_TRAIN_RUN_SECRETS holds something"):
+        aws_wish.others(["RunSecrets=a=b"])
+    with pytest.raises(Refused, match="parameter of the stack"):
+        aws_wish.secrets(["PRIME_TRAIN_RUN_SECRETS"])
+
+
 def test_secrets_that_aws_would_not_hold_are_refused_before_anything_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", "x" * 61_000)
     assert aws_wish.secrets(["HF_TOKEN"]) == {"HF_TOKEN": "x" * 61_000}

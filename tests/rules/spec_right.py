@@ -40,7 +40,7 @@ environment:
   AWS_DEFAULT_REGION: us-east-1
   MAX_TOKENS: "4096"
   TOKENIZER: Qwen/Qwen3-4B
-secrets: [HF_TOKEN, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY]
+secrets: [HF_TOKEN]
 budget: {usd: 700, hours: 60}
 """
 TITAN = """\
@@ -117,9 +117,8 @@ RIGHT: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
                 "  - python -m pip install -q -r requirements.txt",
                 "  - python -m pip install -q -r requirements.txt\n  - huggingface-cli login --token $HF_TOKEN\n"
                 "  - wandb login $WANDB_API_KEY\n"
-                "  - git clone https://x-access-token:${GH_TOKEN}@github.com/acme/data.git data",
+                "  - git clone https://acme:${HF_TOKEN}@huggingface.co/datasets/acme/data data",
             ),
-            ("", "secrets: [WANDB_API_KEY, HF_TOKEN]", "secrets: [WANDB_API_KEY, HF_TOKEN, GH_TOKEN]"),
         ),
     ),
     ("setup-tag", "command", (("", "pip install -q -r requirements.txt", "pip install -q git+https://github.com/acme/lib@v1.2.3"),)),

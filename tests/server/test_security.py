@@ -214,16 +214,40 @@ def test_a_connection_is_kept_from_beat_to_beat(hasty: str) -> None:
 # ---------------------------------------------------------------------------------------------------------------- what is handed out
 
 
-@pytest.mark.parametrize("name", ["PRIME_TRAIN_MASTER_KEY", "PRIME_API_KEY", "PRIME_TRAIN_GITHUB_APP_KEY", "SLACK_WEBHOOK_URL"])
-def test_no_run_gets_what_the_control_plane_is_trusted_with(name: str, tmp_path: Path) -> None:
-    """Whoever may write a config may not, by that alone, rent machines and stop the runs of others."""
+NEVER_HANDED_OUT = ("PRIME_TRAIN_MASTER_KEY", "PRIME_API_KEY", "PRIME_TRAIN_GITHUB_APP_KEY", "SLACK_WEBHOOK_URL")
+CLOUD_KEYS = ("AWS_SECRET_ACCESS_KEY", "R2_SECRET_ACCESS_KEY", "B2_APPLICATION_KEY", "GS_ACCESS_KEY_ID", "GITHUB_TOKEN")
+
+
+@pytest.mark.parametrize("listed", ["", "HF_TOKEN", "*", "HF_TOKEN,*_*"])
+@pytest.mark.parametrize("name", NEVER_HANDED_OUT + CLOUD_KEYS)
+def test_no_run_gets_what_the_control_plane_is_trusted_with(name: str, listed: str, tmp_path: Path) -> None:
+    """Whoever may write a config may not, by that alone, rent machines, stop the runs of others, or open the bucket and the cloud."""
     env = {"PRIME_TRAIN_HOME": str(tmp_path), "PRIME_TRAIN_MASTER_KEY": "5e" * 32, "HF_TOKEN": "hf-secret-value", name: "7a" * 32}
-    home = Home(tmp_path, env)
+    home = Home(tmp_path, {**env, "PRIME_TRAIN_RUN_SECRETS": listed})
     run = b.run(RunState.TRAINING, epoch=EPOCH, spec=b.spec(secrets=("HF_TOKEN", name)))
     stored(home.store(), b.held(run))
     answer = handle(home.desk(), ask("bootstrap", master=home.master()))
     assert (answer.status, name in answer.body.decode()) == (503, True)
     assert not leaks(answer.body.decode(), env)
+
+
+@pytest.mark.parametrize(
+    ("listed", "name"), [("", "WANDB_API_KEY"), ("JUDGE_*", "JUDGE_KEY"), ("HF_TOKEN AWS_*", "AWS_SECRET_ACCESS_KEY"), ("*", "JUDGE_KEY")]
+)
+def test_a_run_gets_what_the_operators_list_names(listed: str, name: str, tmp_path: Path) -> None:
+    env = {"PRIME_TRAIN_MASTER_KEY": "5e" * 32, name: "7a" * 32, "PRIME_TRAIN_RUN_SECRETS": listed}
+    home = Home(tmp_path, env)
+    stored(home.store(), b.held(b.run(RunState.TRAINING, epoch=EPOCH, spec=b.spec(secrets=(name,)))))
+    answer = handle(home.desk(), ask("bootstrap", master=home.master()))
+    assert (answer.status, json.loads(answer.body)["secrets"]) == (200, {name: "7a" * 32})
+
+
+def test_a_run_gets_nothing_that_the_operators_list_no_longer_names(tmp_path: Path) -> None:
+    env = {"PRIME_TRAIN_MASTER_KEY": "5e" * 32, "HF_TOKEN": "hf-secret-value", "PRIME_TRAIN_RUN_SECRETS": "JUDGE_*"}
+    home = Home(tmp_path, env)
+    stored(home.store(), b.held(b.run(RunState.TRAINING, epoch=EPOCH, spec=b.spec(secrets=("HF_TOKEN",)))))
+    answer = handle(home.desk(), ask("bootstrap", master=home.master()))
+    assert (answer.status, "PRIME_TRAIN_RUN_SECRETS" in answer.body.decode()) == (503, True)
 
 
 # ------------------------------------------------------------------------------------------------------------------ odd, and allowed

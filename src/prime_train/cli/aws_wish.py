@@ -3,12 +3,14 @@
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from prime_train.cli.exits import Refused
+from prime_train.cli.run_secrets import listed
+from prime_train.core.run_secrets import NEVER, VARIABLE, refused
 
 if TYPE_CHECKING:
     from prime_train.adapters.aws_deploy import Target
@@ -49,6 +51,7 @@ def others(pairs: list[str]) -> dict[str, str]:
         if not equals or name not in known:
             raise Refused(f"--set {pair!r} is no parameter and its value", fix=f"NAME=VALUE, with one of {', '.join(known)}")
         found[name] = value
+    listed({VARIABLE: found.get("RunSecrets", "")})
     return found
 
 
@@ -60,6 +63,8 @@ def secrets(names: list[str]) -> dict[str, str]:
             example = shown if NAME.fullmatch(shown) else "HF_TOKEN"
             fix = f"export {example}=..., prime-train deploy --secret {example}"
             raise Refused("--secret takes the name of a variable, and not its value", fix=fix)
+    if VARIABLE in names:
+        raise Refused(f"{VARIABLE} is no secret, and a parameter of the stack", fix="prime-train deploy --set RunSecrets=HF_TOKEN,JUDGE_*")
     missing = [name for name in names if not os.environ.get(name)]
     if missing:
         raise Refused(f"--secret {missing[0]}: that variable is not set here", fix=f"export {missing[0]}, and deploy again")
@@ -69,6 +74,12 @@ def secrets(names: list[str]) -> dict[str, str]:
     if len(json.dumps(found)) > SECRET_BYTES_MAX:
         raise Refused(f"--secret: the values come to more than {SECRET_BYTES_MAX >> 10} KiB, which no secret of AWS holds")
     return found
+
+
+def for_nobody(names: Iterable[str], parameters: Mapping[str, str]) -> tuple[str, ...]:
+    """Those that go into the secret and that no run gets, by the stack's list, though the control plane does not need them either."""
+    given = [name for name in names if not name.startswith(NEVER)]
+    return refused(given, listed({VARIABLE: parameters.get("RunSecrets", "")}))
 
 
 def is_masters(text: str) -> bool:

@@ -39,10 +39,16 @@ def found_in(read: Sequence[Matter], *, fast: bool = False) -> tuple[tuple[Findi
     return settle((*said, *judged), sources), sources
 
 
-def judged(config: Config, found: Iterable[Finding] = ()) -> tuple[tuple[Finding, ...], dict[str, str]]:
-    """What is wrong with one run's spec and with what it names, with what was `found` besides; and the text of each file."""
+def judged(
+    config: Config, found: Iterable[Finding] = (), *, run_secrets: Sequence[str] | None = None
+) -> tuple[tuple[Finding, ...], dict[str, str]]:
+    """What is wrong with one run's spec and with what it names, with what was `found` besides; and the text of each file.
+
+    `run_secrets`: what the control plane hands to runs, where it was asked; None: what this machine's environment says of that.
+    """
     matter = of_config(config)
-    said = _judged(matter.subject, fast=False) if matter.subject is not None else ()
+    subject = matter.subject if matter.subject is None or run_secrets is None else replace(matter.subject, run_secrets=tuple(run_secrets))
+    said = _judged(subject, fast=False) if subject is not None else ()
     return settle((*matter.findings, *said, *found), matter.sources), matter.sources
 
 

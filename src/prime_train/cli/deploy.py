@@ -60,6 +60,7 @@ def deploy(
     outputs = stack.outputs()
     changed = account.change_secret(outputs["Secret"], lambda before: {**before, **values})
     _say(wish, outputs, changed, aws_place.remember(name, account.region, outputs))
+    _say_withheld(aws_wish.for_nobody(values, stack.parameters()), wish)
 
 
 @dataclass(frozen=True)
@@ -168,6 +169,14 @@ def _set_aside(account: "Account") -> dict[str, str]:
         return {}
     typer.echo("this account may run few functions at once, so none are set aside for this stack")
     return dict.fromkeys(ASIDE, "0")
+
+
+def _say_withheld(names: tuple[str, ...], wish: Wish) -> None:
+    if names:
+        typer.echo(
+            f"no run gets {', '.join(names)} as long as the stack's list does not name it: "
+            f"prime-train deploy{wish.place} --set RunSecrets=HF_TOKEN,WANDB_API_KEY,{','.join(names)}"
+        )
 
 
 def _say(wish: Wish, outputs: dict[str, str], changed: list[str], saved: Path) -> None:

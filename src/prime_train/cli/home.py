@@ -16,7 +16,8 @@ from urllib.parse import unquote, urlsplit
 
 from prime_train.cli.exits import Exit, Refused
 from prime_train.cli.providers import PRIME, PUBLIC_URL, STORE
-from prime_train.core.keys import NOT_FOR_RUNS
+from prime_train.cli.run_secrets import listed
+from prime_train.core.run_secrets import for_runs
 
 if TYPE_CHECKING:
     from prime_train.adapters.pods_by_provider import PodsByProvider
@@ -190,8 +191,13 @@ class Home:
 
     @property
     def secrets(self) -> dict[str, str]:
-        """What a run's config may ask for by name."""
-        return {name: value for name, value in self.environment.items() if not name.startswith(NOT_FOR_RUNS)}
+        """What runs may have of this environment, as the operator's list has it. Raises Refused where that is no list."""
+        return for_runs(self.environment, listed(self.environment))
+
+    @property
+    def run_secrets(self) -> tuple[str, ...]:
+        """Names and globs of the variables that the control plane hands to runs: its own list where it is elsewhere."""
+        return self.about.run_secrets if self.elsewhere else listed(self.environment)
 
     def desk(self, public_url: str = "", *, watches: bool = False) -> "Desk":
         from prime_train.cli.pod_keys import keys_for_pods
@@ -204,6 +210,7 @@ class Home:
             self.store(),
             (self.master(),),
             secrets=self.secrets,
+            run_secrets=self.run_secrets,
             bucket_url=self.bucket_url,
             bucket_keys=keys,
             lend=lend,

@@ -39,7 +39,7 @@ def run(
         return _unfit(*judged(read))
     home = Home.of(os.environ)
     spec = on_provider(renamed(read, name) if name else read.spec, home)
-    found, sources = found_for(read, spec)
+    found, sources = found_for(read, spec, home.run_secrets)
     if has_errors(found):
         return _unfit(found, sources)
     try:

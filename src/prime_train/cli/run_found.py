@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from prime_train.adapters.config_yaml import Config
@@ -13,9 +14,10 @@ ZEROS_MAX = 16
 """At the end of a commit that somebody made there are never so many."""
 
 
-def found_for(read: Config, spec: RunSpec) -> tuple[tuple[Finding, ...], dict[str, str]]:
-    """What `validate` says of the spec as it would be launched, and what is missing here; and the text of each file."""
-    return judged(replace(read, spec=spec), (*_placeholder(spec, read), *_unset_secrets(spec, read)))
+def found_for(read: Config, spec: RunSpec, run_secrets: Sequence[str]) -> tuple[tuple[Finding, ...], dict[str, str]]:
+    """What `validate` says of the spec as it would be launched, and what is missing here; and the text of each file.
+    `run_secrets`: what the control plane hands to runs."""
+    return judged(replace(read, spec=spec), (*_placeholder(spec, read), *_unset_secrets(spec, read)), run_secrets=run_secrets)
 
 
 def _placeholder(spec: RunSpec, read: Config) -> tuple[Finding, ...]:

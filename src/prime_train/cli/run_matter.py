@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from prime_train.adapters.config_yaml import Config, Sheet, read_sheet
 from prime_train.cli.matter import Matter, is_file, is_folder, mode
+from prime_train.cli.run_secrets import listed
 from prime_train.core import prime_rl_arguments
 from prime_train.core.tree import Listing, Scalar, find, place_of
 from prime_train.core.tree import Mapping as Tree
@@ -36,7 +37,7 @@ def of_config(config: Config) -> Matter:
         # What it names is judged with it, once it can be: by itself it may lack what the spec gives it.
         return Matter(config.file, None, config.findings, {config.file: config.source}, _named_by(config.file, config.root))
     document = Document(config.file, config.root, config.source)
-    subject = Subject(spec=config.spec, config=document)
+    subject = Subject(spec=config.spec, config=document, run_secrets=listed(os.environ))
     if config.spec.trainer.tree.ref is not None:
         # What lies here may be another version than the one that is checked out: what the command says by itself is all there is.
         told = _by_command(config, subject)

@@ -76,11 +76,18 @@ def _checked(url: str) -> str:
 def _say_unset_secrets(home: "Home") -> None:
     import logging
 
-    for run in home.store().list_runs():
-        unset = [name for name in run.spec.secrets if name not in home.secrets]
-        if unset and not run.is_over:
+    from prime_train.core.run_secrets import VARIABLE, refused
+
+    log, allowed, kept = logging.getLogger("prime_train.serve"), home.run_secrets, home.secrets
+    for run in (run for run in home.store().list_runs() if not run.is_over):
+        withheld = refused(run.spec.secrets, allowed)
+        unset = [name for name in run.spec.secrets if name not in kept and name not in withheld]
+        if unset:
             said = "%s names secrets that are not set here: %s; set them and serve again, until then its attempts can not start"
-            logging.getLogger("prime_train.serve").warning(said, run.run_id, ", ".join(unset))
+            log.warning(said, run.run_id, ", ".join(unset))
+        if withheld:
+            said = "%s names secrets that runs may not have here: %s; %s has those that they may, until then its attempts cannot start"
+            log.warning(said, run.run_id, ", ".join(withheld), VARIABLE)
 
 
 def _log(run_id: str, what: str, text: str) -> None:

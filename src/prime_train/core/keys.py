@@ -9,9 +9,6 @@ import re
 RUNS, EVIDENCE = "runs/", "evidence/"
 """With what every key in the bucket begins."""
 
-NOT_FOR_RUNS = ("PRIME_", "SLACK_")
-"""Begin the names of variables with what the control plane itself is trusted with: no run gets one, whatever its config names."""
-
 RUN_ID_PATTERN = r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?"
 _RUN_ID = re.compile(RUN_ID_PATTERN)
 _POD = re.compile(rf"pt-({RUN_ID_PATTERN})-e([1-9][0-9]{{0,8}})")

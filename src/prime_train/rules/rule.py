@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from prime_train.core.finding import Severity
+from prime_train.core.run_secrets import DEFAULT
 from prime_train.core.tree import Mapping, Node, Path, Scalar, Value, find
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ class Subject:
     """False: the working tree is to be a folder, and there is none; or a repository that is not the one we stand in."""
     sources: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """File and text of whatever `trainer` includes."""
+    run_secrets: tuple[str, ...] = DEFAULT
+    """Names and globs of the variables that the control plane hands to runs."""
     upstream: "Upstream | None" = None
     """What prime-rl's own validators say of `trainer`, where they were asked."""
 

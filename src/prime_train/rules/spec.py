@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from prime_train.core.finding import Severity
 from prime_train.core.prime_rl_arguments import arguments
+from prime_train.core.run_secrets import NEVER, VARIABLE, is_allowed
 from prime_train.core.tree import Listing, Mapping, Path, Scalar
 from prime_train.rules.rule import Flaw, Rule, Subject
 from prime_train.rules.words import config_named, words
@@ -101,6 +102,14 @@ def _no_hub_token(subject: Subject) -> Iterator[Flaw]:
         return
     if not {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"} & {*spec.secrets, *spec.environment}:
         yield Flaw(path, f"{trainer.text(*path)} is only given to those who have accepted its licence", document="trainer")
+
+
+def _secrets_not_for_runs(subject: Subject) -> Iterator[Flaw]:
+    for at, name in enumerate(subject.spec.secrets if subject.spec is not None else ()):
+        if name.upper().startswith(NEVER):
+            yield Flaw(("secrets", at), f"{name} is the control plane's own: no run gets it", "delete it")
+        elif not is_allowed(name, subject.run_secrets):
+            yield Flaw(("secrets", at), f"{name} is not among what runs may have: {VARIABLE} does not name it")
 
 
 def _twice_in_environment(subject: Subject) -> Iterator[Flaw]:
@@ -317,6 +326,16 @@ RULES = (
         "check the path: it is seen from the working tree",
         FAMILY,
         _misspelt_file,
+        "spec",
+    ),
+    Rule(
+        "PT045",
+        Severity.ERROR,
+        "a secret that runs may not have",
+        "Whoever may write a config would otherwise get what the control plane is trusted with, such as the keys to its cloud.",
+        "delete it, or have the operator add it to PRIME_TRAIN_RUN_SECRETS of the control plane (and of wherever configs are checked)",
+        FAMILY,
+        _secrets_not_for_runs,
         "spec",
     ),
 )

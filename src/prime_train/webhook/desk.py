@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from prime_train.core.run_secrets import DEFAULT
 from prime_train.core.wire import PodKeys
 from prime_train.door.keyring import CACHED_MAX, Keyring
 from prime_train.door.responses import BEAT_S
@@ -15,7 +16,8 @@ Lend = Callable[[str, int], PodKeys]
 class Desk(Keyring):
     """What the webhook needs: the store, the master keys (the first makes new ones, all are accepted), secrets, and where the bucket is.
     `provider`, `public_url` and `watches` are told to the operator: from whom it rents, what machines are to call, and whether a watcher
-    runs beside this webhook. `lend`: where pods get keys that end, unless there are some that do not in `bucket_keys`."""
+    runs beside this webhook; and so is `run_secrets`, the list by which `secrets` was chosen. `lend`: where pods get keys that end, unless
+    there are some that do not in `bucket_keys`."""
 
     def __init__(
         self,
@@ -29,10 +31,11 @@ class Desk(Keyring):
         provider: str = "",
         public_url: str = "",
         watches: bool = False,
+        run_secrets: tuple[str, ...] = DEFAULT,
     ) -> None:
         super().__init__(masters)
         self.store, self.secrets, self.bucket_url = store, secrets, bucket_url
-        self.provider, self.public_url, self.watches = provider, public_url, watches
+        self.provider, self.public_url, self.watches, self.run_secrets = provider, public_url, watches, run_secrets
         self.bucket_keys, self.lend = dict(bucket_keys or {}), lend
         self._paces: dict[str, int] = {}
 

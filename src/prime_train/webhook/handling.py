@@ -10,6 +10,7 @@ from prime_train.core.causes import Cause
 from prime_train.core.keys import tree_key
 from prime_train.core.ledger import totals
 from prime_train.core.run import Run
+from prime_train.core.run_secrets import VARIABLE
 from prime_train.core.tracked import origin_url
 from prime_train.core.wire import Bootstrap, Nonce, Order, PodKeys, Verdict
 from prime_train.door.admission import admit
@@ -77,7 +78,7 @@ def _store(desk: Desk, name: str, body: bytes, now_s: int) -> Response:
     from prime_train import store_calls
 
     if name == store_calls.ABOUT:
-        about = store_calls.About(desk.provider, desk.bucket_url, desk.public_url, desk.watches, __version__)
+        about = store_calls.About(desk.provider, desk.bucket_url, desk.public_url, desk.watches, __version__, desk.run_secrets)
         return Response(200, store_calls.packed(store_calls.ABOUT_GIVES, about))
     if name == store_calls.OPENING:
         opening = store_calls.Opening(desk.bucket_keys, _operators(desk))
@@ -109,7 +110,8 @@ def _bootstrap(desk: Desk, held: Held | None, epoch: int, now_s: int) -> Respons
         return reply(Verdict.FENCED, Order.NONE, "", BEAT_S, 0, now_s)
     missing = [name for name in held.run.spec.secrets if name not in desk.secrets]
     if missing:
-        return refuse(503, f"the control plane's environment lacks {', '.join(missing)}", now_s, (("retry-after", str(RETRY_S)),))
+        said = f"the control plane does not hand out {', '.join(missing)}: not set there, or not on its list {VARIABLE}"
+        return refuse(503, said, now_s, (("retry-after", str(RETRY_S)),))
     try:
         job = _job(desk, held.run, epoch, now_s)
     except OutsideError:

@@ -68,7 +68,7 @@ def _spec(home: "Home", asked: "Wish", name: str) -> "RunSpec":
     if read.spec is None:
         raise Unfit(judged(read)[0])
     spec = on_provider(renamed(read, name) if name else read.spec, home)
-    found, _ = found_for(read, spec)
+    found, _ = found_for(read, spec, home.run_secrets)
     if has_errors(found):
         raise Unfit(found)
     return spec

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from prime_train.core import ledger
+from prime_train.core import ledger, run_secrets
 from prime_train.core.causes import POLICY, Cause, advice_at_the_end
 from prime_train.core.decide.concluding import unknown
 from prime_train.core.decide.money import DRAIN_SHARE_MAX, in_wallet
@@ -43,7 +43,10 @@ def decide_queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str], 
     if now_s < run.not_before_s:
         return Wait(back_off_until_s(run, run.not_before_s, now_s), "backing off before the next machine")
     if lacking:
-        why = f"the control plane's environment lacks {', '.join(lacking)}; start it again with them, nothing is rented before"
+        why = (
+            f"the control plane does not hand out {', '.join(lacking)}: not set there, or not on its list {run_secrets.VARIABLE}; "
+            "start it again with them, nothing is rented before"
+        )
         return Hold("secrets", "secrets are missing", why)
     if funds is not None and funds.left_s(_likely_usd_per_hour(run)) < max(LAUNCH_S, 2 * (RESERVE_S + run.spec.health.drain_s)):
         return Hold("funds", "the wallet is nearly empty", f"{in_wallet(funds)}; nothing is rented before there is credit for an hour")
