@@ -14,6 +14,9 @@ from prime_train.webhook import BeatCall, Call, Desk, Request, Response, carry_o
 SLOW_THREADS = 4
 SLOW_WAITING_MAX = 256
 
+SIGNED = "prime_train.signed"
+"""An extension of the ASGI scope: what to call once a request was found to be signed by somebody known."""
+
 _SIGNED_BY = {TIMESTAMP_HEADER.encode(): TIMESTAMP_HEADER, SIGNATURE_HEADER.encode(): SIGNATURE_HEADER}
 _CLOSE = (("connection", "close"),)
 
@@ -56,6 +59,7 @@ class Gate:
         call = parse(self._desk, Request(scope["method"], scope["path"], headers, body, self._clock()))
         if isinstance(call, Response):
             return call
+        scope.get("extensions", {}).get(SIGNED, nobody)()
         response = await (self._beats.submit(call) if isinstance(call, BeatCall) else self._slowly(call))
         if response.wakes:
             self._on_wake()

@@ -19,13 +19,13 @@ from prime_train.ports import PermanentError, TemporaryError
 from prime_train.reconcile import World
 from prime_train.server.app import create_app
 from prime_train.server.connection import Connection
+from prime_train.server.crowd import Crowd
+from prime_train.server.descriptors import raise_file_limit, room
 from prime_train.server.gate import Gate, wall_s
 from prime_train.server.hot import HotPath
 from prime_train.server.loop import INTERVAL_S, Watcher
 from prime_train.webhook import Desk
 
-BACKLOG = 2048
-CONNECTIONS_MAX = 8192
 IDLE_S = 75
 """An idle connection is kept for so long: longer than the usual pace of beats, so that most beats find theirs open."""
 SIGNAL_LOOK_S = 0.2
@@ -138,6 +138,7 @@ def run_server(
     TemporaryError where the webhook ended unasked.
     """
     calm_collector()
+    raise_file_limit()
     server = Server(desk, host, port)
     with _signals() as signalled, server:
         announce(server.url)
@@ -178,7 +179,7 @@ def _listen(host: str, port: int) -> socket.socket:
         raise PermanentError(f"there is no port {port}; use one of 1 to 65535, or 0 for any that is free")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+        return socket.create_server((host, port), family=family, backlog=room().backlog)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise PermanentError(
@@ -190,13 +191,14 @@ def _listen(host: str, port: int) -> socket.socket:
 
 def uvicorn_config(app: ASGIApp) -> uvicorn.Config:
     """How both entries are served: what is not needed is off, what can pile up is limited."""
+    allowed = room()
     return uvicorn.Config(
         app,
         access_log=False,
-        backlog=BACKLOG,
-        http=Connection,
+        backlog=allowed.backlog,
+        http=Connection.among(Crowd(allowed)),
         lifespan="off",
-        limit_concurrency=CONNECTIONS_MAX,
+        limit_concurrency=allowed.connections + 1,  # the crowd is kept below it
         log_config=None,
         proxy_headers=False,
         server_header=False,

@@ -1,0 +1,207 @@
+"""Too many connections at once, and too much on one: real sockets against a real `serve` process or server."""
+
+import contextlib
+import http.client
+import logging
+import resource
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+
+from prime_train.adapters.canary_http import CanaryHttp
+from prime_train.adapters.store_memory import MemoryStore
+from prime_train.server import descriptors
+from prime_train.server.connection import HEAD_BYTES_MAX, Connection
+from prime_train.server.crowd import Crowd
+from prime_train.server.descriptors import Room
+from tests.cli.shell import PROGRAM, Shell
+from tests.server.calling import TIMEOUT_S, await_true, call, exchange, serving
+from tests.webhook.asking import ask, beat, stored
+
+FEW = Room(connections=12, strangers=8, backlog=16)
+CHUNKED = b"POST /v1/canary HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1\r\n{\r\n"
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+@pytest.fixture
+def crowded() -> Iterator[str]:
+    """A server with room for few."""
+    store = MemoryStore()
+    stored(store)
+    with serving(store, connection=Connection.among(Crowd(FEW))) as here:
+        yield here
+
+
+@contextlib.contextmanager
+def opened(url: str, count: int, first: bytes = b"") -> Iterator[list[socket.socket]]:
+    parts = urlsplit(url)
+    with contextlib.ExitStack() as stack:
+        made = []
+        for _ in range(count):
+            one = stack.enter_context(socket.create_connection((parts.hostname or "", parts.port or 0), timeout=TIMEOUT_S))
+            one.sendall(first)
+            made.append(one)
+        yield made
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Waits until it is, or until the time is over."""
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+SLOW = {
+    "nothing is ever said": b"",
+    "half a request line": b"POST /v1/ca",
+    "half a head": b"POST /v1/canary HTTP/1.1\r\nhost: x\r\nx-a: ",
+    "half a body": b"POST /v1/canary HTTP/1.1\r\nhost: x\r\ncontent-length: 20\r\n\r\n{",
+}
+
+
+@pytest.mark.parametrize("said", SLOW.values(), ids=SLOW)
+def test_strangers_who_hold_every_connection_do_not_keep_a_machine_from_being_heard(said: bytes, crowded: str) -> None:
+    with opened(crowded, FEW.connections * 3, said) as strangers:
+        assert call(crowded, ask("beat", beat(8)))[0] == 200
+        assert call(crowded, ask("beat", beat(9)))[0] == 200
+        assert is_closed(strangers[0])
+
+
+def test_the_connection_of_a_machine_outlives_a_crowd_of_strangers(crowded: str) -> None:
+    parts, request = urlsplit(crowded), ask("beat", beat(8))
+    machine = http.client.HTTPConnection(parts.netloc, timeout=TIMEOUT_S)
+
+    def beats() -> int:
+        machine.request(request.method, request.path, request.body, dict(request.headers))
+        answer = machine.getresponse()
+        answer.read()
+        return answer.status
+
+    assert beats() == 200
+    kept = machine.sock
+    with opened(crowded, FEW.connections * 3) as strangers:
+        assert is_closed(strangers[0])
+        assert beats() == 200
+        assert machine.sock is kept
+    machine.close()
+
+
+def test_the_connection_that_has_been_idle_for_longest_goes_before_one_with_a_request_under_way(crowded: str) -> None:
+    health = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
+    with opened(crowded, FEW.strangers - 1, health) as idle:
+        for one in idle:
+            assert one.recv(4096).startswith(b"HTTP/1.1 200")
+        with opened(crowded, 1, CHUNKED) as (working,), opened(crowded, 1):
+            assert is_closed(idle[0])
+            working.sendall(b"1\r\n}\r\n0\r\n\r\n")
+            assert working.recv(4096).startswith(b"HTTP/1.1 401")
+
+
+def test_it_is_said_once_why_connections_were_closed(crowded: str, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "prime_train.server.crowd"), opened(crowded, FEW.connections * 3) as strangers:
+        assert is_closed(strangers[0])
+    said = [record.getMessage() for record in caplog.records if record.name == "prime_train.server.crowd"]
+    assert len(said) == 1, said
+    assert "of which 8 may be of clients that have signed nothing; closed 1" in said[0]
+
+
+def test_when_all_are_known_the_longest_idle_one_goes() -> None:
+    class Known:
+        is_known, is_busy = True, False
+
+        def __init__(self, number: int) -> None:
+            self.turn, self.has_left = number, False
+            self.is_busy = number == 0
+
+        def leave(self) -> None:
+            self.has_left = True
+
+    guests = [Known(number) for number in range(FEW.connections + 1)]
+    Crowd(FEW).joined(guests, 0.0)
+    assert [number for number, one in enumerate(guests) if one.has_left] == [1]
+
+
+FLOODS = {
+    "trailers": b"0\r\n" + b"x-trailer: " + b"y" * 1000 + b"\r\n",
+    "one trailer without end": b"0\r\nx-trailer: " + b"y" * 1000,
+    "a chunk's extension without end": b"1;" + b"y" * 1000,
+}
+
+
+@pytest.mark.parametrize("flood", FLOODS, ids=FLOODS)
+def test_what_follows_a_body_without_end_is_refused_before_it_fills_the_memory(flood: str, crowded: str) -> None:
+    first = FLOODS[flood]
+    more = (first.removeprefix(b"0\r\n") if flood == "trailers" else b"y" * 1000) * 64
+    process = psutil.Process()
+    exchange(crowded, b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+    before = process.memory_info().rss
+    answered = exchange(crowded, CHUNKED + first, *[more] * 800)
+    # Whoever sends on after the answer may lose it.
+    assert answered.startswith(b"HTTP/1.1 431 ") or answered == b""
+    assert process.memory_info().rss - before < 20 * 2**20
+
+
+@pytest.mark.parametrize("trailer", [b"", b"x-trailer: a\r\n", b"x-prime-signature: v1=abc\r\n"])
+def test_a_trailer_is_neither_refused_nor_read(trailer: bytes, crowded: str) -> None:
+    request = ask("beat", beat(8))
+    head = "".join(f"{name}: {value}\r\n" for name, value in request.headers.items())
+    said = f"POST {request.path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{head}transfer-encoding: chunked\r\n\r\n".encode()
+    pieces = b"".join(b"1\r\n%c\r\n" % byte for byte in request.body)
+    assert exchange(crowded, said + pieces + b"0\r\n" + trailer + b"\r\n").startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("first", [b"GET /", b"GET / HTTP/1.1\r\nx: ", b"GET / HTTP/1.1\r\n"], ids=["line", "header", "header's name"])
+def test_a_head_without_end_is_refused(first: bytes, crowded: str) -> None:
+    answered = exchange(crowded, first, *[b"a" * HEAD_BYTES_MAX] * 20)
+    assert answered.startswith(b"HTTP/1.1 431 ") or answered == b""
+
+
+# ---------------------------------------------------------------------------------------------------------------------- descriptors
+
+
+@pytest.fixture
+def files() -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.usefixtures("files")
+def test_as_many_files_may_be_open_as_the_system_lets_and_some_are_kept_back() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
+    few = descriptors.room()
+    assert few.strangers < few.connections <= 1024 - descriptors.OWN_FILES
+    descriptors.raise_file_limit()
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == min(hard, descriptors.FILES_WANTED)
+    assert descriptors.room().connections >= few.connections
+
+
+FILES = 400
+
+
+@pytest.mark.slow
+def test_more_idle_connections_than_files_may_be_open_do_not_blind_the_canary_of_serve(shell: Shell) -> None:
+    limited = ["sh", "-c", f'ulimit -n {FILES} && exec "$0" "$@"', PROGRAM, "serve", "--port", "0", "--no-watch"]
+    with (shell.here / "said.log").open("wb") as log:
+        process = subprocess.Popen(limited, cwd=shell.here, env=shell.env, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+    try:
+        await_true(lambda: "serving " in shell.said or process.poll() is not None, limit_s=60)
+        url = shell.ok("key").split("=", 1)[1].splitlines()[0]
+        with opened(url, FILES + 100):
+            assert CanaryHttp(url, (shell.home / "master.key").read_bytes()).sings(0)
+        assert "may be of clients that have signed nothing" in shell.said
+        assert "Traceback" not in shell.said
+    finally:
+        process.terminate()
+        process.wait(TIMEOUT_S)
