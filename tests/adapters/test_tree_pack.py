@@ -1,5 +1,6 @@
 """What of a folder becomes the working tree of a run."""
 
+import os
 import subprocess
 import tarfile
 from pathlib import Path
@@ -179,3 +180,91 @@ def test_a_repository_that_can_not_be_asked_may_work_later_and_its_password_is_n
 )
 def test_addresses_of_one_repository_are_told_to_be_the_same(one: str, other: str, same: bool) -> None:
     assert same_repository(one, other) is same
+
+
+# ------------------------------------------------------------------------------------------------- a repository that a stranger has made
+
+
+@pytest.fixture
+def trap(tmp_path: Path) -> Path:
+    """A program, and in the fixture's folder what tells that it was run."""
+    program = tmp_path / "trap.sh"
+    program.write_text(f"#!/bin/sh\necho $0 $* >> {tmp_path / 'was-run'}\ncat\n")
+    program.chmod(0o755)
+    return program
+
+
+def booby_trapped(repository: Path, trap: Path) -> None:
+    """Every way that is known for a repository to have git run something while it is only looked at."""
+    hooks = repository / "hooks"
+    hooks.mkdir()
+    for name in ("post-index-change", "post-checkout", "pre-commit", "reference-transaction", "fsmonitor-watchman"):
+        (hooks / name).symlink_to(trap)
+    (repository / ".gitattributes").write_text("*.py filter=theirs diff=theirs\n*.md filter=more.of.it\n")
+    write(repository, "read.md")
+    git(repository, "add", ".gitattributes", "read.md")
+    git(repository, "commit", "-qm", "two")
+    for key in ("filter.theirs.clean", "filter.theirs.smudge", "filter.more.of.it.process", "diff.theirs.textconv", "diff.external"):
+        git(repository, "config", key, str(trap))
+    for key in ("core.fsmonitor", "core.pager", "core.sshCommand", "core.askPass", "core.gitProxy", "credential.helper", "core.editor"):
+        git(repository, "config", key, str(trap))
+    git(repository, "config", "filter.theirs.required", "true")
+    git(repository, "config", "core.hooksPath", str(hooks))
+    (repository / "train.py").write_text("changed")
+    (repository / "read.md").write_text("changed")
+
+
+def test_nothing_of_a_strangers_repository_is_run_while_it_is_looked_at(repository: Path, trap: Path, tmp_path: Path) -> None:
+    booby_trapped(repository, trap)
+    (tmp_path / "was-run").unlink(missing_ok=True)
+    found = checkout_of(repository)
+    assert found is not None
+    assert found.is_dirty
+    assert "train.py" in dict(survey(repository).files)
+    assert not (tmp_path / "was-run").exists(), (tmp_path / "was-run").read_text()
+
+
+def test_looking_up_a_branch_runs_nothing_of_the_repository_that_we_stand_in(
+    repository: Path, trap: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = tmp_path / "there"
+    git(tmp_path, "clone", "-q", str(repository), str(there))
+    booby_trapped(repository, trap)
+    git(repository, "config", f"url.ext::{trap} .insteadOf", "file://")
+    (tmp_path / "was-run").unlink(missing_ok=True)
+    monkeypatch.chdir(repository)
+    assert commit_of(f"file://{there}", "main") == git(there, "rev-parse", "HEAD")
+    with pytest.raises(TemporaryError, match="transport 'ext' not allowed"):
+        commit_of(f"ext::{trap} %S", "main")
+    assert not (tmp_path / "was-run").exists(), (tmp_path / "was-run").read_text()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to somebody else")
+def test_a_repository_that_belongs_to_another_user_is_refused_in_a_clear_sentence(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    for path in (repository, repository / ".git"):
+        os.chown(path, 65534, 65534)
+    for looked in (survey, checkout_of):
+        with pytest.raises(PermanentError, match=r"belongs to another user.*safe\.directory"):
+            looked(repository)
+    git(repository, "config", "--global", "--add", "safe.directory", str(repository))
+    assert checkout_of(repository) is not None
+
+
+def test_a_hook_of_git_that_launches_looks_at_the_folder_and_not_at_the_hooks_repository(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other"
+    write(other, "a.py")
+    git(other, "init", "-q")
+    git(other, "add", "-A")
+    git(other, "commit", "-qm", "other")
+    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(other))
+    found = checkout_of(repository)
+    assert found is not None
+    assert found.commit != git(other, "rev-parse", "HEAD")

@@ -1,8 +1,16 @@
-"""What git knows of a folder or a repository. Without git, or outside a checkout, it knows nothing; that is no error."""
+"""What git knows of a folder or a repository. Without git, or outside a checkout, it knows nothing; that is no error.
+
+A repository's own configuration names programs that git runs: hooks, file system monitors, filters, helpers of transports. None of them is
+run here: somebody else may have written that file. Whether a repository that belongs to another user is to be trusted at all is git's own
+question (`safe.directory`), and for the user to answer, so that is not overruled either.
+"""
 
 import os
 import re
+import shlex
 import subprocess
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +19,25 @@ from prime_train.ports import PermanentError, TemporaryError
 GIT_S_MAX = 60
 REMOTE_S_MAX = 30
 SAID_CHARS_MAX = 200
+
+_NOTHING_OF_THEIRS = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.untrackedCache=false",
+    "core.pager=cat",
+    "core.sshCommand=false",
+    "core.gitProxy=",
+    "credential.helper=",
+    "diff.external=",
+)
+"""Settings that are laid over a repository's. Filters have names of its own making, and are looked up (`_filters_off`)."""
+_PLACES = frozenset({"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_DIR", "GIT_INDEX_FILE", "GIT_NAMESPACE", "GIT_PREFIX"})
+_PLACES |= {"GIT_EXTERNAL_DIFF", "GIT_OBJECT_DIRECTORY", "GIT_WORK_TREE"}
+"""Variables that would have git look at another repository than the folder's, as inside one of git's own hooks."""
+_TRANSPORTS = "file:git:http:https:ssh"
+"""`ext::`, which is a command, and helpers that a repository brings are not among them."""
+_NOT_OURS = ("dubious ownership", "unsafe repository")
+_FILTERS = r"^filter\..*\.(clean|smudge|process|required)$"
 
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
@@ -32,7 +59,10 @@ class Checkout:
 
 
 def files_of(folder: Path) -> list[str] | None:
-    """Paths below `folder` that git tracks or would: nothing ignored. None where git does not know the folder."""
+    """Paths below `folder` that git tracks or would: nothing ignored. None where git does not know the folder.
+
+    PermanentError: the repository belongs to another user.
+    """
     listed = _git(folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     if listed is None:
         return None
@@ -40,11 +70,12 @@ def files_of(folder: Path) -> list[str] | None:
 
 
 def checkout_of(folder: Path) -> Checkout | None:
-    """None where git does not know the folder, or it has no commit yet."""
+    """None where git does not know the folder, or it has no commit yet. PermanentError: the repository belongs to another user."""
     head = _git(folder, "rev-parse", "HEAD")
     if head is None:
         return None
-    dirty = _git(folder, "status", "--porcelain", "--", ".")
+    # What a repository inside has checked out counts; what is changed in it is not looked at, as its own settings would be used for that.
+    dirty = _git(folder, "status", "--porcelain", "--ignore-submodules=dirty", "--", ".", settings=_filters_off(folder))
     holding = _git(folder, "branch", "--remotes", "--contains", "HEAD")
     remotes = _git(folder, "config", "--get-regexp", r"^remote\..*\.url$") or b""
     urls = tuple(line.split(" ", 1)[1] for line in remotes.decode(errors="replace").splitlines() if " " in line)
@@ -63,7 +94,12 @@ def commit_of(repo: str, ref: str | None) -> str:
     names = [ref or "HEAD", f"refs/tags/{ref}^{{}}"] if ref else ["HEAD"]
     try:
         command = ["git", "ls-remote", "--", repo, *names]
-        done = subprocess.run(command, capture_output=True, timeout=REMOTE_S_MAX, check=False, env=_quiet(), stdin=subprocess.DEVNULL)
+        with tempfile.TemporaryDirectory() as nowhere:
+            # Not where we stand: that repository's settings would be used to reach the other one.
+            environment = _quiet() | {"GIT_CEILING_DIRECTORIES": str(Path(nowhere).parent), "GIT_ALLOW_PROTOCOL": _TRANSPORTS}
+            done = subprocess.run(
+                command, cwd=nowhere, capture_output=True, timeout=REMOTE_S_MAX, check=False, env=environment, stdin=subprocess.DEVNULL
+            )
     except FileNotFoundError as error:
         raise PermanentError("git is not installed, so trainer.tree.repo can not be looked up") from error
     except subprocess.TimeoutExpired as error:
@@ -95,20 +131,46 @@ def _plain(address: str) -> str:
     return bare.replace(":", "/", 1).removesuffix("/").removesuffix(".git").lower()
 
 
-def _git(folder: Path, *arguments: str) -> bytes | None:
-    """What git printed, or None where it failed. The checkout may belong to another user, as in a container."""
-    command = ["git", "-c", "safe.directory=*", "-c", "core.quotePath=off", *arguments]
+def _filters_off(folder: Path) -> list[str]:
+    """Settings that make every filter one that changes nothing, whoever has defined it."""
+    named = _git(folder, "config", "--name-only", "-z", "--get-regexp", _FILTERS) or b""
+    keys = sorted({os.fsdecode(key) for key in named.split(b"\0") if key})
+    # A name with a line break or an equals sign can not be said on a command line; no program of such a name is run by accident.
+    odd = [key for key in keys if "=" in key or "\n" in key]
+    if odd:
+        raise PermanentError(f"{folder}: its git configuration has a filter of the name {odd[0]!r}; remove it")
+    return [f"{key}={'false' if key.endswith('.required') else ''}" for key in keys]
+
+
+def _git(folder: Path, *arguments: str, settings: Sequence[str] = ()) -> bytes | None:
+    """What git printed, or None where it failed. PermanentError: git does not trust the repository, as it belongs to another user."""
+    laid_over = [word for setting in (*_NOTHING_OF_THEIRS, *settings, "core.quotePath=off") for word in ("-c", setting)]
+    # No transport at all: a repository of which parts are elsewhere would have them fetched, by a helper of its choice.
+    environment = _quiet() | {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
     try:
         done = subprocess.run(
-            command, cwd=folder, capture_output=True, timeout=GIT_S_MAX, check=False, env=_quiet(), stdin=subprocess.DEVNULL
+            ["git", "--no-pager", *laid_over, *arguments],
+            cwd=folder,
+            capture_output=True,
+            timeout=GIT_S_MAX,
+            check=False,
+            env=environment,
+            stdin=subprocess.DEVNULL,
         )
     except FileNotFoundError:
         return None
     except subprocess.TimeoutExpired as error:
         raise TemporaryError(f"git {arguments[0]} took longer than {GIT_S_MAX} s in {folder}") from error
+    if done.returncode != 0 and any(sign in done.stderr.decode(errors="replace") for sign in _NOT_OURS):
+        where = folder.resolve()
+        raise PermanentError(
+            f"the git repository of {where} belongs to another user, who may have written programs into its configuration; "
+            f"if you trust it: git config --global --add safe.directory {shlex.quote(str(where))} (the folder that holds .git)"
+        )
     return done.stdout if done.returncode == 0 else None
 
 
 def _quiet() -> dict[str, str]:
     """Never asks for a password; takes no lock that another git may want."""
-    return {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    kept = {name: value for name, value in os.environ.items() if name not in _PLACES}
+    return {**kept, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
