@@ -10,6 +10,7 @@ from prime_train.adapters.config_yaml import Config
 from prime_train.cli import findings
 from prime_train.cli.exits import Exit
 from prime_train.cli.formats import Format
+from prime_train.cli.own_bugs import has_bug, shielded
 from prime_train.cli.run_matter import of_config
 from prime_train.cli.subjects import Matter, matters
 from prime_train.core.finding import Finding, Severity, has_errors
@@ -28,6 +29,8 @@ def check(paths: Sequence[Path], form: Format, *, fast: bool = False, ask: Ask |
     if fast:
         found = tuple(finding for finding in found if finding.severity is not Severity.NOTE)
     _print(found, [matter.file for matter in read], {} if fast else sources, form)
+    if has_bug(found):
+        return Exit.BUG
     return Exit.FINDINGS if has_errors(found) else Exit.OK
 
 
@@ -35,7 +38,7 @@ def found_in(read: Sequence[Matter], *, fast: bool = False) -> tuple[tuple[Findi
     """What is wrong with all of it, in order; and the text of each file."""
     sources = {file: text for matter in read for file, text in matter.sources.items()}
     said = [finding for matter in read for finding in matter.findings]
-    judged = [finding for matter in read if matter.subject is not None for finding in _judged(matter.subject, fast=fast)]
+    judged = [finding for matter in read for finding in _judged_alone(matter, fast=fast)]
     return settle((*said, *judged), sources), sources
 
 
@@ -50,6 +53,11 @@ def judged(
     subject = matter.subject if matter.subject is None or run_secrets is None else replace(matter.subject, run_secrets=tuple(run_secrets))
     said = _judged(subject, fast=False) if subject is not None else ()
     return settle((*matter.findings, *said, *found), matter.sources), matter.sources
+
+
+def _judged_alone(matter: Matter, *, fast: bool) -> tuple[Finding, ...]:
+    subject = matter.subject
+    return () if subject is None else shielded(matter.file, lambda: _judged(subject, fast=fast), lambda finding: (finding,))
 
 
 def _judged(subject: Subject, *, fast: bool) -> tuple[Finding, ...]:

@@ -3,13 +3,15 @@
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from prime_train.adapters.prime_rl_deep import Kept, NoSuchCommit, Validators
 from prime_train.cli.exits import Exit, Refused
 from prime_train.cli.matter import Matter
+from prime_train.cli.own_bugs import shielded
 from prime_train.core.finding import Finding, Severity
 from prime_train.core.masking import HIDDEN, LOOKS
 from prime_train.core.prime_rl_upstream import Refusal, Upstream
@@ -43,7 +45,7 @@ class Asking:
     def about(self, read: Sequence[Matter]) -> list[Matter]:
         """The same, each config of prime-rl's with what its validators say of it, but for what is told at that place already."""
         validators = Validators(REPOSITORY, cache_folder(), _say)
-        return [self._asked(matter, validators) for matter in read]
+        return [_alone(matter, partial(self._asked, matter, validators)) for matter in read]
 
     def _asked(self, matter: Matter, validators: Validators) -> Matter:
         subject = matter.subject
@@ -82,6 +84,10 @@ class Asking:
     def _failed(self, ref: str, error: OutsideError) -> Upstream:
         self.code = Exit.OUTSIDE_REFUSED if isinstance(error, PermanentError) else Exit.OUTSIDE_FAILED
         return Upstream(ref, failure=str(error))
+
+
+def _alone(matter: Matter, ask: Callable[[], Matter]) -> Matter:
+    return shielded(matter.file, ask, lambda finding: replace(matter, findings=(*matter.findings, finding)))
 
 
 def cache_folder() -> Path:

@@ -1,11 +1,13 @@
 """What there is to judge: each path read, with the files that it leads to. Files are read here, and judged nowhere in here."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from prime_train.adapters.config_yaml import Config, Sheet, read_config, read_sheet
 from prime_train.cli.matter import Matter, is_folder
+from prime_train.cli.own_bugs import shielded
 from prime_train.cli.run_matter import TOML, of_config, resumed
 from prime_train.core import prime_rl_arguments
 from prime_train.core.finding import Finding, Severity
@@ -27,9 +29,13 @@ def matters(paths: Sequence[Path], *, plainly: bool = False) -> list[Matter]:
     named = [(file, path not in folders) for path in paths for file in (_inside(path) if path in folders else [path])]
     once = {os.path.realpath(file): (file, by_name) for file, by_name in reversed(named)}
     files = [once[real] for real in dict.fromkeys(os.path.realpath(file) for file, _ in named)]
-    specs = {file: _of_yaml(file, by_name, plainly) for file, by_name in files if file.suffix != TOML}
+    specs = {file: _read_alone(file, partial(_of_yaml, file, by_name, plainly)) for file, by_name in files if file.suffix != TOML}
     used = frozenset(other for matter in specs.values() for other in matter.others)
-    found = [specs.get(file) or _of_toml(file, by_name) for file, by_name in files if os.path.realpath(file) not in used]
+    found = [
+        specs.get(file) or _read_alone(file, partial(_of_toml, file, by_name))
+        for file, by_name in files
+        if os.path.realpath(file) not in used
+    ]
     return [matter for matter in found if matter.is_config]
 
 
@@ -47,6 +53,10 @@ def _inside(folder: Path) -> Iterator[Path]:
 
 
 # ------------------------------------------------------------------------------------------------------------------- one file
+
+
+def _read_alone(file: Path, read: Callable[[], Matter]) -> Matter:
+    return shielded(str(file), read, lambda finding: Matter(str(file), None, (finding,)))
 
 
 def _of_yaml(file: Path, by_name: bool, plainly: bool) -> Matter:

@@ -13,6 +13,7 @@ class Severity(StrEnum):
     NOTE = "note"
 
 
+BUG = "PT099"
 CODES: dict[str, str] = {
     "PT001": "the file can not be read",
     "PT002": "the file is too large",
@@ -35,6 +36,7 @@ CODES: dict[str, str] = {
     "PT090": "an ignore without a reason",
     "PT091": "an ignore of something that can not be ignored",
     "PT092": "an ignore that nothing needs",
+    BUG: "a bug of prime-train kept the file from being judged",
 }
 """What the codes of reading stand for; those of the rules are said by the rules. A code never changes its meaning."""
 

@@ -2,6 +2,10 @@
 
 import re
 
+NUMBER_MAX = 2**53
+"""Of any number in a spec: every whole number up to it is exact in a float, in JSON and in each store."""
+SHOWN_CHARS = 60
+
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*")
@@ -13,5 +17,8 @@ def parse_size(value: object) -> object:
         return value
     found = _SIZE.fullmatch(value)
     if not found or found.group(2).lower() not in _UNITS:
-        raise ValueError(f"{value!r} is not a size; write bytes or a number with a unit, such as 1 MB or 2 GiB")
-    return int(float(found.group(1)) * _UNITS[found.group(2).lower()])
+        raise ValueError(f"{value[:SHOWN_CHARS]!r} is not a size; write bytes or a number with a unit, such as 1 MB or 2 GiB")
+    size = float(found.group(1)) * _UNITS[found.group(2).lower()]
+    if size > NUMBER_MAX:
+        raise ValueError(f"{value[:SHOWN_CHARS]!r} is larger than any file: {NUMBER_MAX} bytes are the most")
+    return int(size)

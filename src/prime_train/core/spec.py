@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from prime_train.core import prime_rl
 from prime_train.core.causes import Cause
 from prime_train.core.paths import flaw_of_folder
-from prime_train.core.sizes import parse_size
+from prime_train.core.sizes import NUMBER_MAX, SHOWN_CHARS, parse_size
 
 _FORM = re.compile(r"(0?[1-9][0-9]?d?)?")
 _WIDE = re.compile(r"\(\?[a-zA-Z]*i.*-(?:\\[uUN]|[^\x00-\x7f])", re.DOTALL)
@@ -52,6 +52,14 @@ Seconds = Annotated[int, Field(ge=1, le=30 * 86400)]
 class Part(BaseModel):
     # The texts below fields are read by whoever prints the schema: pydantic would read this file once a class, on every start.
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @field_validator("*", mode="after")
+    @classmethod
+    def _is_exact(cls, value: object) -> object:
+        """A number that no store, clock or sum of money could hold would end whoever reckons with it, for all runs."""
+        if isinstance(value, int | float) and abs(value) > NUMBER_MAX:
+            raise ValueError(f"it is too large: {NUMBER_MAX} is the most")
+        return value
 
 
 PartT = TypeVar("PartT", bound=Part)
@@ -290,10 +298,10 @@ class CheckpointSpec(Part):
     @model_validator(mode="after")
     def _pattern_has_step(self) -> Self:
         if _placeholders(self.pattern) != {"step"} or "/" in self.pattern:
-            raise ValueError(f"pattern {self.pattern!r} must be one name with {{step}} in it, such as step_{{step}}")
+            raise ValueError(f"pattern {self.pattern[:SHOWN_CHARS]!r} must be one name with {{step}} in it, such as step_{{step}}")
         flaw = flaw_of_folder(self.pattern.format(step=0))
         if flaw is not None:
-            raise ValueError(f"pattern {self.pattern!r} {flaw}; use a name such as step_{{step}}")
+            raise ValueError(f"pattern {self.pattern[:SHOWN_CHARS]!r} {flaw}; use a name such as step_{{step}}")
         return self
 
 

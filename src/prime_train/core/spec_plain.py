@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from prime_train.core import prime_rl
 from prime_train.core.paths import flaw_of_folder
-from prime_train.core.sizes import parse_size
+from prime_train.core.sizes import NUMBER_MAX, parse_size
 from prime_train.core.spec_fields import FIELDS
 
 if TYPE_CHECKING:
     from prime_train.core.spec import RunSpec
     from prime_train.core.tree import Plain
 
-WHOLE_MAX = 2**53
 _BRACES = frozenset("{}")
 
 
@@ -101,7 +100,7 @@ def _bytes(value: object) -> object:
 
 
 def _is_within(value: float, least: float | None, above: float | None, most: float | None) -> bool:
-    if abs(value) > WHOLE_MAX:
+    if abs(value) > NUMBER_MAX:
         return False
     return (least is None or value >= least) and (above is None or value > above) and (most is None or value <= most)
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from prime_train.core.finding import CODES, Finding, Severity, in_order
+from prime_train.core.finding import BUG, CODES, Finding, Severity, in_order
 from prime_train.rules.table import by_code
 
 IGNORES_MAX = 200
@@ -18,7 +18,7 @@ CODES_MAX = 20
 """In one comment; those after them are not read."""
 
 _COMMENT = re.compile(r"(?:^|\s)(#\s*prime-train:\s*ignore\b\s*(?:\[([^\]]*)\])?)[ \t]*:?[ \t]*(.*)$")
-_UNREADABLE = frozenset(code for code in CODES if code < "PT020")
+_UNREADABLE = frozenset(code for code in CODES if code < "PT020" or code == BUG)
 """What keeps a file from being understood: there is nothing to launch, whatever a comment says."""
 
 

@@ -44,6 +44,7 @@ def validate(
     from prime_train.cli.gha.event import PullRequest, read_event
     from prime_train.cli.gha.job import Job, hide
     from prime_train.cli.gha.speaking import client
+    from prime_train.cli.own_bugs import has_bug
 
     hide(os.environ)
     job = Job.of(os.environ)
@@ -53,8 +54,10 @@ def validate(
     github = client(os.environ)(job.repository) if job.token else None
     read = _about(job, event, github, paths, configs)
     found, _ = found_in(read)
+    lines, bugs = _report(job, event, github, read, found)
+    found = (*found, *bugs)
     print(annotations(found), flush=True)
-    text = "\n".join(_report(job, event, github, read, found)) + "\n"
+    text = "\n".join(lines) + "\n"
     job.summary(text)
     url = _tell(job, event, github, text, bool(read)) if comment and isinstance(event, PullRequest) else ""
     if sarif:
@@ -62,6 +65,8 @@ def validate(
     valid = not any(finding.severity.value in LEVELS[fail_on] for finding in found)
     launches = isinstance(event, PullRequest) and event.action in ("labeled", "closed")
     _answer(job, read, found, valid=valid, sarif=sarif, url=url, launches=launches)
+    if has_bug(found):
+        return Exit.BUG
     return Exit.OK if valid else Exit.FINDINGS
 
 
@@ -82,25 +87,42 @@ def _about(job: "Job", event: "Event", github: "GitHub | None", paths: str, conf
     return changed.read_named((folder,)) if folder.is_dir() else ()
 
 
-def _report(job: "Job", event: "Event", github: "GitHub | None", read: "Sequence[Matter]", found: "Sequence[Finding]") -> "list[str]":
+def _report(
+    job: "Job", event: "Event", github: "GitHub | None", read: "Sequence[Matter]", found: "Sequence[Finding]"
+) -> "tuple[list[str], list[Finding]]":
+    """Its lines; and what could not be told of a config for a mistake of ours."""
     from prime_train.cli.findings_markdown import markdown
-    from prime_train.cli.gha.run_block import block
     from prime_train.core.finding import Severity
 
     if not read:
-        return ["### prime-train", "", "No config changes."]
+        return ["### prime-train", "", "No config changes."], []
     worst = list(Severity)
     lines = ["### prime-train", "", markdown(sorted(found, key=lambda finding: worst.index(finding.severity)), len(read))]
     faulty = {finding.file for finding in found if finding.severity.value == "error"}
     runs = [matter for matter in read if matter.subject is not None and matter.subject.spec is not None and matter.file not in faulty]
+    bugs: list[Finding] = []
     for matter in runs[:BLOCKS_MAX]:
+        lines += ["", *_block(job, event, github, matter, bugs)]
+    if len(runs) > BLOCKS_MAX:
+        lines += ["", f"… and {len(runs) - BLOCKS_MAX} more configs, which are checked and not shown."]
+    return lines, bugs
+
+
+def _block(job: "Job", event: "Event", github: "GitHub | None", matter: "Matter", bugs: "list[Finding]") -> "list[str]":
+    from prime_train.cli.gha.run_block import block
+    from prime_train.cli.own_bugs import shielded
+
+    def told() -> list[str]:
         assert matter.subject is not None
         assert matter.subject.spec is not None
         before = {file: _before(job, event, github, file) for file in matter.sources}
-        lines += ["", *block(matter.file, matter.subject, _for_rent(matter.subject.spec), before=before, after=matter.sources)]
-    if len(runs) > BLOCKS_MAX:
-        lines += ["", f"… and {len(runs) - BLOCKS_MAX} more configs, which are checked and not shown."]
-    return lines
+        return block(matter.file, matter.subject, _for_rent(matter.subject.spec), before=before, after=matter.sources)
+
+    def failed(finding: "Finding") -> list[str]:
+        bugs.append(finding)
+        return [finding.message]
+
+    return shielded(matter.file, told, failed)
 
 
 def _before(job: "Job", event: "Event", github: "GitHub | None", file: str) -> str | None:
