@@ -161,7 +161,7 @@ def test_a_machine_that_is_gone_says_what_will_have_to_be_done_again() -> None:
 def test_steps_are_not_called_lost_any_more_once_they_were_done_again(now: int | None, tense: str) -> None:
     lost = b.attempt(1, RunState.QUEUED, last_step=57, durable_step=50)
     state, verdict = (RunState.FAILED, None) if now is None else (RunState.TRAINING, WELL)
-    next_one = b.attempt(2, state, last_step=57, durable_step=57, cause=Cause.FINISHED if now is None else None)
+    next_one = b.attempt(2, state, last_step=57, durable_step=0, cause=Cause.FINISHED if now is None else None)
     held = b.held(b.run(state, attempts=(lost, replace(next_one, last_step=now or 57)), epoch=2), beat=b.beat(7, epoch=2, step=now or 57))
     found = only(Facts(held, NOW_S, verdict), Kind.INTERRUPTED)
     assert found.title == f"interrupted between two checkpoints: 7 steps {tense} done again"
@@ -282,7 +282,7 @@ def test_a_run_that_failed_says_why_and_what_was_kept(shell: Inside) -> None:
     bucket = open_bucket((shell.home / "bucket").as_uri())
     bucket.put(evidence_key("tiny-1", 1, "trainer.log"), f"ImportError: flash_attn\ntoken hf_{'x' * 30}\n".encode())
     text = said(shell)
-    assert text.startswith("tiny-1: failed, attempt 1, step 10, newest committed step 0\n")
+    assert text.startswith("tiny-1: failed, attempt 1, step 10, newest checkpoint: none yet\n")
     assert "because: import error: no module named flash_attn (attempt 1, at step 10)\n  do: Add the package to `setup`. Then " in text
     assert "interrupted between two checkpoints: 10 steps" in text
     assert "evidence/tiny-1/e1/trainer.log" in text

@@ -92,7 +92,7 @@ def test_attempts_that_share_nothing_say_so() -> None:
 def test_a_run_that_succeeded_shows_its_ledger_and_its_way() -> None:
     made = card("succeeded", b.run(RunState.SUCCEEDED))
 
-    assert dict(made.facts)["Paid time"] == "useful 84%, machines coming up 3%, set-up 6%, noticing losses 3%, giving back 3%"
+    assert dict(made.facts)["Paid time"] == "useful 85%, machines coming up 3%, set-up 6%, noticing losses 3%, giving back 3%"
     assert dict(made.facts)["Attempts"] == "1; $0.0100 of $0.0640 brought no new step"
     assert made.picture.startswith("▁")
     assert made.picture.endswith("█")

@@ -87,7 +87,7 @@ def test_a_run_that_trains_says_how_far_it_is_what_it_cost_and_where() -> None:
         "Trainer says": "loss 1.235, reward 0.5",
     }
     assert headline(of, b.lease(of), now_s) == "is training, step 10 of 1,000 (1%), $0.31 of $5.00, 2 restarts: machine taken away ×2"
-    assert "| 3 | no GPU, local, spot, $0.36 an hour | 0 to 10 | $0.18 | goes on |" in text
+    assert "| 3 | no GPU, local, spot, $0.36 an hour | 0 to 250 | $0.18 | goes on |" in text
 
 
 def test_the_ledger_says_where_time_went_and_leaves_out_what_took_none() -> None:

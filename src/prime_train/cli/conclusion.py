@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from prime_train.adapters.tracker_wandb.seen import RunSeen
 from prime_train.core.amounts import span
+from prime_train.core.figures import RunFigures, figures
 from prime_train.core.verdict import Verdict
 from prime_train.ports import Held
 
@@ -57,9 +58,11 @@ class Facts:
     @property
     def step(self) -> int:
         """The newest that is known of the newest attempt."""
-        run, lease = self.held.run, self.held.lease
-        heard = lease.beat.step if lease.beat is not None and lease.epoch == run.epoch else 0
-        return max(heard, run.attempt.last_step if run.attempt is not None else 0)
+        return self.figures.step
+
+    @property
+    def figures(self) -> RunFigures:
+        return figures(self.held.run, self.held.lease, self.now_s)
 
     def last_beat(self) -> str:
         lease = self.held.lease

@@ -16,6 +16,7 @@ from prime_train.cli.exits import Exit
 from prime_train.cli.home import wall_s
 from prime_train.cli.tables import attempts, ledger_table, lines
 from prime_train.cli.tails import kept_log
+from prime_train.core.figures import figures
 from prime_train.core.run import RunState
 from prime_train.picture import page_html, timeline_svg
 from prime_train.ports import Bucket, PermanentError
@@ -83,11 +84,12 @@ def _checks(story: Story, weights: str | None, reference: str | None, *, killed:
 
 
 def _print_tables(story: Story, console: Console) -> None:
-    run, now_s = story.run, wall_s()
+    run = story.run
+    now = figures(run, None, wall_s())
     for title, table in (
         ("Timeline", lines(story.lines(), run.created_s)),
-        ("Attempts", attempts(run, now_s)),
-        ("Ledger", ledger_table(run, now_s)),
+        ("Attempts", attempts(now)),
+        ("Ledger", ledger_table(now)),
     ):
         console.print(f"\n[bold]{title}[/bold]")
         console.print(table)

@@ -30,7 +30,7 @@ def _facts(one: Standing, now_s: int) -> RenderableType:
     grid = Table.grid(padding=(0, 3))
     doing = f"  {one.phase}" if one.phase else ""
     grid.add_row("state", Text.assemble(state_text(one.state), doing), "time", span(now_s - one.created_s))
-    grid.add_row("step", f"{one.progress}, {one.durable_step} durable", "spent", one.money)
+    grid.add_row("step", one.figures.steps_said, "spent", one.money)
     grid.add_row("last beat", one.beat, "restarts", one.causes)
     return grid
 

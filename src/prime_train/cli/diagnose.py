@@ -146,7 +146,7 @@ def _print(home: "Home", facts: "Facts", found: "list[Conclusion]", kept: list[s
     from prime_train.core.masking import masked
 
     now = standing(facts.held, facts.now_s)
-    typer.echo(f"{now.run}: {now.state}, attempt {now.epoch}, step {now.progress}, newest committed step {now.durable_step:,}")
+    typer.echo(f"{now.run}: {now.state}, attempt {now.epoch}, step {now.figures.steps_said}")
     if url := _url(home, facts):
         typer.echo(f"W&B: {url}")
     for one in found:

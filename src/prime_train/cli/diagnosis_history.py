@@ -20,9 +20,9 @@ _SAVE = "Save more often if that is much: checkpoints in the bucket are what a l
 
 def ended_before(facts: Facts) -> Iterator[Conclusion]:
     """Of the attempt that is gone or silent now, else of the newest one that has ended badly: the steps that went with it, and why."""
-    run, lease = facts.held.run, facts.held.lease
+    run = facts.figures.run
     if isinstance(facts.verdict, Gone | Silent) and run.attempt is not None:
-        kept = max(run.attempt.durable_step, run.attempt.resumed_step, lease.committed_step if lease.epoch == run.epoch else 0)
+        kept = max(run.attempt.durable_step, run.attempt.resumed_step)
         if facts.step > kept:
             because = f"attempt {run.epoch} has reached step {facts.step:,}, and {_kept(kept)} is in the bucket"
             yield Conclusion(Kind.INTERRUPTED, f"between two checkpoints: {_steps(facts.step - kept)} would be done again", because, _SAVE)

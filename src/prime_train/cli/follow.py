@@ -71,9 +71,8 @@ def await_end(store: Store, run_id: str, *, is_served: Callable[[], bool], unser
         now_s = wall_s()
         if held.run.state is RunState.TRAINING and now_s >= stepped_s + STEPS_S:
             one = standing(held, now_s)
-            typer.echo(
-                history_line(now_s - held.run.created_s, one.epoch, "step", f"{one.progress}, {one.durable_step:,} durable, {one.money}")
-            )
+            said = f"{one.figures.steps_said}, {one.money}"
+            typer.echo(history_line(now_s - held.run.created_s, one.epoch, "step", said))
             stepped_s = now_s
         told = len(history)
         served.look(now_s)

@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 
-from prime_train.core import ledger
 from prime_train.core.advice import RESTART_S, Pace, advise, mtbf_s
 from prime_train.core.amounts import size, span, usd
 from prime_train.core.causes import Cause
-from prime_train.core.run import Run
+from prime_train.core.figures import RunFigures, figures
 from prime_train.core.wire import Saves
 from prime_train.ports import Held
 
@@ -39,7 +38,7 @@ def saving(held: Held, now_s: int) -> Saving | None:
     if beat is None or beat.saves is None or lease.beat_s is None or run.is_over:
         return None
     saves = beat.saves
-    told = advise(_pace(run, saves, now_s), usd_per_hour=run.attempt.offer.usd_per_hour if run.attempt else 0.0)
+    told = advise(_pace(figures(run, lease, now_s), saves), usd_per_hour=run.attempt.offer.usd_per_hour if run.attempt else 0.0)
     return Saving(
         durable_age_s=saves.durable_age_s + max(0, now_s - lease.beat_s) if saves.durable_age_s is not None else None,
         durable_after_s=saves.durable_after_s,
@@ -57,12 +56,11 @@ def saving(held: Held, now_s: int) -> Saving | None:
     )
 
 
-def _pace(run: Run, saves: Saves, now_s: int) -> Pace:
+def _pace(now: RunFigures, saves: Saves) -> Pace:
     """Restarts as this run's own took, once there was one."""
-    spent = ledger.totals(run, now_s)
-    lost = sum(1 for attempt in run.attempts if attempt.cause is Cause.PREEMPTED)
-    restarts = spent.attempts - 1
-    restart_s = (spent.provision_s + spent.restore_s + spent.detection_s) / spent.attempts if restarts > 0 else RESTART_S
+    spent = now.totals
+    lost = sum(1 for attempt in now.run.attempts if attempt.cause is Cause.PREEMPTED)
+    restart_s = (spent.provision_s + spent.restore_s + spent.detection_s) / spent.attempts if now.restarts > 0 else RESTART_S
     return Pace(
         stall_s=saves.stall_s or 0.0,
         upload_s=saves.durable_after_s or 0.0,

@@ -1,21 +1,18 @@
 """How a run stands, in one record: what `status` prints and what the demo shows live."""
 
-from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
 
 from prime_train.cli.gpus import GpusNow, gpus_now
 from prime_train.cli.saving import Saving, saving
-from prime_train.core import ledger
-from prime_train.core.amounts import span, usd
-from prime_train.core.causes import POLICY, Cause
-from prime_train.core.run import Run
-from prime_train.core.wire import Beat
+from prime_train.core.amounts import span
+from prime_train.core.causes import POLICY
+from prime_train.core.figures import RunFigures, figures
 from prime_train.ports import Held
 
 
 @dataclass(frozen=True)
 class Restart:
-    """An attempt that another one had to follow, or that ended the run badly."""
+    """An attempt that another one has followed, or will."""
 
     epoch: int
     cause: str
@@ -25,8 +22,10 @@ class Restart:
 
 @dataclass(frozen=True)
 class Standing:
-    """Times are whole seconds of the control plane's clock; None: it has not happened, or is not known."""
+    """Times are whole seconds of the control plane's clock; None: it has not happened, or is not known. `figures`: where its numbers come
+    from, and how they are worded."""
 
+    figures: RunFigures
     run: str
     name: str
     state: str
@@ -39,6 +38,7 @@ class Standing:
     loss: float | None
     reward: float | None
     beat_age_s: int | None
+    best_step: int
     durable_step: int
     spent_usd: float
     budget_usd: float
@@ -58,15 +58,17 @@ class Standing:
 
     def row(self) -> dict[str, object]:
         """All of it, for JSON."""
-        return asdict(self)
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "figures"}
+        values["restarts"] = [asdict(restart) for restart in self.restarts]
+        return {name: asdict(value) if is_dataclass(value) and not isinstance(value, type) else value for name, value in values.items()}
 
     @property
     def progress(self) -> str:
-        return f"{self.step:,}/{self.steps:,}" if self.steps else f"{self.step:,}"
+        return self.figures.progress
 
     @property
     def money(self) -> str:
-        return f"{usd(self.spent_usd)} of {usd(self.budget_usd)}"
+        return self.figures.money
 
     @property
     def beat(self) -> str:
@@ -75,8 +77,9 @@ class Standing:
     @property
     def causes(self) -> str:
         """preempted x2, stalled"""
-        counts = Counter(restart.cause for restart in self.restarts)
-        return ", ".join(cause.replace("_", " ") + (f" x{count}" if count > 1 else "") for cause, count in counts.items()) or "none"
+        counts = self.figures.restart_causes
+        named = {cause.value.replace("_", " ") if cause is not None else "earlier ones": count for cause, count in counts.items()}
+        return ", ".join(name + (f" x{count}" if count > 1 else "") for name, count in named.items()) or "none"
 
     @property
     def next_check(self) -> str:
@@ -87,12 +90,13 @@ class Standing:
 
 def standing(held: Held, now_s: int) -> Standing:
     """The record of one run at `now_s`."""
-    run, lease = held.run, held.lease
+    now = figures(held.run, held.lease, now_s)
+    run, lease, spent = now.run, held.lease, now.totals
     attempt = run.attempt
     beat = lease.beat if lease.epoch == run.epoch else None
-    spent = ledger.totals(run, now_s)
     runs_now = attempt is not None and not run.is_over and lease.open
     return Standing(
+        figures=now,
         run=run.run_id,
         name=run.spec.name,
         state=run.state.value,
@@ -100,18 +104,19 @@ def standing(held: Held, now_s: int) -> Standing:
         why=run.why,
         epoch=run.epoch,
         phase=beat.phase.value if beat is not None and lease.open else None,
-        step=_step(run, beat),
+        step=now.step,
         steps=run.spec.trainer.steps,
         loss=beat.loss if beat is not None else None,
         reward=beat.reward if beat is not None else None,
         beat_age_s=max(0, now_s - lease.beat_s) if lease.beat_s is not None and not run.is_over else None,
-        durable_step=max(run.durable_step, lease.committed_step if lease.epoch == run.epoch else 0),
+        best_step=now.best_step,
+        durable_step=now.durable_step,
         spent_usd=round(spent.usd, 6),
         budget_usd=run.spec.budget.usd,
         paid_s=spent.paid_s,
         budget_hours=run.spec.budget.hours,
-        attempts=spent.attempts,
-        restarts=_restarts(run),
+        attempts=now.attempts,
+        restarts=tuple(Restart(a.epoch, a.cause.value if a.cause else "", a.detail, a.fenced_s) for a in now.lost),
         next_check_s=run.next_check_s,
         next_check_in_s=run.next_check_s - now_s if run.next_check_s is not None else None,
         created_s=run.created_s,
@@ -122,18 +127,6 @@ def standing(held: Held, now_s: int) -> Standing:
         saving=saving(held, now_s),
         gpus=gpus_now(held, now_s),
     )
-
-
-def _step(run: Run, beat: Beat | None) -> int:
-    """The newest attempt's step; before its first beat, where it starts from."""
-    attempt = run.attempt
-    return max(beat.step if beat is not None else 0, attempt.last_step if attempt is not None else 0)
-
-
-def _restarts(run: Run) -> tuple[Restart, ...]:
-    """Attempts that came to a bad end: not the one that finished, nor the last one where the user had it stopped."""
-    ended = [(a, a.cause) for a in run.attempts if a.fenced_s is not None and not (a.cause is Cause.DRAINED and a is run.attempt)]
-    return tuple(Restart(a.epoch, cause.value, a.detail, a.fenced_s) for a, cause in ended if cause not in (None, Cause.FINISHED))
 
 
 def title_of(cause: str) -> str:

@@ -1,7 +1,6 @@
 """Runs, attempts, ledger and history as tables on a terminal."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -10,10 +9,9 @@ from rich.text import Text
 from prime_train.cli import gpus, saving
 from prime_train.cli.columns import Column, Fitting
 from prime_train.cli.standing import Standing, standing, title_of
-from prime_train.core import ledger
 from prime_train.core.amounts import span, usd
-from prime_train.core.run import Happening, Run, RunState, with_attempt
-from prime_train.picture.facts import shares
+from prime_train.core.figures import AttemptCost, RunFigures
+from prime_train.core.run import Happening, RunState
 from prime_train.ports import Held
 
 LINES_SHOWN = 8
@@ -35,7 +33,7 @@ def all_runs(found: Sequence[Standing]) -> RenderableType:
             column("step", (one.progress for one in found)),
             column("last beat", (one.beat for one in found), 2),
             column("spent", (one.money for one in found)),
-            column("restarts", (one.causes for one in found), 1, (str(len(one.restarts)) for one in found)),
+            column("restarts", (one.causes for one in found), 1, (str(one.figures.restarts) for one in found)),
             column("durable step", (f"{one.durable_step:,}" for one in found), 4),
             column("next check", (one.next_check for one in found), 5),
         )
@@ -54,31 +52,22 @@ def one_run(held: Held, history: Sequence[Happening], now_s: int) -> RenderableT
         rows.add_row(Text(name, style="bold"), value)
     parts: list[RenderableType] = [rows]
     if held.run.attempts:
-        parts += [Text(), attempts(_heard(held), now_s), Text(), ledger_table(held.run, now_s)]
+        parts += [Text(), attempts(one.figures), Text(), ledger_table(one.figures)]
     return Group(*parts, Text(), lines(history[-LINES_SHOWN:], held.run.created_s))
-
-
-def _heard(held: Held) -> Run:
-    """The run, its newest attempt with the steps of its last beat and commit: what is saved of it rises only when it ends."""
-    attempt, lease = held.run.attempt, held.lease
-    if attempt is None or attempt.epoch != lease.epoch:
-        return held.run
-    step = max(attempt.last_step, lease.beat.step if lease.beat is not None else 0)
-    return with_attempt(held.run, replace(attempt, last_step=step, durable_step=max(attempt.durable_step, lease.committed_step)))
 
 
 def _facts(one: Standing) -> list[tuple[str, RenderableType]]:
     facts: list[tuple[str, RenderableType]] = [("run", one.run), ("state", Text.assemble(state_text(one.state), f"  {one.why}"))]
     if one.want != "run" and one.ended_s is None:
         facts.append(("asked to", one.want))
-    facts.append(("step", f"{one.progress}, of which {one.durable_step:,} durable" + _measures(one)))
+    facts.append(("step", one.figures.steps_said + _measures(one)))
     if one.ended_s is None:
         facts.append(("last beat", one.beat + (f" ({one.phase})" if one.phase else "")))
         facts.append(("next check", one.next_check))
     facts += saving.facts(one.saving) if one.saving is not None else []
     facts += [("GPUs", gpus.fact(one.gpus))] if one.gpus is not None else []
-    facts.append(("spent", f"{one.money}, {span(one.paid_s)} paid"))
-    facts.append(("restarts", one.causes))
+    facts.append(("spent", f"{one.money}, {one.figures.paid} paid"))
+    facts.append(("restarts", f"{one.figures.restarts}: {one.causes}" if one.figures.restarts else "none"))
     if one.pod:
         facts.append(("machine", f"{one.offer}, {one.pod}"))
     facts.append(("commit", one.commit or "none"))
@@ -94,41 +83,41 @@ def state_text(state: str) -> Text:
     return Text(state, style=f"bold {_COLOURS.get(RunState(state), 'blue')}")
 
 
-def attempts(run: Run, now_s: int) -> RenderableType:
-    """One row an attempt."""
-    made = run.attempts
-    costs = [ledger.attempt_totals(attempt, now_s) for attempt in made]
-    titles = [title_of(attempt.cause.value) if attempt.cause is not None else "-" for attempt in made]
-    causes = [attempt.cause.value.replace("_", " ") if attempt.cause is not None else "-" for attempt in made]
-    offers = [attempt.offer for attempt in made]
+def attempts(now: RunFigures) -> RenderableType:
+    """One row an attempt, and one for what is paid beside them."""
+    made = now.costs()
     return Fitting(
         (
-            Column("attempt", texts(str(attempt.epoch) for attempt in made)),
-            Column(
-                "machine",
-                texts(f"{offer.offer_id} at {usd(offer.usd_per_hour)}/h" for offer in offers),
-                2,
-                texts(offer.offer_id for offer in offers),
-            ),
-            Column("from step", texts(f"{attempt.resumed_step:,}" for attempt in made), 4),
-            Column("to step", texts(f"{attempt.last_step:,}" for attempt in made)),
-            Column("durable", texts(f"{attempt.durable_step:,}" for attempt in made), 5),
-            Column("paid", texts(span(cost.paid_s) for cost in costs), 3),
-            Column("spent", texts(usd(cost.usd) for cost in costs)),
-            Column("ended by", texts(titles), 1, texts(causes)),
+            Column("attempt", texts(str(cost.attempt.epoch) if cost.attempt is not None else "" for cost in made)),
+            Column("machine", texts(_machine(cost, now) for cost in made), 2, texts(_offer(cost) for cost in made)),
+            Column("from step", texts(f"{cost.attempt.resumed_step:,}" if cost.attempt is not None else "" for cost in made), 4),
+            Column("to step", texts(f"{cost.attempt.last_step:,}" if cost.attempt is not None else "" for cost in made)),
+            Column("durable", texts(f"{cost.attempt.durable_step:,}" if cost.attempt is not None else "" for cost in made), 5),
+            Column("paid", texts(cost.time for cost in made), 3),
+            Column("spent", texts(cost.money for cost in made)),
+            Column("ended by", texts(title_of(_cause(cost)) for cost in made), 1, texts(_cause(cost).replace("_", " ") for cost in made)),
         )
     )
 
 
-def ledger_table(run: Run, now_s: int) -> RenderableType:
+def _machine(cost: AttemptCost, now: RunFigures) -> str:
+    return f"{_offer(cost)} at {usd(cost.attempt.offer.usd_per_hour)}/h" if cost.attempt is not None else now.others()
+
+
+def _offer(cost: AttemptCost) -> str:
+    return cost.attempt.offer.offer_id if cost.attempt is not None else "others"
+
+
+def _cause(cost: AttemptCost) -> str:
+    return cost.attempt.cause.value if cost.attempt is not None and cost.attempt.cause is not None else "-"
+
+
+def ledger_table(now: RunFigures) -> RenderableType:
     """Where the paid seconds went."""
-    rows = shares(run, now_s)
-    paid = ledger.totals(run, now_s)
     table = Table("paid for", "time", "share", "dollars", box=None, pad_edge=False)
-    for row in rows:
-        part = row.seconds / paid.paid_s if paid.paid_s else 0.0
-        table.add_row(row.name, span(row.seconds), f"{part:.0%}", usd(row.usd))
-    table.add_row(Text("all", style="bold"), span(paid.paid_s), "", Text(usd(paid.usd), style="bold"))
+    for part in now.parts:
+        table.add_row(part.name, part.time, part.share, part.money)
+    table.add_row(Text("all", style="bold"), now.paid, "", Text(usd(now.totals.usd), style="bold"))
     return table
 
 

@@ -1,10 +1,16 @@
 """Time and money as people read them."""
 
+from collections.abc import Sequence
+
+_UNITS = (("d", 86_400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1))
+_PLACES = 2
+_PLACES_MAX = 9
+
 
 def span(seconds: float) -> str:
     """12 s, 4 min 5 s, 3 h 20 min, 2 d 4 h"""
     whole = max(0, int(seconds))
-    for unit, size, lower, lower_size in (("d", 86_400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
+    for unit, size, lower, lower_size in _UNITS:
         if whole >= size:
             rest = whole % size // lower_size
             return f"{whole // size} {unit} {rest} {lower}" if rest else f"{whole // size} {unit}"
@@ -12,8 +18,8 @@ def span(seconds: float) -> str:
 
 
 def usd(amount: float) -> str:
-    """Cents; for less than ten cents more places, so that a demo's dollars are not all zero."""
-    return f"${amount:,.2f}" if amount >= 0.1 or amount == 0 else f"${amount:.4f}"
+    """Cents; four places below ten cents, and two digits that say something however small the amount: none but 0 reads as $0.00."""
+    return _dollars(_cents(amount, places := _places(amount)), places)
 
 
 def size(count: float) -> str:
@@ -23,3 +29,53 @@ def size(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1024
     return f"{count:.1f} TiB"
+
+
+# -------------------------------------------------------------------------------------------- parts that stand beside their sum
+
+
+def spans(parts: Sequence[float], total: float) -> list[str]:
+    """Each part as `span` would say it, rounded so that what is read sums to `span(total)`."""
+    unit, unit_s = next(((lower, lower_size) for _, size, lower, lower_size in _UNITS if total >= size), ("s", 1))
+    units = apportioned([max(0.0, part) / unit_s for part in parts], max(0, int(total)) // unit_s)
+    return [span(count * unit_s) if count or part < 1 else f"under 1 {unit}" for count, part in zip(units, parts, strict=True)]
+
+
+def usds(parts: Sequence[float], total: float) -> list[str]:
+    """Each part in dollars with as many places as `usd(total)`, rounded so that what is read sums to it."""
+    places = _places(total)
+    return [_dollars(count, places) for count in apportioned([part * 10**places for part in parts], _cents(total, places))]
+
+
+def percents(parts: Sequence[float]) -> list[str]:
+    """Each part's share of their sum, rounded so that what is read sums to 100 %; "-" where the sum is 0."""
+    whole = sum(parts)
+    if not whole:
+        return ["-"] * len(parts)
+    return [f"{count}%" for count in apportioned([part / whole * 100 for part in parts], 100)]
+
+
+def apportioned(values: Sequence[float], total: int) -> list[int]:
+    """Whole numbers next to `values`, in their order, that sum to `total` (method of largest remainders)."""
+    whole = [int(value // 1) for value in values]
+    left = total - sum(whole)
+    by_remainder = sorted(range(len(values)), key=lambda place: values[place] - whole[place], reverse=left > 0)
+    for turn in range(abs(left) if values else 0):
+        whole[by_remainder[turn % len(values)]] += 1 if left > 0 else -1
+    return whole
+
+
+def _places(amount: float) -> int:
+    if amount >= 0.1 or amount <= 0:
+        return _PLACES
+    return next((places for places in range(2 * _PLACES, _PLACES_MAX) if amount * 10**places >= 10), _PLACES_MAX)
+
+
+def _cents(amount: float, places: int) -> int:
+    """In units of the last place."""
+    return round(amount * float(10**places))
+
+
+def _dollars(count: int, places: int) -> str:
+    whole, rest = divmod(abs(count), 10**places)
+    return f"{'-' if count < 0 else ''}${whole:,}.{rest:0{places}d}"

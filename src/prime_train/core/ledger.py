@@ -74,10 +74,16 @@ def unowned(run: Run) -> tuple[Stray, ...]:
     return tuple(stray for stray in run.strays if stray.pod_id not in owned)
 
 
+def rows(run: Run, now_s: int) -> list[Totals]:
+    """The ledger of each attempt and of each pod that is no attempt's; attempts that are no longer listed share one."""
+    attempts = [attempt_totals(attempt, now_s) for attempt in run.attempts]
+    return [run.folded, *attempts, *(stray_totals(stray, now_s) for stray in unowned(run))]
+
+
 def totals(run: Run, now_s: int) -> Totals:
-    """The ledger of the whole run, dead attempts and strays included."""
-    rows = [attempt_totals(attempt, now_s) for attempt in run.attempts]
-    return add([run.folded, *rows, *(stray_totals(stray, now_s) for stray in unowned(run))])
+    """The ledger of the whole run, dead attempts and strays included. What was useful is only right for a run that its newest attempt's
+    last heartbeat was laid over: see `figures.heard`."""
+    return add(rows(run, now_s))
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,12 @@
 """What the picture shows, worked out of the run, its history and the steps that were seen."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import pairwise
 
-from prime_train.core import ledger
 from prime_train.core.causes import POLICY
 from prime_train.core.run import Attempt, Happening, Run
 from prime_train.core.run import RunState as S
-
-PARTS = ("provision", "restore", "useful", "recomputed", "detection", "teardown")
-"""Of the ledger, in the order they are paid for."""
 
 TAKEN = "taken"
 """Kind of a happening that only somebody who takes a machine away can tell: the moment it was gone."""
@@ -41,15 +37,6 @@ class Loss:
     lost_step: int
     resumed_step: int
     why: str
-
-
-@dataclass(frozen=True)
-class Share:
-    """One part of the ledger."""
-
-    name: str
-    seconds: float
-    usd: float
 
 
 def span_s(run: Run, points: Sequence[Point], now_s: float) -> tuple[float, float]:
@@ -119,16 +106,3 @@ def _loss(attempt: Attempt, follower: Attempt | None, taken_s: float | None, poi
         resumed_step=follower.resumed_step if follower is not None else attempt.durable_step,
         why=why,
     )
-
-
-def shares(run: Run, now_s: int) -> list[Share]:
-    """The ledger, part by part, over all attempts. Parts of attempts no longer listed one by one share their sum of dollars."""
-    rows = [ledger.attempt_totals(attempt, now_s) for attempt in run.attempts] + [run.folded]
-    seconds = dict.fromkeys(PARTS, 0.0)
-    usd = dict.fromkeys(PARTS, 0.0)
-    for row in rows:
-        values = {field.name: float(getattr(row, field.name)) for field in fields(row)}
-        for part in PARTS:
-            seconds[part] += values[f"{part}_s"]
-            usd[part] += row.usd * values[f"{part}_s"] / row.paid_s if row.paid_s else 0.0
-    return [Share(part, seconds[part], usd[part]) for part in PARTS]

@@ -4,14 +4,15 @@ import shlex
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from prime_train.core import ledger
+from prime_train.core.amounts import usd
 from prime_train.core.causes import POLICY
+from prime_train.core.figures import RunFigures, figures
 from prime_train.core.run import Happening, Run, RunState
 from prime_train.core.spec import TrainerSpec
 from prime_train.picture import facts
 from prime_train.picture.facts import Point
 from prime_train.picture.plot import timeline_svg
-from prime_train.picture.svg import PART_COLOURS, colour_of, dollars, seconds
+from prime_train.picture.svg import PART_COLOURS, colour_of, seconds
 
 LINES_MAX = 2000
 
@@ -59,13 +60,13 @@ def page_html(
     extra: Mapping[str, str] | None = None,
 ) -> str:
     """The whole page. `extra` adds rows of facts, such as the hash of the weights."""
-    now_s = int(facts.end_s(run, history, [*points, *commits]))
+    now = figures(run, None, int(facts.end_s(run, history, [*points, *commits])))
     body = [
         f"<h1>{escape(run.run_id)}{_pill(run.state)}</h1><p class='why'>{escape(run.why or 'not over yet')}</p>",
-        _cards(run, now_s, history, points),
+        _cards(now, history, points),
         timeline_svg(run, history, points, commits, titled=False),
-        "<h2>Ledger</h2>" + _ledger(run, now_s),
-        "<h2>Attempts</h2>" + _attempts(run, now_s),
+        "<h2>Ledger</h2>" + _ledger(now),
+        "<h2>Attempts</h2>" + _attempts(now),
         "<h2>Timeline</h2>" + _timeline(run, history),
         "<h2>Facts</h2>" + _facts(run, extra or {}),
     ]
@@ -78,17 +79,17 @@ def _pill(state: RunState) -> str:
     return f"<span class='pill {kind}'>{state.value}</span>"
 
 
-def _cards(run: Run, now_s: int, history: Sequence[Happening], points: Sequence[Point]) -> str:
-    spent = ledger.totals(run, now_s)
+def _cards(now: RunFigures, history: Sequence[Happening], points: Sequence[Point]) -> str:
+    run, spent = now.run, now.totals
     wanted = f" of {run.spec.trainer.steps:,}" if run.spec.trainer.steps else ""
     lost = facts.losses(run, history, points)
     idle_s = sum(loss.trains_s - loss.lost_s for loss in lost if loss.trains_s is not None)
     cards = {
-        f"steps{wanted}": f"{max(run.best_step, run.durable_step):,}",
-        "attempts": str(spent.attempts),
-        "paid machine time": seconds(spent.paid_s),
-        f"spent of {dollars(run.spec.budget.usd)}": dollars(spent.usd),
-        "of paid time useful": f"{spent.useful_s / spent.paid_s:.0%}" if spent.paid_s else "-",
+        f"steps{wanted}": f"{now.best_step:,}",
+        "attempts": str(now.attempts),
+        "paid machine time": now.paid,
+        f"spent of {usd(run.spec.budget.usd)}": usd(spent.usd),
+        "of paid time useful": now.useful_share,
         "without training": seconds(idle_s),
     }
     return (
@@ -107,30 +108,31 @@ def _swatch(colour: str) -> str:
     return f"<span class='dot' style='background:{colour}'></span>"
 
 
-def _ledger(run: Run, now_s: int) -> str:
-    shares = facts.shares(run, now_s)
-    paid_s, usd = sum(s.seconds for s in shares), ledger.totals(run, now_s).usd
+def _ledger(now: RunFigures) -> str:
     rows = [
-        f"<tr><td class=kind>{_swatch(PART_COLOURS[s.name])}{s.name}</td><td>{MEANINGS[s.name]}</td><td class=n>{seconds(s.seconds)}</td>"
-        f"<td class=n>{s.seconds / paid_s if paid_s else 0:.0%}</td><td class=n>{dollars(s.usd)}</td></tr>"
-        for s in shares
+        f"<tr><td class=kind>{_swatch(PART_COLOURS[s.name])}{s.name}</td><td>{MEANINGS[s.name]}</td><td class=n>{s.time}</td>"
+        f"<td class=n>{s.share}</td><td class=n>{s.money}</td></tr>"
+        for s in now.parts
     ]
     rows.append(
-        f"<tr class=sum><td>all</td><td></td><td class=n>{seconds(paid_s)}</td><td class=n></td><td class=n>{dollars(usd)}</td></tr>"
+        f"<tr class=sum><td>all</td><td></td><td class=n>{now.paid}</td><td class=n></td><td class=n>{usd(now.totals.usd)}</td></tr>"
     )
     return _table(("paid for", "what it is", "time", "share", "dollars"), rows, numbers=(2, 3, 4))
 
 
-def _attempts(run: Run, now_s: int) -> str:
+def _attempts(now: RunFigures) -> str:
     rows = []
-    for attempt in run.attempts:
-        cost = ledger.attempt_totals(attempt, now_s)
-        offer = f"{attempt.offer.offer_id}, {'spot' if attempt.offer.spot else 'on-demand'}, {dollars(attempt.offer.usd_per_hour)}/h"
+    for cost in now.costs():
+        attempt, paid = cost.attempt, f"<td class=n>{cost.time}</td><td class=n>{cost.money}</td>"
+        if attempt is None:
+            rows.append(f"<tr><td class=kind></td><td class=kind>{now.others()}</td>{'<td></td>' * 3}{paid}<td></td></tr>")
+            continue
+        offer = f"{attempt.offer.offer_id}, {'spot' if attempt.offer.spot else 'on-demand'}, {usd(attempt.offer.usd_per_hour)}/h"
         end = POLICY[attempt.cause].title if attempt.cause else "running" if attempt.ended_s is None else "ended"
         rows.append(
             f"<tr><td class=kind>{_swatch(colour_of(attempt.epoch))}{attempt.epoch}</td><td class=kind>{escape(offer)}</td>"
             f"<td class=n>{attempt.resumed_step:,}</td><td class=n>{attempt.last_step:,}</td><td class=n>{attempt.durable_step:,}</td>"
-            f"<td class=n>{seconds(cost.paid_s)}</td><td class=n>{dollars(cost.usd)}</td><td class=kind>{escape(end)}</td></tr>"
+            f"{paid}<td class=kind>{escape(end)}</td></tr>"
         )
     head = ("attempt", "machine", "from step", "to step", "durable", "paid", "spent", "ended by")
     return _table(head, rows, numbers=(2, 3, 4, 5, 6))

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from prime_train.core.amounts import usd
+from prime_train.core.figures import RunFigures, figures
 from prime_train.core.run import Attempt, Happening, Run
 from prime_train.picture import facts
 from prime_train.picture.bar import BAR_HEIGHT, ledger_bar
 from prime_train.picture.facts import Loss, Point
-from prime_train.picture.svg import STYLE, colour_of, dollars, number, seconds, tag, text, ticks, width_of
+from prime_train.picture.svg import STYLE, colour_of, number, seconds, tag, text, ticks, width_of
 
 WIDTH = 1160
 LEFT, RIGHT = 72, 24
@@ -56,6 +58,7 @@ def timeline_svg(
 ) -> str:
     """One SVG that needs nothing else. `points` are steps as they were seen, `commits` the checkpoints as they were committed."""
     now_s = facts.end_s(run, history, [*points, *commits])
+    now = figures(run, None, int(now_s))
     start_s, end_s = facts.span_s(run, [*points, *commits], now_s)
     lost = facts.losses(run, history, points)
     lanes = _lanes(_marks(lost), start_s, end_s)
@@ -63,7 +66,7 @@ def timeline_svg(
     marks_top = above + 54
     lane_count = max((lane for _, lane in lanes if lane is not None), default=-1) + 1
     scale = Scale(start_s, end_s, facts.top_step(run, points), top=marks_top + LANE * lane_count)
-    drawn = [_title(run) if titled else "", _legend(run, above + 24, has_commits=bool(commits), has_losses=bool(lost))]
+    drawn = [_title(now) if titled else "", _legend(run, above + 24, has_commits=bool(commits), has_losses=bool(lost))]
     drawn += [_grid(scale), *(_shade(loss, scale) for loss in lost)]
     drawn += [_mark(mark, lane, marks_top, scale) for mark, lane in lanes]
     drawn += [_words(mark, lane, marks_top, scale) for mark, lane in lanes if lane is not None]
@@ -72,7 +75,7 @@ def timeline_svg(
     drawn += [_steps(epoch, line, scale) for epoch, line in by_epoch.items()]
     drawn += [_dot(commit, by_epoch, scale) for commit in commits[:POINTS_MAX]]
     bar_top = scale.bottom + 66
-    drawn.append(ledger_bar(facts.shares(run, int(now_s)), left=LEFT, top=bar_top, width=WIDTH - LEFT - RIGHT))
+    drawn.append(ledger_bar(now, left=LEFT, top=bar_top, width=WIDTH - LEFT - RIGHT))
     height = bar_top + BAR_HEIGHT
     body = tag("style", STYLE) + tag("rect", kind="bg", x=0, y=0, width=WIDTH, height=height, rx=10) + "".join(drawn)
     label = f"Steps of run {run.run_id} over time"
@@ -92,15 +95,15 @@ def timeline_svg(
 # ---------------------------------------------------------------------------------------------------------------------- frame
 
 
-def _title(run: Run) -> str:
-    count = len(run.attempts) + run.folded.attempts
-    said = f"{run.state.value} · {count} attempt{'' if count == 1 else 's'} · step {max(run.best_step, run.durable_step):,}"
-    words = tag("tspan", run.run_id, kind="title") + tag("tspan", said, kind="soft", dx=14)
+def _title(now: RunFigures) -> str:
+    count = now.attempts
+    said = f"{now.run.state.value} · {count} attempt{'' if count == 1 else 's'} · step {now.best_step:,}"
+    words = tag("tspan", now.run.run_id, kind="title") + tag("tspan", said, kind="soft", dx=14)
     return tag("text", words, x=LEFT, y=32)
 
 
 def _legend(run: Run, y: float, *, has_commits: bool, has_losses: bool) -> str:
-    entries = [(_stroke(a), f"attempt {a.epoch} ({_kind(a)}, {dollars(a.offer.usd_per_hour)}/h)") for a in run.attempts[-LEGEND_MAX:]]
+    entries = [(_stroke(a), f"attempt {a.epoch} ({_kind(a)}, {usd(a.offer.usd_per_hour)}/h)") for a in run.attempts[-LEGEND_MAX:]]
     if has_commits:
         entries.append((tag("circle", kind="dot", cx=10, cy=-4, r=5, fill="#626d80"), "durable checkpoint"))
     if has_losses:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from html import escape
 
+from prime_train.core.amounts import span
+
 ATTEMPT_COLOURS = ("#2f6fde", "#e07b1a", "#2a9d6f", "#9a5bd6", "#d1496b", "#1295a6")
 PART_COLOURS = {
     "provision": "#8f9bb3",
@@ -63,17 +65,8 @@ def width_of(words: str, *, size: float = 13) -> float:
 
 
 def seconds(value: float) -> str:
-    """12.3 s, 4 min 05 s, 3 h 20 min"""
-    if value < 60:
-        return f"{number(round(value, 1))} s"
-    if value < 3600:
-        return f"{int(value // 60)} min {int(value % 60):02d} s"
-    return f"{int(value // 3600)} h {int(value % 3600 // 60):02d} min"
-
-
-def dollars(value: float) -> str:
-    """Cents for dollars, more places for less."""
-    return f"${value:.2f}" if value >= 0.1 or value == 0 else f"${value:.4f}"
+    """As everywhere, but with tenths below a minute: 12.3 s"""
+    return f"{number(round(value, 1))} s" if value < 60 else span(value)
 
 
 def ticks(low: float, high: float, steps: Sequence[float], wanted: int) -> list[float]:

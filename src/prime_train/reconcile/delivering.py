@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from prime_train.core.figures import heard
 from prime_train.core.run import ATTENDED, SHOWN, Alert, Run, Severity
 from prime_train.ports import Foreseeing, Notifier, PermanentError, Showing, TemporaryError
 from prime_train.reconcile.world import Failures, World
@@ -54,7 +55,7 @@ def refresh(world: World, run_ids: Sequence[str], now_s: int, failures: Failures
         for notifier in world.notifiers:
             if held.run.origin is None and not (isinstance(notifier, Showing) and notifier.shows(run_id)):
                 continue
-            _is_done(world, notifier, quiet, held.run, failures)
+            _is_done(world, notifier, quiet, heard(held.run, held.lease), failures)
 
 
 def tell(world: World, alert: Alert) -> None:
@@ -129,7 +130,7 @@ class _Turn:
         held = self.failures.load(self.world.store, alert.run_id)
         if isinstance(self.failures.unread.get(alert.run_id), TemporaryError):
             return False
-        return _is_done(self.world, notifier, alert, held.run if held else None, self.failures)
+        return _is_done(self.world, notifier, alert, heard(held.run, held.lease) if held else None, self.failures)
 
 
 def _is_done(world: World, notifier: Notifier, alert: Alert, run: Run | None, failures: Failures) -> bool:

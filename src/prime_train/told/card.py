@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from prime_train.core.figures import figures
 from prime_train.core.masking import masked
 from prime_train.core.run import Alert, Lease, Run, RunState, Severity
 from prime_train.core.tracked import links
@@ -45,7 +46,7 @@ def card_of(alert: Alert, run: Run | None, now_s: int, *, lease: Lease | None = 
         text=masked(alert.text),
         at_s=alert.at_s,
         epoch=alert.epoch,
-        facts=tuple((name, masked(value)) for name, value in facts_of(alert, run, now_s)) if run is not None else (),
+        facts=tuple((name, masked(value)) for name, value in facts_of(alert, figures(run, lease, now_s))) if run is not None else (),
         links=links(run) if run is not None else (),
         picture=spark(run, lease, now_s) if run is not None and alert.kind == RunState.SUCCEEDED.value else "",
         calls=alert.kind in CALLING_KINDS and not (run is not None and stopped_as_asked(run)),

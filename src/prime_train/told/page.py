@@ -1,14 +1,13 @@
 """How a run stands, as a comment on the pull request it came from."""
 
-from collections import Counter
 from datetime import UTC, datetime
 
-from prime_train.core import ledger
-from prime_train.core.amounts import span, usd
+from prime_train.core.amounts import usd
 from prime_train.core.causes import POLICY
+from prime_train.core.figures import RunFigures, figures
 from prime_train.core.masking import masked
 from prime_train.core.offers import Offer
-from prime_train.core.run import ATTENDED, Attempt, Lease, Run, RunState, Want
+from prime_train.core.run import ATTENDED, Lease, Run, RunState, Want
 from prime_train.core.tracked import page_url
 from prime_train.told.markdown import code, cut, folded, plain, table
 from prime_train.told.plot import chart
@@ -54,30 +53,24 @@ def says(run: Run) -> str:
     return AS_ASKED if stopped_as_asked(run) else SAYS[run.state]
 
 
-def step_of(run: Run, lease: Lease) -> int:
-    """The newest step that is known of the newest attempt."""
-    attempt = run.attempt
-    heard = lease.beat.step if lease.beat is not None and lease.epoch == run.epoch else 0
-    return max(heard, attempt.last_step if attempt is not None else 0)
-
-
 def headline(run: Run, lease: Lease, now_s: int) -> str:
     """One line without Markdown, for where there is room for no more."""
-    spent = ledger.totals(run, now_s)
-    parts = [says(run), f"step {_progress(run, lease)}", f"{usd(spent.usd)} of {usd(run.spec.budget.usd)}"]
-    count = _restart_count(run)
-    return ", ".join(parts + ([f"{count} restart{'' if count == 1 else 's'}: {_causes(run)}"] if count else []))
+    now = figures(run, lease, now_s)
+    parts = [says(run), f"step {_progress(now)}", now.money]
+    count = now.restarts
+    return ", ".join(parts + ([f"{count} restart{'' if count == 1 else 's'}: {_causes(now)}"] if count else []))
 
 
 def run_page(run: Run, lease: Lease, now_s: int, *, links: dict[str, str] | None = None) -> str:
     """The whole comment. `links`: title to URL, shown at the foot beside the tracker's."""
+    now = figures(run, lease, now_s)
     lines = [f"### {MARKS[run.state]} {code(run.run_id)} {says(run)}", ""]
     lines += [line for said in _said(run) for line in (f"> {said}", "")]
-    lines += table(("Step", _progress(run, lease)), _facts(run, lease, now_s))
-    picture = chart(run, step_of(run, lease), now_s)
+    lines += table(("Step", _progress(now)), _facts(now, lease))
+    picture = chart(now.run, now.step, now_s)
     lines += ["", *picture] if picture else []
-    lines += ["", *folded("Where the paid time went", _ledger(run, now_s))] if run.attempts else []
-    lines += ["", *folded(f"Attempts ({run.epoch})", _attempts(run, now_s))] if run.attempts else []
+    lines += ["", *folded("Where the paid time went", _ledger(now))] if run.attempts else []
+    lines += ["", *folded(f"Attempts ({now.attempts})", _attempts(now))] if run.attempts else []
     return "\n".join([*lines, "", _foot(run, now_s, {"W&B": page_url(run)} | (links or {}))]) + "\n"
 
 
@@ -87,16 +80,16 @@ def _said(run: Run) -> list[str]:
     return why + (["A stop is asked for."] if run.want is not Want.RUN and not run.is_over else [])
 
 
-def _facts(run: Run, lease: Lease, now_s: int) -> list[tuple[str, ...]]:
-    spent, budget = ledger.totals(run, now_s), run.spec.budget
-    durable = max(run.durable_step, lease.committed_step if lease.epoch == run.epoch else 0)
-    rows = [
+def _facts(now: RunFigures, lease: Lease) -> list[tuple[str, ...]]:
+    run, durable = now.run, now.durable_step
+    rows = [("Furthest step", f"{now.best_step:,}, by an earlier attempt")] if now.best_step > now.step else []
+    rows += [
         ("Newest checkpoint in the bucket", f"step {durable:,}" if durable else "none yet"),
-        ("Spent", f"{usd(spent.usd)} of {usd(budget.usd)} ({_share(spent.usd, budget.usd)}), {span(spent.paid_s)} of paid time"),
+        ("Spent", f"{now.money} ({_share(now.totals.usd, run.spec.budget.usd)}), {now.paid} of paid time"),
     ]
     if run.state in ATTENDED and run.attempt is not None:
         rows.append(("Machine", f"attempt {run.epoch}: {_machine(run.attempt.offer)}"))
-    rows.append(("Restarts", f"{_restart_count(run)}: {_causes(run)}" if _restart_count(run) else "none"))
+    rows.append(("Restarts", f"{now.restarts}: {_causes(now)}" if now.restarts else "none"))
     beat = lease.beat if lease.epoch == run.epoch and not run.is_over else None
     if beat is not None:
         seen = [f"{name} {value:.4g}" for name, value in (("loss", beat.loss), ("reward", beat.reward)) if value is not None]
@@ -104,8 +97,8 @@ def _facts(run: Run, lease: Lease, now_s: int) -> list[tuple[str, ...]]:
     return [(f"**{name}**", said) for name, said in rows]
 
 
-def _progress(run: Run, lease: Lease) -> str:
-    step, steps = step_of(run, lease), run.spec.trainer.steps
+def _progress(now: RunFigures) -> str:
+    step, steps = now.step, now.run.spec.trainer.steps
     return f"{step:,} of {steps:,} ({_share(step, steps)})" if steps else f"{step:,}"
 
 
@@ -119,48 +112,41 @@ def _machine(offer: Offer) -> str:
     return f"{plain(gpus)}, {plain(offer.provider)}, {kind}, {usd(offer.usd_per_hour)} an hour"
 
 
-def _causes(run: Run) -> str:
+def _causes(now: RunFigures) -> str:
     """Of restarts, with how many there were of each."""
-    counts = Counter(POLICY[attempt.cause].title for attempt in _lost(run) if attempt.cause is not None)
-    counts.update({"earlier ones": run.folded.attempts} if run.folded.attempts else {})
-    return ", ".join(f"{title} ×{count}" if count > 1 else title for title, count in counts.most_common())
+    named = [(POLICY[cause].title if cause is not None else "earlier ones", count) for cause, count in now.restart_causes.most_common()]
+    return ", ".join(f"{title} ×{count}" if count > 1 else title for title, count in named)
 
 
-def _restart_count(run: Run) -> int:
-    return len(_lost(run)) + run.folded.attempts
+_WORDS = {
+    "useful": "useful training",
+    "recomputed": "training done again",
+    "provision": "waiting for machines to come up",
+    "restore": "set-up and restore",
+    "detection": "until a loss was noticed",
+    "teardown": "until machines were gone",
+}
+"""Parts of the ledger, in the order they are shown."""
 
 
-def _lost(run: Run) -> list[Attempt]:
-    """Attempts that another one has followed, or will: the end of the run itself is none."""
-    return [a for a in run.attempts if a.fenced_s is not None and not (run.is_over and a is run.attempt)]
+def _ledger(now: RunFigures) -> list[str]:
+    parts = {part.name: part for part in now.parts if part.seconds}
+    rows: list[tuple[str, ...]] = [(words, parts[name].time, parts[name].share) for name, words in _WORDS.items() if name in parts]
+    return table(("what for", "time", "share"), [*rows, ("**in all**", f"**{now.paid}**", f"**{usd(now.totals.usd)}**")])
 
 
-def _ledger(run: Run, now_s: int) -> list[str]:
-    total = ledger.totals(run, now_s)
-    parts = (
-        ("useful training", total.useful_s),
-        ("training done again", total.recomputed_s),
-        ("waiting for machines to come up", total.provision_s),
-        ("set-up and restore", total.restore_s),
-        ("until a loss was noticed", total.detection_s),
-        ("until machines were gone", total.teardown_s),
-    )
-    rows: list[tuple[str, ...]] = [(name, span(seconds), _share(seconds, total.paid_s)) for name, seconds in parts if seconds]
-    return table(("what for", "time", "share"), [*rows, ("**in all**", f"**{span(total.paid_s)}**", f"**{usd(total.usd)}**")])
-
-
-def _attempts(run: Run, now_s: int) -> list[str]:
-    shown = run.attempts[-ATTEMPTS_SHOWN_MAX:]
+def _attempts(now: RunFigures) -> list[str]:
     rows: list[tuple[str, ...]] = []
-    for attempt in shown:
+    for cost in now.costs(ATTEMPTS_SHOWN_MAX):
+        attempt = cost.attempt
+        if attempt is None:
+            rows.append(("", now.others(ATTEMPTS_SHOWN_MAX), "", cost.money, ""))
+            continue
         ended = POLICY[attempt.cause].title if attempt.cause is not None else "goes on" if attempt.fenced_s is None else "ended"
         detail = f": {said}" if (said := code(cut(masked(attempt.detail), DETAIL_CHARS_MAX))) else ""
-        cost = usd(ledger.attempt_totals(attempt, now_s).usd)
         steps = f"{attempt.resumed_step:,} to {attempt.last_step:,}" if attempt.last_step > attempt.resumed_step else "none"
-        rows.append((str(attempt.epoch), _machine(attempt.offer), steps, cost, ended + detail))
-    lines = table(("attempt", "machine", "steps", "cost", "end"), rows)
-    hidden = run.epoch - len(shown)
-    return [*lines, "", f"… and {hidden} before"] if hidden > 0 else lines
+        rows.append((str(attempt.epoch), _machine(attempt.offer), steps, cost.money, ended + detail))
+    return table(("attempt", "machine", "steps", "cost", "end"), rows)
 
 
 def _foot(run: Run, now_s: int, links: dict[str, str]) -> str:

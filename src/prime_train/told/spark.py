@@ -2,8 +2,8 @@
 
 from itertools import pairwise
 
+from prime_train.core.figures import figures
 from prime_train.core.run import Lease, Run
-from prime_train.told.page import step_of
 
 BARS = "▁▂▃▄▅▆▇█"
 BAR_COUNT = 24
@@ -11,16 +11,16 @@ BAR_COUNT = 24
 
 def spark(run: Run, lease: Lease | None, now_s: int) -> str:
     """From the launch to the end, or to now. Empty before the first step."""
-    end_s = run.ended_s if run.ended_s is not None else now_s
-    top = max([step_of(run, lease) if lease is not None else 0, *(attempt.last_step for attempt in run.attempts)], default=0)
+    run, end_s = figures(run, lease, now_s).run, run.ended_s if run.ended_s is not None else now_s
+    top = max((attempt.last_step for attempt in run.attempts), default=0)
     if top <= 0 or end_s <= run.created_s:
         return ""
-    points = _points(run, top, end_s)
+    points = _points(run, end_s)
     places = [run.created_s + (end_s - run.created_s) * (place + 1) / BAR_COUNT for place in range(BAR_COUNT)]
     return "".join(BARS[min(len(BARS) - 1, round(_at(points, at_s) / top * (len(BARS) - 1)))] for at_s in places)
 
 
-def _points(run: Run, top: int, end_s: int) -> list[tuple[int, int]]:
+def _points(run: Run, end_s: int) -> list[tuple[int, int]]:
     """Second and step, in order: each attempt from where it resumed to where it came to."""
     points = [(run.created_s, 0)]
     for attempt in run.attempts:
@@ -28,7 +28,7 @@ def _points(run: Run, top: int, end_s: int) -> list[tuple[int, int]]:
             continue
         open_now = attempt is run.attempt and attempt.fenced_s is None
         last_s = end_s if open_now else attempt.last_sign_s or attempt.fenced_s or attempt.first_step_s
-        points += [(attempt.first_step_s, attempt.resumed_step), (last_s, top if open_now else attempt.last_step)]
+        points += [(attempt.first_step_s, attempt.resumed_step), (last_s, attempt.last_step)]
     return sorted(points)
 
 

@@ -1,0 +1,161 @@
+"""All figures of a run that people are shown, from one look at it: whoever shows a run takes them from here, so that no two of them on one
+screen contradict each other.
+
+What is saved of an attempt's steps rises only when the attempt ends; until then its last heartbeat and commit, in the lease, know more.
+`heard` lays the one over the other, and everything else is worked out of that.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from prime_train.core import ledger
+from prime_train.core.amounts import percents, span, spans, usd, usds
+from prime_train.core.causes import Cause
+from prime_train.core.run import Attempt, Lease, Run, Totals, with_attempt
+
+PARTS = ("provision", "restore", "useful", "recomputed", "detection", "teardown")
+"""Of the ledger, in the order they are paid for."""
+
+
+@dataclass(frozen=True)
+class LedgerPart:
+    """What one part of the paid time came to, and the same in words: what is read of all parts sums to what is read of the whole."""
+
+    name: str
+    seconds: int
+    usd: float
+    time: str
+    money: str
+    share: str
+
+
+@dataclass(frozen=True)
+class AttemptCost:
+    """What is paid for one attempt; `attempt` None: for what has no row of its own, earlier attempts and other machines."""
+
+    attempt: Attempt | None
+    paid_s: int
+    usd: float
+    time: str
+    money: str
+
+
+@dataclass(frozen=True)
+class RunFigures:
+    """How a run stands at `now_s`. `run` has what was heard of its newest attempt."""
+
+    run: Run
+    now_s: int
+
+    # ------------------------------------------------------------------------------------------------------------------ steps
+
+    @property
+    def step(self) -> int:
+        """The newest attempt's newest step; before its first, the one it resumed from."""
+        return self.run.attempt.last_step if self.run.attempt is not None else 0
+
+    @property
+    def durable_step(self) -> int:
+        """Of the newest checkpoint in the bucket."""
+        return self.run.durable_step
+
+    @property
+    def best_step(self) -> int:
+        """The highest that any attempt has reached."""
+        return max(self.run.best_step, self.step, self.durable_step)
+
+    @property
+    def progress(self) -> str:
+        """120/400"""
+        steps = self.run.spec.trainer.steps
+        return f"{self.step:,}/{steps:,}" if steps else f"{self.step:,}"
+
+    @property
+    def steps_said(self) -> str:
+        """The step with the newest durable one, and, where it is behind what was reached before, how far that was."""
+        behind = f" (step {self.best_step:,} was reached before)" if self.best_step > self.step else ""
+        return f"{self.progress}{behind}, newest checkpoint: {f'step {self.durable_step:,}' if self.durable_step else 'none yet'}"
+
+    # --------------------------------------------------------------------------------------------------------------- restarts
+
+    @property
+    def attempts(self) -> int:
+        return self.totals.attempts
+
+    @cached_property
+    def lost(self) -> tuple[Attempt, ...]:
+        """Attempts that another one has followed, or will: the end of the run itself is none."""
+        return tuple(a for a in self.run.attempts if a.fenced_s is not None and not (self.run.is_over and a is self.run.attempt))
+
+    @property
+    def restarts(self) -> int:
+        return len(self.lost) + self.run.folded.attempts
+
+    @property
+    def restart_causes(self) -> Counter[Cause | None]:
+        """How many restarts there were for each cause; None: earlier ones, whose causes are not kept."""
+        causes = Counter[Cause | None](attempt.cause for attempt in self.lost)
+        causes[None] += self.run.folded.attempts
+        return +causes
+
+    # ------------------------------------------------------------------------------------------------------------------ money
+
+    @cached_property
+    def totals(self) -> Totals:
+        return ledger.totals(self.run, self.now_s)
+
+    @property
+    def money(self) -> str:
+        return f"{usd(self.totals.usd)} of {usd(self.run.spec.budget.usd)}"
+
+    @property
+    def paid(self) -> str:
+        return span(self.totals.paid_s)
+
+    @cached_property
+    def parts(self) -> tuple[LedgerPart, ...]:
+        """The ledger, part by part, over all attempts and other machines. What cost an attempt is spread over its seconds."""
+        rows = ledger.rows(self.run, self.now_s)
+        seconds = [sum(getattr(row, f"{part}_s") for row in rows) for part in PARTS]
+        dollars = [sum(row.usd * getattr(row, f"{part}_s") / row.paid_s for row in rows if row.paid_s) for part in PARTS]
+        said = zip(spans(seconds, self.totals.paid_s), usds(dollars, self.totals.usd), percents(seconds), strict=True)
+        return tuple(LedgerPart(*part, *words) for part, words in zip(zip(PARTS, seconds, dollars, strict=True), said, strict=True))
+
+    @property
+    def useful_share(self) -> str:
+        return next(part.share for part in self.parts if part.name == "useful")
+
+    def costs(self, shown_max: int | None = None) -> tuple[AttemptCost, ...]:
+        """A row for each of the newest `shown_max` attempts (None: all that are listed), and a last one for whatever else is paid."""
+        listed = self.run.attempts[-shown_max:] if shown_max is not None else self.run.attempts
+        each = [(attempt, ledger.attempt_totals(attempt, self.now_s)) for attempt in listed]
+        paid = [(attempt, cost.paid_s, cost.usd) for attempt, cost in each]
+        rest_s = self.totals.paid_s - sum(seconds for _, seconds, _ in paid)
+        rest_usd = self.totals.usd - sum(dollars for _, _, dollars in paid)
+        rest: list[tuple[Attempt | None, int, float]] = [(None, rest_s, rest_usd)] if rest_s or len(listed) < self.attempts else []
+        rows: list[tuple[Attempt | None, int, float]] = [*paid, *rest]
+        times = spans([seconds for _, seconds, _ in rows], self.totals.paid_s)
+        money = usds([dollars for _, _, dollars in rows], self.totals.usd)
+        return tuple(AttemptCost(*row, time, dollars) for row, time, dollars in zip(rows, times, money, strict=True))
+
+    def others(self, shown_max: int | None = None) -> str:
+        """What the last row of `costs` is about: attempts that have none of their own, and machines of no attempt."""
+        earlier = self.attempts - len(self.run.attempts[-shown_max:] if shown_max is not None else self.run.attempts)
+        return f"… and {earlier} before" if earlier else "other machines"
+
+
+def figures(run: Run, lease: Lease | None, now_s: int) -> RunFigures:
+    """`lease` None: of a run of which nothing newer than what was saved is known, as one that is over."""
+    return RunFigures(heard(run, lease) if lease is not None else run, now_s)
+
+
+def heard(run: Run, lease: Lease) -> Run:
+    """The run with what the last heartbeat and commit of its newest attempt say. Doing it twice is doing it once."""
+    attempt = run.attempt
+    if attempt is None or lease.epoch != attempt.epoch or attempt.fenced_s is not None:
+        return run
+    step = max(attempt.last_step, lease.beat.step if lease.beat is not None else 0)
+    durable = max(attempt.durable_step, lease.committed_step)
+    newest = replace(attempt, last_step=max(step, durable), durable_step=durable)
+    return replace(with_attempt(run, newest), best_step=max(run.best_step, newest.last_step), durable_step=max(run.durable_step, durable))
