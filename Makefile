@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint bench lock clean
+.PHONY: help install demo test tools lint bench lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -39,6 +39,23 @@ demo: install ## run the demo on this machine, without an account anywhere
 test: lint ## lint, then run every test
 	$(BIN)/python -m pytest -n 6 --dist worksteal
 
+# Programs of others that the fakes and servers of the tests are held against. Without them those tests are skipped, and say so.
+TOOLS := build/tools
+ACT := github.com/nektos/act@v0.2.87
+MINIO := github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
+tools: $(TOOLS)/prime-cli/.installed $(TOOLS)/sam/.installed ## what some tests need beside Python's packages: Prime's CLI, SAM, act, MinIO
+	@if ! command -v go >/dev/null; then echo "act and MinIO are built with Go, and there is none" >&2; exit 1; fi
+	@command -v act >/dev/null || [ -x "$(HOME)/go/bin/act" ] || { echo "building act"; GOBIN="$(HOME)/go/bin" go install $(ACT); }
+	@command -v minio >/dev/null || [ -x "$(HOME)/go/bin/minio" ] || \
+	  { echo "building MinIO, which takes some minutes"; GOBIN="$(HOME)/go/bin" go install $(MINIO); }
+
+# An environment of its own for each: they pin what the project must not.
+$(TOOLS)/%/.installed: requirements/%.txt | install
+	@echo "installing what requirements/$*.txt pins into $(TOOLS)/$*"
+	@$(BIN)/python -m venv --clear $(TOOLS)/$*
+	@$(BIN)/uv pip install --quiet --python $(TOOLS)/$*/bin/python --require-hashes -r requirements/$*.txt
+	@touch $@
+
 lint: install ## ruff (rules and format) and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -58,6 +75,8 @@ lock: install ## write requirements/*.txt anew from pyproject.toml and *.in
 	$(UV) requirements/build.in -c requirements/dev.txt -o requirements/build.txt
 	$(UV) requirements/lambdas.in -c requirements/dev.txt -o lambdas/prime_lambdas/requirements.txt
 	$(UV) requirements/bench.in -o requirements/bench.txt
+	$(UV) requirements/prime-cli.in -o requirements/prime-cli.txt
+	$(UV) requirements/sam.in -o requirements/sam.txt
 	rm -rf build/lock
 
 clean: ## remove .venv, caches and build products

@@ -17,6 +17,9 @@ from tests.e2e.plane import MATRIX_ROW
 from tests.fakes import prime_rl_configs, s3_servers
 from tests.fakes.nvml import COMPILER, Driver, build
 from tests.fakes.s3_servers import S3Server
+from tests.skips import pytest_sessionfinish
+
+__all__ = ["pytest_sessionfinish"]
 
 
 @pytest.fixture(scope="session")

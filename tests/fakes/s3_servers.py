@@ -41,6 +41,7 @@ import pytest
 from botocore.config import Config
 
 from tests.fakes.certificates import Certificate
+from tests.tools import GO_BIN, program
 
 HOST = "127.0.0.1"
 REGION = "us-east-1"
@@ -145,11 +146,11 @@ def minio(home: Path, certificate: Certificate | None = None, place: Place = LOO
 
 def minio_program() -> Path | None:
     """$MINIO, or what is on the path, or where `go install` leaves it."""
-    named = os.environ.get("MINIO") or shutil.which("minio") or Path.home() / "go" / "bin" / "minio"
-    return Path(named) if os.access(named, os.X_OK) else None
+    found = program("minio", GO_BIN / "minio")
+    return Path(found) if found is not None else None
 
 
-needs_minio = pytest.mark.skipif(minio_program() is None, reason="there is no minio on PATH, in $MINIO or in ~/go/bin")
+needs_minio = pytest.mark.skipif(minio_program() is None, reason="there is no minio on PATH, in $MINIO or in ~/go/bin: make tools")
 
 
 def _ministack(home: Path, host: str, port: int, certificate: Certificate | None) -> Program:

@@ -7,7 +7,6 @@ label that it does not know, is not in `Ran.jobs`, so ask for each job that is e
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 from collections import Counter
@@ -17,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.tools import GO_BIN, program
 
 VERSION = "v0.2.87"
 RUN_S_MAX = 240
@@ -33,12 +34,11 @@ PATH = "/usr/local/bin:/usr/bin:/bin"
 
 def act_program() -> str | None:
     """$ACT, or what is on the path, or where `go install` leaves it."""
-    named = os.environ.get("ACT") or shutil.which("act") or str(Path.home() / "go" / "bin" / "act")
-    return named if os.access(named, os.X_OK) else None
+    return program("act", GO_BIN / "act")
 
 
 needs_act = pytest.mark.skipif(
-    act_program() is None, reason=f"there is no act (github.com/nektos/act@{VERSION}) on PATH, in $ACT or in ~/go/bin"
+    act_program() is None, reason=f"there is no act (github.com/nektos/act@{VERSION}) on PATH, in $ACT or in ~/go/bin: make tools"
 )
 
 

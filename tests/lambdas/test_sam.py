@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -12,14 +11,15 @@ import requests
 from tests.fakes.aws import Aws, aws
 from tests.fakes.s3_servers import REGION
 from tests.lambdas.deployed import code_in, prime_train, said
+from tests.tools import TOOLS, program
 
 STACK = "bysam"
-SAM = os.environ.get("SAM") or shutil.which("sam")
+SAM = program("sam", TOOLS / "sam" / "bin" / "sam")
 SAM_S_MAX = 240
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(SAM is None, reason="there is no sam on PATH or in $SAM (pip install aws-sam-cli into an environment of its own)"),
+    pytest.mark.skipif(SAM is None, reason="there is no sam on PATH, in $SAM or in build/tools: make tools"),
 ]
 
 

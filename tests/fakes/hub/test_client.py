@@ -1,15 +1,14 @@
-"""The fake speaks as the hub does: Hugging Face's own client understands it. Skipped where that client is not installed."""
+"""The fake speaks as the hub does: Hugging Face's own client understands it."""
 
 import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import huggingface_hub as hub
 import pytest
+from huggingface_hub import errors
 
 from tests.fakes.hub import QWEN3_8B, TOKEN, FakeHub, Repo
-
-hub = pytest.importorskip("huggingface_hub")
-errors = pytest.importorskip("huggingface_hub.errors")
 
 GATED = Repo("meta-llama/Llama-3.1-8B", {"architectures": ["LlamaForCausalLM"], "model_type": "llama"}, 8_030_261_248, gated="manual")
 

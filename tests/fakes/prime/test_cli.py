@@ -1,4 +1,4 @@
-"""Prime's own command line, unchanged, against the fake: where $PRIME_CLI names its program, in an environment of its own."""
+"""Prime's own command line, unchanged, against the fake: $PRIME_CLI, or where `make tools` puts it, in an environment of its own."""
 
 import json
 import os
@@ -12,10 +12,11 @@ import pytest
 
 from prime_train.adapters.pods_prime import Settings, read_settings
 from tests.fakes.prime import SPOT, ApiKey, FakePrime, Plan, SshForm, Team
+from tests.tools import TOOLS, program
 
-PROGRAM = os.environ.get("PRIME_CLI", "")
+PROGRAM = program("prime-cli", TOOLS / "prime-cli" / "bin" / "prime")
 CLI_S_MAX = 120.0
-pytestmark = pytest.mark.skipif(not PROGRAM, reason="$PRIME_CLI does not name Prime's command line (prime 0.18.0, in a venv of its own)")
+pytestmark = pytest.mark.skipif(not PROGRAM, reason="there is no command line of Prime's in $PRIME_CLI or in build/tools: make tools")
 
 Prime = Callable[..., str]
 
@@ -35,7 +36,7 @@ def prime(fake: FakePrime, tmp_path: Path) -> Prime:
     def run(*words: str, code: int = 0, env: Mapping[str, str] | None = None) -> str:
         told = {**plain, **known, **(env or {})}
         ran = subprocess.run(
-            [PROGRAM, *words], env=told, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=CLI_S_MAX, check=False
+            [str(PROGRAM), *words], env=told, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=CLI_S_MAX, check=False
         )
         assert ran.returncode == code, ran.stdout + ran.stderr
         return ran.stdout

@@ -1,0 +1,16 @@
+"""Programs that some tests need beside Python's packages; `make tools` installs what is missing."""
+
+import os
+import shutil
+from pathlib import Path
+
+TOOLS = Path(__file__).parents[1] / "build" / "tools"
+"""Where `make tools` puts programs that need an environment of their own."""
+GO_BIN = Path.home() / "go" / "bin"
+
+
+def program(name: str, *places: Path) -> str | None:
+    """Return the program that $NAME names (in capitals, '_' for '-'), else the one on PATH, else the first of `places` that there is."""
+    named = os.environ.get(name.upper().replace("-", "_")) or shutil.which(name)
+    candidates = [named] if named else [str(place) for place in places]
+    return next((found for found in candidates if os.access(found, os.X_OK)), None)
