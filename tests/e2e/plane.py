@@ -91,16 +91,18 @@ class Kept:
     env: dict[str, str]
     log: Path
     stopping: threading.Event = field(default_factory=threading.Event)
+    may_run: threading.Event = field(default_factory=threading.Event)
     starts: int = 0
     process: subprocess.Popen[bytes] | None = None
     thread: threading.Thread | None = None
 
     def start(self) -> None:
+        self.may_run.set()
         self.thread = threading.Thread(target=self._keep, name=f"keep-{self.name}")
         self.thread.start()
 
     def _keep(self) -> None:
-        while not self.stopping.is_set():
+        while self.may_run.wait() and not self.stopping.is_set():
             with self.log.open("ab") as log:
                 self.process = subprocess.Popen(self.command, env=self.env, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
             self.starts += 1
@@ -111,8 +113,21 @@ class Kept:
         assert self.process is not None
         self.process.kill()
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """It does not run in this block, and is started again after it."""
+        self.may_run.clear()
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(60)
+        try:
+            yield
+        finally:
+            self.may_run.set()
+
     def stop(self) -> None:
         self.stopping.set()
+        self.may_run.set()
         if self.process is not None:
             self.process.terminate()
         if self.thread is not None:
@@ -207,17 +222,22 @@ def _environ(process: psutil.Process) -> dict[str, str]:
 
 @contextmanager
 def plane(
-    folder: Path, points: Sequence[Point] = (), *, watcher: bool = False, settings: Mapping[str, str] | None = None
+    folder: Path,
+    points: Sequence[Point] = (),
+    *,
+    watcher: bool = False,
+    settings: Mapping[str, str] | None = None,
+    prefix: Sequence[str] = (),
 ) -> Iterator[Plane]:
     """`prime-train serve` (with `watcher`: only its webhook, and `prime-train watch` beside it), kept running until the end.
 
-    `settings`: environment variables of the control plane.
+    `settings`: environment variables of the control plane. `prefix`: a command that becomes `serve`, as `exec` does.
     """
     home, fired = folder / "home", folder / "fired"
     fired.mkdir(parents=True)
     own = {name: value for name, value in os.environ.items() if not name.startswith("PRIME_")}
     env = {**own, "PRIME_TRAIN_HOME": str(home), "PYTHONPATH": str(CRASH), "PYTHONDONTWRITEBYTECODE": "1", **(settings or {})}
-    serve = [str(BIN / "prime-train"), "serve", "--port", str(free_port()), *(["--no-watch"] if watcher else [])]
+    serve = [*prefix, str(BIN / "prime-train"), "serve", "--port", str(free_port()), *(["--no-watch"] if watcher else [])]
     kept = [Kept("plane", serve, env, folder / "serve.log")]
     if watcher:
         watch = [str(BIN / "prime-train"), "watch", "--interval", "1"]

@@ -1,0 +1,24 @@
+"""Gives one kind of process a wall clock that is wrong, and that can be set while it runs.
+
+Python loads this module at start-up when its folder is on PYTHONPATH. PT_CLOCKS is a JSON object: a pattern of command lines -> a file that
+holds how many seconds that clock is ahead. The file is read anew at each look at the clock, so writing it sets the clock.
+"""
+
+import json
+import os
+import re
+import sys
+import time
+
+COMMAND = " ".join(sys.orig_argv)
+FILE = next((file for role, file in json.loads(os.environ.get("PT_CLOCKS", "{}")).items() if re.search(role, COMMAND)), None)
+
+if FILE is not None:
+    real_ns = time.time_ns
+
+    def ahead_ns() -> int:
+        with open(FILE) as file:  # noqa: PTH123 - pathlib is slow to import here
+            return int(float(file.read() or 0) * 1e9)
+
+    time.time_ns = lambda: real_ns() + ahead_ns()
+    time.time = lambda: time.time_ns() / 1e9

@@ -1,0 +1,259 @@
+"""Plays one history: a run on real processes, the faults of its plan, and the promises at its end."""
+
+import json
+import random
+import resource
+import shutil
+import socket
+import sqlite3
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from prime_train.core.run import Run
+from tests.chaos.faults import Fault, Kind, Plan
+from tests.chaos.promises import Ending, check
+from tests.e2e.plane import BIN, CONFIG, Kept, Plane, await_true, plane, write_config
+
+CLOCK = Path(__file__).parent / "clock"
+CONNECTIONS = 1100
+DESCRIPTORS = ("sh", "-c", 'ulimit -n 1024; exec "$0" "$@"')
+"""What a control plane may have open: fewer than connections are held."""
+STEP_S = 0.15
+SAVE_EVERY = 10
+HEALTH = "health: {beat_s: 1, overdue_s: 20, silence_s: 40, first_beat_s: 60, first_step_s: 120, stall_s: 120, settle_s: 3, drain_s: 20}"
+"""Longer than any fault lasts and than a busy machine takes, so that nobody may be replaced for a fault that passes."""
+DELETING = """\
+python -m prime_train.demo.train --steps 80 --save-every 10 --step-seconds 0.15 --out out --progress progress.jsonl \
+--batch-size 16 "$@" && rm -rf out
+"""
+
+
+@dataclass
+class History:
+    """A control plane, its run, and the clocks of its processes. `watchers`: those with a clock of their own."""
+
+    plan: Plan
+    here: Plane
+    clocks: Path
+    run_id: str
+    began_s: float
+    watchers: list[Kept] = field(default_factory=list)
+    done: list[str] = field(default_factory=list)
+
+    def strike(self, fault: Fault) -> None:
+        """Lets one fault happen; returns when it is over."""
+        _STRIKES[fault.kind](self, fault)
+        self.done.append(str(fault))
+
+    @property
+    def run(self) -> Run:
+        return self.here.run(self.run_id)
+
+    def process(self, mark: str) -> psutil.Process | None:
+        """A process of the current machine whose command line has that mark."""
+        for process in self.here.processes():
+            with suppress(psutil.Error):
+                found = psutil.Process(process)
+                if mark in " ".join(found.cmdline()):
+                    return found
+        return None
+
+    def set_clock(self, name: str, ahead_s: float) -> Path:
+        file = self.clocks / name
+        file.with_suffix(".new").write_text(str(ahead_s))
+        return file.with_suffix(".new").replace(file)
+
+
+def play(plan: Plan, folder: Path, reference: str) -> list[str]:
+    """Play the history in `folder`, which must be empty; return what was broken, nothing where every promise held."""
+    _raise_limit()
+    clocks = folder / "clocks"
+    clocks.mkdir()
+    (clocks / "serve").write_text("0")
+    clock_of = json.dumps({"prime-train serve|prime-train watch --interval 1$": str(clocks / "serve")})
+    settings = {"PYTHONPATH": str(CLOCK), "PT_CLOCKS": clock_of}
+    with plane(folder, watcher=plan.two_processes, settings=settings, prefix=DESCRIPTORS) as here:
+        began_s = time.monotonic()
+        run_id = here.launch(_config(folder, plan))
+        history = History(plan, here, clocks, run_id, began_s)
+        try:
+            await_true("a first checkpoint is durable", lambda: _is_saved(here, run_id))
+            _strike_all(history)
+            run = here.await_end(run_id)
+            return check(Ending(plan, here, run, reference, time.monotonic() - began_s))
+        except AssertionError as error:
+            return [f"{error}\n{here.evidence()}"]
+        finally:
+            for watcher in history.watchers:
+                watcher.stop()
+
+
+def _config(folder: Path, plan: Plan) -> Path:
+    text = CONFIG.replace("--save-every 25", f"--save-every {SAVE_EVERY}").replace("every_steps: 25", f"every_steps: {SAVE_EVERY}")
+    lines = [HEALTH if line.startswith("health:") else line for line in text.splitlines()]
+    config = write_config(folder, "\n".join(lines) + "\n", step_s=STEP_S)
+    if plan.trainer_deletes_folder:
+        (folder / "tree" / "train.sh").write_text(DELETING)
+        begin, end = config.read_text().split("  command: >-\n", 1)
+        rest = end.split("\n", 2)[2]
+        config.write_text(f"{begin}  command: sh train.sh\n{rest}")
+    return config
+
+
+def _is_saved(here: Plane, run_id: str) -> bool:
+    held = here.store.load(run_id)
+    return held is not None and held.lease.committed_step >= SAVE_EVERY
+
+
+def _strike_all(history: History) -> None:
+    """Every fault at its time, unless the run is over by then."""
+    start_s = time.monotonic()
+    for fault in history.plan.faults:
+        threading.Event().wait(max(0.0, start_s + fault.at_s - time.monotonic()))
+        if history.run.is_over:
+            return
+        history.strike(fault)
+
+
+def _raise_limit() -> None:
+    """So many connections as are held here need descriptors here, too."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+# ---------------------------------------------------------------- faults
+
+_Strike = Callable[[History, Fault], None]
+
+
+def _kill_machine(history: History, _: Fault) -> None:
+    attempt = history.run.attempt
+    if attempt is not None and attempt.pod_id is not None:
+        history.here.pods.preempt(attempt.pod_id)
+
+
+def _kill(mark: str) -> _Strike:
+    def strike(history: History, _: Fault) -> None:
+        process = history.process(mark)
+        if process is not None:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+
+    return strike
+
+
+def _kill_kept(index: int) -> _Strike:
+    def strike(history: History, _: Fault) -> None:
+        history.here.kept[min(index, len(history.here.kept) - 1)].take("")
+
+    return strike
+
+
+def _frozen(process: psutil.Process | None, seconds: float) -> None:
+    if process is None:
+        return
+    with suppress(psutil.NoSuchProcess):
+        process.suspend()
+        threading.Event().wait(seconds)
+        process.resume()
+
+
+def _freeze_serve(history: History, fault: Fault) -> None:
+    served = history.here.kept[0].process
+    _frozen(psutil.Process(served.pid) if served is not None and served.poll() is None else None, fault.size)
+
+
+def _freeze_agent(history: History, fault: Fault) -> None:
+    _frozen(history.process("prime_agent"), fault.size)
+
+
+def _step_clock(history: History, fault: Fault) -> None:
+    history.set_clock("serve", fault.size)
+
+
+def _skewed(history: History, fault: Fault) -> Mapping[str, str]:
+    """The environment of a watcher whose clock is wrong by so much."""
+    file = history.set_clock(f"watcher-{len(history.done)}", fault.size)
+    return history.here.env | {"PT_CLOCKS": json.dumps({"prime-train watch": str(file)})}
+
+
+def _skewed_watcher(history: History, fault: Fault) -> None:
+    command = [str(BIN / "prime-train"), "watch", "--interval", "2"]
+    watcher = Kept("skewed", command, dict(_skewed(history, fault)), history.here.folder / "skewed.log")
+    history.watchers.append(watcher)
+    watcher.start()
+
+
+def _skewed_sweep(history: History, fault: Fault) -> None:
+    with (history.here.folder / "skewed-once.log").open("ab") as log:
+        command = [str(BIN / "prime-train"), "watch", "--once"]
+        subprocess.run(command, env=_skewed(history, fault), stdout=log, stderr=log, stdin=subprocess.DEVNULL, timeout=120, check=False)
+
+
+def _unmount_bucket(history: History, fault: Fault) -> None:
+    bucket, away = history.here.home / "bucket", history.here.home / "away"
+    bucket.rename(away)
+    threading.Event().wait(fault.size)
+    # Raises where somebody has made a bucket of its own in place of the one that was mounted there.
+    assert not bucket.exists(), f"a new bucket was made where the old one was mounted: {sorted(bucket.rglob('*'))[:5]}"
+    away.rename(bucket)
+
+
+def _roll_back_store(history: History, _: Fault) -> None:
+    """By the runbook: copy the store in use, let it go on for a while, stop whoever serves, put the copy back, serve again."""
+    store, copy = history.here.home / "control.sqlite", history.here.folder / "copy.sqlite"
+    source, target = sqlite3.connect(store), sqlite3.connect(copy)
+    source.backup(target)
+    source.close()
+    target.close()
+    draw = random.Random(history.plan.seed)
+    threading.Event().wait(draw.uniform(0.5, 4))
+    if draw.random() < 0.5:
+        _kill_machine(history, Fault(0, Kind.KILL_MACHINE))
+        threading.Event().wait(draw.uniform(0, 5))
+    with _stopped([*history.here.kept, *history.watchers]):
+        for path in history.here.home.glob("control.sqlite*"):
+            path.unlink()
+        shutil.copy(copy, store)
+
+
+@contextmanager
+def _stopped(kept: list[Kept]) -> Iterator[None]:
+    with ExitStack() as held:
+        for one in reversed(kept):
+            held.enter_context(one.held())
+        yield
+
+
+def _exhaust_connections(history: History, fault: Fault) -> None:
+    """Connections that say nothing; those that are refused, or cut, are as good."""
+    port = int(history.here.kept[0].command[history.here.kept[0].command.index("--port") + 1])
+    with ExitStack() as held:
+        for _ in range(CONNECTIONS):
+            with suppress(OSError):
+                held.enter_context(socket.create_connection(("127.0.0.1", port), timeout=2))
+        threading.Event().wait(fault.size)
+
+
+_STRIKES: Mapping[Kind, _Strike] = {
+    Kind.KILL_MACHINE: _kill_machine,
+    Kind.KILL_AGENT: _kill("prime_agent"),
+    Kind.KILL_TRAINER: _kill("--save-every"),
+    Kind.KILL_SERVE: _kill_kept(0),
+    Kind.KILL_WATCHER: _kill_kept(1),
+    Kind.FREEZE_SERVE: _freeze_serve,
+    Kind.FREEZE_AGENT: _freeze_agent,
+    Kind.STEP_CLOCK: _step_clock,
+    Kind.SKEWED_WATCHER: _skewed_watcher,
+    Kind.SKEWED_SWEEP: _skewed_sweep,
+    Kind.UNMOUNT_BUCKET: _unmount_bucket,
+    Kind.ROLL_BACK_STORE: _roll_back_store,
+    Kind.EXHAUST_CONNECTIONS: _exhaust_connections,
+}

@@ -1,0 +1,99 @@
+"""What must hold at the end of every history, whatever went wrong in it."""
+
+import itertools
+from dataclasses import dataclass
+
+from prime_train.checkpoints.restore import restore
+from prime_train.core.causes import Cause
+from prime_train.core.keys import blob_prefix, parse_manifest_key
+from prime_train.core.ledger import totals
+from prime_train.core.manifest import Manifest, ResumePoint, missing_blobs
+from prime_train.core.run import Run, RunState
+from prime_train.demo.train import load_checkpoint, load_corpus
+from prime_train.reconcile import read_manifests
+from tests.chaos.faults import Plan
+from tests.e2e.plane import STEPS, Plane
+
+SLACK_S = 5
+"""Seconds are whole in the ledger, and rounded for each attempt."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """A history when its run is over. `reference`: the weights' hash of an untroubled run. `took_s`: how long it was under way."""
+
+    plan: Plan
+    here: Plane
+    run: Run
+    reference: str
+    took_s: float
+
+
+def check(ending: Ending) -> list[str]:
+    """Return every promise that was broken, in words, with what a person would look at in the last line; nothing where all held."""
+    broken = [text for promise in (_ends_well, _loses_nothing, _pays_what_was_used, _is_left_alone) for text in promise(ending)]
+    return [*broken, ending.here.evidence()] if broken else []
+
+
+def _ends_well(ending: Ending) -> list[str]:
+    """A run that succeeded has its last checkpoint in the bucket, bit for bit that of an untroubled run. Only a trainer that deletes its
+    own checkpoints may end otherwise: then it says so."""
+    run = ending.run
+    if run.state is RunState.SUCCEEDED:
+        found = _final_hash(ending)
+        return [] if found == ending.reference else [f"succeeded, and its last checkpoint in the bucket is {found}"]
+    if ending.plan.trainer_deletes_folder and run.cause is Cause.UPLOAD_FAILED:
+        return []
+    return [f"ended as {run.state.value}: {run.why}"]
+
+
+def _final_hash(ending: Ending) -> str:
+    """Of the newest complete checkpoint in the bucket; in words where there is none."""
+    bucket, run_id = ending.here.bucket, ending.run.run_id
+    sizes = {stat.key: stat.size for stat in bucket.list(blob_prefix(run_id))}
+    whole = [manifest for manifest in read_manifests(bucket, run_id) if not missing_blobs(manifest, sizes)]
+    newest = max(whole, key=lambda manifest: (manifest.step, manifest.epoch), default=None)
+    if newest is None or newest.step < STEPS:
+        return f"at step {newest.step if newest else 0} of {STEPS}"
+    return _weights(ending, newest)
+
+
+def _weights(ending: Ending, manifest: Manifest) -> str:
+    place = parse_manifest_key(ending.run.run_id, manifest.key)
+    assert place is not None
+    into = ending.here.folder / "restored"
+    restore(ending.here.bucket, ending.run.run_id, ResumePoint(step=place[0], epoch=place[1], key=manifest.key), into)
+    return load_checkpoint(into, place[0], len(load_corpus()[2])).digest()
+
+
+def _loses_nothing(ending: Ending) -> list[str]:
+    """No attempt begins before what an earlier one had been told was durable, and no two attempts share their identity."""
+    attempts = ending.run.attempts
+    broken = [
+        f"attempt {later.epoch} resumed from step {later.resumed_step}, and step {earlier.durable_step} was durable"
+        for earlier, later in itertools.pairwise(attempts)
+        if later.resumed_step < earlier.durable_step
+    ]
+    if len({getattr(attempt, "identity", attempt.epoch) for attempt in attempts}) < len(attempts):
+        broken.append("two attempts have the same identity")
+    return broken
+
+
+def _pays_what_was_used(ending: Ending) -> list[str]:
+    """Nothing is left, and the ledger's seconds are those that really passed, whatever clocks said: at most one machine at a time is
+    wanted, and each one that was lost may overlap with the next until it is gone."""
+    run = ending.run
+    spent = totals(run, run.ended_s or 0)
+    limit_s = len(run.attempts) * (ending.took_s + SLACK_S)
+    broken = [f"{spent.paid_s} s in the ledger of {len(run.attempts)} machines in {ending.took_s:.0f} s"] if spent.paid_s > limit_s else []
+    if spent.paid_s <= 0 or any(attempt.ended_s is None for attempt in run.attempts):
+        broken.append(f"{spent.paid_s} s in the ledger, and not every attempt is settled")
+    if ending.here.processes():
+        broken.append(f"processes are left: {ending.here.processes()}")
+    return broken
+
+
+def _is_left_alone(ending: Ending) -> list[str]:
+    """Clocks alone cost a run nothing: it keeps its one machine."""
+    causes = [attempt.cause for attempt in ending.run.attempts]
+    return [f"clocks alone cost it {causes}"] if ending.plan.is_harmless and len(causes) != 1 else []

@@ -1,0 +1,34 @@
+"""Some histories of the chaos driver, in CI: `python -m tests.chaos --seeds A:B` plays as many as there is time for."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.__main__ import reference
+from tests.chaos.faults import FAULTS_MAX, Kind, plan
+from tests.chaos.history import play
+
+SEEDS = (1, 2, 3, 4)
+
+
+def test_the_same_seed_is_the_same_history() -> None:
+    assert [plan(seed) for seed in range(50)] == [plan(seed) for seed in range(50)]
+
+
+def test_every_fault_comes_in_some_history_and_none_comes_too_often() -> None:
+    plans = [plan(seed) for seed in range(200)]
+    assert {fault.kind for each in plans for fault in each.faults} == set(Kind)
+    assert max(len(each.faults) for each in plans) == FAULTS_MAX
+    assert {each.trainer_deletes_folder for each in plans} == {each.two_processes for each in plans} == {True, False}
+
+
+@pytest.fixture(scope="session")
+def untroubled(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return reference(tmp_path_factory.mktemp("untroubled"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_promise_is_broken_by_what_goes_wrong(seed: int, untroubled: str, tmp_path: Path) -> None:
+    broken = play(plan(seed), tmp_path, untroubled)
+    assert not broken, f"{plan(seed)}\n" + "\n".join(broken)
