@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.__main__ import reference
 from tests.chaos.faults import FAULTS_MAX, Kind, plan
 from tests.chaos.history import play
+from tests.chaos.run import reference
 
 SEEDS = (1, 2, 3, 4)
 

@@ -11,9 +11,9 @@ import sys
 import time
 
 COMMAND = " ".join(sys.orig_argv)
-FILE = next((file for role, file in json.loads(os.environ.get("PT_CLOCKS", "{}")).items() if re.search(role, COMMAND)), None)
+FILE = next((str(file) for role, file in json.loads(os.environ.get("PT_CLOCKS", "{}")).items() if re.search(role, COMMAND)), "")
 
-if FILE is not None:
+if FILE:
     real_ns = time.time_ns
 
     def ahead_ns() -> int:

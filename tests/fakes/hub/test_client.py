@@ -22,6 +22,8 @@ def _fake() -> Iterator[FakeHub]:
 def test_its_client_reads_what_we_read(fake: FakeHub) -> None:
     told = hub.HfApi(endpoint=fake.url, token=False).model_info("Qwen/Qwen3-8B")
     assert (told.id, told.sha, told.gated, told.pipeline_tag) == ("Qwen/Qwen3-8B", QWEN3_8B.commit, False, "text-generation")
+    assert told.safetensors is not None
+    assert told.config is not None
     assert (told.safetensors.total, told.config["architectures"]) == (8_190_735_360, ["Qwen3ForCausalLM"])
     assert "tools" in told.config["tokenizer_config"]["chat_template"]
 
