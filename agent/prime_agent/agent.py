@@ -265,9 +265,9 @@ class Agent:
         begun_s = self._world.clock.monotonic_s()
         now_s = self._files_s()
         found = self._uploader.scan(now_s)
-        saving = self._uploader.saving(now_s)
+        saving, begun, removed = self._uploader.saving(now_s), self._uploader.begun_step(), self._uploader.is_removed()
         self._found = {local.step: local for local in found}
-        return v.CheckpointsScanned(tuple(self._found), saving, self._world.clock.monotonic_s() - begun_s)
+        return v.CheckpointsScanned(tuple(self._found), saving, self._world.clock.monotonic_s() - begun_s, begun, removed)
 
     def _upload(self, step_: int) -> None:
         local = self._found.get(step_)

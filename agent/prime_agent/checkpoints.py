@@ -14,12 +14,13 @@ from pathlib import Path
 
 from prime_agent.blobs import Blobs
 from prime_agent.latest import move_latest
-from prime_agent.listing import files_in, written_s
+from prime_agent.listing import files_in, size_of, written_s
 from prime_agent.retention import Retention
 from prime_agent.sending import Cancelled, Sender, Sent
 from prime_agent.stage import Vanished, clear, set_aside
 from prime_agent.step_metrics import NO_METRICS, Metrics
 from prime_agent.uplink import Uplink
+from prime_agent.waiting import Waiting
 from prime_agent.whole import flaw_of
 from prime_train.checkpoints.catalog import Reader, read_manifest
 from prime_train.core.manifest import Manifest, ManifestFile, ResumePoint
@@ -76,6 +77,8 @@ class Uploader:
         self._epoch = epoch
         self._folder = work / spec.checkpoints.folder
         self._stage = stage
+        self._waiting = Waiting(stage / f"waiting-{epoch}")
+        self._was_there = False
         self._known = known
         self._known_read = known is None
         self._clock = clock
@@ -103,17 +106,32 @@ class Uploader:
         they are not uploaded unless they are written anew. To be called once, before the trainer is started; returns their steps, but
         for those no newer than what was restored.
         """
+        clear(self._stage)  # what an earlier agent of this attempt has left
         self._disregarded = {path.name: written_s(path) for _, path in self._folders()}
         return tuple(sorted(step for step, _ in self._folders() if step > self._newest_step))
 
     def scan(self, now_s: int) -> list[LocalCheckpoint]:
         """What is complete and not yet uploaded, oldest first: the newest one, if there is any. Those it has overtaken are left out, so
-        that a slow bucket never lets them pile up; they wait on in case the newest one vanishes.
+        that a slow bucket never lets them pile up; they wait on in case the newest one vanishes. From the moment it is found its content
+        is held, whatever the trainer does.
         """
+        held = self._waiting.newest(above=self._newest_step)
         for step, path in self._newer():
+            self._was_there = True
+            if held is not None and step < held.step:
+                break
             if self._is_complete(path, now_s):
-                return [LocalCheckpoint(step, path)]
-        return []
+                held = self._waiting.hold(step, path) if not self._spec.checkpoints.in_place else None
+                return [LocalCheckpoint(step, held.path if held is not None else path)]
+        return [LocalCheckpoint(held.step, held.path)] if held is not None else []
+
+    def begun_step(self) -> int:
+        """The newest step that the trainer has begun to save, complete or not, and that is not uploaded; 0: there is none."""
+        return next((step for step, path in self._newer() if size_of(path) and self._is_begun(path)), 0)
+
+    def is_removed(self) -> bool:
+        """Whether there were checkpoints of this attempt, and the folder that held them is gone, or empty."""
+        return self._was_there and not self._folders()
 
     def saving(self, now_s: int) -> bool:
         """Whether the trainer is writing a checkpoint that is newer than the newest complete one."""
@@ -161,6 +179,7 @@ class Uploader:
         finally:
             clear(stage)
         self._newest_step = max(self._newest_step, local.step)
+        self._waiting.newest(above=self._newest_step)
         self._dropped = False
         return manifest
 

@@ -14,7 +14,7 @@ from prime_agent import effects as e
 from prime_agent import events as v
 from prime_agent import gpu_health, illness, inference, link, room, saves, transfers
 from prime_agent import steps as progress
-from prime_agent.state import AgentState, Flush, Stop, beat, reached
+from prime_agent.state import AgentState, Flush, Stop, beat, reached, upload_trouble
 from prime_train.core.causes import Cause
 from prime_train.core.wire import JobExit, Order, Phase, Reply, Verdict
 from prime_train.trainers import Progress
@@ -56,7 +56,7 @@ def next_tick_s(state: AgentState, now_s: float) -> float:
     moments = [*transfers.due_s(state.transfers), link.due_s(state.link), state.train_until_s, state.exit_until_s]
     if state.stop is not None and state.running:
         moments.append(state.stop.kill_s + (STUCK_S_MAX if state.stop.killed else 0))
-    if state.flush is not None:
+    if state.flush is not None and state.flush.until_s is not None:
         moments.append(state.flush.until_s)
     if state.illness is not None and not state.illness.said:
         moments.append(state.illness.tell_s)
@@ -96,8 +96,8 @@ def _heard(state: AgentState, event: v.Event, now_s: float) -> Out:
             return _beat_answered(state, reply, now_s)
         case v.BeatFailed():
             return replace(state, link=link.failed(state.link), exit_flying=False), ()
-        case v.CheckpointsScanned(steps, saving, took_s):
-            moved = transfers.scanned(state.transfers, steps, now_s, saving=saving, took_s=took_s)
+        case v.CheckpointsScanned(steps, saving, took_s, begun, removed):
+            moved = transfers.scanned(state.transfers, steps, now_s, saving=saving, took_s=took_s, begun=begun, removed=removed)
             return _scanned(state, moved, now_s), ()
         case v.Uploaded(step_, key, sent):
             moved = transfers.uploaded(state.transfers, step_, key, now_s)
@@ -235,6 +235,8 @@ def _beat_answered(state: AgentState, reply: Reply, now_s: float) -> Out:
         case Order.NONE:
             return replace(state, evidence_asked=False, evidence=False), ()
         case Order.DRAIN:
+            if state.flush is not None and state.flush.until_s is None:
+                return _pressed(state, now_s), ()
             return _stopping(state, Cause.DRAINED, reply.reason or "ordered to flush and stop", now_s)
         case Order.EVIDENCE:
             asked = state.evidence_asked
@@ -315,10 +317,10 @@ def _end(state: AgentState, ended: JobExit, now_s: float) -> AgentState:
     clean = ended.code == 0 or (state.stop is not None and not state.stop.killed)
     begun_s = state.stop.asked_s if state.stop is not None else now_s
     health = state.job.spec.health
-    # Nothing presses a run that has finished: its last checkpoint gets as long as a save may take.
-    allowed_s = max(health.drain_s, health.saving_s) if ended.cause is Cause.FINISHED else health.drain_s
-    until_s = max(begun_s + allowed_s, now_s + FLUSH_S_MIN) if trained else now_s + EARLY_FLUSH_S_MAX
-    flush = Flush(ended, clean=clean, until_s=until_s, scans=state.transfers.scans)
+    until_s = max(begun_s + health.drain_s, now_s + FLUSH_S_MIN) if trained else now_s + EARLY_FLUSH_S_MAX
+    # Nothing presses a run that has finished: this disk is the only copy, and the control plane knows for how long it is worth its price.
+    limit_s = None if ended.cause is Cause.FINISHED and trained else until_s
+    flush = Flush(ended, clean=clean, until_s=limit_s, scans=state.transfers.scans, begun_s=now_s)
     moved = transfers.scan_now(state.transfers, now_s)
     return _with_news(replace(state, phase=Phase.FLUSH, flush=flush, transfers=moved))
 
@@ -364,6 +366,10 @@ def _transfer(state: AgentState, now_s: float) -> Out:
     return replace(state, transfers=moved), effects
 
 
+def _watch_uploads(state: AgentState, now_s: float) -> Out:
+    return replace(state, upload_trouble=upload_trouble(state, now_s)), ()
+
+
 def _finish_flush(state: AgentState, now_s: float) -> Out:
     if state.phase is not Phase.FLUSH or state.flush is None or not _is_flushed(state, state.flush, now_s):
         return state, ()
@@ -372,22 +378,46 @@ def _finish_flush(state: AgentState, now_s: float) -> Out:
     return _with_news(replace(state, phase=Phase.EXITED, flush=flush, transfers=closed, exit_until_s=now_s + EXIT_S_MAX)), ()
 
 
+def _pressed(state: AgentState, now_s: float) -> AgentState:
+    """The last checkpoint has only so long from now on."""
+    assert state.flush is not None
+    return replace(state, flush=replace(state.flush, until_s=now_s + state.job.spec.health.drain_s))
+
+
 def _honest(state: AgentState, flush: Flush) -> Flush:
-    """Nothing is finished or flushed while the last checkpoint is only on a machine that is about to be given back."""
+    """Nothing is finished or flushed while the last checkpoint is only on a machine that is about to be given back, or is nowhere."""
     moved = state.transfers
-    if not moved.open or moved.is_idle or flush.exit.cause not in (Cause.FINISHED, Cause.DRAINED):
+    if not moved.open or flush.exit.cause not in (Cause.FINISHED, Cause.DRAINED):
         return flush
-    detail = moved.trouble or "the last checkpoint was still being uploaded when the time for it was over"
-    return replace(flush, exit=flush.exit.model_copy(update={"cause": Cause.UPLOAD_FAILED, "detail": detail[:DETAIL_CHARS_MAX]}))
+    detail = "" if moved.is_idle else moved.trouble or "the last checkpoint was still being uploaded when the time for it was over"
+    finished = flush.exit.cause is Cause.FINISHED
+    lost = detail or (_lost(state) if finished else "")
+    saved = max(moved.begun_step, moved.uploaded_step) if finished else 0
+    failed = {"cause": Cause.UPLOAD_FAILED, "detail": lost[:DETAIL_CHARS_MAX]} if lost else {}
+    return replace(flush, exit=flush.exit.model_copy(update={"saved_step": saved, **failed}))
+
+
+def _lost(state: AgentState) -> str:
+    """What the trainer saved, or may have saved, and took away before it could be uploaded; empty: nothing."""
+    moved = state.transfers
+    newest = (
+        f"the newest checkpoint in the bucket is that of step {moved.uploaded_step}" if moved.uploaded_step else "none is in the bucket"
+    )
+    if moved.begun_step > moved.uploaded_step:
+        return f"the trainer's checkpoint of step {moved.begun_step} was removed, or not complete, when the trainer had ended; {newest}"
+    if moved.removed and reached(state) > moved.uploaded_step:
+        return f"the trainer removed its checkpoint folder at the end, at step {reached(state)}; {newest}"
+    return ""
 
 
 def _is_flushed(state: AgentState, flush: Flush, now_s: float) -> bool:
     moved = state.transfers
-    if moved.uncommitted is not None and state.link.failures and now_s < flush.until_s + EXIT_S_MAX:
-        # Nobody can be told of the exit either, so waiting costs nothing, and the commit comes first.
-        return False
-    if now_s >= flush.until_s:
-        return True
+    if flush.until_s is not None:
+        if moved.uncommitted is not None and state.link.failures and now_s < flush.until_s + EXIT_S_MAX:
+            # Nobody can be told of the exit either, so waiting costs nothing, and the commit comes first.
+            return False
+        if now_s >= flush.until_s:
+            return True
     looked = not moved.open or moved.seen > flush.scans
     busy = moved.uncommitted is not None or transfers.is_settling(moved, now_s) or state.keeping_log
     return looked and moved.is_idle and not busy
@@ -405,4 +435,12 @@ def _speak(state: AgentState, now_s: float) -> Out:
     return replace(state, exit_flying=True), (e.SendExit(said),)
 
 
-ACTS: tuple[Callable[[AgentState, float], Out], ...] = (_keep_deadline, _kill_what_stays, _diagnose, _transfer, _finish_flush, _speak)
+ACTS: tuple[Callable[[AgentState, float], Out], ...] = (
+    _keep_deadline,
+    _kill_what_stays,
+    _diagnose,
+    _transfer,
+    _watch_uploads,
+    _finish_flush,
+    _speak,
+)

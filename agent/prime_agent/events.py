@@ -111,11 +111,14 @@ class BeatFailed:
 
 @dataclass(frozen=True)
 class CheckpointsScanned:
-    """A look into the checkpoint folder: complete and not yet uploaded steps, and whether one is being written. `took_s`: the look."""
+    """A look into the checkpoint folder: complete and not yet uploaded steps, and whether one is being written. `took_s`: the look;
+    `begun`: the newest step that the trainer has begun to save, complete or not; `removed`: the folder was there once, and is not now."""
 
     steps: tuple[int, ...]
     saving: bool
     took_s: float = 0.0
+    begun: int = 0
+    removed: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,10 @@ from prime_train.core import wire
 KEPT_MAX = 20
 """Saves remembered."""
 
+INTERVALS_LATE = 2
+LATE_S_MIN = 60.0
+"""So late a checkpoint may be at least, however often there is one."""
+
 
 @dataclass(frozen=True)
 class Save:
@@ -73,6 +77,18 @@ def report(saves: Saves, now_s: float) -> wire.Saves | None:
         sent_bytes=moved.sent_bytes if moved is not None else None,
         skipped=saves.skipped,
     )
+
+
+def behind(saves: Saves, committed_step: int, now_s: float) -> str | None:
+    """In words, how far the bucket is behind, where that is more than two intervals from one save to the next; else None."""
+    waiting = [save for save in saves.saves if save.step > committed_step]
+    gaps_s = [later.seen_s - earlier.seen_s for earlier, later in zip(saves.saves, saves.saves[1:], strict=False)]
+    if not waiting or not gaps_s:
+        return None
+    late_s = now_s - waiting[0].seen_s
+    if late_s <= max(INTERVALS_LATE * median(gaps_s), LATE_S_MIN):
+        return None
+    return f"the checkpoint of step {waiting[0].step} was saved {late_s:.0f} s ago, and neither it nor a newer one is durable"
 
 
 def too_fast(saves: Saves) -> str:

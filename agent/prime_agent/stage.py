@@ -29,10 +29,11 @@ class Vanished(Exception):
     """The checkpoint changed or went away while it was handled; there is nothing left to upload."""
 
 
-def set_aside(folder: Path, stage: Path, *, copy: bool) -> tuple[FileSeen, ...]:
-    """Fills the new folder `stage` with what is in `folder`, and says what is in it.
+def set_aside(folder: Path, stage: Path, *, copy: bool, only_links: bool = False) -> tuple[FileSeen, ...]:
+    """Fills the new folder `stage` with what is in `folder`, and says what is in it. `only_links`: nothing is copied.
 
-    Raises Vanished when `folder` is not the same before and after, and TemporaryError when there is no room for a copy.
+    Raises Vanished when `folder` is not the same before and after, TemporaryError when there is no room for a copy, and OSError where
+    links alone do not do.
     """
     clear(stage)
     before = files_in(folder)
@@ -41,7 +42,7 @@ def set_aside(folder: Path, stage: Path, *, copy: bool) -> tuple[FileSeen, ...]:
         target = stage / file.path
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            _take(folder / file.path, target, file.size, copy=copy)
+            _take(folder / file.path, target, file.size, copy=copy, only_links=only_links)
         except FileNotFoundError as error:
             raise Vanished(f"{folder.name}/{file.path} was removed while it was set aside") from error
     aside = files_in(stage)
@@ -56,12 +57,12 @@ def clear(stage: Path) -> None:
         shutil.rmtree(stage)
 
 
-def _take(source: Path, target: Path, size: int, *, copy: bool) -> None:
+def _take(source: Path, target: Path, size: int, *, copy: bool, only_links: bool) -> None:
     if not copy:
         try:
             os.link(source.resolve(strict=True), target)
         except OSError as error:
-            if error.errno not in _NO_LINKS:
+            if only_links or error.errno not in _NO_LINKS:
                 raise
         else:
             return

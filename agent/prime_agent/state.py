@@ -9,15 +9,18 @@ from prime_agent.illness import Illness
 from prime_agent.inference import Inference
 from prime_agent.link import Link
 from prime_agent.room import Room, full_s
-from prime_agent.saves import Saves, report, too_fast
+from prime_agent.saves import Saves, behind, report, too_fast
 from prime_agent.steps import Steps, slow_s
 from prime_agent.transfers import Transfers
 from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
-from prime_train.core.wire import Beat, JobExit, Phase
+from prime_train.core.wire import UPLOAD_TROUBLE_CHARS_MAX, Beat, JobExit, Phase
 
 NOTE_CHARS_MAX = 200
 DETAIL_CHARS_MAX = 500
+FAILURES_TOLD = 3
+"""Uploads in a row that fail before people are told: one or two mend themselves."""
+LONG_FLUSH_S = 10
 
 
 @dataclass(frozen=True)
@@ -45,12 +48,14 @@ class Stop:
 @dataclass(frozen=True)
 class Flush:
     """The attempt is over and only checkpoints are still brought home: not after `until_s`, and with a look into the folder that was
-    begun after look number `scans`. `clean`: the trainer ended by itself or as asked, so what it left is whole."""
+    begun after look number `scans`. `clean`: the trainer ended by itself or as asked, so what it left is whole. `until_s` None: nothing
+    presses, and it lasts until all is durable."""
 
     exit: JobExit
     clean: bool
-    until_s: float
+    until_s: float | None
     scans: int
+    begun_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,7 @@ class AgentState:
     damaged_step: int = 0
     """Up to it, what the control plane calls committed can not be restored: an older checkpoint was."""
     note: str = ""
+    upload_trouble: str = ""
     exit_until_s: float | None = None
     exit_flying: bool = False
     over: bool = False
@@ -101,6 +107,28 @@ def saved_before(state: AgentState, step: int) -> int:
     return max((save.step for save in state.saves.saves if save.step < step), default=state.job.resume_step or 0)
 
 
+def is_upload_pending(state: AgentState, now_s: float) -> bool:
+    """The trainer has finished, and what it saved is not all durable; a flush that takes long counts as such, whatever it waits for."""
+    flush, moved = state.flush, state.transfers
+    if flush is None or flush.exit.cause is not Cause.FINISHED or state.phase is not Phase.FLUSH:
+        return False
+    return not moved.is_idle or moved.uncommitted is not None or now_s >= flush.begun_s + LONG_FLUSH_S
+
+
+def upload_trouble(state: AgentState, now_s: float) -> str:
+    """Why checkpoints do not become durable. Once there is a reason it stays until the newest checkpoint is durable, so that uploads that
+    are now a little behind and now a little more are told of once."""
+    moved, newest = state.transfers, state.saves.saves[-1].step if state.saves.saves else 0
+    if moved.failures_in_a_row >= FAILURES_TOLD:
+        told = f"{moved.failures_in_a_row} uploads in a row have failed; {moved.trouble}"
+        return told[:UPLOAD_TROUBLE_CHARS_MAX] if moved.trouble else state.upload_trouble
+    if (late := behind(state.saves, state.committed_step, now_s)) is not None:
+        reason = f"; {too_fast(state.saves)}" if too_fast(state.saves) else ""
+        return f"{late}{reason}"[:UPLOAD_TROUBLE_CHARS_MAX]
+    is_over = moved.failures_in_a_row == 0 and newest <= state.committed_step
+    return "" if is_over else state.upload_trouble
+
+
 def beat(state: AgentState, now_s: float) -> Beat:
     """What to say now, numbered `state.link.seq`."""
     steps, loads = state.steps, state.gpus.sight.loads
@@ -119,6 +147,8 @@ def beat(state: AgentState, now_s: float) -> Beat:
         sick_detail=illness.detail[:DETAIL_CHARS_MAX] if illness is not None else "",
         evidence=state.evidence,
         uploaded_step=state.transfers.uploaded_step,
+        upload_pending=is_upload_pending(state, now_s),
+        upload_trouble=state.upload_trouble,
         gpu_util_pct=mean_util_pct(loads),
         gpu_mem_mib=used_mib(loads),
         gpus=report_gpus(state.gpus.sight),

@@ -44,6 +44,12 @@ class Transfers:
     """After a commit the pointer is moved and the bucket cleaned up; the end waits so long for it, at most."""
     next_room_s: float = 0.0
     trouble: str = ""
+    failures_in_a_row: int = 0
+    """Uploads that failed since the last one that did not."""
+    begun_step: int = 0
+    """The newest step that the trainer has begun to save, as far as any look could tell."""
+    removed: bool = False
+    """The checkpoint folder was there once, and was gone at the last look."""
 
     @property
     def is_idle(self) -> bool:
@@ -60,11 +66,14 @@ def scan_now(transfers: Transfers, now_s: float) -> Transfers:
     return replace(transfers, next_scan_s=now_s, next_upload_s=now_s)
 
 
-def scanned(transfers: Transfers, steps: tuple[int, ...], now_s: float, *, saving: bool, took_s: float) -> Transfers:
+def scanned(
+    transfers: Transfers, steps: tuple[int, ...], now_s: float, *, saving: bool, took_s: float, begun: int = 0, removed: bool = False
+) -> Transfers:
     """After a look. One that was begun before an upload ended may still show that step."""
     found = tuple(step for step in steps if step > transfers.uploaded_step)
     pause_s = max(SCAN_S, SCAN_SHARE * took_s)
     after = replace(transfers, scanning=False, seen=transfers.scans, found=found, saving=saving, next_scan_s=now_s + pause_s)
+    after = replace(after, begun_step=max([transfers.begun_step, begun, *steps]), removed=removed)
     return after if found else replace(after, failures=0, trouble="")
 
 
@@ -74,6 +83,7 @@ def uploaded(transfers: Transfers, step: int, key: str, now_s: float) -> Transfe
         transfers,
         uploading=None,
         failures=0,
+        failures_in_a_row=0,
         trouble="",
         uploaded_step=max(step, transfers.uploaded_step),
         uncommitted=Manifested(step, key) if newer else transfers.uncommitted,
@@ -87,6 +97,7 @@ def upload_failed(transfers: Transfers, step: int, why: str, now_s: float) -> Tr
     wait_s = min(RETRY_MAX_S, RETRY_FIRST_S * 2 ** min(transfers.failures, 10))
     trouble = f"step {step} was not uploaded: {why}"
     after = replace(transfers, uploading=None, failures=transfers.failures + 1, trouble=trouble, found=())
+    after = replace(after, failures_in_a_row=transfers.failures_in_a_row + 1)
     return replace(after, next_upload_s=now_s + wait_s, next_scan_s=min(transfers.next_scan_s, now_s + wait_s))
 
 

@@ -1,6 +1,7 @@
 """Whole attempts: the real agent as a process, the demo's trainer, real HTTP, a bucket in a folder."""
 
 import json
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ from prime_train.core.causes import Cause
 from prime_train.core.keys import latest_key, manifest_key, manifest_prefix
 from prime_train.core.manifest import Manifest, ResumePoint
 from prime_train.core.wire import Beat, Order, Phase, Ticket, Verdict
-from tests.agent.attempts import RUN_ID, Attempt, attempt, await_true, demo_spec
+from tests.agent.attempts import DEMO, RUN_ID, Attempt, attempt, await_true, demo_spec
 from tests.fakes.control_plane import FakeControlPlane
 
 LONG = "--steps 100000 --save-every 10 --step-seconds 0.02"
@@ -449,3 +450,56 @@ def test_an_attempt_that_was_replaced_before_it_began_does_nothing(tmp_path: Pat
     with attempt(tmp_path, demo_spec("--steps 5"), prepare=replaced) as here:
         assert here.wait() == 75
         assert [path.name for path in (here.disk / "logs").iterdir()] == ["agent.log"]
+
+
+# -------------------------------------------------------------------------------- when the bucket is away as the trainer ends
+
+
+REMOVES = " && rm -rf out"
+
+
+def close_bucket(here: Attempt) -> Path:
+    """From now on nothing can be written for this run: a file is where its blobs should go. Removing it opens the bucket again."""
+    place = Path(here.plane.bootstrap.bucket_url.removeprefix("file://")) / "runs" / RUN_ID
+    for name in ("blobs", "manifests"):
+        shutil.rmtree(place / name, ignore_errors=True)
+        (place / name).write_text("not a folder")
+    return place
+
+
+def test_a_trainer_that_removes_its_folder_while_the_bucket_is_away_loses_nothing(tmp_path: Path) -> None:
+    gate = "while [ ! -e go ]; do sleep 0.05; done"
+    wanted = demo_spec("", trainer={"command": f"{DEMO} --steps 30 --save-every 10; {gate}{REMOVES}", "steps": 30})
+    with attempt(tmp_path, wanted) as here:
+        here.plane.await_beat(lambda beat: beat.phase is Phase.TRAIN)
+        place = close_bucket(here)
+        here.plane.await_beat(lambda beat: beat.step == 30)
+        await_true("the last checkpoint is held", lambda: list((here.disk / "stage").glob("waiting-1/30/step_30/COMPLETE")))
+        (here.disk / "work" / "go").touch()
+        waits = here.plane.await_beat(lambda beat: beat.upload_pending and bool(beat.upload_trouble))
+        assert waits.phase is Phase.FLUSH
+        assert "uploads in a row have failed; step 30 was not uploaded" in waits.upload_trouble
+        assert here.plane.exits == []
+        for name in ("blobs", "manifests"):
+            (place / name).unlink()
+        last = the_exit(here)
+        assert last.exit is not None
+        assert (last.exit.cause, last.exit.saved_step, last.uploaded_step) == (Cause.FINISHED, 30, 30)
+        assert here.plane.commits[-1].step == 30
+        manifest = read_manifest(here.bucket, manifest_key(RUN_ID, 30, 1))
+        assert manifest is not None
+        assert verify(here.bucket, manifest) == []
+
+
+def test_a_trainer_that_removes_a_checkpoint_before_it_is_complete_has_not_finished(tmp_path: Path) -> None:
+    said = """echo '{{"step": 5, "loss": 1.0}}' >> progress.jsonl"""
+    begun = "mkdir -p out/checkpoints/step_5 && echo half > out/checkpoints/step_5/weights.npz"
+    command = f"{said} && {begun} && while [ ! -e go ]; do sleep 0.05; done{REMOVES}"
+    with attempt(tmp_path, demo_spec("", trainer={"command": command, "steps": 5})) as here:
+        here.plane.await_beat(lambda beat: beat.saving)
+        (here.disk / "work" / "go").touch()
+        last = the_exit(here)
+        assert last.exit is not None
+        assert (last.exit.cause, last.exit.saved_step) == (Cause.UPLOAD_FAILED, 5)
+        assert "the trainer's checkpoint of step 5 was removed" in last.exit.detail
+        assert "none is in the bucket" in last.exit.detail

@@ -166,8 +166,7 @@ def test_a_missing_file_that_an_index_names_is_noticed(tmp_path: Path, bucket: F
 def test_a_distributed_checkpoint_cut_off_anywhere_is_never_uploaded(tmp_path: Path, bucket: FolderBucket) -> None:
     rules: dict[str, Any] = {"marker": None, "files": [], "settled_s": 1}
     folder = save_dcp(work(tmp_path), 10)
-    made = uploader(bucket, tmp_path, **rules)
-    assert len(made.scan(NOW_S)) == 1
+    assert len(uploader(bucket, tmp_path, **rules).scan(NOW_S)) == 1
     for name in ("trainer/.metadata", "trainer/__0_0.distcp", "trainer/__1_0.distcp", "orchestrator/progress.pt"):
         path = folder / name
         whole, times = path.read_bytes(), (path.stat().st_atime, path.stat().st_mtime)
@@ -176,10 +175,10 @@ def test_a_distributed_checkpoint_cut_off_anywhere_is_never_uploaded(tmp_path: P
             if length is not None:
                 os.utime(path, times)
             missing_unnamed = length is None and name == "orchestrator/progress.pt"
-            assert len(made.scan(NOW_S)) == missing_unnamed, (name, length)
+            assert len(uploader(bucket, tmp_path, **rules).scan(NOW_S)) == missing_unnamed, (name, length)
         path.write_bytes(whole)
         os.utime(path, times)
-    assert download(bucket, ship(made)) == on_disk(folder)
+    assert download(bucket, ship(uploader(bucket, tmp_path, **rules))) == on_disk(folder)
 
 
 # ---------------------------------------------------------------- cut off on the way
@@ -272,7 +271,7 @@ def test_a_cancelled_upload_leaves_no_manifest(tmp_path: Path, bucket: FolderBuc
             made.upload(local, cancelled=cancelled)
         except Cancelled:
             assert manifests(bucket) == []
-            assert not list((tmp_path / "stage").iterdir())
+            assert not list((tmp_path / "stage").glob("upload-*"))
             continue
         assert answers >= len(contents(10))
         assert newest(bucket) is not None
@@ -295,9 +294,56 @@ def test_a_checkpoint_set_aside_survives_the_trainers_clean_up(tmp_path: Path, b
     assert download(bucket, manifest) == contents(10)
 
 
-def test_one_removed_before_it_was_set_aside_has_vanished(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_a_checkpoint_that_the_trainer_removes_after_it_was_seen_is_uploaded_all_the_same(tmp_path: Path, bucket: FolderBucket) -> None:
     folder = save(work(tmp_path), 10)
     made = uploader(bucket, tmp_path)
+    assert len(made.scan(NOW_S)) == 1
+    shutil.rmtree(folder.parent)
+    (again,) = made.scan(NOW_S)
+    assert made.is_removed()
+    assert download(bucket, made.upload(again, cancelled=never)) == contents(10)
+    assert made.scan(NOW_S) == []
+    assert list((tmp_path / "stage").iterdir()) == []
+
+
+def test_one_that_is_being_removed_is_uploaded_as_it_was_when_it_was_whole(tmp_path: Path, bucket: FolderBucket) -> None:
+    folder = save(work(tmp_path), 10)
+    made = uploader(bucket, tmp_path, files=[])
+    made.scan(NOW_S)
+    (folder / "optimizer.pt").unlink()  # the marker is still there
+    assert download(bucket, made.upload(made.scan(NOW_S)[0], cancelled=never)) == contents(10)
+
+
+def test_of_several_that_wait_only_the_newest_is_held(tmp_path: Path, bucket: FolderBucket) -> None:
+    made = uploader(bucket, tmp_path)
+    for step in (10, 20, 30):
+        folder = save(work(tmp_path), step)
+        assert [local.step for local in made.scan(NOW_S)] == [step]
+        shutil.rmtree(folder)
+    assert [path.name for path in (tmp_path / "stage").rglob("step_*")] == ["step_30"]
+    assert made.begun_step() == 0
+
+
+def test_one_whose_held_files_the_trainer_has_written_into_is_not_uploaded_from_them(tmp_path: Path, bucket: FolderBucket) -> None:
+    folder = save(work(tmp_path), 10)
+    made = uploader(bucket, tmp_path)
+    made.scan(NOW_S)
+    with (folder / "weights.npz").open("ab") as file:
+        file.write(b"more")
+    shutil.rmtree(folder)
+    assert made.scan(NOW_S) == []
+
+
+def test_a_checkpoint_that_was_begun_and_is_not_complete_is_known_of(tmp_path: Path, bucket: FolderBucket) -> None:
+    folder = save(work(tmp_path), 10)
+    (folder / "COMPLETE").unlink()
+    made = uploader(bucket, tmp_path)
+    assert (made.scan(NOW_S), made.begun_step(), made.is_removed()) == ([], 10, False)
+
+
+def test_one_removed_before_it_was_set_aside_has_vanished(tmp_path: Path, bucket: FolderBucket) -> None:
+    folder = save(work(tmp_path), 10)
+    made = uploader(bucket, tmp_path, in_place=True)
     local = made.scan(NOW_S)[0]
     (folder / "optimizer.pt").unlink()
     shutil.rmtree(folder)

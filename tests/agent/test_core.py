@@ -237,12 +237,11 @@ def refuse_uploads(history: History) -> None:
         history.wait(2)
 
 
-@pytest.mark.parametrize("order", [Order.NONE, Order.DRAIN])
-def test_a_last_checkpoint_the_bucket_does_not_take_is_neither_finished_nor_flushed(order: Order) -> None:
+def test_a_last_checkpoint_the_bucket_does_not_take_is_not_flushed_when_a_drain_presses() -> None:
     history = History(spec(health={"drain_s": 60, "saving_s": 300}, checkpoints=MARKED)).begin().train(1)
     history.look()
-    history.hear(v.BeatAnswered(ordered(order)))
-    history.hear(v.TrainerExited(0, Cause.FINISHED))
+    history.hear(v.BeatAnswered(ordered(Order.DRAIN)))
+    history.hear(v.TrainerExited(0, Cause.DRAINED))
     begun_s = history.now_s
     refuse_uploads(history)
     assert history.of(e.Exit) == [e.Exit(e.Leave.SAID)]
@@ -250,7 +249,137 @@ def test_a_last_checkpoint_the_bucket_does_not_take_is_neither_finished_nor_flus
     assert said.exit is not None
     assert (said.exit.cause, said.exit.detail) == (Cause.UPLOAD_FAILED, "step 1 was not uploaded: 503")
     assert history.state.exit_until_s is not None
-    assert history.state.exit_until_s - begun_s - 3600 == pytest.approx(300 if order is Order.NONE else 60, abs=5)
+    assert history.state.exit_until_s - begun_s - 3600 == pytest.approx(60, abs=5)
+
+
+def test_a_run_that_has_finished_waits_for_its_last_checkpoint_until_it_is_durable_and_says_so() -> None:
+    history = History(spec(health={"drain_s": 60, "saving_s": 60}, checkpoints=MARKED)).begin().train(1)
+    history.look()
+    history.hear(v.TrainerExited(0, Cause.FINISHED))
+    refuse_uploads(history)
+    assert not history.of(e.SendExit)
+    last = history.said[-1]
+    assert (last.phase, last.upload_pending) == (Phase.FLUSH, True)
+    assert "uploads in a row have failed; step 1 was not uploaded: 503" in last.upload_trouble
+    history.hear(v.LogKept())
+    history.look(1)
+    history.wait(60)
+    history.hear(v.Uploaded(1, "key-1"))
+    assert not history.of(e.SendExit)
+    history.hear(v.CommitAnswered(1, OK))
+    history.look()
+    said = history.of(e.SendExit)[-1].beat
+    assert said.exit is not None
+    assert (said.exit.cause, said.exit.saved_step, said.upload_pending, said.upload_trouble) == (Cause.FINISHED, 1, False, "")
+
+
+def test_an_ordered_end_of_the_wait_for_the_last_checkpoint_is_no_success() -> None:
+    history = History(spec(health={"drain_s": 60, "saving_s": 300}, checkpoints=MARKED)).begin().train(1)
+    history.look()
+    history.hear(v.TrainerExited(0, Cause.FINISHED))
+    history.look(1)
+    history.hear(v.BeatAnswered(ordered(Order.DRAIN)))
+    refuse_uploads(history)
+    said = history.of(e.SendExit)[-1].beat
+    assert said.exit is not None
+    assert (said.exit.cause, said.exit.saved_step) == (Cause.UPLOAD_FAILED, 1)
+
+
+@pytest.mark.parametrize(
+    ("last_look", "words"),
+    [
+        (v.CheckpointsScanned((), saving=False, removed=True), "the trainer's checkpoint of step 9 was removed"),
+        (v.CheckpointsScanned((), saving=False, begun=9), "or not complete"),
+    ],
+)
+def test_a_checkpoint_that_is_gone_when_the_trainer_has_ended_is_no_success(last_look: v.CheckpointsScanned, words: str) -> None:
+    history = History(spec(checkpoints=MARKED)).begin().train(*range(1, 10))
+    history.look(3)
+    history.hear(v.Uploaded(3, "key-3"))
+    history.hear(v.CommitAnswered(3, OK))
+    history.look()
+    while not history.state.transfers.scanning:
+        history.wait(1)
+    history.hear(v.CheckpointsScanned((), saving=True, begun=9))
+    history.hear(v.TrainerExited(0, Cause.FINISHED))
+    history.hear(v.LogKept())
+    while not history.of(e.SendExit):
+        history.hear(last_look) if history.state.transfers.scanning else history.wait(1)
+    said = history.of(e.SendExit)[-1].beat.exit
+    assert said is not None
+    assert (said.cause, said.saved_step) == (Cause.UPLOAD_FAILED, 9)
+    assert words in said.detail
+    assert "the newest checkpoint in the bucket is that of step 3" in said.detail
+
+
+def test_a_trainer_that_has_removed_its_folder_at_a_later_step_than_the_last_durable_one_is_no_success() -> None:
+    history = History(spec(checkpoints=MARKED)).begin().train(*range(1, 10))
+    history.look(3)
+    history.hear(v.Uploaded(3, "key-3"))
+    history.hear(v.CommitAnswered(3, OK))
+    history.hear(v.TrainerExited(0, Cause.FINISHED))
+    history.hear(v.LogKept())
+    while not history.of(e.SendExit):
+        history.hear(v.CheckpointsScanned((), saving=False, removed=True)) if history.state.transfers.scanning else history.wait(1)
+    said = history.of(e.SendExit)[-1].beat.exit
+    assert said is not None
+    assert said.cause is Cause.UPLOAD_FAILED
+    assert "removed its checkpoint folder at the end, at step 9" in said.detail
+
+
+# ------------------------------------------------------------------------------------------------- uploads that are in trouble
+
+
+def fail_upload(history: History, step: int) -> None:
+    """The next upload fails, as soon as a look has found the step."""
+    while history.state.transfers.uploading is None:
+        history.hear(v.CheckpointsScanned((step,), saving=False)) if history.state.transfers.scanning else history.wait(1)
+    history.hear(v.UploadFailed(step, "403"))
+
+
+def test_uploads_that_fail_again_and_again_are_told_of_with_the_reason_until_one_is_committed() -> None:
+    history = History(spec(checkpoints=MARKED)).begin().train(1)
+    for _ in range(2):
+        fail_upload(history, 1)
+    history.wait(60)
+    assert history.said[-1].upload_trouble == ""
+    fail_upload(history, 1)
+    history.wait(60)
+    assert history.said[-1].upload_trouble == "3 uploads in a row have failed; step 1 was not uploaded: 403"
+    history.hear(v.CheckpointsScanned((1,), saving=False))
+    history.wait(60)
+    history.hear(v.Uploaded(1, "key-1"))
+    history.wait(60)
+    assert history.said[-1].upload_trouble
+    history.hear(v.CommitAnswered(1, OK))
+    history.wait(60)
+    assert history.said[-1].upload_trouble == ""
+
+
+def save_one(history: History, number: int, *, wait_s: float) -> None:
+    history.train(number)
+    while not history.state.transfers.scanning:
+        history.wait(1)
+    history.hear(v.CheckpointsScanned((number,), saving=False))
+    history.wait(wait_s)
+
+
+def test_uploads_that_fall_behind_by_more_than_two_intervals_are_told_of() -> None:
+    history = History(spec(checkpoints=MARKED)).begin()
+    save_one(history, 1, wait_s=100)
+    save_one(history, 2, wait_s=80)
+    assert history.said[-1].upload_trouble == ""
+    for number in (3, 4, 5):
+        save_one(history, number, wait_s=100)
+    assert "the checkpoint of step 1 was saved" in history.said[-1].upload_trouble
+    history.hear(v.Uploaded(1, "key-1"))
+    history.hear(v.CommitAnswered(1, OK))
+    history.wait(40)
+    assert history.said[-1].upload_trouble, "four newer ones are not durable yet"
+    history.hear(v.Uploaded(5, "key-5"))
+    history.hear(v.CommitAnswered(5, OK))
+    history.wait(40)
+    assert history.said[-1].upload_trouble == ""
 
 
 @pytest.mark.parametrize(("code", "asked", "settled"), [(0, False, True), (143, True, True), (1, False, False), (-9, False, False)])
@@ -532,7 +661,9 @@ def test_a_commit_that_waits_for_the_control_plane_comes_before_the_exit() -> No
     assert not history.of(e.SendExit)
     history.hear(v.CommitFailed(5, "connection refused"))
     history.hear(v.BeatAnswered(OK))
+    assert not history.of(e.SendExit)
     history.hear(v.CommitAnswered(5, OK))
+    history.hear(v.BeatAnswered(OK))
     assert history.of(e.SendExit)
 
 

@@ -43,6 +43,7 @@ EXAMPLES: list[tuple[d.Decision, RunState]] = [
     (d.PutAgent("pod-1"), S.BOOTING),
     (d.SeeBeat(), S.BOOTING),
     (d.SeeStep(11), S.STARTING),
+    (d.SeeUpload(11), S.TRAINING),
     (d.Note("silent", Severity.WARNING, "silent", "no beat"), S.TRAINING),
     (d.AllClear(("silent",)), S.TRAINING),
     (d.AskEvidence(Cause.STALLED, "no step"), S.TRAINING),
@@ -114,7 +115,7 @@ def test_people_are_told_of_every_change_of_state_once(decision: d.Decision, sta
 
 
 def test_no_two_changes_of_a_run_are_the_same_alert() -> None:
-    keys = [changed(EXAMPLES[10][0], a_run(version=v)).alerts[0].key for v in range(1, 5)]
+    keys = [changed(EXAMPLES[11][0], a_run(version=v)).alerts[0].key for v in range(1, 5)]
     assert len(set(keys)) == 4
 
 
@@ -434,7 +435,7 @@ def test_preemptions_are_remembered_no_further_than_needed() -> None:
     [(S.SUCCEEDED, Severity.INFO), (S.FAILED, Severity.ERROR), (S.STOPPED, Severity.WARNING), (S.CANCELLED, Severity.INFO)],
 )
 def test_every_end_is_told_once_with_what_it_cost(state: RunState, severity: Severity) -> None:
-    (alert,) = changed(d.Finish(state, Cause.FINISHED, "so it ended")).alerts
+    (alert,) = changed(d.Finish(state, Cause.TRAINER_ERROR, "so it ended")).alerts
     assert (alert.kind, alert.severity) == (state.value, severity)
     assert "so it ended" in alert.text
     assert "$0.07" in alert.text

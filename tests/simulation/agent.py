@@ -30,6 +30,7 @@ HEARD_S = 150
 """So long after a spell nobody needs to have heard that it passed."""
 SLOW_AFTER_STEPS = 6
 BLOB_GRACE_S = 900
+TROUBLE_S = 240
 EARLIER = (Cause.PREFLIGHT_FAILED, Cause.SETUP_FAILED, Cause.RESTORE_FAILED, Cause.VERIFY_FAILED, Cause.SMOKE_FAILED)
 MENDABLE = (
     Cause.TRAINER_ERROR,
@@ -43,7 +44,7 @@ MENDABLE = (
 )
 LASTING = (Cause.GPU_OOM, Cause.IMPORT_ERROR, Cause.NOT_FINITE, Cause.ZERO_REWARD, Cause.LOG_RULE, Cause.STOPPED_EARLY)
 SAVED_FIRST = (Cause.ZERO_REWARD, Cause.LOG_RULE)
-AILMENTS = ("hang", "exit", "exit", "early_exit", "idle", "mute", "slow_start")
+AILMENTS = ("hang", "exit", "exit", "early_exit", "idle", "mute", "slow_start", "removes")
 
 
 @dataclass(frozen=True)
@@ -98,9 +99,12 @@ class VirtualAgent:
         self._exit: JobExit | None = None
         self._saving = False
         self._uploading = False
+        self._upload_began_s: float | None = None
         self._uploaded = 0
         self._acked = 0
         self._flush_for: JobExit | None = None
+        self._removes = False
+        """Its trainer takes its last checkpoint away before anybody has it."""
         self._train_s_max: int | None = None
         self._step_s = work.step_s * ties.luck.rng.uniform(0.8, 1.25)
         self._bootstrap()
@@ -203,7 +207,9 @@ class VirtualAgent:
             if spell:
                 self._spells.append((at_s, length_s))
             at_s += length_s
-        if ailment:
+        if ailment == "removes":
+            self._removes = True
+        elif ailment:
             at_s = self._first_s + luck.rng.expovariate(1 / 400)
             cause = luck.rng.choice(LASTING if lasting else MENDABLE)
             if at_s < luck.quiet_s:
@@ -281,6 +287,8 @@ class VirtualAgent:
         self._save_later()
 
     def _upload(self, step: int, then: Callable[[], None] | None) -> None:
+        if self._upload_began_s is None:
+            self._upload_began_s = self._t.loop.now_s
         manifest, blobs = checkpoint(self.run_id, self.epoch, step, self._t.loop.now_s)
         parts = [*blobs.items(), (manifest.key, manifest.model_dump_json().encode())]
         self._uploading = True
@@ -321,7 +329,7 @@ class VirtualAgent:
         if answer.verdict is Verdict.FENCED:
             self._fenced()
             return
-        self._acked = max(self._acked, manifest.step)
+        self._acked, self._upload_began_s = max(self._acked, manifest.step), None
         if self._t.luck.rng.random() < 0.3:
             self._prune()
         if then is not None:
@@ -347,7 +355,12 @@ class VirtualAgent:
         if self._made(self._t.loop.now_s) < self.work.steps - self.base:
             self._t.loop.at(self._when(self.work.steps - self.base) + 0.01, self._finish)
             return
-        self._flush_with(JobExit(cause=Cause.FINISHED, code=0))
+        ended = JobExit(cause=Cause.FINISHED, code=0, saved_step=self.work.steps)
+        if self._removes and not self._uploading:
+            self._ails(Cause.UPLOAD_FAILED, "removes")
+            self._leave(ended)
+        else:
+            self._flush_with(ended)
 
     def _flush(self, cause: Cause) -> None:
         if self.alive and self._exit is None and self._flush_for is None:
@@ -423,9 +436,15 @@ class VirtualAgent:
             sick=self._sick,
             evidence=bool(self._evidence),
             uploaded_step=self._uploaded,
+            upload_pending=self._flush_for is not None and self._flush_for.cause is Cause.FINISHED and self._exit is None,
+            upload_trouble="the bucket does not answer" if self._in_trouble(now_s) else "",
             news=self._news,
             exit=self._exit,
         )
+
+    def _in_trouble(self, now_s: float) -> bool:
+        """An upload has taken so long that people should know."""
+        return self._upload_began_s is not None and now_s - self._upload_began_s > TROUBLE_S
 
     def _answered(self, said: Beat, answer: Answer | None) -> None:
         if not self.alive or answer is None:

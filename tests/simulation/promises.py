@@ -12,7 +12,8 @@ never asks the core whether the core was right; it looks at what was written and
    back.
 5  Nothing is destroyed when the provider did not answer, or the canary while no other run is heard, nor without having told people, nor a
    stall without evidence.
-6  Every run ends, within `FINISH_S` of the last fault's start, and in the state that its true cause asks for.
+6  Every run ends, within `FINISH_S` of the last fault's start, and in the state that its true cause asks for: it has succeeded only when
+   the checkpoint of its last step is committed, and failed for want of it only when that was lost or had cost what it may.
 7  Every stop is told once, everything told arrives, and nothing is told or done over and over.
 8  An attempt asks for one pod, after the intent is saved.
 9  Every move is in the table; epochs and versions rise one by one; attempts without progress end at the limit; the ledger is the bill,
@@ -508,6 +509,8 @@ class Keeper:
                 return whole or (new.spec.trainer.steps is None and Cause.STOPPED_EARLY in truth.ailments[new.epoch])
             case RunState.CANCELLED:
                 return Want.CANCEL in truth.asked
+            case RunState.FAILED if old.state is RunState.UPLOADING and new.cause is Cause.UPLOAD_FAILED:
+                return Cause.UPLOAD_FAILED in ailments or self._is_kept_long_enough(truth, new)
             case RunState.FAILED:
                 return new.cause in ailments and new.cause is not None and POLICY[new.cause].retry is Retry.NEVER
             case _:
@@ -516,6 +519,14 @@ class Keeper:
                 # The agent's own limit was told to it when launches that came to nothing were still counted.
                 spent = spent or (new.cause is Cause.DEADLINE and new.spec.budget.hours is not None)
                 return struck or spent or Want.STOP in truth.asked or (new.cause in ailments and new.cause is not None)
+
+    def _is_kept_long_enough(self, truth: Truth, run: Run) -> bool:
+        """The machine that had the only copy has cost what that may cost, and the copy is not durable; or all the money is spent."""
+        attempt = run.attempt
+        assert attempt is not None
+        kept_s = self._loop.now_s - (attempt.uploading_s or math.inf) + SKEW_S * 2
+        limit_usd = run.spec.budget.upload_usd or run.spec.budget.usd * 0.1
+        return kept_s * attempt.offer.usd_per_hour / 3600 >= limit_usd or self._is_spent(run)
 
     # ------------------------------------------------------------------------------------------------------------- the end
 

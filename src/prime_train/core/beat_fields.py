@@ -84,6 +84,8 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "sick_detail": (("text", 500), ""),
         "evidence": (("flag",), False),
         "uploaded_step": (("whole", 0, 9007199254740992), 0),
+        "upload_pending": (("flag",), False),
+        "upload_trouble": (("text", 300), ""),
         "gpu_util_pct": (("number", None, None), None),
         "gpu_mem_mib": (("number", None, None), None),
         "gpus": (("part", "Gpus"), None),
@@ -120,6 +122,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "cause": (("word", *CAUSES),),
         "detail": (("text", 2000), ""),
         "code": (("whole", None, None), None),
+        "saved_step": (("whole", 0, 9007199254740992), 0),
         "log_tail": (("text", 8000), ""),
     },
 }

@@ -106,7 +106,9 @@ POLICY: dict[Cause, Policy] = {
     Cause.SMOKE_FAILED: Policy(_NEVER, "smoke test failed", "Read the smoke test's log."),
     Cause.RESTORE_FAILED: Policy(_COUNTED, "restore failed", "Look with `prime-train checkpoints RUN`.", False, True),
     Cause.RESUME_IGNORED: Policy(_NEVER, "the trainer started over", "Check trainer.resume: the step after a resume was not the next one."),
-    Cause.UPLOAD_FAILED: Policy(_COUNTED, "last checkpoint not uploaded", "Check the bucket's rights and room.", False, True),
+    Cause.UPLOAD_FAILED: Policy(
+        _NEVER, "last checkpoint not uploaded", "Check the bucket's rights and room; the trainer must not remove its checkpoints."
+    ),
     Cause.GPU_OOM: Policy(_NEVER, "GPU out of memory", "Lower the batch or sequence length, or use a larger GPU."),
     Cause.HOST_OOM: Policy(_NEVER, "host out of memory", "Use a machine with more memory or fewer loader workers."),
     Cause.OPEN_FILES: Policy(_NEVER, "too many open files", "Raise the limit or use fewer loader workers."),

@@ -11,6 +11,7 @@ from prime_train.core.causes import POLICY, Cause, Retry
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.offers import Offer
 from prime_train.core.run import (
+    ATTENDED,
     Alert,
     Attempt,
     Change,
@@ -41,7 +42,11 @@ _END_EVENTS = {
     RunState.STOPPED: Event.STOP,
     RunState.CANCELLED: Event.CANCEL,
 }
-_CLEARED: dict[tuple[str, ...], str] = {("stalled",): "steps again", ("funds",): "the wallet has been filled up"}
+_CLEARED: dict[tuple[str, ...], str] = {
+    ("stalled",): "steps again",
+    ("funds",): "the wallet has been filled up",
+    (d.UPLOADS,): "checkpoints become durable again",
+}
 _END_SEVERITY = {
     RunState.SUCCEEDED: Severity.INFO,
     RunState.FAILED: Severity.ERROR,
@@ -64,6 +69,8 @@ def change(run: Run, lease: Lease, decision: d.Decision, now_s: int) -> Change:
             return _see_beat(run, lease, now_s)
         case d.SeeStep(step):
             return _see_step(run, lease, step, now_s)
+        case d.SeeUpload(step):
+            return _see_upload(run, step, now_s)
         case d.Hold(kind, title, why):
             return no_offer(run, why, now_s, kind=kind, title=title)
         case d.Note():
@@ -220,6 +227,13 @@ def _see_step(run: Run, lease: Lease, step: int, now_s: int) -> Change:
     return _saved(after, happened(after, now_s, "training", text, step), alerts=(alert,))
 
 
+def _see_upload(run: Run, step: int, now_s: int) -> Change:
+    assert run.attempt is not None
+    after = with_attempt(move(run, Event.UPLOAD), replace(run.attempt, uploading_s=now_s))
+    line = happened(after, now_s, "uploading", "the trainer has ended; its last checkpoint is being uploaded", step)
+    return _saved(replace(after, next_check_s=now_s), line, alerts=_mirrored(after, "uploading", now_s))
+
+
 def _note(run: Run, note: d.Note, now_s: int) -> Change:
     after = replace(run, notices=(*run.notices, Notice(note.kind, now_s)), next_check_s=now_s)
     alert = told(after, now_s, note.kind, note.severity, note.title, note.text)
@@ -239,12 +253,17 @@ def _all_clear(run: Run, lease: Lease, kinds: tuple[str, ...], now_s: int) -> Ch
     after = replace(run, notices=tuple(notice for notice in run.notices if notice.kind not in kinds), next_check_s=now_s)
     line = happened(run, now_s, "all_clear", _CLEARED.get(kinds, "heard again"))
     if run.attempt is None or "stalled" not in kinds:
-        return _saved(after, line)
+        return _saved(after, line, alerts=_durable_again(run, lease, now_s) if kinds == (d.UPLOADS,) else ())
     after = with_attempt(after, replace(run.attempt, evidence_asked_s=None))
     if lease.order is not Order.EVIDENCE:
         return _saved(after, line)
     quiet = replace(lease, order=Order.NONE, order_reason="", version=lease.version + 1)
     return _saved(after, line, lease=quiet, lease_version=lease.version)
+
+
+def _durable_again(run: Run, lease: Lease, now_s: int) -> tuple[Alert, ...]:
+    text = f"newest committed step: {lease.committed_step or 'none'}"
+    return (told(run, now_s, "uploads_again", Severity.INFO, "checkpoints become durable again", text),)
 
 
 def _ask_evidence(run: Run, lease: Lease, decision: d.AskEvidence, now_s: int) -> Change:
@@ -364,14 +383,34 @@ def _with_durable(run: Run, text: str) -> str:
 
 def _finish(run: Run, lease: Lease, decision: d.Finish, now_s: int) -> Change:
     fenced, closed = _fenced(move(run, _END_EVENTS[decision.state]), lease, decision.cause, decision.why, now_s)
-    after = replace(fenced, why=decision.why, cause=decision.cause, ended_s=now_s, next_check_s=now_s, strikes=run.strikes)
+    undurable = _undurable(fenced, decision) if run.state in ATTENDED else ""
+    why = f"{decision.why.rstrip('.')}; {undurable}" if undurable else decision.why
+    after = replace(fenced, why=why, cause=decision.cause, ended_s=now_s, next_check_s=now_s, strikes=run.strikes)
     spent = ledger.totals(after, now_s)
     attempts = f"{spent.attempts} attempt{'' if spent.attempts == 1 else 's'}"
-    text = f"{decision.why.rstrip('.')}. {attempts}, ${spent.usd:.2f}, newest committed step: {after.durable_step or 'none'}"
-    alert = told(after, now_s, decision.state.value, _END_SEVERITY[decision.state], f"run {decision.state.value}", text)
+    text = f"{why.rstrip('.')}. {attempts}, ${spent.usd:.2f}, newest committed step: {after.durable_step or 'none'}"
+    severity = Severity.WARNING if undurable and decision.state is RunState.SUCCEEDED else _END_SEVERITY[decision.state]
+    alert = told(after, now_s, decision.state.value, severity, f"run {decision.state.value}", text)
     step = after.attempts[-1].last_step if after.attempts else 0
-    line = happened(after, now_s, decision.state.value, decision.why, step, cause=decision.cause)
+    line = happened(after, now_s, decision.state.value, why, step, cause=decision.cause)
     return _saved(after, line, lease=closed, lease_version=lease.version, alerts=(alert,))
+
+
+def _undurable(run: Run, decision: d.Finish) -> str:
+    """What was trained and is in no checkpoint, where a run ends that should have it all; else empty."""
+    attempt = run.attempt
+    if attempt is None or decision.cause not in (Cause.FINISHED, Cause.UPLOAD_FAILED):
+        return ""
+    step, durable = attempt.last_step, max(attempt.durable_step, attempt.resumed_step)
+    if durable == 0 and decision.cause is Cause.FINISHED:
+        return "the trainer saved no checkpoint in checkpoints.folder: nothing that it made is in the bucket but its logs"
+    if step <= durable:
+        return ""
+    which = f"step {step:,}" if step == durable + 1 else f"steps {durable + 1:,} to {step:,}"
+    verb = "is" if step == durable + 1 else "are"
+    if decision.cause is Cause.FINISHED:
+        return f"{which} came after the last save, and {verb} in no checkpoint"
+    return f"{which} {verb} lost: trained up to step {step:,}, {f'durable up to step {durable:,}' if durable else 'nothing is durable'}"
 
 
 # ---------------------------------------------------------------------------------------------------------------- their pods

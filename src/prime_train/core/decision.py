@@ -43,6 +43,13 @@ class SeeStep:
 
 
 @dataclass(frozen=True)
+class SeeUpload:
+    """The trainer has ended well, and its last checkpoint is not durable yet."""
+
+    step: int
+
+
+@dataclass(frozen=True)
 class ChooseResume:
     """The fence has fallen: choose what the next attempt restores."""
 
@@ -131,6 +138,7 @@ Decision = (
     | PutAgent
     | SeeBeat
     | SeeStep
+    | SeeUpload
     | ChooseResume
     | Launch
     | Hold

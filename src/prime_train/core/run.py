@@ -24,6 +24,8 @@ class RunState(StrEnum):
     STARTING = "starting"
     TRAINING = "training"
     DRAINING = "draining"
+    UPLOADING = "uploading"
+    """The trainer has ended well, and what it saved last is not durable yet: its machine has the only copy."""
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -36,6 +38,7 @@ class Event(StrEnum):
     FIRST_BEAT = "first_beat"
     FIRST_STEP = "first_step"
     DRAIN = "drain"
+    UPLOAD = "upload"
     LOST = "lost"
     SUCCEED = "succeed"
     FAIL = "fail"
@@ -45,7 +48,7 @@ class Event(StrEnum):
 
 
 TERMINAL = frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED, RunState.STOPPED})
-ATTENDED = frozenset({RunState.LAUNCHING, RunState.BOOTING, RunState.STARTING, RunState.TRAINING, RunState.DRAINING})
+ATTENDED = frozenset({RunState.LAUNCHING, RunState.BOOTING, RunState.STARTING, RunState.TRAINING, RunState.DRAINING, RunState.UPLOADING})
 """States with an attempt whose lease is open."""
 
 _S, _E = RunState, Event
@@ -56,9 +59,13 @@ TRANSITIONS: dict[tuple[RunState, Event], RunState] = {
     (_S.STARTING, _E.FIRST_STEP): _S.TRAINING,
     (_S.STARTING, _E.DRAIN): _S.DRAINING,
     (_S.TRAINING, _E.DRAIN): _S.DRAINING,
+    (_S.UPLOADING, _E.DRAIN): _S.DRAINING,
+    (_S.STARTING, _E.UPLOAD): _S.UPLOADING,
+    (_S.TRAINING, _E.UPLOAD): _S.UPLOADING,
     (_S.STARTING, _E.SUCCEED): _S.SUCCEEDED,
     (_S.TRAINING, _E.SUCCEED): _S.SUCCEEDED,
     (_S.DRAINING, _E.SUCCEED): _S.SUCCEEDED,
+    (_S.UPLOADING, _E.SUCCEED): _S.SUCCEEDED,
     **{(state, _E.LOST): _S.QUEUED for state in ATTENDED},
     **{(state, _E.FAIL): _S.FAILED for state in ATTENDED | {_S.QUEUED}},
     **{(state, _E.STOP): _S.STOPPED for state in ATTENDED | {_S.QUEUED}},
@@ -121,6 +128,8 @@ class Attempt:
     last_step: int = 0
     durable_step: int = 0
     evidence_asked_s: int | None = None
+    uploading_s: int | None = None
+    """Since when the machine has been kept only because it has the only copy of the last checkpoint."""
     fenced_s: int | None = None
     cause: Cause | None = None
     detail: str = ""

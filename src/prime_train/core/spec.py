@@ -364,6 +364,9 @@ class BudgetSpec(Part):
     usd: float = Field(gt=0)
     hours: float | None = Field(default=None, gt=0)
     """Paid machine hours over all attempts."""
+    upload_usd: float | None = Field(default=None, gt=0)
+    """What a machine may cost after the training, kept only while the last checkpoint can not be uploaded from it. Without it, a tenth of
+    `usd`."""
     restarts_without_progress: int = Field(default=3, ge=1)
     """Attempts in a row without a new durable step after which the run is stopped."""
 

@@ -94,6 +94,10 @@ class Healthy:
     step: int
     cut_off: bool = False
     preempting: bool = False
+    upload_pending: bool = False
+    """The trainer has ended well, and its last checkpoint is not durable yet."""
+    upload_trouble: str = ""
+    """Why checkpoints do not become durable; empty: they do."""
     sign_s: int | None = field(default=None, compare=False)
     """When it is cut off: the second of the tracker's last word."""
     tracked: TrackedStep | None = field(default=None, compare=False)
@@ -153,7 +157,7 @@ def judge(run: Run, evidence: Evidence, now_s: int) -> Verdict:
     if beat is None or lease.beat_s is None:
         return _before_first_beat(run, attempt, evidence, now_s)
     if beat.exit is not None:
-        return _exited(run, beat)
+        return _exited(run, lease, beat)
     age_s = now_s - lease.beat_s
     if age_s > run.spec.health.beat_s and _is_gone(attempt, evidence.pods):
         return Gone(f"the provider says it is gone, last beat {age_s} s ago", beaten=True)
@@ -227,14 +231,17 @@ def _is_cut_off(run: Run, heard_s: int, sign_s: int, tracked: TrackedStep | None
     return now_s - rose_s <= step_limit_s(run.spec.health, slow_s, saving=True) + LAG_S_MAX
 
 
-def _exited(run: Run, beat: Beat) -> Verdict:
+def _exited(run: Run, lease: Lease, beat: Beat) -> Verdict:
     assert beat.exit is not None
     steps = run.spec.trainer.steps
     if beat.exit.cause is not Cause.FINISHED:
         return Sick(beat.exit.cause, beat.exit.detail, exited=True)
-    step = max(beat.step, run.resume.step if run.resume else 0)
+    resumed = run.resume.step if run.resume else 0
+    step, durable = max(beat.step, resumed), max(lease.committed_step, resumed)
     if steps is not None and step < steps:
         return Sick(Cause.STOPPED_EARLY, f"exit code 0 at step {step} of {steps}", exited=True)
+    if durable < beat.exit.saved_step:
+        return Sick(Cause.UPLOAD_FAILED, f"the checkpoint of step {beat.exit.saved_step} was never committed", exited=True)
     return Finished(step)
 
 
@@ -243,7 +250,13 @@ def _beating(run: Run, attempt: Attempt, beat: Beat, evidence: Evidence, now_s: 
         return Sick(beat.sick, beat.sick_detail, exited=False)
     late = _late(run, attempt, beat, evidence.lease, now_s)
     if late is None:
-        return Healthy(beat.phase, beat.step, preempting=beat.preempting)
+        return Healthy(
+            beat.phase,
+            beat.step,
+            preempting=beat.preempting,
+            upload_pending=beat.upload_pending,
+            upload_trouble=beat.upload_trouble,
+        )
     if isinstance(evidence.pods, PodsUnknown):
         return Unknown(f"{late.cause.value}, but {evidence.pods.why}")
     return late
@@ -251,6 +264,8 @@ def _beating(run: Run, attempt: Attempt, beat: Beat, evidence: Evidence, now_s: 
 
 def _late(run: Run, attempt: Attempt, beat: Beat, lease: Lease, now_s: int) -> Stalled | None:
     """What is late for a fact: how it went on after the last beat nobody knows, and that no other one comes is a question of silence."""
+    if beat.upload_pending:
+        return None  # no step is to come; how long the machine is kept is a question of money
     health = run.spec.health
     heard_s = min(now_s, (lease.beat_s or now_s) + health.beat_s)
     if beat.step == 0:

@@ -32,6 +32,7 @@ __all__ = [
     "STORE_BODY_BYTES_MAX",
     "STORE_PATH",
     "TIMESTAMP_HEADER",
+    "UPLOAD_TROUBLE_CHARS_MAX",
     "Beat",
     "Bootstrap",
     "Commit",
@@ -58,6 +59,7 @@ __all__ = [
 
 LOG_TAIL_CHARS_MAX = 8000
 GPU_NOTE_CHARS_MAX = 200
+UPLOAD_TROUBLE_CHARS_MAX = 300
 LATER = ("keys", "origin_url")
 
 RunId = Annotated[str, Field(pattern=f"^{RUN_ID_PATTERN}$")]
@@ -109,6 +111,8 @@ class JobExit(Wire):
     detail: str = Field(default="", max_length=2000)
     code: int | None = None
     """The trainer's exit code; negative is the signal that ended it."""
+    saved_step: Count = 0
+    """The newest step of which the trainer had begun a checkpoint: the run has not succeeded before that one is committed."""
     log_tail: str = Field(default="", max_length=LOG_TAIL_CHARS_MAX)
 
 
@@ -172,6 +176,10 @@ class Beat(Wire):
     """The evidence an order asked for is in the bucket."""
     uploaded_step: Count = 0
     """Newest step whose manifest is in the bucket, whether or not the commit was answered."""
+    upload_pending: bool = False
+    """The trainer has ended well, and what it saved is not all durable yet."""
+    upload_trouble: str = Field(default="", max_length=UPLOAD_TROUBLE_CHARS_MAX)
+    """Why checkpoints do not become durable, where they do not: they fail to upload, or fall behind. Empty again once the newest one is."""
     gpu_util_pct: float | None = None
     gpu_mem_mib: float | None = None
     gpus: Gpus | None = None

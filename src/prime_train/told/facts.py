@@ -131,6 +131,7 @@ _BY_KIND: dict[str, tuple[_Teller, ...]] = {
     "silent": (_machine,),
     "budget": (_money,),
     "draining": (_money,),
+    "kept": (_machine, _money),
     "funds": (_money,),
     "succeeded": (_money, _ledger),
     "failed": (_common, _advice, _money, _evidence),

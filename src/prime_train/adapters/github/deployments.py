@@ -13,6 +13,7 @@ STATES: dict[RunState, str] = {
     RunState.STARTING: "in_progress",
     RunState.TRAINING: "in_progress",
     RunState.DRAINING: "in_progress",
+    RunState.UPLOADING: "in_progress",
     RunState.SUCCEEDED: "success",
     RunState.FAILED: "failure",
     RunState.CANCELLED: "inactive",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from prime_train.reconcile import Swept, World
 
 PAUSE_S = 2.0
-ON_THE_MOVE = frozenset({"launching", "booting", "draining"})
+ON_THE_MOVE = frozenset({"launching", "booting", "draining", "uploading"})
 """States in which a machine is on its way here, or is about to be given back."""
 
 

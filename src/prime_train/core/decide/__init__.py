@@ -22,6 +22,7 @@ from prime_train.core.decide.money import DRAIN_SHARE_MAX, WARN_SHARE, budget_mo
 from prime_train.core.decide.pace import BACKOFF_FIRST_S, BACKOFF_S_MAX, CHECK_S, back_off_until_s, backoff_s, check_s, healthy_until_s
 from prime_train.core.decide.queued import BEHIND_SHARE_MAX, PREEMPTIONS_AN_HOUR_MAX, avoided_offers, in_common, wants_on_demand
 from prime_train.core.decide.strays import STRAY_ASK_AGAIN_S, current_epoch, name_of, stray_pods
+from prime_train.core.decide.uploading import KEPT, UPLOADS, upload_limit_usd
 from prime_train.core.decision import (
     Adopt,
     AllClear,
@@ -37,6 +38,7 @@ from prime_train.core.decision import (
     Recover,
     SeeBeat,
     SeeStep,
+    SeeUpload,
     Settle,
     Terminate,
     Wait,
@@ -50,10 +52,12 @@ __all__ = [
     "CHECK_S",
     "DRAIN_SHARE_MAX",
     "EVIDENCE_WAIT_S",
+    "KEPT",
     "PREEMPTIONS_AN_HOUR_MAX",
     "PREEMPTION_DRAIN_S",
     "SILENCE_NOTICES",
     "STRAY_ASK_AGAIN_S",
+    "UPLOADS",
     "WARN_SHARE",
     "Adopt",
     "AllClear",
@@ -69,6 +73,7 @@ __all__ = [
     "Recover",
     "SeeBeat",
     "SeeStep",
+    "SeeUpload",
     "Settle",
     "Terminate",
     "Wait",
@@ -84,5 +89,6 @@ __all__ = [
     "in_common",
     "name_of",
     "stray_pods",
+    "upload_limit_usd",
     "wants_on_demand",
 ]

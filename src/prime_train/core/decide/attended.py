@@ -5,7 +5,21 @@ from prime_train.core.decide.concluding import sick, unknown
 from prime_train.core.decide.draining import decide_draining
 from prime_train.core.decide.pace import check_s
 from prime_train.core.decide.strays import may_be_adopted
-from prime_train.core.decision import Adopt, AllClear, AskEvidence, Decision, Finish, Note, PutAgent, Recover, SeeBeat, SeeStep, Wait
+from prime_train.core.decide.uploading import of_uploads
+from prime_train.core.decision import (
+    Adopt,
+    AllClear,
+    AskEvidence,
+    Decision,
+    Finish,
+    Note,
+    PutAgent,
+    Recover,
+    SeeBeat,
+    SeeStep,
+    SeeUpload,
+    Wait,
+)
 from prime_train.core.run import Attempt, Run, RunState, Severity
 from prime_train.core.verdict import (
     Finished,
@@ -86,6 +100,10 @@ def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s
         return SeeBeat()
     if run.state is RunState.STARTING and verdict.step > 0:
         return SeeStep(verdict.step)
+    if verdict.upload_pending and run.state is not RunState.UPLOADING:
+        return SeeUpload(verdict.step)
+    if (said := of_uploads(run, attempt, verdict)) is not None:
+        return said
     # What was told lasts one beat at least: else two watchers whose clocks differ take back, and tell anew, what is late for one of them.
     before_s = now_s - run.spec.health.beat_s
     told = tuple(notice.kind for notice in run.notices if notice.kind in SILENCE_NOTICES and notice.at_s <= before_s)

@@ -34,7 +34,7 @@ def decide_draining(run: Run, verdict: Verdict, now_s: int) -> Decision:
 
 def _drained(run: Run, verdict: Verdict) -> Decision:
     if run.drain in (DrainReason.PREEMPTION, DrainReason.FUNDS):
-        asked_to_leave = isinstance(verdict, Sick) and verdict.cause is Cause.STOPPED_EARLY
+        asked_to_leave = isinstance(verdict, Sick) and verdict.cause in (Cause.STOPPED_EARLY, Cause.UPLOAD_FAILED)
         if isinstance(verdict, Sick) and not asked_to_leave and POLICY[verdict.cause].retry is Retry.NEVER:
             return sick(verdict)
         if run.drain is DrainReason.FUNDS:

@@ -2,6 +2,7 @@
 
 from prime_train.core import ledger
 from prime_train.core.causes import Cause
+from prime_train.core.decide.uploading import given_up, upload_left_usd
 from prime_train.core.decision import AllClear, Decision, Drain, Finish, Note, Recover
 from prime_train.core.funds import RESERVE_S, WARN_S, Funds
 from prime_train.core.run import DrainReason, Run, RunState, Severity, Want
@@ -17,13 +18,15 @@ def wished(run: Run, verdict: Verdict, funds: Funds | None, now_s: int) -> Decis
         return None
     if run.want is Want.CANCEL:
         return Finish(RunState.CANCELLED, None, "cancelled by the user")
+    if run.state is RunState.UPLOADING and (ended := given_up(run, now_s)) is not None:
+        return ended
     spent = ledger.spent(run, now_s)
     budget = run.spec.budget
     if spent.usd >= budget.usd:
         return Finish(RunState.STOPPED, Cause.BUDGET_SPENT, f"the budget is spent: ${spent.usd:.2f} of ${budget.usd:.2f}")
     reason = _drain_reason(run, verdict, funds, now_s)
     if reason is not None and run.state is not RunState.DRAINING:
-        if run.state in (RunState.STARTING, RunState.TRAINING):
+        if run.state in (RunState.STARTING, RunState.TRAINING, RunState.UPLOADING):
             return Drain(*reason)
         if reason[0] is DrainReason.FUNDS:
             return Recover(Cause.NO_FUNDS, reason[1])
@@ -36,10 +39,17 @@ def _drain_reason(run: Run, verdict: Verdict, funds: Funds | None, now_s: int) -
     spent, budget = ledger.spent(run, now_s), run.spec.budget
     if run.want is Want.STOP:
         return DrainReason.USER, "stopped by the user"
+    if run.state is RunState.UPLOADING:  # the flush is what it does; when it has cost too much is asked before
+        return _warned_away(run, verdict, funds)
     if spent.usd >= budget.usd - drain_reserve_usd(run):
         return DrainReason.BUDGET, f"the budget is nearly spent: ${spent.usd:.2f} of ${budget.usd:.2f}"
     if budget.hours is not None and spent.paid_s >= budget.hours * 3600:
         return DrainReason.BUDGET, f"the hours are used up: {spent.paid_s / 3600:.2f} of {budget.hours:.2f}"
+    return _warned_away(run, verdict, funds)
+
+
+def _warned_away(run: Run, verdict: Verdict, funds: Funds | None) -> tuple[DrainReason, str] | None:
+    """What makes the machine go, whatever the run's own budget says."""
     if isinstance(verdict, Healthy) and verdict.preempting:
         return DrainReason.PREEMPTION, "the machine has been told that it will be taken away"
     if funds is not None and funds.left_s() < RESERVE_S + run.spec.health.drain_s:
@@ -87,5 +97,8 @@ def budget_moment_s(run: Run, now_s: int) -> int | None:
     moments = [(mark - spent.usd) / burn for mark in marks if burn > 0 and mark > spent.usd]
     if budget.hours is not None and paid_each_s:
         moments += [(budget.hours * 3600 * share - spent.paid_s) / paid_each_s for share in (WARN_SHARE, 1.0)]
+    upload_usd = upload_left_usd(run, now_s)
+    if upload_usd is not None and burn > 0:
+        moments.append(upload_usd / burn)
     ahead = [m for m in moments if m > 0]
     return now_s + int(min(ahead)) + 1 if ahead else None

@@ -1,0 +1,55 @@
+"""Checkpoints that do not become durable: people are told why, and a machine that has the only copy is kept, but not for ever."""
+
+from prime_train.core import ledger
+from prime_train.core.amounts import usd
+from prime_train.core.causes import Cause
+from prime_train.core.decision import AllClear, Finish, Note
+from prime_train.core.run import Attempt, Run, RunState, Severity
+from prime_train.core.verdict import Healthy
+
+UPLOADS, KEPT = "uploads", "kept"
+"""Kinds of what people are told: that uploads are in trouble, and that a machine is kept for them."""
+
+UPLOAD_SHARE = 0.1
+"""Of the budget, where the spec does not say what keeping a machine may cost."""
+
+
+def of_uploads(run: Run, attempt: Attempt, verdict: Healthy) -> Note | AllClear | None:
+    """What there is to tell of the uploads of an attempt that is heard: trouble once, and once that it is over."""
+    if not verdict.upload_trouble:
+        return AllClear((UPLOADS,)) if run.noted_s(UPLOADS) is not None else None
+    if run.noted_s(UPLOADS) is None:
+        return Note(UPLOADS, Severity.WARNING, "checkpoints do not become durable", verdict.upload_trouble)
+    if run.state is RunState.UPLOADING and run.noted_s(KEPT) is None:
+        text = f"{verdict.upload_trouble}; {attempt.pod_id or 'the machine'} has the only copy, and is kept {_until(run, attempt)}"
+        return Note(KEPT, Severity.ERROR, "a machine is kept for its last checkpoint", text)
+    return None
+
+
+def _until(run: Run, attempt: Attempt) -> str:
+    if attempt.offer.usd_per_hour <= 0:
+        return "until the checkpoint is uploaded or the run is stopped"
+    return f"until the checkpoint is uploaded, the run is stopped, or that has cost {usd(upload_limit_usd(run))} (budget.upload_usd)"
+
+
+def given_up(run: Run, now_s: int) -> Finish | None:
+    """The end of a run whose last checkpoint could not be uploaded for the money that this may cost."""
+    left_usd, spent_usd = upload_left_usd(run, now_s), ledger.spent(run, now_s).usd
+    if left_usd is None or (left_usd > 0 and spent_usd < run.spec.budget.usd):
+        return None
+    limit = f"{usd(upload_limit_usd(run))} (budget.upload_usd)" if left_usd <= 0 else f"the budget of {usd(run.spec.budget.usd)}"
+    return Finish(RunState.FAILED, Cause.UPLOAD_FAILED, f"the last checkpoint could not be uploaded for {limit}")
+
+
+def upload_limit_usd(run: Run) -> float:
+    """What keeping a machine for its last checkpoint may cost."""
+    budget = run.spec.budget
+    return budget.upload_usd if budget.upload_usd is not None else budget.usd * UPLOAD_SHARE
+
+
+def upload_left_usd(run: Run, now_s: int) -> float | None:
+    """What is left of that; None where no machine is kept for it."""
+    attempt = run.attempt
+    if run.state is not RunState.UPLOADING or attempt is None or attempt.uploading_s is None:
+        return None
+    return upload_limit_usd(run) - max(0, now_s - attempt.uploading_s) * attempt.offer.usd_per_hour / 3600

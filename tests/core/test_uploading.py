@@ -1,0 +1,169 @@
+"""A trainer that has ended while its last checkpoint is not durable: the machine is kept for it, and people know."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from prime_train.core import change as c
+from prime_train.core import decide as d
+from prime_train.core.causes import Cause
+from prime_train.core.run import DrainReason, Notice, Run, RunState, Severity, Want, with_attempt
+from prime_train.core.verdict import Finished, Gone, Healthy, Sick, judge
+from prime_train.core.wire import JobExit, Phase
+from tests import builders as b
+from tests.core.given import NOW_S, a_run, as_expected, evidence, newest
+
+S = RunState
+TROUBLE = "3 uploads in a row have failed; step 10 was not uploaded: 403"
+PENDING = Healthy(Phase.FLUSH, step=10, upload_pending=True)
+FAILING = replace(PENDING, upload_trouble=TROUBLE)
+
+
+def uploading(*, kept_s: int = 10, usd_per_hour: float = 3.6, **changes: Any) -> Run:
+    """A run whose machine has been kept for so long."""
+    run = a_run(S.UPLOADING, **changes)
+    return with_attempt(run, replace(newest(run), uploading_s=NOW_S - kept_s, offer=b.offer(usd_per_hour=usd_per_hour)))
+
+
+def after(run: Run, verdict: Any = PENDING, now_s: int = NOW_S) -> d.Decision:
+    return d.decide(run, verdict, as_expected(run), now_s)
+
+
+def noted(run: Run, *kinds: str) -> Run:
+    return replace(run, notices=tuple(Notice(kind, NOW_S - 100) for kind in kinds))
+
+
+@pytest.mark.parametrize("state", [S.STARTING, S.TRAINING])
+def test_a_run_whose_trainer_has_ended_before_its_last_checkpoint_is_durable_is_uploading(state: RunState) -> None:
+    run = a_run(state)
+    decision = after(run, replace(PENDING, step=0) if state is S.STARTING else PENDING)
+    assert isinstance(decision, d.SeeUpload)
+    changed = c.change(run, b.lease(run), decision, NOW_S)
+    assert (changed.run.state, newest(changed.run).uploading_s) == (S.UPLOADING, NOW_S)
+    assert isinstance(after(changed.run), d.Wait)
+
+
+def test_a_run_that_uploads_for_hours_is_not_taken_for_stalled() -> None:
+    run = uploading(kept_s=5000, usd_per_hour=0.0)
+    beat = b.beat(9, phase=Phase.FLUSH, upload_pending=True, step_age_s=50_000)
+    assert judge(run, evidence(run, beat=beat, beat_s=NOW_S - 5), NOW_S) == PENDING
+
+
+def test_it_has_succeeded_once_the_agent_says_so_and_the_commit_is_there() -> None:
+    run = uploading(trainer={"steps": 10})
+    said = b.beat(9, phase=Phase.EXITED, exit=JobExit(cause=Cause.FINISHED, code=0, saved_step=10))
+    assert judge(run, evidence(run, beat=said, beat_s=NOW_S, committed_step=10), NOW_S) == Finished(10)
+    assert after(run, Finished(10)) == d.Finish(S.SUCCEEDED, Cause.FINISHED, "finished at step 10")
+
+
+def test_an_end_without_a_commit_of_what_the_trainer_saved_last_is_no_success() -> None:
+    run = a_run(trainer={"steps": 10})
+    said = b.beat(9, phase=Phase.EXITED, exit=JobExit(cause=Cause.FINISHED, code=0, saved_step=10))
+    verdict = judge(run, evidence(run, beat=said, beat_s=NOW_S, committed_step=8), NOW_S)
+    assert verdict == Sick(Cause.UPLOAD_FAILED, "the checkpoint of step 10 was never committed", exited=True)
+    ended = after(run, verdict)
+    changed = c.change(run, b.lease(run, beat=said, committed_step=8), ended, NOW_S)
+    (alert,) = changed.alerts
+    assert (changed.run.state, changed.run.cause, alert.severity) == (S.FAILED, Cause.UPLOAD_FAILED, Severity.ERROR)
+    assert "steps 9 to 10 are lost: trained up to step 10, durable up to step 8" in alert.text
+    assert "steps 9 to 10 are lost" in changed.run.why
+
+
+@pytest.mark.parametrize(
+    ("committed", "severity", "words"),
+    [
+        (10, Severity.INFO, ""),
+        (9, Severity.WARNING, "step 10 came after the last save, and is in no checkpoint"),
+        (8, Severity.WARNING, "steps 9 to 10 came after the last save, and are in no checkpoint"),
+        (0, Severity.WARNING, "the trainer saved no checkpoint"),
+    ],
+)
+def test_steps_after_the_last_save_are_named_at_the_end(committed: int, severity: Severity, words: str) -> None:
+    run = a_run()
+    changed = c.change(run, b.lease(run, committed_step=committed), d.Finish(S.SUCCEEDED, Cause.FINISHED, "finished at step 10"), NOW_S)
+    (alert,) = changed.alerts
+    assert alert.severity is severity
+    assert words in alert.text
+    assert words in changed.run.why
+    assert ("; " in changed.run.why) is bool(words)
+
+
+# ---------------------------------------------------------------------------------------------------------- what people are told
+
+
+def test_uploads_in_trouble_are_told_of_once_with_the_reason() -> None:
+    run, verdict = a_run(), Healthy(Phase.TRAIN, step=10, upload_trouble=TROUBLE)
+    note = after(run, verdict)
+    assert note == d.Note(d.UPLOADS, Severity.WARNING, "checkpoints do not become durable", TROUBLE)
+    changed = c.change(run, b.lease(run), note, NOW_S)
+    assert [alert.kind for alert in changed.alerts] == [d.UPLOADS]
+    assert isinstance(after(changed.run, verdict), d.Wait)
+
+
+def test_that_the_trouble_is_over_is_told_too_and_the_next_one_is_told_anew() -> None:
+    run = noted(a_run(), d.UPLOADS)
+    clear = after(run, Healthy(Phase.TRAIN, step=10))
+    assert clear == d.AllClear((d.UPLOADS,))
+    changed = c.change(run, b.lease(run, committed_step=7), clear, NOW_S)
+    (alert,) = changed.alerts
+    assert (alert.kind, alert.severity) == ("uploads_again", Severity.INFO)
+    assert "newest committed step: 7" in alert.text
+    assert changed.run.noted_s(d.UPLOADS) is None
+
+
+def test_people_are_told_that_a_machine_is_kept_which_one_and_for_how_much() -> None:
+    run = noted(uploading(budget={"usd": 50.0}), d.UPLOADS)
+    note = after(run, FAILING)
+    assert isinstance(note, d.Note)
+    assert (note.kind, note.severity) == (d.KEPT, Severity.ERROR)
+    for words in (TROUBLE, "pod-1 has the only copy", "$5.00 (budget.upload_usd)"):
+        assert words in note.text
+    assert isinstance(after(noted(run, d.UPLOADS, d.KEPT), FAILING), d.Wait)
+
+
+def test_a_machine_that_costs_nothing_is_kept_until_a_person_stops_the_run() -> None:
+    run = noted(uploading(usd_per_hour=0.0, kept_s=10**6), d.UPLOADS)
+    note = after(run, FAILING)
+    assert isinstance(note, d.Note)
+    assert "until the checkpoint is uploaded or the run is stopped" in note.text
+
+
+# --------------------------------------------------------------------------------------------------------------- its limits
+
+
+def test_a_machine_is_kept_for_its_checkpoint_up_to_a_limit_in_money() -> None:
+    run = uploading(budget={"usd": 50.0, "upload_usd": 2.0}, kept_s=1999)
+    assert not isinstance(after(run, FAILING), d.Finish)
+    ended = after(run, FAILING, NOW_S + 1)
+    assert ended == d.Finish(S.FAILED, Cause.UPLOAD_FAILED, "the last checkpoint could not be uploaded for $2.00 (budget.upload_usd)")
+
+
+def test_that_limit_is_looked_at_the_second_it_is_reached() -> None:
+    run = uploading(budget={"usd": 50.0, "upload_usd": 0.01}, kept_s=5)
+    assert d.budget_moment_s(run, NOW_S) == NOW_S + 6
+
+
+def test_the_runs_own_budget_holds_as_well() -> None:
+    run = uploading(budget={"usd": 0.5, "upload_usd": 2.0})
+    ended = after(run, FAILING)
+    assert ended == d.Finish(S.FAILED, Cause.UPLOAD_FAILED, "the last checkpoint could not be uploaded for the budget of $0.50")
+
+
+def test_hours_are_for_training_and_do_not_cut_the_last_upload_off() -> None:
+    assert isinstance(after(noted(uploading(budget={"usd": 50.0, "hours": 0.01}), "budget")), d.Wait)
+
+
+def test_a_person_may_stop_or_cancel_it() -> None:
+    assert after(uploading(want=Want.STOP)) == d.Drain(DrainReason.USER, "stopped by the user")
+    assert after(uploading(want=Want.CANCEL)) == d.Finish(S.CANCELLED, None, "cancelled by the user")
+
+
+def test_a_machine_that_is_lost_meanwhile_is_replaced_and_the_steps_are_made_again() -> None:
+    assert isinstance(after(uploading(), Gone("404")), d.Recover)
+
+
+@pytest.mark.parametrize("reason", [DrainReason.PREEMPTION, DrainReason.FUNDS])
+def test_an_upload_that_a_departure_cut_off_is_made_up_for_on_another_machine(reason: DrainReason) -> None:
+    run = a_run(S.DRAINING, drain=reason)
+    assert isinstance(after(run, Sick(Cause.UPLOAD_FAILED, "403", exited=True)), d.Recover)
