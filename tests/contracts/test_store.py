@@ -16,7 +16,7 @@ from prime_train.adapters.store_dynamo.store import DynamoStore
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.adapters.store_remote import RemoteStore
 from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.core.breaker import Watch
+from prime_train.core.breaker import Breaker, State, Watch
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.run import Change, DrainReason, Lease, Notice, Origin, Run, RunState, Severity, Stray, Totals, Want
@@ -583,7 +583,8 @@ def test_an_alert_of_no_run_waits_like_any_other_and_is_told_once(store: Store) 
 def test_the_watchers_memory_is_kept_by_the_first_who_writes_it(store: Store) -> None:
     assert store.watch() == Watch()
     assert not store.save_watch(Watch(version=2), version=1)
-    first = Watch(version=1, swept_s=1, heard_since_s=2, deaf_since_s=3, open_since_s=4)
+    inbound = Breaker(State.HALF_OPEN, since_s=3, failing_s=2, works_since_s=3)
+    first = Watch(version=1, swept_s=1, inbound=inbound, fell_s={RUN_ID: 2}, members=frozenset({RUN_ID, "other"}))
     assert store.save_watch(first, version=0)
     assert not store.save_watch(Watch(version=1, swept_s=9), version=0)
     assert store.watch() == first

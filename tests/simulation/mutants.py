@@ -77,8 +77,7 @@ MUTANTS = (
     _mutant("half a checkpoint counts", ("core/manifest.py", "(m for m in manifests if not missing_blobs(m, sizes))", "iter(manifests)")),
     _mutant(
         "there is no breaker",
-        (SEEING, "blind=sight.hearing.blind_for(run.run_id)", "blind=None"),
-        (SEEING, "seen_since_s=sight.hearing.heard_since_s", "seen_since_s=0"),
+        (SEEING, "        blind=blind,\n        seen_since_s=seen_since_s,\n", ""),
     ),
     _mutant("the canary is never asked", (SEEING, "world.canary.sings(now_s) if world.canary is not None else True", "True")),
     _mutant(

@@ -44,14 +44,20 @@ class What(StrEnum):
     REFUSED = "calls get a 503"
     UNANSWERED = "answers are lost"
     HALF = "half is lost"
+    FLAPS = "calls time out, 3 of 4 minutes"
     CUT = "3 of 10 cut off"
+    STEPS = "3 of 10 cut off in steps"
+    TWO = "2 cut off"
     WATCHERS = "no watcher"
     STORE = "no store"
     PROVIDER = "no provider"
 
 
-ALL = frozenset({What.UNHEARD, What.REFUSED, What.UNANSWERED, What.STORE})
+ALL = frozenset({What.UNHEARD, What.REFUSED, What.UNANSWERED, What.STORE, What.FLAPS})
 """Every call of agents meets them, and the canary."""
+REFUSING = frozenset({What.REFUSED, What.STORE})
+CUT_SHARE, CUT_TWO, STEPS = 0.3, 2, 6
+FLAP_S, FLAP_OUT_S = 240, 180
 NOBODY_SEES = frozenset({What.WATCHERS, What.STORE, What.PROVIDER})
 """While they last, no loss can be found."""
 
@@ -64,6 +70,8 @@ class Outage:
     what: What
     minutes: float
     lost: float = 0.0
+    also: What | None = None
+    """What is out at the same time."""
     canary: bool = True
     looks_s: float = 15.0
     """From one look of a watcher to its next."""
@@ -74,14 +82,18 @@ class Outage:
     def window(self) -> Window:
         return Window(BEGINS_S, BEGINS_S + self.minutes * 60)
 
+    @cached_property
+    def kinds(self) -> frozenset[What]:
+        return frozenset({self.what, self.also or self.what})
+
     @property
     def faults(self) -> Faults:
         """What the keeper of promises has to know of it. Where watchers come back at once, their calls take time, so that they meet."""
-        span, meet = (self.window,), self.what is What.WATCHERS
+        span, meet = (self.window,), What.WATCHERS in self.kinds
         return Faults(
             quiet_s=self.window.end_s + 300 if meet else START_S,
             pause=0.02 if meet else 0.0,
-            provider_down=span if self.what is What.PROVIDER else (),
+            provider_down=span if What.PROVIDER in self.kinds else (),
             watchers_down=(span if meet else (),) * self.watchers,
         )
 
@@ -190,24 +202,31 @@ class AwayStore(WatchedStore):
 class AwayWebhook(VirtualWebhook):
     """What agents' calls, and the canary, meet in that outage."""
 
-    what: What = What.UNHEARD
-    out: Callable[[], bool] = staticmethod(lambda: False)
+    out: Callable[[], frozenset[What]] = staticmethod(frozenset)
+    """What is out now."""
 
     def sings(self, now_s: int) -> bool:
         return super().sings(now_s) and not self._is_met()
 
     def _send(self, act: Callable[[], Said | None], reply: Callable[[Said | None], None], *, cut: bool) -> None:
-        if not self._is_met():
+        met = self._met()
+        if not met:
             super()._send(act, reply, cut=cut)
-        elif self.what in (What.REFUSED, What.STORE):
+        elif met & REFUSING:
             reply(None)
         else:
-            if self.what is What.UNANSWERED or (self.what is What.HALF and self._luck.rng.random() < 0.5):
+            if not cut and (met == {What.UNANSWERED} or (met == {What.HALF} and self._luck.rng.random() < 0.5)):
                 act()
             self._silence(reply)
 
     def _is_met(self) -> bool:
-        return self.out() and (self.what in ALL or (self.what is What.HALF and self._luck.rng.random() < 0.5))
+        return bool(self._met())
+
+    def _met(self) -> frozenset[What]:
+        """What a call meets now."""
+        out = self.out()
+        half = {What.HALF} if What.HALF in out and self._luck.rng.random() < 0.5 else set()
+        return (out & ALL) | half
 
 
 class OutageStage(Stage):
@@ -232,11 +251,11 @@ class OutageStage(Stage):
     # ---------------------------------------------------------------------------------------------------------------- set-up
 
     def _new_store(self) -> WatchedStore:
-        return AwayStore(self._effect, self._loaded, self._saved, lambda: self.outage.what is What.STORE and self._is_out())
+        return AwayStore(self._effect, self._loaded, self._saved, lambda: What.STORE in self._out())
 
     def _new_webhook(self, skew_s: int) -> VirtualWebhook:
         webhook = AwayWebhook(self.loop, self.luck, self.faults, self.store, skew_s=skew_s)
-        webhook.what, webhook.out = self.outage.what, self._is_out
+        webhook.out = self._out
         return webhook
 
     def _new_world(self) -> reconcile.World:
@@ -246,6 +265,12 @@ class OutageStage(Stage):
     def _is_out(self) -> bool:
         window = self.outage.window
         return window.start_s <= self.loop.now_s < window.end_s
+
+    def _out(self) -> frozenset[What]:
+        if not self._is_out():
+            return frozenset()
+        flaps = (self.loop.now_s - self.outage.window.start_s) % FLAP_S < FLAP_OUT_S
+        return self.outage.kinds if flaps else self.outage.kinds - {What.FLAPS}
 
     def _plan(self) -> None:
         rng, loop, window = self.luck.rng, self.loop, self.outage.window
@@ -269,15 +294,24 @@ class OutageStage(Stage):
     def _begin(self) -> None:
         rng, window = self.luck.rng, self.outage.window
         alive = [machine for machine in self.pods.living if machine.asked_s is None]
-        for machine in alive:
-            if self.outage.what is What.CUT and rng.random() < 0.3:
-                machine.cut_until_s = window.end_s
+        self._cut_off(alive)
         for machine in rng.sample(alive, round(len(alive) * self.outage.lost)):
             self.loop.at(rng.uniform(window.start_s, window.end_s), lambda machine=machine: self._lose(machine))  # type: ignore[misc]
 
+    def _cut_off(self, alive: Sequence[Machine]) -> None:
+        rng, window = self.luck.rng, self.outage.window
+        if What.TWO in self.outage.kinds:
+            for machine in rng.sample(alive, CUT_TWO):
+                machine.cut_until_s = window.end_s
+        for machine in alive if {What.CUT, What.STEPS} & self.outage.kinds else ():
+            if rng.random() < CUT_SHARE:
+                step = rng.randrange(STEPS) if What.STEPS in self.outage.kinds else 0
+                at_s = window.start_s + step * (window.end_s - window.start_s) / 2 / STEPS
+                self.loop.at(at_s, lambda machine=machine: setattr(machine, "cut_until_s", window.end_s))  # type: ignore[misc]
+
     def _end(self) -> None:
         """All watchers look at the very moment."""
-        if self.outage.what is What.WATCHERS:
+        if What.WATCHERS in self.outage.kinds:
             for watcher in self._watchers:
                 self._look(watcher)
 
@@ -313,13 +347,13 @@ class OutageStage(Stage):
     def _failed(self, error: Exception) -> None:
         """A look without a store comes to nothing; the next one is as good."""
         each = error.exceptions if isinstance(error, ExceptionGroup) else (error,)
-        if self.outage.what is not What.STORE or not all(isinstance(e, TemporaryError) for e in each):
+        if What.STORE not in self.outage.kinds or not all(isinstance(e, TemporaryError) for e in each):
             super()._failed(error)
         self.keeper.disturbed()
 
     def _start_agent(self, machine: Machine, ticket: Ticket) -> None:
         super()._start_agent(machine, ticket)
-        if self.outage.what is What.CUT and self._is_out() and self.luck.rng.random() < 0.3:
+        if {What.CUT, What.STEPS} & self._out() and self.luck.rng.random() < CUT_SHARE:
             machine.cut_until_s = self.outage.window.end_s
 
     def _created(self, name: str) -> None:
@@ -363,7 +397,7 @@ class OutageStage(Stage):
             elif machine.frozen_s is not None:
                 played.frozen_found_s.append(found_s - end_s)
             else:
-                played.gone_found_s.append(found_s - (end_s if self.outage.what in NOBODY_SEES else lost_s))
+                played.gone_found_s.append(found_s - (end_s if NOBODY_SEES & self.outage.kinds else lost_s))
 
     def _is_lost(self, run: Run, attempt: Attempt) -> bool:
         return f"pt-{run.run_id}-e{attempt.epoch}" in self._lost_s

@@ -1,41 +1,164 @@
-"""When silence proves nothing: the breaker.
+"""When silence proves nothing: six circuit breakers with one transition table.
 
-If most runs fall silent at once, it is more likely that nobody can be heard than that all machines died. The breaker opens on the share
-of runs that are silent. It is bounded in time: if they really did all die, then after `HOLD_S` it lets one run a sweep through. A canary
-beat through the public webhook tells the two apart sooner: while the canary fails and no beat arrives, nothing is concluded from silence,
-however long; and that time does not count as silence afterwards. The one that is let through changes from sweep to sweep: the longest
-silent one may be one that is rightly left alone, such as a machine cut off from us while its tracker advances.
+Four stand for what a heartbeat passes on its way, and a machine on its way to its first one:
 
-Beats that do arrive outweigh the canary: then only the watcher's own way to the webhook is closed. Such a watcher judges like any other,
-takes nothing from what others remember, and people are told of its way.
+- `inbound`: heartbeats reach the webhook and its store. It fails while the canary does and no heartbeat arrives. Heartbeats that do arrive
+  outweigh the canary: then only the watcher's own way to the webhook is closed, or the answers are lost.
+- `answers`: what the webhook answers reaches who asked. The canary alone tells. Without answers no new machine gets what it needs to begin.
+- `provider`: its list can be read. Without it no agent is put on a machine.
+- `store`: watchers can read and write it. Where they could not, none of this was remembered, so it is told by the gap between two sweeps in
+  which no heartbeat was stored.
 
-Machines die one by one; what cuts a region or a provider off silences its machines at once, and the canary goes another way. So a crowd
-whose last beats lie close together is held in the same way, even if it is a small part of all runs; only the crowd is. When the last beat
-came before an outage, it tells nothing of that: whoever is not heard after one counts as having fallen silent when it was over.
+While one of them is open, what depends on it proves nothing; afterwards only time since it works again counts.
+
+Two stand for the machines. Machines die one by one; what cuts several off silences them together, and the canary goes another way:
+
+- `fleet`: most of the active runs are silent.
+- `cohort`: some runs, two at least, fell silent within `TOGETHER_S` of each other. A run stays in its cohort until it is heard again or
+  replaced, however few the others have become.
+
+These are bounded in time, for all of them may really be dead: after `HOLD_S` the breaker is half-open and lets one run a sweep through. The
+one that is let through changes from sweep to sweep: the longest silent one may be one that is rightly left alone, such as a machine cut off
+from us while its tracker advances.
 """
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from itertools import pairwise
 
 SILENT_SHARE_MAX = 0.5
 ACTIVE_MIN = 3
-TOGETHER_S = 60
-"""Last beats that lie so close together were the last for the same reason: two beats of the usual pace."""
-TOGETHER_SHARE_MIN = 0.05
-"""Share of the active runs, `ACTIVE_MIN` of them at least, that make a crowd."""
-HOLD_S = 900
+"""So many runs at least make a fleet."""
+TOGETHER_S = 300
+"""Last heartbeats that lie so close together were the last for the same reason: machines that keep silent though the provider calls them
+active are so rare that two of them within minutes are no chance, in any fleet that one control plane watches."""
+QUIET_S = 90
+"""A run that was not heard for so long supports a cohort of others, though its own patience is longer."""
+FELL_KEPT_S = 900
+"""So long a run that was replaced, or is gone, is remembered to have fallen silent: others may follow it."""
+FELL_KEPT_MAX = 1000
+HOLD_S = 2100
+"""Longer than nearly all outages last. The price is paid only for machines that froze together: the provider tells of those that it lost
+itself, and they are replaced at once."""
 BRIEF_S = 30
 """A canary may fail this long, such as once, without what was heard before being forgotten."""
+PROOF_S = 120
+"""So long a path must have worked without a failure to count as mended."""
+FAILURES_APART_S = 900
+"""Failures of the canary no further apart belong together, whichever watcher's they are, though another's may sing in between."""
 ARRIVING_RUNS = 2
 """So many runs' beats outweigh a failed canary, or one's where no other lives: a single one may have slipped through."""
 ARRIVING_S = 120
 """Beats no older than this still arrive: four of the usual pace."""
 ON_THE_WAY_S = 10
 """A beat that is counted so soon after the newest one before the canary failed was on its way by then."""
-FAILURES_APART_S = HOLD_S
-"""Failures of the canary no further apart belong together, whichever watcher's they are, though another's may sing in between."""
 OVERRULED_S = 300
 """So long the canary has failed while beats arrive when people are told."""
+GAP_S = 180
+GAP_FACTOR = 3
+"""A gap between two sweeps is one in which the store may have been away if it is longer than `GAP_S` and so many times the gap before."""
+
+
+class State(StrEnum):
+    CLOSED = "closed"
+    """It works: what it tells is evidence."""
+    OPEN = "open"
+    """It does not: nothing is concluded."""
+    HALF_OPEN = "half_open"
+    """It works again, or has not worked for longer than can be waited for: evidence counts since then, or for one run at a time."""
+
+
+class Sign(StrEnum):
+    """What a sweep has seen of a breaker."""
+
+    WORKS = "works"
+    PROVEN = "proven"
+    """It has worked for long enough, or had failed so briefly that it does not matter."""
+    FAILS = "fails"
+    HELD = "held"
+    """It still fails, and that has been waited for long enough."""
+
+
+TRANSITIONS: Mapping[tuple[State, Sign], State] = {
+    (State.CLOSED, Sign.WORKS): State.CLOSED,
+    (State.CLOSED, Sign.PROVEN): State.CLOSED,
+    (State.CLOSED, Sign.FAILS): State.OPEN,
+    (State.CLOSED, Sign.HELD): State.OPEN,
+    (State.OPEN, Sign.WORKS): State.HALF_OPEN,
+    (State.OPEN, Sign.PROVEN): State.CLOSED,
+    (State.OPEN, Sign.FAILS): State.OPEN,
+    (State.OPEN, Sign.HELD): State.HALF_OPEN,
+    (State.HALF_OPEN, Sign.WORKS): State.HALF_OPEN,
+    (State.HALF_OPEN, Sign.PROVEN): State.CLOSED,
+    (State.HALF_OPEN, Sign.FAILS): State.OPEN,
+    (State.HALF_OPEN, Sign.HELD): State.HALF_OPEN,
+}
+
+
+@dataclass(frozen=True)
+class Breaker:
+    """One of the six. Seconds are those at which a sweep saw it."""
+
+    state: State = State.CLOSED
+    since_s: int | None = None
+    """When it came into this state; None: it has always been closed."""
+    failing_s: int | None = None
+    """When it was last closed no longer; None while it is."""
+    failed_s: int | None = None
+    """When it last failed."""
+    works_since_s: int | None = None
+    """Since when it works: what came before proves nothing. None: as long as is known."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How patient a breaker is, in seconds. `brief_s`: a failure no longer than this is none; `proof_s`: see `PROOF_S`; `hold_s`: a failure
+    longer than this is waited for no longer, None: without limit."""
+
+    brief_s: int = 0
+    proof_s: int = PROOF_S
+    hold_s: int | None = HOLD_S
+
+
+INBOUND = Limits(brief_s=BRIEF_S, hold_s=None)
+ANSWERS = Limits(proof_s=FAILURES_APART_S)
+PROVIDER = Limits(brief_s=BRIEF_S)
+STORE = Limits()
+CROWD = Limits(proof_s=0)
+"""Those that are heard again need no further proof."""
+
+
+def moved(breaker: Breaker, *, works: bool, now_s: int, limits: Limits, held: bool | None = None) -> Breaker:
+    """The breaker after a sweep that saw whether it works. `held`: whether its failure has been waited for long enough, where another clock
+    than `limits.hold_s` tells that."""
+    sign = _sign(breaker, works=works, now_s=now_s, limits=limits, held=held)
+    state = TRANSITIONS[breaker.state, sign]
+    breaker = breaker if works else replace(breaker, failed_s=now_s)
+    if state is breaker.state:
+        return breaker
+    failing_s = now_s if breaker.failing_s is None else breaker.failing_s
+    return replace(
+        breaker,
+        state=state,
+        since_s=now_s,
+        failing_s=None if state is State.CLOSED else failing_s,
+        works_since_s=now_s if works and state is State.HALF_OPEN else breaker.works_since_s,
+    )
+
+
+def _sign(breaker: Breaker, *, works: bool, now_s: int, limits: Limits, held: bool | None) -> Sign:
+    in_state_s = now_s - breaker.since_s if breaker.since_s is not None else 0
+    failing_s = now_s - breaker.failing_s if breaker.failing_s is not None else 0
+    if works:
+        is_first = breaker.state is State.OPEN and breaker.since_s == breaker.failing_s
+        brief = is_first and in_state_s <= limits.brief_s and limits.brief_s > 0
+        unfailing_s = now_s - breaker.failed_s if breaker.failed_s is not None else now_s
+        proven = limits.proof_s == 0 or (breaker.state is State.HALF_OPEN and min(in_state_s, unfailing_s) >= limits.proof_s)
+        return Sign.PROVEN if brief or proven else Sign.WORKS
+    if held is None:
+        held = limits.hold_s is not None and failing_s >= limits.hold_s
+    return Sign.HELD if held else Sign.FAILS
 
 
 @dataclass(frozen=True)
@@ -44,18 +167,20 @@ class Watch:
 
     version: int = 0
     swept_s: int | None = None
-    heard_since_s: int | None = None
-    """Since when beats could be heard without a failed canary."""
-    deaf_since_s: int | None = None
-    """Since when the canary fails and no beat arrives."""
-    failed_s: int | None = None
-    """When the canary last failed."""
+    gap_s: int | None = None
+    """Between the last two sweeps."""
+    inbound: Breaker = Breaker()
+    answers: Breaker = Breaker()
+    provider: Breaker = Breaker()
+    store: Breaker = Breaker()
+    fleet: Breaker = Breaker()
+    cohort: Breaker = Breaker()
     failing_beat_s: int | None = None
-    """The newest beat, by the server's clock, when it began to fail."""
-    overruled_since_s: int | None = None
-    """Since when beats arrive although it fails."""
-    open_since_s: int | None = None
-    """Since when most runs are silent."""
+    """The newest beat, by the server's clock, when the canary began to fail."""
+    fell_s: Mapping[str, int] = field(default_factory=dict)
+    """Runs that fell silent lately, were not heard since, and when that was."""
+    members: frozenset[str] = frozenset()
+    """Silent runs that belong to a cohort."""
     let_through: int = 0
     """How many sweeps have let one run through: whose turn it is."""
     account: str = ""
@@ -73,74 +198,151 @@ class Hearing:
     crowd: frozenset[str] | None = None
     overruled_since_s: int | None = None
     """People are to be told, once for that second: beats arrive, but the canary has failed since then."""
+    deaf: bool = False
+    """No heartbeat arrives at all."""
+    boots: str | None = None
+    """Why a machine that has not been heard yet may be well."""
+    boots_since_s: int = 0
+    """Since when a machine could get all that it needs to be heard."""
 
     def blind_for(self, run_id: str) -> str | None:
         return None if run_id == self.through or (self.crowd is not None and run_id not in self.crowd) else self.blind
 
+    def blind_for_boot(self, late_s: int) -> str | None:
+        """As `blind_for`, for a machine that has not been heard yet and is late by so many seconds."""
+        if self.deaf:
+            return self.blind
+        return self.boots if late_s <= HOLD_S else None
 
-def listen(watch: Watch, *, canary: bool, silent_s: Mapping[str, int], active: Mapping[str, int], now_s: int) -> tuple[Watch, Hearing]:
+    def boot_since_s(self, launched_s: int) -> int:
+        """Since when a machine launched at that second could have been heard."""
+        return max(self.heard_since_s, min(self.boots_since_s, launched_s + HOLD_S))
+
+
+def listen(
+    watch: Watch, *, canary: bool, silent_s: Mapping[str, int], active: Mapping[str, int], now_s: int, provider: bool = True
+) -> tuple[Watch, Hearing]:
     """The next memory and what this sweep may conclude.
 
     `silent_s`: runs whose beats are overdue, with the seconds since their last beat; `active`: all runs that should beat, with the second
-    of their last beat by the server's clock. Both as they were before the canary was sent.
+    of their last beat by the server's clock. Both as they were before the canary was sent. `provider`: its list could be read.
     """
-    if not canary:
-        watch = _failed(watch, active, now_s)
-        if not _arrives(watch, [beat_s for run_id, beat_s in active.items() if run_id not in silent_s], now_s):
-            deaf_s = watch.deaf_since_s if watch.deaf_since_s is not None else now_s
-            deaf = replace(watch, swept_s=now_s, deaf_since_s=deaf_s)
-            return deaf, Hearing(f"the webhook has not answered its canary for {now_s - deaf_s} s", now_s)
-        watch = replace(watch, overruled_since_s=watch.overruled_since_s if watch.overruled_since_s is not None else now_s)
-    brief = watch.deaf_since_s is None or now_s - watch.deaf_since_s <= BRIEF_S
-    heard_s = watch.heard_since_s if brief and watch.heard_since_s is not None else now_s
-    most = len(active) >= ACTIVE_MIN and len(silent_s) >= SILENT_SHARE_MAX * len(active)
-    audibly_s = {run_id: min(age_s, now_s - heard_s) for run_id, age_s in silent_s.items()}
-    crowd = _together(audibly_s, max(ACTIVE_MIN, TOGETHER_SHARE_MIN * len(active)))
-    open_s = (watch.open_since_s if watch.open_since_s is not None else now_s) if most else None
-    after = replace(watch, swept_s=now_s, deaf_since_s=None, heard_since_s=heard_s, open_since_s=open_s)
-    held = frozenset(silent_s) if most else crowd
-    hearing = Hearing(None, heard_s, overruled_since_s=None if canary else _to_be_told_s(after, now_s))
-    if not held:
-        return after, hearing
-    # A crowd's time counts from its last beats: another that was left alone for long, and rightly, takes nothing from it.
-    ripe = [run_id for run_id in held if now_s - (open_s if open_s is not None else now_s - audibly_s[run_id]) >= HOLD_S]
-    longest_first = sorted(ripe, key=lambda run_id: (-silent_s[run_id], run_id))
-    through = longest_first[watch.let_through % len(longest_first)] if longest_first else None
-    if through is not None:
-        after = replace(after, let_through=watch.let_through + 1)
-    at_once = "" if most else " at once"
-    blind = f"{len(held)} of {len(active)} runs fell silent{at_once}"
-    return after, replace(hearing, blind=blind, through=through, crowd=None if most else held)
+    watch = _after_paths(watch, canary=canary, provider=provider, silent=silent_s.keys(), active=active, now_s=now_s)
+    inbound = watch.inbound
+    if inbound.state is State.OPEN:
+        deaf_s = now_s - (inbound.since_s if inbound.since_s is not None else now_s)
+        return watch, Hearing(f"the webhook has not answered its canary for {deaf_s} s", now_s, deaf=True)
+    heard_since_s = _works_since_s(inbound, watch.store)
+    fell_s = {run_id: max(active[run_id], heard_since_s) for run_id in silent_s}
+    watch, held = _after_crowds(watch, fell_s, active, now_s)
+    through = _let_through(watch, held, fell_s, silent_s, now_s)
+    blind = _why(watch, len(held), len(active)) if held else None
+    hearing = Hearing(
+        blind,
+        heard_since_s,
+        through,
+        crowd=held if held and watch.fleet.state is State.CLOSED else None,
+        overruled_since_s=None if canary else _to_be_told_s(watch, now_s),
+        boots=blind or _unanswered(watch),
+        boots_since_s=_works_since_s(inbound, watch.answers, watch.provider, watch.store),
+    )
+    return (watch if through is None else replace(watch, let_through=watch.let_through + 1)), hearing
 
 
-def _failed(watch: Watch, active: Mapping[str, int], now_s: int) -> Watch:
-    """The memory with one more failure of the canary: the first for long, or another one of those it knows."""
-    if watch.failed_s is not None and watch.failing_beat_s is not None and now_s - watch.failed_s <= FAILURES_APART_S:
-        return replace(watch, failed_s=now_s)
-    return replace(watch, failed_s=now_s, failing_beat_s=max(active.values(), default=now_s), overruled_since_s=None)
+# ---------------------------------------------------------------------------------------------------------------------- paths
 
 
-def _arrives(watch: Watch, beats_s: Collection[int], now_s: int) -> bool:
+def _after_paths(watch: Watch, *, canary: bool, provider: bool, silent: Collection[str], active: Mapping[str, int], now_s: int) -> Watch:
+    failing_beat_s = watch.failing_beat_s
+    if not canary and watch.answers.state is State.CLOSED:
+        failing_beat_s = max(active.values(), default=now_s)
+    arrives = _arrives(failing_beat_s, [beat_s for run_id, beat_s in active.items() if run_id not in silent], now_s)
+    inbound = moved(watch.inbound, works=canary or arrives, now_s=now_s, limits=INBOUND)
+    if inbound.works_since_s is None and inbound.state is not State.OPEN:
+        inbound = replace(inbound, works_since_s=now_s)
+    return replace(
+        watch,
+        swept_s=now_s,
+        gap_s=now_s - watch.swept_s if watch.swept_s is not None else None,
+        failing_beat_s=failing_beat_s,
+        inbound=inbound,
+        answers=moved(watch.answers, works=canary, now_s=now_s, limits=ANSWERS),
+        provider=moved(watch.provider, works=provider, now_s=now_s, limits=PROVIDER),
+        store=_store(watch, active.values(), now_s),
+    )
+
+
+def _arrives(failing_beat_s: int | None, beats_s: Collection[int], now_s: int) -> bool:
     """Whether beats have come since the canary began to fail, and still come. `beats_s`: the last ones of the runs that live."""
-    assert watch.failing_beat_s is not None
-    since_s = max(watch.failing_beat_s + ON_THE_WAY_S, now_s - ARRIVING_S - 1)
+    since_s = max((failing_beat_s or 0) + ON_THE_WAY_S, now_s - ARRIVING_S - 1)
     return sum(beat_s > since_s for beat_s in beats_s) >= max(1, min(ARRIVING_RUNS, len(beats_s)))
 
 
+def _store(watch: Watch, beats_s: Iterable[int], now_s: int) -> Breaker:
+    """It works now, for it was just read. Whether it was away before: nobody swept for unusually long, and no heartbeat was stored."""
+    store, swept_s = watch.store, watch.swept_s
+    if swept_s is None or watch.gap_s is None:
+        return store
+    usual_s = max(GAP_S, GAP_FACTOR * watch.gap_s)
+    if now_s - swept_s > usual_s and not any(beat_s > now_s - ARRIVING_S for beat_s in beats_s):
+        store = moved(store, works=False, now_s=swept_s, limits=STORE)
+    return moved(store, works=True, now_s=now_s, limits=STORE)
+
+
+def _works_since_s(*paths: Breaker) -> int:
+    """Since when all of them work."""
+    return max((path.works_since_s for path in paths if path.works_since_s is not None), default=0)
+
+
 def _to_be_told_s(watch: Watch, now_s: int) -> int | None:
-    since_s = watch.overruled_since_s
+    since_s = watch.answers.failing_s
     return since_s if since_s is not None and now_s - since_s >= OVERRULED_S else None
 
 
-def _together(silent_s: Mapping[str, int], least: float) -> frozenset[str]:
-    """Every run that fell silent within `TOGETHER_S` of others, so many of them that it was no chance."""
-    longest_first = sorted(silent_s, key=lambda run_id: -silent_s[run_id])
-    crowd: set[str] = set()
-    first = taken = 0
-    for last, run_id in enumerate(longest_first):
-        while silent_s[longest_first[first]] - silent_s[run_id] > TOGETHER_S:
-            first += 1
-        if last - first + 1 >= least:
-            crowd.update(longest_first[max(first, taken) : last + 1])
-            taken = last + 1
-    return frozenset(crowd)
+def _unanswered(watch: Watch) -> str | None:
+    return "heartbeats arrive, but the canary gets no answer" if watch.answers.state is State.OPEN else None
+
+
+# --------------------------------------------------------------------------------------------------------------------- crowds
+
+
+def _after_crowds(watch: Watch, fell_s: Mapping[str, int], active: Mapping[str, int], now_s: int) -> tuple[Watch, frozenset[str]]:
+    """The memory after it, and the silent runs of which nothing is concluded."""
+    most = len(active) >= ACTIVE_MIN and len(fell_s) >= SILENT_SHARE_MAX * len(active)
+    lately = {run_id: at_s for run_id, at_s in watch.fell_s.items() if run_id not in active and now_s - at_s <= FELL_KEPT_S}
+    fallen = {**lately, **fell_s}
+    members = ((watch.members & fell_s.keys()) | _together(fallen)) & fell_s.keys()
+    quiet = {run_id: at_s for run_id, at_s in active.items() if run_id not in fallen and now_s - at_s > QUIET_S}
+    crowd = frozenset(members | (_together({**fallen, **quiet}) & fell_s.keys()))
+    ripe = any(now_s - fell_s[run_id] >= HOLD_S for run_id in crowd)
+    newest = sorted(fallen, key=lambda run_id: fallen[run_id], reverse=True)[:FELL_KEPT_MAX]
+    after = replace(
+        watch,
+        fleet=moved(watch.fleet, works=not most, now_s=now_s, limits=CROWD),
+        cohort=moved(watch.cohort, works=not crowd, now_s=now_s, limits=CROWD, held=ripe),
+        fell_s={run_id: fallen[run_id] for run_id in newest},
+        members=frozenset(members),
+    )
+    return after, frozenset(fell_s) if most else crowd
+
+
+def _together(fell_s: Mapping[str, int]) -> frozenset[str]:
+    """Every run that fell silent within `TOGETHER_S` of another one."""
+    in_order = sorted(fell_s, key=lambda run_id: fell_s[run_id])
+    pairs = pairwise(in_order)
+    return frozenset(run_id for pair in pairs if fell_s[pair[1]] - fell_s[pair[0]] <= TOGETHER_S for run_id in pair)
+
+
+def _let_through(watch: Watch, held: frozenset[str], fell_s: Mapping[str, int], silent_s: Mapping[str, int], now_s: int) -> str | None:
+    """The one run that a half-open breaker lets through in this sweep. A cohort's time counts from its last beats: another that was left
+    alone for long, and rightly, takes nothing from it."""
+    breaker = watch.fleet if watch.fleet.state is not State.CLOSED else watch.cohort
+    if breaker.state is not State.HALF_OPEN:
+        return None
+    ripe = [run_id for run_id in held if breaker is watch.fleet or now_s - fell_s[run_id] >= HOLD_S]
+    longest_first = sorted(ripe, key=lambda run_id: (-silent_s[run_id], run_id))
+    return longest_first[watch.let_through % len(longest_first)] if longest_first else None
+
+
+def _why(watch: Watch, held: int, active: int) -> str:
+    return f"{held} of {active} runs fell silent{' together' if watch.fleet.state is State.CLOSED else ''}"

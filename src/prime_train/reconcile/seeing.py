@@ -36,17 +36,18 @@ def _funds(world: World) -> Funds | None:
 
 def see(world: World, now_s: int) -> Sight:
     """What a single step outside a sweep needs to know of the world: one that did not listen must not conclude from silence either."""
-    return replace(look(world, now_s), hearing=_listen(world, now_s))
+    sight = look(world, now_s)
+    return replace(sight, hearing=_listen(world, now_s, provider=not isinstance(sight.listed, str)))
 
 
-def _listen(world: World, now_s: int) -> Hearing:
+def _listen(world: World, now_s: int, *, provider: bool) -> Hearing:
     """What silence may mean now. The memory is shared by all watchers; losing its write is harmless, it says what others saw."""
     watch = world.store.watch()
     vitals = world.store.vitals()
     active = {vital.run_id: vital.beat_s for vital in vitals if vital.beat_s is not None}
     silent = {v.run_id: now_s - v.beat_s for v in vitals if v.beat_s is not None and now_s - v.beat_s > v.overdue_s}
     sings = world.canary.sings(now_s) if world.canary is not None else True
-    after, hearing = listen(watch, canary=sings, silent_s=silent, active=active, now_s=now_s)
+    after, hearing = listen(watch, canary=sings, silent_s=silent, active=active, now_s=now_s, provider=provider)
     world.store.save_watch(replace(after, version=watch.version + 1), version=watch.version)
     if hearing.overruled_since_s is not None:
         tell(world, _closed_way(hearing.overruled_since_s, now_s))
@@ -65,13 +66,24 @@ def gather(world: World, held: Held, sight: Sight, now_s: int) -> Evidence:
     """What is known of one run now. The provider is asked about single pods only where its list is not enough."""
     run = held.run
     overdue = held.lease.beat_s is None or now_s - held.lease.beat_s > run.spec.health.beat_s
+    blind, seen_since_s = _heard(held, sight.hearing, now_s)
     return Evidence(
         lease=held.lease,
         pods=_pods_of(world, held, sight, now_s),
         tracker=world.tracker.look(run) if overdue and run.spec.wandb is not None else None,
-        blind=sight.hearing.blind_for(run.run_id),
-        seen_since_s=sight.hearing.heard_since_s,
+        blind=blind,
+        seen_since_s=seen_since_s,
     )
+
+
+def _heard(held: Held, hearing: Hearing, now_s: int) -> tuple[str | None, int]:
+    """Why silence proves nothing of this run, and since when it could have been heard. A machine that is yet to be heard for the first
+    time needs more for that than one that beats."""
+    run, attempt = held.run, held.run.attempt
+    if attempt is None or (held.lease.epoch == attempt.epoch and held.lease.beat_s is not None):
+        return hearing.blind_for(run.run_id), hearing.heard_since_s
+    late_s = now_s - attempt.launched_s - run.spec.health.first_beat_s
+    return hearing.blind_for_boot(late_s), hearing.boot_since_s(attempt.launched_s)
 
 
 def _pods_of(world: World, held: Held, sight: Sight, now_s: int) -> PodsView:
