@@ -8,7 +8,7 @@ import pytest
 
 from tests.github import scratch
 from tests.github.act import Act, Ran, needs_act
-from tests.github.files import consumer_workflows
+from tests.github.files import ROOT, consumer_workflows, parsed
 
 pytestmark = needs_act
 
@@ -156,6 +156,13 @@ def test_the_schedule_sweeps_where_a_control_plane_is_named(runs: Runs) -> None:
     assert runs.run("watch.yml", "schedule", {}).jobs == {}
     ran = runs.run("watch.yml", "schedule", {}, variables={"PRIME_TRAIN_URL": "https://plane.example.com"})
     assert told(ran, "watch", "watch")["PRIME_TRAIN_INPUT_STALE_MINUTES"] == "90"
+
+
+def test_the_schedule_hands_the_key_of_wandb_to_the_step_that_asks_it_and_to_no_other(runs: Runs) -> None:
+    variables = {"PRIME_TRAIN_URL": "https://plane.example.com", "PRIME_TRAIN_WANDB": "acme/sums"}
+    given = told(runs.run("watch.yml", "schedule", {}, variables=variables, secrets={"WANDB_API_KEY": "k" * 40}), "watch", "watch")
+    assert (given["PRIME_TRAIN_INPUT_WANDB"], given["WANDB_API_KEY"]) == ("acme/sums", "***")
+    assert "WANDB_API_KEY" not in str(parsed(ROOT / ".github" / "workflows" / "watch.yml")["jobs"]["watch"]["env"])
 
 
 def test_a_pull_request_is_validated_without_any_secret(runs: Runs) -> None:

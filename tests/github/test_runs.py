@@ -1,11 +1,17 @@
 """Runs are launched, told of and stopped by the workflows, as act runs them, with a control plane and a GitHub of their own processes."""
 
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from prime_train.adapters.store_remote import RemoteStore
+from prime_train.core.run import Change, RunState
+from tests import builders as b
 from tests.cli.shell import Shell
+from tests.fakes.wandb import KEY, FakeRun, FakeWandb
 from tests.github.act import Ran, Step, needs_act
 from tests.github.workplace import REPO, Workplace
 
@@ -80,3 +86,60 @@ def test_a_label_launches_once_the_schedule_looks_and_a_comment_stops(here: Work
     assert refused.outputs["did"] == "nothing"
     stopped = did(commanded(here, "ann", "/prime-train stop"), "stop", "stop")
     assert (stopped.outputs["run"], stopped.outputs["did"]) == (run_id, "stop")
+
+
+HOUR_S = 3600
+
+
+def beating(here: Workplace) -> tuple[RemoteStore, str]:
+    """A run of the control plane that trains and heartbeats; nothing that takes time here makes it silent."""
+    store = RemoteStore(here.variables["PRIME_TRAIN_URL"], bytes.fromhex(here.secrets["PRIME_TRAIN_MASTER_KEY"]))
+    now_s = int(time.time())
+    attempt = b.attempt(launched_s=now_s - 60, agent_put_s=now_s - 55, first_beat_s=now_s - 50, first_step_s=now_s - 40)
+    spec = b.spec(wandb={"project": "sums"}, health={"overdue_s": HOUR_S, "silence_s": 2 * HOUR_S, "stall_s": HOUR_S})
+    run = b.run(RunState.TRAINING, run_id="sums-beats", spec=spec, created_s=now_s - 70, attempts=(attempt,), next_check_s=now_s)
+    assert store.create(run)
+    lease = b.lease(run, beat=None, beat_s=None, seq=0)
+    assert store.save(Change(replace(run, version=run.version + 1), lease=lease, lease_version=0))
+    store.beat(b.beat(1, run=run.run_id, step=10), now_s)
+    return store, run.run_id
+
+
+def test_the_schedule_tells_of_a_run_that_only_wandb_shows_as_silent_and_leaves_those_that_beat_alone(here: Workplace) -> None:
+    now_s = time.time()
+    store, ours = beating(here)
+    before = store.load(ours)
+    silent = FakeRun("sums", "lost-one", heartbeat_s=now_s - 3 * HOUR_S, display_name="::error::a run % of\nsomebody")
+    with FakeWandb(silent, FakeRun("sums", "lively", heartbeat_s=now_s + 2 * HOUR_S)) as wandb:
+        wandb.add(FakeRun("sums", ours, heartbeat_s=now_s - 3 * HOUR_S))
+        here.variables |= {"PRIME_TRAIN_WANDB": "acme/sums", "WANDB_BASE_URL": wandb.url}
+        here.secrets["WANDB_API_KEY"] = KEY
+        ran = here.run("watch.yml", "schedule", {})
+    watched = did(ran, "watch", "watch")
+    assert watched.outputs["silent"] == "1", ran.told
+    verb = ran.step("watch", "watch/verb")
+    (told,) = [note for note in verb.annotations if "W&B" in note.message]
+    assert told.level == "warning"
+    assert "acme/sums/lost-one" in told.message
+    assert "nothing was done" in told.message
+    assert [note.level for note in verb.annotations] == ["warning"] * len(verb.annotations)
+    assert "lost-one" in verb.summary
+    for left_alone in ("lively", ours):
+        assert left_alone not in told.message + verb.summary.partition("fell silent, by")[2]
+    after = store.load(ours)
+    assert before is not None
+    assert after is not None
+    assert (after.run.state, after.run.epoch, after.run.want) == (RunState.TRAINING, 1, before.run.want)
+    assert KEY not in ran.told
+
+
+def test_the_schedule_sweeps_all_the_same_where_wandb_does_not_answer(here: Workplace) -> None:
+    with FakeWandb() as wandb:
+        wandb.failing = 503
+        here.variables |= {"PRIME_TRAIN_WANDB": "acme/sums", "WANDB_BASE_URL": wandb.url}
+        here.secrets["WANDB_API_KEY"] = KEY
+        ran = here.run("watch.yml", "schedule", {})
+    watched = did(ran, "watch", "watch")
+    assert watched.outputs["looked-at"] == "0"
+    assert watched.outputs.get("silent", "") == ""
+    assert any("W&B can not be asked" in note.message for note in ran.step("watch", "watch/verb").annotations), ran.told

@@ -301,7 +301,7 @@ class OutageStage(Stage):
     def _cut_off(self, alive: Sequence[Machine]) -> None:
         rng, window = self.luck.rng, self.outage.window
         if What.TWO in self.outage.kinds:
-            for machine in rng.sample(alive, CUT_TWO):
+            for machine in rng.sample([machine for machine in alive if self._trains(machine)], CUT_TWO):
                 machine.cut_until_s = window.end_s
         for machine in alive if {What.CUT, What.STEPS} & self.outage.kinds else ():
             if rng.random() < CUT_SHARE:
@@ -326,6 +326,11 @@ class OutageStage(Stage):
             self.pods.end(machine)
         else:
             machine.frozen_s = self.loop.now_s
+
+    def _trains(self, machine: Machine) -> bool:
+        """It has been heard, and has work left: one that has not been heard yet tells nobody that another went with it."""
+        agent = self.keeper.runs[machine.run_id].agents.get(machine.epoch)
+        return agent is not None and agent.advancing and agent.beating_since_s is not None
 
     def _has_left(self, machine: Machine) -> bool:
         """Its agent has ended its attempt, or is about to: that is no loss."""

@@ -14,6 +14,7 @@ CUT = "\n\n… cut: a summary holds no more.\n"
 SECRETS = (
     "PRIME_TRAIN_MASTER_KEY",
     "PRIME_API_KEY",
+    "WANDB_API_KEY",
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",
     "PRIME_TRAIN_GITHUB_TOKEN",

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 RUNS_SHOWN_MAX = 20
 ENDED_S = 86_400
 TEXT_CHARS_MAX = 200
+STALE_S = 45 * 60
+"""W&B has been seen 20 to 30 minutes behind runs that were well."""
+SILENT_SHOWN_MAX = 10
+"""GitHub shows no more warnings of a step."""
 
 
 def watch(
@@ -26,8 +30,13 @@ def watch(
     minutes: Annotated[
         float, typer.Option(envvar="PRIME_TRAIN_INPUT_MINUTES", min=0, max=300, help="Go on for so long while a machine comes or goes.")
     ] = 0,
+    wandb: Annotated[
+        str, typer.Option(envvar="PRIME_TRAIN_INPUT_WANDB", metavar="ENTITY/PROJECT", help="Tell which runs of W&B have fallen silent.")
+    ] = "",
 ) -> Exit:
-    """Look at every run once, and take the next step where one is due."""
+    """Look at every run once, and take the next step where one is due.
+
+    Runs that only W&B knows are told of, and nothing is done to them."""
     from prime_train.cli.gha import plane
     from prime_train.cli.gha.job import Job, hide
     from prime_train.cli.home import wall_s
@@ -46,12 +55,37 @@ def watch(
     mine = plane.own(home)
     job.summary(_words(home, seen, [run.run_id for run in mine], began_s))
     _show(job, home, mine)
+    if wandb.strip():
+        _tell_of_silent(job, home, wandb)
     if swept.blind is not None:
         job.warning(f"blind: {swept.blind}; nothing was taken down")
     if swept.provider_error is not None:
         job.warning(f"the provider can not be asked: {swept.provider_error}")
         return Exit.OUTSIDE_FAILED
     return Exit.OK
+
+
+def _tell_of_silent(job: "Job", home: "Home", where: str) -> None:
+    """Runs of that project of W&B from which nothing has come for long, and that nobody here looks after. Where W&B does not answer, that
+    is told, and nothing else is: the sweep is worth the same without it."""
+    from prime_train.cli.home import wall_s
+    from prime_train.cli.stale_runs import Place, asked, find_stale, told
+    from prime_train.ports import OutsideError
+    from prime_train.told import plain
+    from prime_train.told.markdown import one_line
+
+    now_s, place = wall_s(), Place.of(where)
+    try:
+        stale = find_stale(home, asked(home), place, now_s, STALE_S)
+    except OutsideError as error:
+        job.warning(f"W&B can not be asked which runs of {where} have fallen silent: {error}")
+        return
+    job.output(silent=len(stale))
+    for one in stale[:SILENT_SHOWN_MAX]:
+        job.warning("\n".join(one_line(line) for line in told(one, now_s).splitlines()))
+    if stale:
+        said = "".join(f"1. {plain(told(one, now_s))}\n" for one in stale)
+        job.summary(f"### {len(stale)} of {plain(where)} fell silent, by W&B's word alone\n\n{said}")
 
 
 def _show(job: "Job", home: "Home", runs: "Sequence[Run]") -> None:
