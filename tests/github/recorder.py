@@ -4,7 +4,7 @@ import json
 import os
 import sys
 
-TOLD = ("PRIME_TRAIN_", "PRIME_API_KEY", "GITHUB_TOKEN", "AWS_", "INPUT_")
+TOLD = ("PRIME_TRAIN_", "PRIME_API_KEY", "WANDB_", "GITHUB_TOKEN", "AWS_", "INPUT_")
 CHANGED = ["configs/changed.yaml"]
 """What it says that a pull request changes."""
 

@@ -109,7 +109,7 @@ def test_the_schedule_tells_of_a_run_that_only_wandb_shows_as_silent_and_leaves_
     now_s = time.time()
     store, ours = beating(here)
     before = store.load(ours)
-    silent = FakeRun("sums", "lost-one", heartbeat_s=now_s - 3 * HOUR_S, display_name="::error::a run % of\nsomebody")
+    silent = FakeRun("sums", "lost-one", heartbeat_s=now_s - 3 * HOUR_S, display_name="a run % of\nsomebody")
     with FakeWandb(silent, FakeRun("sums", "lively", heartbeat_s=now_s + 2 * HOUR_S)) as wandb:
         wandb.add(FakeRun("sums", ours, heartbeat_s=now_s - 3 * HOUR_S))
         here.variables |= {"PRIME_TRAIN_WANDB": "acme/sums", "WANDB_BASE_URL": wandb.url}
