@@ -20,6 +20,12 @@ OTHERS = (
     Outage(What.CUT, 10),
     Outage(What.CUT, 20),
     Outage(What.CUT, 30),
+    Outage(What.STEPS, 30),
+    Outage(What.TWO, 30),
+    Outage(What.FLAPS, 30),
+    Outage(What.CUT, 30, also=What.UNANSWERED),
+    Outage(What.CUT, 30, also=What.PROVIDER),
+    Outage(What.STEPS, 30, also=What.STORE),
     Outage(What.STORE, 10),
     Outage(What.STORE, 10, lost=LOST),
     Outage(What.WATCHERS, 60),
@@ -33,7 +39,8 @@ QUICK = tuple(outage for outage in ALL if outage.minutes in (10, 60))
 
 
 def row(outage: Outage, played: Played) -> list[str]:
-    name = outage.what.value + ("" if outage.canary else " *")
+    both = (outage.what, *((outage.also,) if outage.also is not None else ()))
+    name = " + ".join(what.value for what in both) + ("" if outage.canary else " *")
     goal = TO_BEAT.get(outage.minutes, "-") if outage.what in WEBHOOK else "-"
     found = [_spread(played.gone_found_s), _spread(played.frozen_found_s)] if outage.lost else ["-", "-"]
     restarted = f"{100 * played.restarted_share:.1f}"
