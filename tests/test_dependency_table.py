@@ -55,7 +55,7 @@ TABLE = {
     "prime_train.core": Row((), ("pydantic",), pure=True),
     "prime_train.elapsed": Row(),
     "prime_train.rules": Row((CORE, TRAINERS), pure=True),
-    "prime_train.trainers": Row((CORE,), pure=True),
+    "prime_train.trainers": Row((CORE,), ("re2",), pure=True),
     "prime_train.ports": Row((CORE,)),
     "prime_train.checkpoints": Row((CORE, PORTS), ("blake3", "numpy", "zstandard")),
     "prime_train.reconcile": Row((CORE, PORTS)),

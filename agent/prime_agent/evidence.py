@@ -17,6 +17,7 @@ from prime_agent.gpu_table import table
 from prime_agent.gpus import Gpus
 from prime_agent.processes import MARK
 from prime_train.core.keys import evidence_key
+from prime_train.core.masking import masked
 from prime_train.core.prime_rl import METRICS
 from prime_train.core.wire import Phase
 from prime_train.ports import Bucket
@@ -35,8 +36,9 @@ LOGS: dict[Phase, str] = {Phase.SETUP: "setup.log", Phase.SMOKE: "smoke.log", Ph
 
 
 class Evidence:
-    """Of one attempt; `secrets` are blacked out in everything. `own_logs`: what the trainer itself writes, by the name it is kept under;
-    `metrics`: the end of its file of metrics, "" where there is none; `stall` tells what is known of why no step is made."""
+    """Of one attempt; `secrets`, and whatever looks like one, are blacked out in everything. `own_logs`: what the trainer itself writes, by
+    the name it is kept under; `metrics`: the end of its file of metrics, "" where there is none; `stall` tells what is known of why no step
+    is made."""
 
     def __init__(
         self,
@@ -91,7 +93,7 @@ class Evidence:
             self._put(METRICS, metrics)
 
     def _put(self, name: str, text: str) -> None:
-        data = redacted(text[-PART_CHARS_MAX:], self._secrets).encode()
+        data = masked(redacted(text[-PART_CHARS_MAX:], self._secrets)).encode(errors="replace")
         self._bucket.put(evidence_key(self._run_id, self._epoch, name), data)
 
     def _processes(self) -> str:

@@ -1,5 +1,6 @@
 """What is SQLite's own: several processes, sudden ends, versions of the file, and what its errors become."""
 
+import os
 import shutil
 import signal
 import sqlite3
@@ -406,3 +407,17 @@ def test_a_copy_of_the_file_taken_between_two_runs_of_the_program_is_a_backup(pa
     shutil.copy(path, copy)
     with opened(path) as store, opened(copy) as copied:
         assert loaded(copied) == loaded(store)
+
+
+def test_nobody_else_on_the_machine_reads_the_store_whatever_the_umask_is(path: Path) -> None:
+    path.touch(0o644)
+    path.chmod(0o644)  # as one of an earlier version was left
+    before = os.umask(0)
+    try:
+        store = SqliteStore(path)
+        store.create(run())
+        assert {found.stat().st_mode & 0o777 for found in path.parent.glob("store.sqlite*")} == {0o600}
+        assert len(list(path.parent.glob("store.sqlite*"))) == 3
+    finally:
+        os.umask(before)
+    store.close()

@@ -87,6 +87,18 @@ def test_the_trainer_gets_environment_and_secrets_and_its_log_tail_does_not_show
         assert here.evidence("trainer.log").strip() == "<TOKEN> green"
 
 
+def test_a_key_that_the_trainer_prints_and_nobody_named_is_not_in_the_evidence(tmp_path: Path) -> None:
+    token, body = "hf_" + "a1B2" * 8, "MIIEpAIBAAKCAQEA1c7+9z5Pad7OejecsQ0b"
+    key = f"-----BEGIN RSA PRIVATE KEY-----\\n{body}\\n-----END RSA PRIVATE KEY-----"
+    command = f"{sys.executable} -c \"print('{token} {key} the end'); raise SystemExit(3)\""
+    with attempt(tmp_path, demo_spec("", trainer={"command": command, "progress": {}})) as here:
+        the_exit(here)
+        kept = here.evidence("trainer.log")
+    assert "the end" in kept
+    assert token not in kept
+    assert body not in kept
+
+
 def test_progress_is_read_from_the_output_where_there_is_no_file(tmp_path: Path) -> None:
     progress = {"kind": "regex", "pattern": r"step (?P<step>\d+)/\d+ loss (?P<loss>[\d.]+)", "file": None}
     with attempt(tmp_path, demo_spec("--steps 30 --save-every 30", trainer={"progress": progress})) as here:

@@ -168,6 +168,7 @@ MISTAKES = (
     Case("run.yaml", "PT034", "python train.py --out", "python train.py --config c.json --out", "c.json"),
     Case("run.yaml", "PT041", "python train.py", "python trian.py", "trian.py"),
     Case("run.yaml", "PT041", "python train.py --out", "python train.py --config c.yaml --out", "c.yaml"),
+    Case("run.yaml", "PT042", "budget:", "health:\n  log_rules: [{pattern: '(a)(?=b)'}]\nbudget:", "(?=b)"),
     Case("run.yaml", "PT035", "budget:", "setup:\n- pip install git+https://github.com/a/b.git\nbudget:", "a/b.git"),
     Case("run.yaml", "PT036", "budget:", "environment:\n  HF_TOKEN: ${HF_TOKEN}\nbudget:", "${HF_TOKEN}"),
     Case("prime_rl.yaml", "PT037", "secrets: [WANDB_API_KEY]\n", "", "wandb:"),

@@ -18,7 +18,7 @@ LOOKS = re.compile(
     r"|hooks\.slack\.com/services/[A-Z0-9]+/[A-Z0-9]+/[A-Za-z0-9]{8,}"
     r"|(?:wandb login (?:--\S+ )*|WANDB_API_KEY=[\"']?)[0-9a-f]{40}(?![0-9a-f])"
     r"|AWS_SECRET_ACCESS_KEY=[\"']?[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[A-Za-z0-9+/=\s]*"
     r")"
     r"|(?<=://)[^/\s:@]+:(?!\$\{?\w+\}?@|<[\w-]+>@)[^/\s@]{3,}(?=@)"  # user:password@host, but for a variable
 )

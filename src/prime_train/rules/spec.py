@@ -80,6 +80,22 @@ def _not_expanded(subject: Subject) -> Iterator[Flaw]:
             yield Flaw(("environment", name), f"{name} is set to the text {value}: nothing expands it", fix)
 
 
+def _not_linear(subject: Subject) -> Iterator[Flaw]:
+    from prime_train.trainers.patterns import refusals
+
+    spec = subject.spec
+    if spec is None:
+        return
+    places: list[tuple[tuple[str | int, ...], str]] = [
+        (("health", "log_rules", at, "pattern"), rule.pattern) for at, rule in enumerate(spec.health.log_rules)
+    ]
+    if spec.trainer.progress.pattern is not None:
+        places.append((("trainer", "progress", "pattern"), spec.trainer.progress.pattern))
+    for place, pattern in places:
+        for _, why in refusals([pattern]):
+            yield Flaw(place, f"{pattern[:100]!r} cannot be matched in linear time: {why[:200]}")
+
+
 def _no_tracker_key(subject: Subject) -> Iterator[Flaw]:
     spec = subject.spec
     if spec is None or spec.wandb is None or spec.hardware.provider != "prime":
@@ -326,6 +342,16 @@ RULES = (
         "check the path: it is seen from the working tree",
         FAMILY,
         _misspelt_file,
+        "spec",
+    ),
+    Rule(
+        "PT042",
+        Severity.ERROR,
+        "a pattern that is not matched in linear time",
+        "It is searched in every line that the trainer writes, by RE2: any other engine can be kept for hours by one line.",
+        "write it without lookaround and back-references",
+        FAMILY,
+        _not_linear,
         "spec",
     ),
     Rule(

@@ -5,7 +5,7 @@ import re
 LINE_CHARS_MAX = 16_384
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
-_RANK = re.compile(r"\s*(?:\[(?:default|rank|trainer|worker)_?\d+\]:?\s?)+")
+_RANK = re.compile(r"^\s*(?:\[(?:default|rank|trainer|worker)_?\d+\]:?\s?)+")
 
 
 def clean(line: str) -> str:

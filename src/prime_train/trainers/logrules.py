@@ -5,13 +5,13 @@ start. `standing` says how much a line proves. When one of eight processes runs 
 their peer has gone; a root cause outranks a hint, and a hint outranks a consequence, wherever they stand in the log.
 """
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
 from prime_train.core.causes import Cause
-from prime_train.core.spec import LogRuleSpec
+from prime_train.core.spec import LogRuleSpec, RunSpec
+from prime_train.trainers.patterns import found_in
 
 
 class Standing(IntEnum):
@@ -29,38 +29,48 @@ class Standing(IntEnum):
 class LogRule:
     """A line matching `pattern` tells of `cause`. `stop`: the trainer is stopped when it is seen, for it would do harm or go on in vain."""
 
-    pattern: re.Pattern[str]
+    pattern: str
     cause: Cause
     stop: bool = False
     standing: Standing = Standing.ROOT
     resumed_only: bool = False
     """Means something only if a checkpoint was to be resumed."""
 
+    def fits(self, text: str) -> bool:
+        """Whether the pattern is found in a line that was cleaned."""
+        return found_in(self.pattern, text)
+
     @property
     def is_consequence(self) -> bool:
         return self.standing is Standing.CONSEQUENCE
 
 
+def patterns_of(spec: RunSpec) -> tuple[str, ...]:
+    """Every pattern that the user wrote."""
+    progress = spec.trainer.progress.pattern
+    return (*(rule.pattern for rule in spec.health.log_rules), *((progress,) if progress is not None else ()))
+
+
 def of_spec(rules: Iterable[LogRuleSpec]) -> tuple[LogRule, ...]:
     """The user's own rules, which outrank all others."""
-    return tuple(LogRule(re.compile(rule.pattern), rule.cause, rule.stop, Standing.USER) for rule in rules)
+    return tuple(LogRule(rule.pattern, rule.cause, rule.stop, Standing.USER) for rule in rules)
 
 
 def _root(cause: Cause, *patterns: str) -> tuple[LogRule, ...]:
-    return tuple(LogRule(re.compile(pattern), cause) for pattern in patterns)
+    return tuple(LogRule(pattern, cause) for pattern in patterns)
 
 
 def _hint(cause: Cause, *patterns: str) -> tuple[LogRule, ...]:
-    return tuple(LogRule(re.compile(pattern), cause, standing=Standing.HINT) for pattern in patterns)
+    return tuple(LogRule(pattern, cause, standing=Standing.HINT) for pattern in patterns)
 
 
 def _consequence(cause: Cause, *patterns: str) -> tuple[LogRule, ...]:
-    return tuple(LogRule(re.compile(pattern), cause, standing=Standing.CONSEQUENCE) for pattern in patterns)
+    return tuple(LogRule(pattern, cause, standing=Standing.CONSEQUENCE) for pattern in patterns)
 
 
 def _started_over(*patterns: str) -> tuple[LogRule, ...]:
     """Stopped at once: a trainer that starts over will write its first steps over good checkpoints."""
-    return tuple(LogRule(re.compile(pattern), Cause.RESUME_IGNORED, stop=True, resumed_only=True) for pattern in patterns)
+    return tuple(LogRule(pattern, Cause.RESUME_IGNORED, stop=True, resumed_only=True) for pattern in patterns)
 
 
 BUILT_IN: tuple[LogRule, ...] = (

@@ -16,7 +16,8 @@ COMMIT_DIGITS = 40
 UV = ("env", 'PATH="$HOME/.local/bin:$PATH"', "uv")
 _UV = " ".join(UV)
 _NO_KEY = "url.https://github.com/.insteadOf=git@github.com:"
-_INSTALLER = "https://astral.sh/uv/install.sh"
+_INSTALLER = "https://astral.sh/uv/0.13.9/install.sh"
+"""Of one version, the same one that the agent is installed by: it holds the hashes of what it fetches."""
 
 
 def install(spec: RunSpec) -> tuple[str, ...]:

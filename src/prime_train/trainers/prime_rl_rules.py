@@ -3,29 +3,29 @@
 Its launcher ends with code 1 whatever happened, so these lines are all that tells.
 """
 
-import re
 from collections.abc import Iterable
 
 from prime_train.core.causes import Cause
 from prime_train.trainers.logrules import LogRule, Standing
+from prime_train.trainers.patterns import found_in
 
 INFERENCE_LOG = "inference.log"
 
-_OUT_OF_MEMORY = re.compile(r"OutOfMemoryError|CUDA out of memory|CUDA error: out of memory")
+_OUT_OF_MEMORY = r"OutOfMemoryError|CUDA out of memory|CUDA error: out of memory"
 
 
 def marked(log: str, line: str) -> str:
     """The line, its log before it where that decides what it means: out of memory is another matter on the inference server's GPUs."""
-    return f"{log}: {line}" if log == INFERENCE_LOG and _OUT_OF_MEMORY.search(line) else line
+    return f"{log}: {line}" if log == INFERENCE_LOG and found_in(_OUT_OF_MEMORY, line) else line
 
 
 def _rows(cause: Cause, *patterns: str, standing: Standing = Standing.ROOT) -> Iterable[LogRule]:
-    return (LogRule(re.compile(pattern), cause, standing=standing) for pattern in patterns)
+    return (LogRule(pattern, cause, standing=standing) for pattern in patterns)
 
 
 RULES: tuple[LogRule, ...] = (
     # Stopped at once: it would save its first steps where the good checkpoints were.
-    LogRule(re.compile(r"No checkpoints found in .*Starting from scratch"), Cause.RESUME_IGNORED, stop=True, resumed_only=True),
+    LogRule(r"No checkpoints found in .*Starting from scratch", Cause.RESUME_IGNORED, stop=True, resumed_only=True),
     *_rows(
         Cause.BAD_CHECKPOINT,
         r"FileNotFoundError: (Orchestrator c|C)heckpoint not found at ",

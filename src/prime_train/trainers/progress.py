@@ -3,7 +3,6 @@
 import csv
 import json
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,6 +10,7 @@ from typing import Protocol
 from prime_train.core.spec import ProgressSpec
 from prime_train.trainers.folders import STEP_MAX
 from prime_train.trainers.lines import clean
+from prime_train.trainers.patterns import matches
 
 
 @dataclass(frozen=True)
@@ -76,14 +76,14 @@ class CsvReader:
 
 
 class RegexReader:
-    """The last match in a line counts: a progress bar draws many over one another."""
+    """The last match in a line counts, of as many as are looked at: a progress bar draws many over one another."""
 
     def __init__(self, spec: ProgressSpec) -> None:
-        self._pattern = re.compile(spec.pattern or r"(?P<step>(?!))")
+        self._pattern = spec.pattern
 
     def read(self, line: str) -> Progress | None:
         last = None
-        for found in self._pattern.finditer(clean(line)):
+        for found in matches(self._pattern, clean(line)) if self._pattern else ():
             last = found
         if last is None:
             return None

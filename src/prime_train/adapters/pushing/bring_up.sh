@@ -12,7 +12,8 @@
 
 LOCK_S_MAX=5
 START_TENTHS_MAX=300
-UV_INSTALLER=https://astral.sh/uv/install.sh
+# Of one version: it holds the hashes of what it fetches, so neither changes under us.
+UV_INSTALLER=https://astral.sh/uv/0.13.9/install.sh
 IS_NEW_ENOUGH='import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))'
 
 later() { echo "$1"; exit 75; }

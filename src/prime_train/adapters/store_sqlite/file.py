@@ -1,10 +1,12 @@
 """The file and the connections to it: a small pool, one lock for the writers of this process, and what SQLite's errors mean."""
 
+import os
 import sqlite3
+import stat
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +126,7 @@ def connect(path: Path, *, busy_s: float = BUSY_S_MAX) -> sqlite3.Connection:
 
 
 def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
+    _keep_private(path)
     try:
         sql = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
     except sqlite3.Error as error:
@@ -142,6 +145,24 @@ def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
         sql.close()
         raise
     return sql
+
+
+def _keep_private(path: Path) -> None:
+    """Runs' texts, machines' addresses and the hashes of tokens are nobody else's: the file, and the logs that SQLite keeps beside it with
+    the same mode, are for their owner alone, whatever the umask was when they were made."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
+            with suppress(FileNotFoundError):
+                _take_from_others(path.with_name(name))
+    except OSError:
+        return  # SQLite says what is wrong with the path, and what to do
+
+
+def _take_from_others(path: Path) -> None:
+    found = path.stat()
+    if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) & 0o077:
+        path.chmod(stat.S_IMODE(found.st_mode) & 0o700)
 
 
 def _refuse_foreign(sql: sqlite3.Connection, path: Path) -> None:
