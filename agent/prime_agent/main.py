@@ -25,6 +25,7 @@ from prime_agent.inbox import Inbox
 from prime_agent.keyring import KeyRing
 from prime_agent.processes import LocalProcesses
 from prime_train.adapters.bucket import open_bucket
+from prime_train.core.plain_text import neutralized
 from prime_train.core.wire import Bootstrap, Ticket
 from prime_train.ports import OutsideError
 
@@ -77,9 +78,17 @@ def _ticket(path: Path) -> Ticket:
     raise ValueError(f"{path} is no ticket")
 
 
+class _OneLine(logging.Formatter):
+    """A record's own text is one line: what a trainer names its files must not look like a record of ours."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # it overrides one of logging's
+        record.message = neutralized(record.message)
+        return super().formatMessage(record)
+
+
 def _log_to(path: Path) -> None:
     handler = logging.handlers.RotatingFileHandler(path, maxBytes=LOG_BYTES_MAX, backupCount=1)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(_OneLine("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     # A log that can not be written is no reason to stop training.
     logging.raiseExceptions = False
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)

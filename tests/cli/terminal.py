@@ -31,6 +31,11 @@ class Terminal:
         return _CONTROL.sub("", self._raw.decode(errors="replace")).replace("\r\n", "\n")
 
     @property
+    def raw(self) -> bytes:
+        """Every byte that the terminal was sent."""
+        return self._raw
+
+    @property
     def is_coloured(self) -> bool:
         return b"\x1b[" in self._raw
 

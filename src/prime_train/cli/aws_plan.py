@@ -11,12 +11,12 @@ HOLDS = frozenset({"Table", "Bucket", "Secret"})
 
 
 def show(plan: "Plan | None") -> None:
-    from rich.console import Console
     from rich.text import Text
 
     from prime_train.cli.columns import Column, Fitting
+    from prime_train.cli.output import console as open_console
 
-    console = Console(highlight=False)
+    console = open_console()
     if plan is None:
         console.print("nothing changes")
         return

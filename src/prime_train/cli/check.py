@@ -86,8 +86,10 @@ def _print(found: Sequence[Finding], files: Sequence[str], sources: dict[str, st
             print(json.dumps(sarif(found), indent=2))
         case Format.GITHUB:
             from prime_train.cli.findings_github import github
+            from prime_train.cli.output import print_command
 
-            print(github(found), end="\n" if found else "")
+            if found:
+                print_command(github(found))
         case Format.MARKDOWN:
             from prime_train.cli.findings_markdown import markdown
 

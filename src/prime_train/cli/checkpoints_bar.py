@@ -3,21 +3,21 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from prime_train.checkpoints.restore import Reported, unreported
+from prime_train.cli.output import console as open_console
 
 
 @contextmanager
 def bar(what: str, total_bytes: int) -> Iterator[Reported]:
     """Bytes, rate and time left, gone at the end. Nothing where the error output is no terminal."""
-    console = Console(stderr=True)
+    console = open_console(stderr=True)
     if not console.is_terminal:
         yield unreported
         return
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         DownloadColumn(binary_units=True),
         TransferSpeedColumn(),

@@ -89,11 +89,11 @@ def _latest(found: "Found") -> str | None:
 
 
 def _print(rows: list[Row]) -> None:
-    from rich.console import Console
     from rich.text import Text
 
     from prime_train.cli.columns import Column, Fitting
     from prime_train.cli.home import wall_s
+    from prime_train.cli.output import console
     from prime_train.core.amounts import size, span
 
     now_s = wall_s()
@@ -109,7 +109,7 @@ def _print(rows: list[Row]) -> None:
         "": (7, [_marks(row) for row in rows]),
     }
     shown = [Column(name, tuple(map(Text, cells)), rank) for name, (rank, cells) in columns.items() if any(cells)]
-    Console().print(Fitting(shown))
+    console().print(Fitting(shown))
 
 
 def _stored(row: Row) -> str:

@@ -21,11 +21,10 @@ def diff(
     after: Annotated[str, typer.Argument(metavar="[TO]", help="A version, or now: the file as it is.", show_default=False)] = NOW,
 ) -> Exit:
     """Show two versions side by side, and what each change means."""
-    from rich.console import Console
-
     from prime_train.cli.config_picture import picture
     from prime_train.cli.config_runs import runs_of, users
     from prime_train.cli.config_versions import versions_of
+    from prime_train.cli.output import console
 
     versions = versions_of(config)
     saved = versions.all()
@@ -36,7 +35,7 @@ def diff(
     if sides[0].texts == sides[1].texts:
         typer.echo(f"{sides[0].title} and {sides[1].title} are the same")
         return Exit.OK
-    Console(highlight=False).print(picture(config.name, *sides))
+    console().print(picture(config.name, *sides))
     return Exit.OK
 
 

@@ -18,18 +18,19 @@ def list_(
     config: Annotated[Path, typer.Argument(help="The config, such as configs/demo.yaml.", show_default=False)],
 ) -> Exit:
     """List the versions, and the runs that used each."""
-    from rich.console import Console, Group
+    from rich.console import Group
     from rich.text import Text
 
     from prime_train.cli.config_runs import runs_of, users
     from prime_train.cli.config_versions import versions_of
+    from prime_train.cli.output import console as open_console
 
     versions = versions_of(config)
     saved = versions.all()
     if not saved:
         typer.echo(f"{config.stem} has no versions yet. Keep one: prime-train config save {config}")
         return Exit.OK
-    console = Console(highlight=False)
+    console = open_console()
     used = users(saved, runs_of(versions.home))
     console.print(Group(*(part for version in reversed(saved) for part in _row(version, used[version.number]))))
     if config.is_file():

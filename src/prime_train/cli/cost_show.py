@@ -2,18 +2,19 @@
 
 from collections.abc import Iterator
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from prime_train.cli.cost_told import Priced, Told
 from prime_train.cli.find_words import time_range, usd_range
+from prime_train.cli.output import console
 from prime_train.core.amounts import usd
 from prime_train.core.cost_bill import Bill
 
 
 def show(found: Told) -> None:
-    Console(highlight=False).print(picture(found))
+    console().print(picture(found))
 
 
 def picture(found: Told) -> RenderableType:

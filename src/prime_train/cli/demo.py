@@ -23,13 +23,12 @@ def demo(
     Starts a control plane of its own, trains a small real model, takes its machine away without notice, and shows the recovery.
     Nothing is left behind but a page with the picture.
     """
-    from rich.console import Console
-
     from prime_train.cli.demo_end import show_end
     from prime_train.cli.demo_play import play
     from prime_train.cli.demo_stage import demo_spec, stage
+    from prime_train.cli.output import console as open_console
 
-    console = Console(width=None if sys.stdout.isatty() else LOG_WIDTH)
+    console = open_console(width=None if sys.stdout.isatty() else LOG_WIDTH)
     spec = demo_spec(seconds_per_step)
     with stage(spec, keep=keep) as here:
         story = play(here, console, kill=kill)

@@ -91,7 +91,7 @@ def _print_tables(story: Story, console: Console) -> None:
         ("Attempts", attempts(now)),
         ("Ledger", ledger_table(now)),
     ):
-        console.print(f"\n[bold]{title}[/bold]")
+        console.print(Text(f"\n{title}", style="bold"))
         console.print(table)
     console.print()
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from rich.console import Console
 from rich.live import Live
+from rich.text import Text
 
 from prime_train.cli.demo_stage import Stage
 from prime_train.cli.demo_view import view
@@ -54,7 +55,7 @@ def play(here: Stage, console: Console, *, kill: bool) -> Story:
     store = here.home.store()
     held = _load(here)
     story = Story(held.run, [])
-    console.print(f"[bold]prime-train demo[/bold]  run {here.run_id}, {held.run.spec.trainer.steps} steps")
+    console.print(Text.assemble(("prime-train demo", "bold"), f"  run {here.run_id}, {held.run.spec.trainer.steps} steps"))
     end_s, pause = time.monotonic() + _longest_s(held.run), threading.Event()
     live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
     try:

@@ -29,9 +29,9 @@ def ranking(home: Home, spec: "RunSpec") -> Ranking:
 
 
 def show(spec: "RunSpec", made: Plan, ranked: Ranking) -> None:
-    from rich.console import Console
+    from prime_train.cli.output import console
 
-    Console(highlight=False).print(words(spec, made, ranked))
+    console().print(words(spec, made, ranked))
 
 
 def words(spec: "RunSpec", made: Plan, ranked: Ranking) -> "Table":

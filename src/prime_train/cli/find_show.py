@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from prime_train.cli.columns import Column, Fitting
 from prime_train.cli.find_advice import advice, machine, needed
 from prime_train.cli.find_words import large, time_range, usd_range
+from prime_train.cli.output import console
 from prime_train.core.choice import Candidate, Choice, Fit, Job, Wishes
 from prime_train.core.memory import Method
 
@@ -19,7 +20,7 @@ _STOCK = {"available": "yes", "medium": "mid"}
 
 
 def show(choice: Choice, job: Job, wishes: Wishes, *, title: str, limit: int) -> None:
-    Console(highlight=False).print(picture(choice, job, wishes, title=title, limit=limit))
+    console().print(picture(choice, job, wishes, title=title, limit=limit))
 
 
 def picture(choice: Choice, job: Job, wishes: Wishes, *, title: str, limit: int) -> RenderableType:

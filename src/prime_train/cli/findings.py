@@ -8,6 +8,7 @@ import textwrap
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
+from prime_train.cli.output import print_coloured
 from prime_train.core.finding import Finding, Severity
 from prime_train.core.masking import HIDDEN, masked
 
@@ -24,7 +25,7 @@ def print_findings(findings: Iterable[Finding], sources: Mapping[str, str]) -> N
     for place, finding in enumerate(findings):
         if place and lines and sys.stdout.isatty():
             print()
-        print(text(finding, lines.get(finding.file, [])))
+        print_coloured(text(finding, lines.get(finding.file, [])))
 
 
 def print_json(findings: Iterable[Finding]) -> None:
@@ -34,7 +35,7 @@ def print_json(findings: Iterable[Finding]) -> None:
 
 def text(finding: Finding, lines: Sequence[str]) -> str:
     """The finding with its line; in colours where that is a terminal."""
-    where, what = f"{finding.file}:{finding.line}:{finding.column}: ", f"{finding.severity.value} {finding.code}"
+    where, what = f"{_shown(finding.file)}:{finding.line}:{finding.column}: ", f"{finding.severity.value} {finding.code}"
     said = _wrapped(_shown(finding.message), len(where) + len(what) + 2, INDENT)
     parts = [f"{where}{_styled(what, _BOLD, _COLOURS[finding.severity])}: {said}"]
     # The line of a secret is not shown: output ends up in logs.

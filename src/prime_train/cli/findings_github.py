@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from prime_train.cli.output import without_commands
 from prime_train.core.finding import Finding, Severity
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
@@ -15,7 +16,7 @@ def _line(finding: Finding) -> str:
     where = {"file": finding.file, "line": finding.line, "col": finding.column, "title": finding.code}
     properties = ",".join(f"{name}={_property(str(value))}" for name, value in where.items())
     said = f"{finding.message}\nfix: {finding.fix}" if finding.fix else finding.message
-    return f"::{_COMMANDS[finding.severity]} {properties}::{_data(said)}"
+    return f"::{_COMMANDS[finding.severity]} {properties}::{_data(without_commands(said))}"
 
 
 def _data(text: str) -> str:

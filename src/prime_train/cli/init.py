@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prime_train.cli.exits import Exit, Refused
+from prime_train.cli.output import print_coloured
 
 if TYPE_CHECKING:
     from prime_train.cli.init_ask import Answers
@@ -128,9 +129,9 @@ def _write(settings: "Settings", folder: Path, *, ask: bool, force: bool) -> Exi
 def _preview(settings: "Settings", files: dict[Path, str], *, shown: bool) -> None:
     typer.echo(f"\n{settings.name}: {settings.wanted.model_id} on {settings.wanted.gpus} x {settings.wanted.preset.kind}")
     for subject, words in settings.reasons:
-        typer.echo(f"  {typer.style(f'{subject:<10}', bold=True)} {words}")
+        print_coloured(f"  {typer.style(f'{subject:<10}', bold=True)} {words}")
     for path, text in files.items() if shown else ():
-        typer.echo(typer.style(f"\n--- {path}", bold=True))
+        print_coloured(typer.style(f"\n--- {path}", bold=True))
         typer.echo(text)
 
 

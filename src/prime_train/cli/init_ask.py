@@ -102,7 +102,7 @@ def _ask(words: str, question: str, default: str, check: Callable[[str], object]
     """The first answer that passes the check; what is wrong with others is said."""
     typer.echo(f"\n{words}")
     for _ in range(TRIES_MAX):
-        answer = str(typer.prompt(typer.style(question, bold=True), default=default)).strip()
+        answer = str(typer.prompt(question, default=default)).strip()
         try:
             check(answer)
         except Refused as error:

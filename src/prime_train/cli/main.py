@@ -3,6 +3,7 @@
 import sys
 
 from prime_train.cli.exits import end
+from prime_train.cli.output import close_doors
 
 QUICK = ("validate", "lint")
 """Verbs that do without the library for command lines, where they can."""
@@ -10,6 +11,7 @@ QUICK = ("validate", "lint")
 
 def main() -> None:
     """Runs one verb and leaves with its exit code."""
+    close_doors()
     try:
         _run()
     except SystemExit as error:

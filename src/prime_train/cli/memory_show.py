@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from prime_train.cli.find_words import large, size_range
 from prime_train.cli.memory_formulas import of_serving, of_training
 from prime_train.cli.memory_told import OnKind, Told, asked
+from prime_train.cli.output import console
 from prime_train.core.choice import Fit
 from prime_train.core.memory import GIB, Method, Use
 from prime_train.core.memory_serving import kv_bytes
@@ -20,7 +21,7 @@ _COLOURS = {Fit.YES: "green", Fit.TIGHT: "yellow", Fit.NO: "red"}
 
 
 def show(found: Told) -> None:
-    Console(highlight=False).print(picture(found))
+    console().print(picture(found))
 
 
 def picture(found: Told) -> RenderableType:

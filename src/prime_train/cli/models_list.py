@@ -32,9 +32,9 @@ def list_(
         near = known.near(search)
         fix = f"did you mean {', '.join(near)}?" if near else "prime-train models list shows them all"
         raise Refused(f"no model has {search} in its id", fix=f"{fix} Any other: prime-train verify-model ID --hub")
-    from rich.console import Console
+    from prime_train.cli.output import console
 
-    Console(highlight=False).print(_picture(found, known.date))
+    console().print(_picture(found, known.date))
     return Exit.OK
 
 

@@ -83,9 +83,9 @@ def _of_others(held: "Held", source: "Source | None", steps: int, *, as_json: bo
 
 
 def _print(page: object) -> None:
-    from rich.console import Console
+    from prime_train.cli.output import console
 
-    Console(highlight=False).print(page)
+    console().print(page)
 
 
 def _print_json(record: object) -> None:

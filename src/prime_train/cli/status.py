@@ -35,18 +35,19 @@ def status(
     elif watch:
         _watch(home, store, run)
     else:
-        from rich.console import Console
+        from prime_train.cli.output import console as open_console
 
-        Console().print(_shown(home, store, run))
+        open_console().print(_shown(home, store, run))
 
 
 def _watch(home: "Home", store: "Store", run: str | None) -> None:
     import threading
 
-    from rich.console import Console
     from rich.live import Live
 
-    console, pause = Console(), threading.Event()
+    from prime_train.cli.output import console as open_console
+
+    console, pause = open_console(), threading.Event()
     shown = _shown(home, store, run)
     try:
         # On a screen of its own: a terminal that is made narrower would fold what was drawn before into the scrollback.

@@ -100,11 +100,11 @@ def _of_hub(told: "HubModel", entry: "Entry | None") -> "Known":
 
 
 def _show(known: "Known", entry: "Entry | None", source: str, found: "tuple[Check, ...]") -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     from prime_train.cli.find_words import large
+    from prime_train.cli.output import console as open_console
 
     rows = Table.grid(padding=(0, 2))
     rows.add_column(no_wrap=True)
@@ -114,7 +114,7 @@ def _show(known: "Known", entry: "Entry | None", source: str, found: "tuple[Chec
         mark, style = _MARKS[check.verdict]
         rows.add_row(Text(mark, style=style), check.name, Text(check.said))
     size = f", {large(known.shape.params)} parameters{', its shape guessed' if known.shape.guessed else ''}" if known.shape else ""
-    console = Console(highlight=False)
+    console = open_console()
     console.print(Text(f"{known.id}{size}"))
     console.print(rows)
     if entry is not None:

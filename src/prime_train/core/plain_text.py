@@ -23,14 +23,19 @@ def neutralized(text: str, *, keep: str = "") -> str:
     return _SUSPECT.sub(lambda found: found[0] if found[0] in keep or is_safe_character(found[0]) else _escaped(found[0]), text)
 
 
-def one_line(text: str) -> str:
-    """The text on one line: runs of white space become a single space, and all else is as `neutralized` has it."""
-    return neutralized(" ".join(text.split()))
-
-
 def lines_of_text(text: str) -> str:
-    """A text of several lines: line breaks and tabs stay, a carriage return before a line break goes, and all else is `neutralized`."""
-    return neutralized(text.replace("\r\n", "\n"), keep="\n\t")
+    """A text of several lines: line breaks and tabs stay, a carriage return is a line break, and all else is `neutralized`."""
+    return neutralized(text.replace("\r\n", "\n").replace("\r", "\n"), keep="\n\t")
+
+
+def defused(text: str, *, keep: str = "") -> str:
+    """The text with every character that would do something replaced by one that does nothing, white space by a blank: of the same length,
+    for what has to stay within a limit."""
+    return _SUSPECT.sub(lambda found: found[0] if found[0] in keep or is_safe_character(found[0]) else _harmless(found[0]), text)
+
+
+def _harmless(character: str) -> str:
+    return " " if character.isspace() else "\ufffd"
 
 
 def _escaped(character: str) -> str:

@@ -4,11 +4,12 @@ Who asks ignores what it does not know in an answer, for the other end may be ne
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from prime_train.core.causes import Cause
 from prime_train.core.keys import RUN_ID_PATTERN
 from prime_train.core.manifest import ResumePoint
+from prime_train.core.plain_text import defused
 from prime_train.core.signing import (
     BODY_BYTES_MAX,
     CLOCK_SKEW_S_MAX,
@@ -65,6 +66,9 @@ LATER = ("keys", "origin_url")
 RunId = Annotated[str, Field(pattern=f"^{RUN_ID_PATTERN}$")]
 Epoch = Annotated[int, Field(ge=1, le=10**9)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
+Line = Annotated[str, AfterValidator(defused)]
+"""What a machine says in a line: nothing in it moves a cursor, or begins a line of its own, wherever it is shown."""
+Lines = Annotated[str, AfterValidator(lambda text: defused(text, keep="\n\t"))]
 
 
 class Wire(BaseModel):
@@ -108,12 +112,12 @@ class JobExit(Wire):
     """How an attempt ended, in the agent's words."""
 
     cause: Cause
-    detail: str = Field(default="", max_length=2000)
+    detail: Line = Field(default="", max_length=2000)
     code: int | None = None
     """The trainer's exit code; negative is the signal that ended it."""
     saved_step: Count = 0
     """The newest step of which the trainer had begun a checkpoint: the run has not succeeded before that one is committed."""
-    log_tail: str = Field(default="", max_length=LOG_TAIL_CHARS_MAX)
+    log_tail: Lines = Field(default="", max_length=LOG_TAIL_CHARS_MAX)
 
 
 class Saves(Wire):
@@ -149,7 +153,7 @@ class Gpus(Wire):
     """Of all together."""
     age_s: Count = 0
     """How old this is: a driver that hangs tells nothing new."""
-    note: str = Field(default="", max_length=GPU_NOTE_CHARS_MAX)
+    note: Line = Field(default="", max_length=GPU_NOTE_CHARS_MAX)
     """For people: what slows them down, or why nothing is known."""
 
 
@@ -171,7 +175,7 @@ class Beat(Wire):
     preempting: bool = False
     """The machine has been told that it will be taken away."""
     sick: Cause | None = None
-    sick_detail: str = Field(default="", max_length=500)
+    sick_detail: Line = Field(default="", max_length=500)
     evidence: bool = False
     """The evidence an order asked for is in the bucket."""
     uploaded_step: Count = 0
@@ -189,7 +193,7 @@ class Beat(Wire):
     saves: Saves | None = None
     loss: float | None = None
     reward: float | None = None
-    note: str = Field(default="", max_length=200)
+    note: Line = Field(default="", max_length=200)
     """What it is doing, for people."""
     news: bool = False
     """The phase changed, the first step was made, evidence is ready, or the end has come since the last accepted beat: look at once."""

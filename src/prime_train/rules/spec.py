@@ -81,11 +81,11 @@ def _not_expanded(subject: Subject) -> Iterator[Flaw]:
 
 
 def _not_linear(subject: Subject) -> Iterator[Flaw]:
+    spec = subject.spec
+    if spec is None or not (spec.health.log_rules or spec.trainer.progress.pattern):
+        return
     from prime_train.trainers.patterns import refusals
 
-    spec = subject.spec
-    if spec is None:
-        return
     places: list[tuple[tuple[str | int, ...], str]] = [
         (("health", "log_rules", at, "pattern"), rule.pattern) for at, rule in enumerate(spec.health.log_rules)
     ]

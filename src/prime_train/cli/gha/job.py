@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from prime_train.cli.exits import Refused
+from prime_train.cli.output import print_command, without_commands
 
 SUMMARY_BYTES_MAX = 1_000_000
 """GitHub drops a step's summary of more than 1 MiB as a whole."""
@@ -102,10 +103,15 @@ def failed(text: str) -> None:
     _command("error title=prime-train", text)
 
 
+def warned(text: str) -> None:
+    """What somebody should know of, although the step goes on."""
+    _command("warning", text)
+
+
 def _command(name: str, text: str) -> None:
     sys.stdout.flush()
-    line = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-    print(f"::{name}::{line.encode('utf-8', 'replace').decode()}", flush=True)
+    line = without_commands(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    print_command(f"::{name}::{line.encode('utf-8', 'replace').decode()}")
 
 
 def _path(environment: Mapping[str, str], name: str) -> Path | None:

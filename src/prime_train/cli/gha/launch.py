@@ -173,8 +173,9 @@ def _not_launched(job: "Job", spec: "RunSpec", said: str) -> Exit:
 def _unfit(job: "Job", error: "Unfit") -> Exit:
     from prime_train.cli.findings_markdown import markdown
     from prime_train.cli.gha.annotating import annotations
+    from prime_train.cli.output import print_command
 
-    print(annotations(error.findings), flush=True)
+    print_command(annotations(error.findings))
     job.summary(f"### Not launched\n\n{markdown(error.findings, 1)}")
     job.output(run="", state="", created=False, url="", deployment="")
     return Exit.FINDINGS

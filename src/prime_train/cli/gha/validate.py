@@ -45,6 +45,7 @@ def validate(
     from prime_train.cli.gha.job import Job, hide
     from prime_train.cli.gha.speaking import client
     from prime_train.cli.own_bugs import has_bug
+    from prime_train.cli.output import print_command
 
     hide(os.environ)
     job = Job.of(os.environ)
@@ -56,7 +57,7 @@ def validate(
     found, _ = found_in(read)
     lines, bugs = _report(job, event, github, read, found)
     found = (*found, *bugs)
-    print(annotations(found), flush=True)
+    print_command(annotations(found))
     text = "\n".join(lines) + "\n"
     job.summary(text)
     url = _tell(job, event, github, text, bool(read)) if comment and isinstance(event, PullRequest) else ""
@@ -142,6 +143,7 @@ def _before(job: "Job", event: "Event", github: "GitHub | None", file: str) -> s
 
 def _for_rent(spec: "RunSpec") -> "Ranking | None":
     """None: no key, or the provider does not answer now, which is no fault of the config."""
+    from prime_train.cli.gha.job import warned
     from prime_train.cli.providers import PRIME, for_rent, has_prime
     from prime_train.core.offers import rank
     from prime_train.ports import OutsideError
@@ -152,7 +154,7 @@ def _for_rent(spec: "RunSpec") -> "Ranking | None":
     try:
         return rank(for_rent(os.environ, spec.hardware), spec.hardware)
     except OutsideError as error:
-        print(f"::warning::offers are not known: {one_line(str(error))[:300]}", flush=True)
+        warned(f"offers are not known: {one_line(str(error))[:300]}")
         return None
 
 

@@ -1,0 +1,120 @@
+"""The one door to the terminal: what a machine or a stranger wrote does nothing there."""
+
+import io
+import logging
+
+import pytest
+from rich.table import Table
+from rich.text import Text
+
+from prime_train.adapters.bucket import open_bucket
+from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.cli.findings_github import github
+from prime_train.cli.logging_of import FORMAT, OneLine
+from prime_train.cli.output import Door, console, without_commands
+from prime_train.core.causes import Cause
+from prime_train.core.finding import Finding
+from prime_train.core.keys import evidence_key
+from prime_train.core.plain_text import defused, lines_of_text, neutralized
+from prime_train.core.run import RunState
+from prime_train.core.wire import Beat, JobExit, Phase
+from tests import builders
+from tests.builders import RUN_ID
+from tests.cli.shell import Shell
+from tests.cli.terminal import terminal
+
+CLIPBOARD, TITLE, CLEAR, HIDE, LINK = (
+    "\x1b]52;c;ZXZpbA==\x07",
+    "\x1b]0;owned\x07",
+    "\x1b[2J\x1b[H",
+    "\x1b[8m",
+    "\x1b]8;;http://evil\x1b\\\\",
+)
+C1, BIDI, BELL = "\x9b31m", "\u202egnp.exe\u202c", "\x07\x08"
+HOSTILE = f"{CLIPBOARD}{TITLE}{CLEAR}{HIDE}{LINK}{C1}{BIDI}{BELL}[link=http://evil]x[/link][bold red]y ::error::z ##[error]z"
+DOING = ("\x1b]", "\x1b[2J", "\x1b[8m", "\x1b[H", "\x9b", "\u202e", "\x07", "\x08", "\x00")
+"""What a terminal would act on, and no command of ours prints."""
+
+
+def does_nothing(seen: str) -> bool:
+    return not [bytes(part, "utf-8") for part in DOING if part in seen]
+
+
+def opened(*, in_job: bool = False) -> tuple[Door, io.BytesIO]:
+    raw = io.BytesIO()
+    door = Door(raw, "utf-8", "backslashreplace", newline="\n", write_through=True)
+    door.in_job = in_job
+    return door, raw
+
+
+def test_what_passes_the_door_does_nothing_and_can_still_be_read() -> None:
+    door, raw = opened()
+    assert door.write(f"größe 模型 🙂\tok\n10%\r20%\r\n{HOSTILE}\ud800") > 0
+    seen = raw.getvalue().decode()
+    assert seen.startswith("größe 模型 🙂\tok\n10%\n20%\n")
+    assert does_nothing(seen)
+    assert "\\x1b]52;c;" in seen
+    assert "\\ud800" in seen
+
+
+def test_a_console_takes_nobodys_text_for_markup_and_keeps_its_own_colours() -> None:
+    door, raw = opened()
+    screen = console(file=door, force_terminal=True, color_system="standard", width=400)
+    table = Table(title=HOSTILE)
+    table.add_column(HOSTILE)
+    table.add_row(HOSTILE)
+    screen.print(table)
+    screen.print(HOSTILE, Text("good", style="green"), Text("there", style="link http://a/\x1b]0;b\x07"))
+    seen = raw.getvalue().decode()
+    assert "\x1b[32mgood\x1b[0m" in seen
+    assert "[link=http://evil]x[/link][bold red]y" in seen
+    assert does_nothing(seen)
+
+
+def test_a_log_line_of_a_job_is_no_command_for_githubs_runner() -> None:
+    door, raw = opened(in_job=True)
+    door.write("::set-env name=A::b\n  ::error::c\nd ##[group]e\nf::g\n")
+    assert raw.getvalue().decode() == ": :set-env name=A::b\n  : :error::c\nd ## [group]e\nf::g\n"
+    assert without_commands("##[error]x") == "## [error]x"
+    assert "##[" not in github([Finding("PT030", "a ##[error]b", "x.yaml")])
+
+
+def test_a_record_of_the_log_is_one_line_whatever_is_in_it() -> None:
+    record = logging.LogRecord("x", logging.INFO, "", 0, "step %s", (f"1\n2026 ERROR forged{HOSTILE}",), None)
+    said = OneLine(FORMAT).format(record)
+    assert "\n" not in said
+    assert does_nothing(said)
+
+
+def test_what_a_machine_says_in_a_beat_is_a_line_of_the_same_length() -> None:
+    said = f"a\nb\r\t{HOSTILE}"[:200]
+    beat = Beat(run=RUN_ID, epoch=1, seq=1, phase=Phase.TRAIN, note=said, sick=Cause.NOT_FINITE, sick_detail=said)
+    ended = JobExit(cause=Cause.TRAINER_ERROR, detail=said, log_tail=f"a\n{said}")
+    for text in (beat.note, beat.sick_detail, ended.detail):
+        assert len(text) == len(said)
+        assert text.startswith("a b  ")
+        assert does_nothing(text)
+    assert ended.log_tail.startswith("a\na\nb")
+    assert Beat.model_validate_json(beat.model_dump_json()) == beat
+    assert does_nothing(ended.log_tail)
+
+
+@pytest.mark.parametrize("text", ["plain", "größe", "模型 🙂", "a\tb"])
+def test_ordinary_text_is_left_as_it_is(text: str) -> None:
+    assert lines_of_text(text) == neutralized(text, keep="\t") == defused(text, keep="\t") == text
+
+
+@pytest.mark.parametrize("verb", ["status", "logs", "diagnose"])
+def test_a_hostile_machine_moves_nothing_on_a_real_terminal(shell: Shell, verb: str) -> None:
+    shell.home.mkdir()
+    died = builders.attempt(state=RunState.FAILED, cause=Cause.TRAINER_ERROR, detail=HOSTILE)
+    store = SqliteStore(shell.home / "control.sqlite")
+    store.create(builders.run(RunState.FAILED, epoch=1, attempts=(died,), why=HOSTILE))
+    store.close()
+    bucket = open_bucket((shell.home / "bucket").as_uri())
+    bucket.put(evidence_key(RUN_ID, 1, "trainer.log"), f"Traceback\n{HOSTILE}\nRuntimeError: {HOSTILE}\n".encode())
+    with terminal(shell, verb, RUN_ID, columns=200) as screen:
+        code = screen.end()
+        assert does_nothing(screen.raw.decode(errors="surrogateescape")), screen.raw
+    assert code == 0, screen.seen
+    assert "owned" in screen.seen, "it is shown, and does nothing"
