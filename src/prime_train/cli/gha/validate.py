@@ -44,8 +44,8 @@ def validate(
     from prime_train.cli.gha.event import PullRequest, read_event
     from prime_train.cli.gha.job import Job, hide
     from prime_train.cli.gha.speaking import client
-    from prime_train.cli.own_bugs import has_bug
     from prime_train.cli.output import print_command
+    from prime_train.cli.own_bugs import has_bug
 
     hide(os.environ)
     job = Job.of(os.environ)
