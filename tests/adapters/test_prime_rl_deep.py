@@ -1,18 +1,26 @@
 """prime-rl's own validators, from a repository like its own: a real git, a real environment, a real process."""
 
 import fcntl
+import json
 import os
 import shutil
+import socket
 import sys
+import tarfile
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from prime_train.adapters.prime_rl_deep import NoSuchCommit, Validators
 from prime_train.adapters.prime_rl_deep.cache import Cache
+from prime_train.adapters.prime_rl_deep.installing import install
 from prime_train.ports import PermanentError, TemporaryError
-from tests.fakes.prime_rl_configs import Repository
+from tests.fakes.prime_rl_configs import Repository, has_walls
+from tests.server.calling import await_true
 
 UV = shutil.which("uv", path=os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath))))
 CONFIG: dict[str, Any] = {"trainer": {}, "orchestrator": {}, "run": {"name": "good"}}
@@ -25,7 +33,7 @@ def said() -> list[str]:
 
 @pytest.fixture
 def validators(prime_rl_repository: Repository, prime_rl_cache: Path, said: list[str]) -> Validators:
-    return Validators(prime_rl_repository.folder.as_uri(), prime_rl_cache, said.append)
+    return Validators(prime_rl_repository.folder.as_uri(), prime_rl_cache, said.append, trusted=not has_walls())
 
 
 def tools(folder: Path, installer: str) -> str:
@@ -47,7 +55,7 @@ def named(name: str, where: str = "") -> dict[str, Any]:
 
 
 def test_what_is_kept_is_not_fetched_again(validators: Validators, prime_rl_repository: Repository, said: list[str]) -> None:
-    gone = Validators("file:///nowhere", validators.folder, said.append)
+    gone = replace(validators, repository="file:///nowhere")
     for ref in (prime_rl_repository.commit, prime_rl_repository.commit[:8]):
         assert gone.judge(gone.at(ref), {**CONFIG}) == ()
     assert said == []
@@ -83,7 +91,8 @@ def test_one_that_hangs_is_ended_with_all_that_it_has_started(
     validators: Validators, prime_rl_repository: Repository, tmp_path: Path
 ) -> None:
     kept, lock = validators.at(prime_rl_repository.commit), tmp_path / "lock"
-    hasty = Validators(validators.repository, validators.folder, validators.say, check_s_max=2)
+    # Without walls: behind them it could not reach the lock by which this test knows that it has gone.
+    hasty = Validators(validators.repository, validators.folder, validators.say, check_s_max=2, trusted=True)
     with pytest.raises(TemporaryError, match="longer than 2 s"):
         hasty.judge(kept, named("hangs", str(lock)))
     with lock.open("ab") as file:
@@ -99,11 +108,127 @@ def test_it_sees_nothing_of_ours(validators: Validators, prime_rl_repository: Re
     assert {"HF_HUB_OFFLINE", "HOME"} <= seen
     assert seen <= {
         *("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "LC_CTYPE", "HF_HOME", "HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"),
-        *("TRANSFORMERS_OFFLINE", "WANDB_MODE", "DO_NOT_TRACK"),
+        *("TRANSFORMERS_OFFLINE", "WANDB_MODE", "DO_NOT_TRACK", "PWD"),
     }
     home = Path(row.text.rpartition(" and ")[2])
     assert home != Path.home()
     assert not home.exists()
+
+
+# ---------------------------------------------------------------------------------------------------------------- a commit that pries
+
+
+walls = pytest.mark.skipif(not has_walls(), reason="this system lets nobody have namespaces; what is then refused is tested below")
+
+
+def pried(where: str, validators: Validators, repository: Repository) -> dict[str, str]:
+    (row,) = validators.judge(validators.at(repository.commit), named("pries", where))
+    return dict(part.split("=", 1) for part in row.text.removeprefix("Value error, ").split(" "))
+
+
+@pytest.fixture
+def treasure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """What there is to be had: a secret in this process's environment, a file in the home, a server, a folder, and this process itself."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "master.key").write_text("the-master-key")
+    monkeypatch.setenv("HOME", str(home))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        yield (
+            f"reads={home}/master.key,lists={home},environs={secret_of_the_parent()},connects=127.0.0.1:{port},"
+            f"writes={tmp_path}/written,kills={os.getpid()}"
+        )
+
+
+def secret_of_the_parent() -> str:
+    """Something that stands in the environment that this process was started with, as its own file in /proc has it."""
+    return next(iter(Path(f"/proc/{os.getpid()}/environ").read_bytes().split(b"\0"))).decode()
+
+
+@walls
+def test_a_commit_reads_no_secret_of_the_operators_reaches_no_server_and_writes_nowhere(
+    validators: Validators, prime_rl_repository: Repository, treasure: str, tmp_path: Path
+) -> None:
+    found = pried(treasure, validators, prime_rl_repository)
+    assert found == dict.fromkeys(("reads", "lists", "environs", "connects", "writes", "kills"), "no")
+    assert not (tmp_path / "written").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+def test_a_commit_that_is_trusted_could_have_had_it_all(
+    validators: Validators, prime_rl_repository: Repository, treasure: str, tmp_path: Path
+) -> None:
+    """What the test above would show, were there no walls."""
+    found = pried(treasure, replace(validators, trusted=True), prime_rl_repository)
+    expected = {"reads": "the-master-key", "environs": "found", "connects": "connected", "writes": "written", "kills": "seen"}
+    assert found == {**expected, "lists": "master.key"}
+
+
+@walls
+def test_one_that_hangs_behind_walls_is_ended(validators: Validators, prime_rl_repository: Repository) -> None:
+    hasty, kept = replace(validators, check_s_max=2), validators.at(prime_rl_repository.commit)
+    with pytest.raises(TemporaryError, match="longer than 2 s"):
+        hasty.judge(kept, named("hangs", "/tmp/lock"))
+    # The first of its processes has the package's place among its words; all others end with it, as it is the first of their namespace.
+    await_true(lambda: not [one for one in psutil.process_iter(["cmdline"]) if str(kept.source) in (one.info["cmdline"] or [])])
+
+
+def test_without_walls_no_code_of_a_commit_is_run_unless_it_is_trusted(
+    validators: Validators, prime_rl_repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, strict = validators.at(prime_rl_repository.commit), replace(validators, trusted=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(PermanentError, match=r"there is no bubblewrap here; .* --deep=trust"):
+        strict.judge(kept, {**CONFIG})
+    (tmp_path / "bwrap").write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    with pytest.raises(PermanentError, match=r"uid map: Permission denied; .* --deep=trust"):
+        strict.judge(kept, {**CONFIG})
+    assert replace(validators, trusted=True).judge(kept, {**CONFIG}) == ()
+
+
+def test_a_commit_of_a_fork_is_not_run_though_the_repositorys_host_gives_it_out(
+    prime_rl_repository: Repository, tmp_path: Path, said: list[str]
+) -> None:
+    fresh = Validators(prime_rl_repository.folder.as_uri(), tmp_path / "cache", said.append)
+    for ref in (prime_rl_repository.fork, prime_rl_repository.fork[:12]):
+        with pytest.raises(NoSuchCommit, match="on a branch or tag of its own"):
+            fresh.at(ref)
+    assert not list((tmp_path / "cache").iterdir())
+
+
+ADDRESSES = ("evil @ https://example.org/evil.zip", "git+https://example.org/evil.git", "./evil", "--index-url=x", "a\nb")
+
+
+@pytest.mark.parametrize("needs", ADDRESSES)
+def test_what_is_needed_by_address_is_not_fetched(needs: str, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(f"[project]\ndependencies = [{json.dumps(needs)}]\n")
+    with pytest.raises(PermanentError, match="only packages with a name"):
+        install(tmp_path, tmp_path / "environment", tmp_path / "packages", "2026-08-21")
+
+
+@pytest.mark.parametrize("installer", ["pip", pytest.param("uv", marks=pytest.mark.skipif(UV is None, reason="uv is not here"))])
+def test_nothing_is_built_for_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installer: str) -> None:
+    """A package that comes as its source alone would run what its author likes, here and with a network."""
+    source = tmp_path / "evil-1.0"
+    source.mkdir()
+    setup = f"open({str(tmp_path / 'was-run')!r}, 'w')\nfrom setuptools import setup\nsetup(name='evil', version='1.0')\n"
+    (source / "setup.py").write_text(setup)
+    (source / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: evil\nVersion: 1.0\n")
+    links = tmp_path / "links"
+    links.mkdir()
+    with tarfile.open(links / "evil-1.0.tar.gz", "w:gz") as tar:
+        tar.add(source, "evil-1.0")
+    monkeypatch.setenv("PATH", tools(tmp_path / "tools", installer))
+    for name, value in {"PIP_FIND_LINKS": str(links), "PIP_NO_INDEX": "1", "UV_FIND_LINKS": str(links), "UV_OFFLINE": "1"}.items():
+        monkeypatch.setenv(name, value)
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "pyproject.toml").write_text("[project]\ndependencies = ['evil']\n")
+    with pytest.raises(TemporaryError, match="can not be installed"):
+        install(package, tmp_path / "environment", tmp_path / "packages", "2026-08-21")
+    assert not (tmp_path / "was-run").exists()
 
 
 @pytest.mark.parametrize(("name", "words"), [("prints", "printed"), ("breaks", "TypeError: nothing is not a number"), ("fills", "OSError")])
@@ -154,7 +279,7 @@ def test_it_is_installed_by_whichever_installer_is_here(
     prime_rl_repository: Repository, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch, installer: str
 ) -> None:
     surround(monkeypatch, prime_rl_repository, tmp_path, PATH=tools(tmp_path / "tools", installer))
-    fresh = Validators(prime_rl_repository.folder.as_uri(), tmp_path / "cache", said.append)
+    fresh = Validators(prime_rl_repository.folder.as_uri(), tmp_path / "cache", said.append, trusted=True)
     assert fresh.judge(fresh.at(prime_rl_repository.commit[:12]), {**CONFIG}) == ()
     assert [line.rpartition(": ")[2] for line in said] == [
         "fetching its config package",
@@ -189,6 +314,7 @@ def test_those_used_last_are_kept(tmp_path: Path) -> None:
         with cache.building() as draft:
             (draft.environment / "bin").mkdir(parents=True)
             (draft.environment / "bin" / "python").symlink_to(sys.executable)
+            draft.packages.mkdir()
             os.utime(draft.whole, (at, at))
             cache.keep(draft, commit * 40)
     assert sorted(path.name[0] for path in tmp_path.iterdir()) == ["b", "c", "d", "e"]

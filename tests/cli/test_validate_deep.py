@@ -1,6 +1,7 @@
 """`prime-train validate --deep`: what prime-rl's own validators refuse is told as all else is, and so is what keeps them from it."""
 
 import json
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.inside import Inside
-from tests.fakes.prime_rl_configs import UPSTREAM, Repository
+from tests.fakes.prime_rl_configs import UPSTREAM, Repository, has_walls
 from tests.rules.prime_rl_given import GOOD, SPEC, changed, line
 
 DECAY = ("lr = 1e-5", "lr = 1e-5\nweight_decay = 0.9")
@@ -25,7 +26,7 @@ class Deep:
     env: dict[str, str]
 
     def run(self, *args: str, **env: str) -> "subprocess.CompletedProcess[str]":
-        return self.shell.run("validate", "--deep", *args, **{**self.env, **env})
+        return self.shell.run("validate", "--deep" if has_walls() else "--deep=trust", *args, **{**self.env, **env})
 
     def bare(self, *changes: tuple[str, str]) -> "subprocess.CompletedProcess[str]":
         self.shell.write("rl.toml", changed(GOOD, *changes))
@@ -50,9 +51,31 @@ def rows(done: "subprocess.CompletedProcess[str]", code: str) -> list[tuple[str,
 
 def test_what_they_take_is_called_ok_and_git_is_not_called_for_what_is_kept(deep: Deep) -> None:
     deep.shell.write("bin/none", "")
+    if has_walls():
+        (deep.shell.here / "bin" / "bwrap").symlink_to(str(shutil.which("bwrap")))
     deep.shell.write("rl.toml", GOOD)
     done = deep.run("rl.toml", "--prime-rl-ref", deep.repository.commit[:10], PATH=str(deep.shell.here / "bin"))
     assert (done.returncode, done.stdout, done.stderr) == (0, "rl.toml: ok\n", "")
+
+
+def test_without_walls_it_is_refused_and_with_trust_it_is_not(deep: Deep) -> None:
+    deep.shell.write("bin/none", "")
+    deep.shell.write("rl.toml", GOOD)
+    given = ("rl.toml", "--prime-rl-ref", deep.repository.commit)
+    env = {**deep.env, "PATH": str(deep.shell.here / "bin")}
+    refused = deep.shell.run("validate", "--deep", *given, **env)
+    assert (refused.returncode, "--deep=trust" in refused.stdout) == (4, True), refused.stdout
+    trusted = deep.shell.run("validate", "--deep=trust", *given, **env)
+    assert (trusted.returncode, trusted.stdout) == (0, "rl.toml: ok\n"), trusted.stderr
+    odd = deep.shell.run("validate", "--deep=trusted", "rl.toml")
+    assert (odd.returncode, "write --deep, or --deep=trust" in odd.stderr) == (2, True), odd.stderr
+
+
+def test_a_commit_of_a_fork_is_an_error_of_the_spec(deep: Deep) -> None:
+    deep.shell.write("rl.toml", GOOD)
+    done = deep.of_run(ref=deep.repository.fork)
+    assert done.returncode == 1
+    assert rows(done, "PR392")
 
 
 def test_what_they_refuse_is_an_error_at_its_line_in_their_words(deep: Deep) -> None:
@@ -113,7 +136,7 @@ def test_a_commit_that_prime_rl_does_not_have_is_an_error_of_the_spec(deep: Deep
     deep.shell.write("rl.toml", GOOD)
     done = deep.of_run(ref="a1" * 20)
     ((file, at, message),) = rows(done, "PR392")
-    assert (done.returncode, file, message) == (1, "run.yaml", f"prime-rl has no commit {'a1' * 20}")
+    assert (done.returncode, file, message) == (1, "run.yaml", f"prime-rl has no commit {'a1' * 20} on a branch or tag of its own")
     assert at == line(deep.shell.here.joinpath("run.yaml").read_text(), "ref:")
 
 

@@ -30,10 +30,12 @@ _Line = tuple[str, int]
 @dataclass
 class Asking:
     """`ref`: the commit for configs that no run names; empty: the one whose settings are known here. Raises Refused where it is none.
+    `trusted`: their code is run with all that is this user's.
 
     `code`: what asking came to, which is not what the answers were."""
 
     ref: str
+    trusted: bool = False
     code: Exit = Exit.OK
     _found: "dict[str, Kept | Upstream]" = field(default_factory=dict)
     """By the commits that were asked for: none is fetched, or fails, twice."""
@@ -44,7 +46,7 @@ class Asking:
 
     def about(self, read: Sequence[Matter]) -> list[Matter]:
         """The same, each config of prime-rl's with what its validators say of it, but for what is told at that place already."""
-        validators = Validators(REPOSITORY, cache_folder(), _say)
+        validators = Validators(REPOSITORY, cache_folder(), _say, trusted=self.trusted)
         return [_alone(matter, partial(self._asked, matter, validators)) for matter in read]
 
     def _asked(self, matter: Matter, validators: Validators) -> Matter:

@@ -31,7 +31,7 @@ from prime_train.cli.serve import serve
 from prime_train.cli.ssh import ssh
 from prime_train.cli.status import status
 from prime_train.cli.stop import stop
-from prime_train.cli.validate import validate
+from prime_train.cli.validate import WithDeepTrust, validate
 from prime_train.cli.verify_model import verify_model
 from prime_train.cli.watch import watch
 
@@ -73,7 +73,7 @@ app = typer.Typer(
 )
 
 for _verb in VERBS:
-    app.command()(guarded(_verb))
+    app.command(cls=WithDeepTrust if _verb is validate else None)(guarded(_verb))
 app.add_typer(checkpoints)
 app.add_typer(config)
 app.add_typer(models)

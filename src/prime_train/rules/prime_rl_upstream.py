@@ -41,7 +41,7 @@ def _unasked(subject: Subject) -> Iterator[Flaw]:
 
 def _absent(subject: Subject) -> Iterator[Flaw]:
     if subject.upstream is not None and subject.upstream.is_absent:
-        yield _of_version(subject, f"prime-rl has no commit {subject.upstream.commit}")
+        yield _of_version(subject, f"prime-rl has no commit {subject.upstream.commit} on a branch or tag of its own")
 
 
 def _of_version(subject: Subject, message: str) -> Flaw:

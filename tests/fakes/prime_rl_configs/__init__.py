@@ -1,6 +1,7 @@
 """A repository with a config package where prime-rl has its own: a few settings and validators, and some that behave badly.
 
-What it needs is one package, `led-to-these-tests`, which leads to the pydantic of these tests: it is installed as any other, from a folder.
+What it needs is one package, `led-to-these-tests`, a wheel with the pydantic of these tests in it: it is installed as any other, from a
+folder, for behind walls nothing of these tests is to be seen.
 """
 
 import os
@@ -10,10 +11,15 @@ import sys
 import sysconfig
 import zipfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+
+from prime_train.adapters.prime_rl_deep.isolation import walled
+from prime_train.ports import PermanentError
 
 PACKAGE = "packages/prime-rl-configs"
 UPSTREAM = "https://github.com/PrimeIntellect-ai/prime-rl.git"
+_LENT = ("pydantic", "pydantic_core", "annotated_types", "typing_inspection", "typing_extensions.py")
 _HERE = Path(__file__).parent / "package"
 _AUTHOR = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@example.org"}
 _PROJECT = """\
@@ -27,11 +33,12 @@ dependencies = ["led-to-these-tests>=1"]
 
 @dataclass(frozen=True)
 class Repository:
-    """`commit`: the newest, which has the package; `older`: one without it."""
+    """`commit`: the newest, which has the package; `older`: one without it; `fork`: one like the newest that no branch or tag leads to."""
 
     folder: Path
     commit: str
     older: str
+    fork: str
 
     @property
     def wheels(self) -> Path:
@@ -45,16 +52,29 @@ class Repository:
         return {"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config"), "XDG_CACHE_HOME": str(cache), **found}
 
 
+@cache
+def has_walls() -> bool:
+    """Whether code of a commit can be run behind walls on this machine."""
+    try:
+        return bool(walled(["true"], ()))
+    except PermanentError:
+        return False
+
+
 def make(folder: Path) -> Repository:
     tree = folder / "prime-rl"
     tree.mkdir(parents=True)
     _git(tree, "init", "-q")
     _git(tree, "config", "uploadpack.allowFilter", "true")
+    # As a host of forks does, which has the commits of all of them in one place.
+    _git(tree, "config", "uploadpack.allowAnySHA1InWant", "true")
     (tree / "README.md").write_text("the trainer itself\n")
     older = _commit(tree)
     shutil.copytree(_HERE, tree / PACKAGE, ignore=shutil.ignore_patterns("__pycache__"))
     (tree / PACKAGE / "pyproject.toml").write_text(_PROJECT.format(*sys.version_info[:2]))
-    repository = Repository(tree, _commit(tree), older)
+    newest = _commit(tree)
+    fork = _git(tree, "commit-tree", "-p", newest, "-m", "a stranger's", f"{newest}^{{tree}}")
+    repository = Repository(tree, newest, older, fork)
     _wheel(repository.wheels)
     return repository
 
@@ -73,8 +93,13 @@ def _git(tree: Path, *words: str) -> str:
 def _wheel(folder: Path) -> None:
     folder.mkdir()
     name, about = "led_to_these_tests", "led_to_these_tests-1.0.dist-info"
+    here = Path(sysconfig.get_path("purelib"))
     with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as wheel:
-        wheel.writestr(f"{name}.pth", sysconfig.get_path("purelib") + "\n")
+        for package in _LENT:
+            found = [here / package] if (here / package).is_file() else sorted((here / package).rglob("*"))
+            for file in found:
+                if file.is_file() and "__pycache__" not in file.parts:
+                    wheel.write(file, str(file.relative_to(here)))
         wheel.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
         wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         wheel.writestr(f"{about}/RECORD", "".join(f"{file},,\n" for file in wheel.namelist()) + f"{about}/RECORD,,\n")

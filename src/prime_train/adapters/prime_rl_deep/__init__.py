@@ -1,7 +1,8 @@
 """prime-rl's own validators: its config package at one commit, kept with what it needs in a cache folder, and asked about configs.
 
-Code of that commit is run here, and of the packages it asks for: in an environment of its own, in a process without our variables and
-without a home, for so long and no longer. Environments of a run are deferred: they are neither installed nor imported.
+Code of that commit is run here, and of the packages it asks for: behind walls (`isolation`), for so long and no longer. Before it is, the
+commit must be on a branch or tag of that very repository, for a host of forks gives out any commit of any fork by its name; and nothing is
+built or run while it is fetched and installed. Environments of a run are deferred: they are neither installed nor imported.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,6 +31,8 @@ class Validators:
     folder: Path
     say: Callable[[str], None]
     check_s_max: float = CHECK_S_MAX
+    trusted: bool = False
+    """Run without walls, with all that is this user's."""
 
     def at(self, ref: str) -> Kept:
         """Those of the commit that begins with `ref`: nothing is fetched or looked up that is in the cache.
@@ -49,7 +52,7 @@ class Validators:
                 return there
             date = fetch(self.repository, commit, draft.package, draft.scratch)
             self.say(f"prime-rl {commit[:12]}: installing what its config package needs, once")
-            install(draft.package, draft.environment, date)
+            install(draft.package, draft.environment, draft.packages, date)
             return cache.keep(draft, commit)
 
     def judge(self, kept: Kept, config: Plain) -> tuple[Refusal, ...]:
@@ -61,7 +64,7 @@ class Validators:
             # Those used last are kept; a cache that can not be written to is as good for reading.
             kept.folder.touch()
         with _on_disk():
-            return ask(kept, config, self.check_s_max)
+            return ask(kept, config, self.check_s_max, trusted=self.trusted)
 
 
 @contextmanager

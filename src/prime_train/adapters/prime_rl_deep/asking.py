@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 
 from prime_train.adapters.prime_rl_deep.cache import Kept
+from prime_train.adapters.prime_rl_deep.isolation import HOME, walled
 from prime_train.adapters.prime_rl_deep.process import run
 from prime_train.core.masking import masked
 from prime_train.core.prime_rl_upstream import Refusal
@@ -12,15 +13,23 @@ from prime_train.core.tree import Plain
 from prime_train.ports import PermanentError
 
 _INSIDE = Path(__file__).with_name("inside.py")
+_START = "import runpy, site, sys; site.addsitedir(sys.argv[3]); sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "WANDB_MODE": "disabled", "DO_NOT_TRACK": "1"}
 
 
-def ask(kept: Kept, config: Plain, limit_s: float) -> tuple[Refusal, ...]:
-    """Raises TemporaryError where there was no answer in time, PermanentError where there is none."""
+def ask(kept: Kept, config: Plain, limit_s: float, *, trusted: bool = False) -> tuple[Refusal, ...]:
+    """Raises TemporaryError where there was no answer in time, PermanentError where there is none, or where code cannot be walled in here.
+
+    `trusted`: without walls.
+    """
+    # Its own Python, as it was installed: of an environment, files of the packages in it would be run before anything else.
+    python = kept.python.resolve()
+    # Isolated and without site: no variable, folder or package of the user's is looked at.
+    command = [str(python), "-I", "-B", "-S", "-c", _START, str(_INSIDE), str(kept.source), str(kept.packages)]
+    if not trusted:
+        command = walled(command, (python.parents[1], kept.folder.resolve(), _INSIDE))
     with tempfile.TemporaryDirectory() as home:
-        # Isolated: no variable, folder or package of the user's is looked at.
-        command = (str(kept.python), "-I", "-B", str(_INSIDE), str(kept.source))
-        environment, given = _environment(home), json.dumps(config)
+        environment, given = _environment(home if trusted else HOME), json.dumps(config)
         done = run(command, environment, limit_s, folder=Path(home), given=given, called="the check")
     try:
         said = json.loads(done.out)

@@ -15,6 +15,7 @@ KEPT_MAX = 4
 """Each takes half a gigabyte."""
 DRAFT_S_MAX = 86_400
 """After so long, whoever was building is gone."""
+PACKAGES = "packages"
 _DRAFT = ".building-"
 
 
@@ -36,6 +37,11 @@ class Kept:
     def python(self) -> Path:
         return self.folder / "environment" / "bin" / "python"
 
+    @property
+    def packages(self) -> Path:
+        """What it needs, beside that environment and not in it: nothing that was installed is run by whoever looks at the environment."""
+        return self.folder / PACKAGES
+
 
 @dataclass(frozen=True)
 class Draft:
@@ -52,6 +58,10 @@ class Draft:
     def environment(self) -> Path:
         return self.whole / "environment"
 
+    @property
+    def packages(self) -> Path:
+        return self.whole / PACKAGES
+
 
 @dataclass(frozen=True)
 class Cache:
@@ -60,7 +70,7 @@ class Cache:
     def find(self, ref: str) -> Kept | None:
         """The one whose commit begins with `ref`. One whose Python has gone since is none."""
         found = [Kept(path) for path in self._folders() if path.name.startswith(ref)]
-        usable = [kept for kept in found if os.access(kept.python, os.X_OK)]
+        usable = [kept for kept in found if os.access(kept.python, os.X_OK) and kept.packages.is_dir()]
         return usable[0] if len(usable) == 1 else None
 
     @contextmanager

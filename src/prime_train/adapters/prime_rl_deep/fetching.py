@@ -7,12 +7,18 @@ from prime_train.ports import PermanentError, TemporaryError
 
 PACKAGE = "packages/prime-rl-configs"
 FETCH_S_MAX = 180.0
-COMMIT_CHARS = 40
+_REFS = ("+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/remotes/tags/*")
 
 _KEPT = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 PROXIES = (*_PROXIES, *(name.lower() for name in _PROXIES))
-_ABSENT = ("not our ref", "couldn't find remote ref", "not a valid object name", "unknown revision", "Needed a single revision")
+_QUIET = {"GIT_TERMINAL_PROMPT": "0", "GIT_LFS_SKIP_SMUDGE": "1", "LC_ALL": "C"}
+_ABSENT = (
+    *("not our ref", "couldn't find remote ref", "not a valid object name", "unknown revision"),
+    *("Needed a single revision", "no such commit"),
+)
+_SETTINGS = ("core.hooksPath=/dev/null", "core.symlinks=false", "core.fsmonitor=false", "protocol.ext.allow=never")
+"""A link of the commit's is left a file: what it leads to here is not to be read in its place."""
 
 
 class NoSuchCommit(PermanentError):
@@ -20,16 +26,19 @@ class NoSuchCommit(PermanentError):
 
 
 def whole_commit(repository: str, ref: str, scratch: Path) -> str:
-    """The commit whose name begins with `ref`; its own 40 digits are not looked up."""
-    if len(ref) == COMMIT_CHARS:
-        return ref
-    # The history without any of its files: only by it can the beginning of a name be completed.
+    """The commit whose name begins with `ref`. NoSuchCommit: none that a branch or tag of the repository leads to."""
+    # The history without any of its files.
     _git(repository, scratch, "init", "-q", "history")
     history = scratch / "history"
     _git(repository, history, "remote", "add", "origin", repository)
-    _git(repository, history, "fetch", "-q", "--filter=tree:0", "--no-tags", "origin", "HEAD")
+    _git(repository, history, "fetch", "-q", "--filter=tree:0", "--no-tags", "origin", *_REFS)
     found = _git(repository, history, "rev-parse", "--verify", "-q", f"{ref}^{{commit}}", absent=ref)
-    return found.out.strip()
+    commit = found.out.strip()
+    # To be there is not enough: git fetches what is missing by its name, and a host of forks has the commits of all of them.
+    leading = _git(repository, history, "for-each-ref", "--count=1", "--contains", commit, absent=ref)
+    if not leading.out.strip():
+        raise NoSuchCommit(_no_commit(ref))
+    return commit
 
 
 def fetch(repository: str, commit: str, package: Path, scratch: Path) -> str:
@@ -47,10 +56,14 @@ def fetch(repository: str, commit: str, package: Path, scratch: Path) -> str:
 
 
 def _git(repository: str, folder: Path, *words: str, absent: str = "") -> Done:
-    environment = only((*_KEPT, *PROXIES)) | {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-    done = run(["git", *words], environment, FETCH_S_MAX, folder=folder)
+    environment = only((*_KEPT, *PROXIES)) | _QUIET
+    done = run(["git", *(word for setting in _SETTINGS for word in ("-c", setting)), *words], environment, FETCH_S_MAX, folder=folder)
     if done.code == 0:
         return done
     if absent and (not done.err or any(sign in done.err for sign in _ABSENT)):
-        raise NoSuchCommit(f"prime-rl has no commit {absent}")
+        raise NoSuchCommit(_no_commit(absent))
     raise TemporaryError(f"{repository} can not be fetched: {done.last_words}")
+
+
+def _no_commit(ref: str) -> str:
+    return f"prime-rl has no commit {ref} on a branch or tag of its own"

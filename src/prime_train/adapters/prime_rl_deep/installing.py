@@ -1,6 +1,9 @@
 """An environment of Python's with what the config package needs. The package itself is not built: its source is read where it lies.
 
 uv is used where it is on PATH: it finds or fetches the Python that is asked for, and takes what there was on the day of the commit.
+
+Only what is built already is taken (wheels), for building runs code of whoever made the package, here and with a network; and it is put
+into a folder that no Python outside of the walls ever looks into.
 """
 
 import re
@@ -28,6 +31,8 @@ _KEPT = (
     *PROXIES,
 )
 _QUIET = ("--disable-pip-version-check", "--no-input")
+_PLAIN = re.compile(r"[A-Za-z0-9][\w.-]*[ \t]*(\[[\w., \t-]*\])?[ \t]*\(?[ \t<>=!~,.*+\w]*\)?[ \t]*(;.*)?", re.ASCII)
+"""A name, extras, versions and conditions; not an address, of which code would be fetched and built."""
 _VERSION = re.compile(r"(\d+)\.(\d+)")
 
 
@@ -36,13 +41,21 @@ class Needs(NamedTuple):
     packages: tuple[str, ...]
 
 
-def install(package: Path, environment: Path, date: str) -> None:
-    """`date`: of the commit. PermanentError: no Python that it asks for, or no such packages. TemporaryError: it took too long."""
+def install(package: Path, environment: Path, packages: Path, date: str) -> None:
+    """Makes `environment`, which leads to the Python that is asked for, and puts what is needed into `packages`. `date`: of the commit.
+
+    PermanentError: no Python that it asks for, or it needs what is no plain package. TemporaryError: there are no such packages now, or
+    it took too long.
+    """
     needs = _needs(package)
+    odd = next((name for name in needs.packages if not _PLAIN.fullmatch(name)), None)
+    if odd is not None:
+        raise PermanentError(f"prime-rl's config package needs {odd[:80]!r}: only packages with a name and versions are installed here")
+    packages.mkdir()
     if shutil.which("uv") is not None:
-        _with_uv(needs, environment, date)
+        _with_uv(needs, environment, packages, date)
     else:
-        _with_pip(needs, environment)
+        _with_pip(needs, environment, packages)
 
 
 def _needs(package: Path) -> Needs:
@@ -53,19 +66,19 @@ def _needs(package: Path) -> Needs:
         raise PermanentError(f"prime-rl's config package does not say what it needs: {type(error).__name__}") from error
 
 
-def _with_uv(needs: Needs, environment: Path, date: str) -> None:
+def _with_uv(needs: Needs, environment: Path, packages: Path, date: str) -> None:
     wanted = sys.executable if _is_ours(needs.python) else needs.python
     _must(_run(("uv", "venv", "-q", "--python", wanted, environment.name), environment.parent), f"Python {needs.python}".strip())
     if not needs.packages:
         return
-    command = ("uv", "pip", "install", "-q", "--compile-bytecode", "--python", f"{environment.name}/bin/python")
+    command = ("uv", "pip", "install", "-q", "--no-build", "--python", f"{environment.name}/bin/python", "--target", packages.name)
     then = ("--exclude-newer", str(Day.fromisoformat(date) + timedelta(days=1)))
     if _run((*command, *then, "--", *needs.packages), environment.parent).code != 0:
         # Not every index says when something was published.
         _must(_run((*command, "--", *needs.packages), environment.parent), "its dependencies")
 
 
-def _with_pip(needs: Needs, environment: Path) -> None:
+def _with_pip(needs: Needs, environment: Path, packages: Path) -> None:
     """With the pip beside us: one of its own would take longer to make than all the rest."""
     _must(_run((_python(needs.python), "-m", "venv", "--without-pip", environment.name), environment.parent), "its environment")
     if not needs.packages:
@@ -73,7 +86,8 @@ def _with_pip(needs: Needs, environment: Path) -> None:
     if find_spec("pip") is None:
         raise PermanentError("neither uv nor pip is here to install what prime-rl's config package needs: install uv")
     command = (sys.executable, "-m", "pip", "--python", f"{environment.name}/bin/python", "install", "-q", *_QUIET)
-    _must(_run((*command, "--", *needs.packages), environment.parent), "its dependencies")
+    whole = (*command, "--only-binary", ":all:", "--target", packages.name)
+    _must(_run((*whole, "--", *needs.packages), environment.parent), "its dependencies")
 
 
 def _python(wanted: str) -> str:
