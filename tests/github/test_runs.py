@@ -67,6 +67,11 @@ def did(ran: Ran, job: str, step: str) -> Step:
     return ran.step(job, step)
 
 
+def test_no_job_that_holds_keys_starts_for_an_outsiders_comment(here: Workplace) -> None:
+    here.github.add_user("eve")
+    assert commanded(here, "eve", "/prime-train stop").jobs == {}
+
+
 def test_a_label_launches_once_the_schedule_looks_and_a_comment_stops(here: Workplace) -> None:
     first = launched(here)
     run_id = first.outputs["run"]

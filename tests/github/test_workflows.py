@@ -96,6 +96,15 @@ def test_what_may_rent_takes_its_keys_from_an_environment() -> None:
     assert not any(environment["deployment"] for environment in environments.values())
 
 
+def test_no_job_that_a_comment_starts_starts_for_an_outsiders() -> None:
+    """Also in the caller's own file, as its jobs hand the keys on."""
+    commented = [path for path in [*workflows(), *consumer_workflows()] if "issue_comment" in parsed(path)["on"]]
+    assert len(commented) == 2
+    for place, job in jobs(commented):
+        assert "github.event.comment.author_association" in job["if"], place
+        assert set(re.findall(r'"([A-Z_]+)"', job["if"])) == {"OWNER", "MEMBER", "COLLABORATOR"}, place
+
+
 def test_a_job_without_an_environment_sees_no_secret_that_rents() -> None:
     for place, job in jobs(workflows()):
         seen = set(re.findall(r"secrets\.(\w+)", str(job)))
