@@ -74,7 +74,7 @@ class Agent:
         self._job, self._world, self._inbox = job, world, inbox
         self._place = Place(disk)
         resume_step = job.resume.step if job.resume is not None else None
-        self._state = initial(Job(job.run, job.epoch, job.spec, resume_step, job.train_s_max))
+        self._state = initial(Job(job.run, job.epoch, job.spec, resume_step, job.train_s_max, job.identity))
         env = trainer_for(job.spec).environment(job.spec, epoch=job.epoch, run_id=job.run, link=job.origin_url)
         self._loan = _loan(world, disk)
         children = for_children(os.environ, job.spec.environment, job.secrets, env)
@@ -100,6 +100,7 @@ class Agent:
             spec=job.spec,
             run_id=job.run,
             epoch=job.epoch,
+            identity=job.identity,
             work=self._place.work,
             stage=self._place.stage,
             known=job.resume,
@@ -137,7 +138,8 @@ class Agent:
         """After a bug of our own: the trainer goes, and one try is made to say so."""
         self._leave(e.Leave.BUG)
         ended = JobExit(cause=Cause.AGENT_ERROR, detail=why[:500])
-        last = Beat(run=self._job.run, epoch=self._job.epoch, seq=self._state.link.seq * 2 + 1, phase=Phase.EXITED, news=True, exit=ended)
+        job, seq = self._job, self._state.link.seq * 2 + 1
+        last = Beat(run=job.run, epoch=job.epoch, identity=job.identity, seq=seq, phase=Phase.EXITED, news=True, exit=ended)
         try:
             self._world.control().exit(last)
         except OutsideError as error:

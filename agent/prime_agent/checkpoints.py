@@ -69,12 +69,13 @@ class Uploader:
         known: ResumePoint | None,
         clock: Callable[[], int],
         monotonic_s: Callable[[], float],
+        identity: str = "",
     ) -> None:
         self._bucket = bucket
         self._spec = spec
         self._trainer = trainer_for(spec)
         self._run_id = run_id
-        self._epoch = epoch
+        self._epoch, self._identity = epoch, identity
         self._folder = work / spec.checkpoints.folder
         self._stage = stage
         self._waiting = Waiting(stage / f"waiting-{epoch}")
@@ -230,6 +231,7 @@ class Uploader:
                 files=files,
                 loss=metrics.loss,
                 reward=metrics.reward,
+                identity=self._identity,
             )
             data = manifest.model_dump_json(exclude_none=True).encode()
         except ValueError as error:

@@ -22,6 +22,7 @@ from prime_train.core.wire import (
     Reply,
     Ticket,
     Verdict,
+    attempt_path,
     sign,
 )
 from prime_train.ports import PermanentError, TemporaryError
@@ -86,7 +87,7 @@ class ControlPlane:
 
     def _ask(self, method: str, verb: str, body: bytes) -> tuple[int, bytes]:
         """One request; the signed path is the API's own, whatever prefix the URL puts before it."""
-        path = f"/v1/runs/{self._ticket.run}/{self._ticket.epoch}/{verb}"
+        path = attempt_path(self._ticket.run, self._ticket.epoch, self._ticket.identity, verb)
         timestamp_s = int(self._wall_s()) + self._offset_s
         headers = {
             TIMESTAMP_HEADER: str(timestamp_s),

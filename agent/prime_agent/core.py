@@ -362,7 +362,7 @@ def _diagnose(state: AgentState, now_s: float) -> Out:
 
 def _transfer(state: AgentState, now_s: float) -> Out:
     job, settled = state.job, state.flush is not None and state.flush.clean
-    moved, effects = transfers.pace(state.transfers, now_s, run_id=job.run_id, epoch=job.epoch, settled=settled)
+    moved, effects = transfers.pace(state.transfers, now_s, run_id=job.run_id, epoch=job.epoch, identity=job.identity, settled=settled)
     return replace(state, transfers=moved), effects
 
 

@@ -32,6 +32,7 @@ class Job:
     spec: RunSpec
     resume_step: int | None = None
     train_s_max: int | None = None
+    identity: str = ""
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,7 @@ def beat(state: AgentState, now_s: float) -> Beat:
     return Beat(
         run=state.job.run_id,
         epoch=state.job.epoch,
+        identity=state.job.identity,
         seq=state.link.seq,
         phase=state.phase,
         step=steps.step,

@@ -124,7 +124,9 @@ def commit_now(transfers: Transfers, now_s: float) -> Transfers:
     return replace(transfers, next_commit_s=now_s)
 
 
-def pace(transfers: Transfers, now_s: float, *, run_id: str, epoch: int, settled: bool) -> tuple[Transfers, tuple[e.Effect, ...]]:
+def pace(
+    transfers: Transfers, now_s: float, *, run_id: str, epoch: int, settled: bool, identity: str = ""
+) -> tuple[Transfers, tuple[e.Effect, ...]]:
     """What is due."""
     effects: list[e.Effect] = []
     if not transfers.open:
@@ -138,7 +140,7 @@ def pace(transfers: Transfers, now_s: float, *, run_id: str, epoch: int, settled
     if transfers.uncommitted is not None and not transfers.committing and now_s >= transfers.next_commit_s:
         pending = transfers.uncommitted
         transfers = replace(transfers, committing=True)
-        effects.append(e.SendCommit(Commit(run=run_id, epoch=epoch, step=pending.step, key=pending.key)))
+        effects.append(e.SendCommit(Commit(run=run_id, epoch=epoch, step=pending.step, key=pending.key, identity=identity)))
     if now_s >= transfers.next_room_s:
         transfers = replace(transfers, next_room_s=now_s + ROOM_S)
         effects.append(e.MakeRoom())

@@ -96,7 +96,9 @@ class Webhook:
 
     def _hear(self, beat: PlainBeat, event: Mapping[str, Any], now_s: int) -> Response:
         try:
-            told = beats.beat(self._table, beat.run, epoch=beat.epoch, seq=beat.seq, text=beat.text, news=beat.news, now_s=now_s)
+            told = beats.beat(
+                self._table, beat.run, epoch=beat.epoch, seq=beat.seq, text=beat.text, news=beat.news, now_s=now_s, identity=beat.identity
+            )
             pace_s = BEAT_S if told.verdict == FENCED else told.pace_s or self._whole_desk(event).pace_s(beat.run)
         except OutsideError as error:
             log.warning("a beat of run %s could not be kept: %s", beat.run, error)

@@ -98,6 +98,7 @@ def attempt(
     disk.mkdir(parents=True)
     job = Bootstrap(
         run=RUN_ID,
+        identity=f"{epoch:016x}",
         epoch=epoch,
         spec=wanted,
         bucket_url=(folder / "bucket").as_uri(),

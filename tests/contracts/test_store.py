@@ -187,6 +187,7 @@ def full_run() -> Run:
         why="the user asked",
         cause=Cause.PREEMPTED,
         ended_s=T0_S + 11_000,
+        turn=7,
     )
 
 
@@ -213,6 +214,7 @@ def full_lease() -> Lease:
         exit=JobExit(cause=Cause.KILLED, detail="killed", code=-9, log_tail="last\nwords\n"),
     )
     order = {"order": Order.DRAIN, "order_reason": "user", "committed_step": 8, "committed_key": "runs/tiny-1/manifests/x.json"}
+    order["identity"] = "0123456789abcdef"
     return Lease(run_id=RUN_ID, epoch=2, open=True, version=5, seq=7, beat_s=T0_S + 10_400, beat=last, **order)  # type: ignore[arg-type]
 
 
@@ -448,6 +450,21 @@ def test_a_step_that_is_not_higher_was_committed_before(store: Store, step: int)
     once = loaded(store)
     assert store.commit(commit(step), T0_S + 71) == Answer(Verdict.REPEATED, committed_step=5)
     assert loaded(store) == once
+
+
+def test_a_twin_with_the_same_number_is_neither_heard_nor_can_it_commit(store: Store) -> None:
+    put(store, identity="1" * 16)
+    for other in ("2" * 16, ""):
+        assert store.beat(beat(1, identity=other), T0_S).verdict is Verdict.FENCED
+        assert store.beat(beat(1, identity=other, news=True), T0_S).verdict is Verdict.FENCED
+        assert store.commit(commit(90, identity=other), T0_S).verdict is Verdict.FENCED
+    assert (loaded(store).lease.seq, loaded(store).lease.committed_step) == (0, 0)
+    assert store.beat(beat(1, identity="1" * 16), T0_S).verdict is Verdict.OK
+    assert store.beat(beat(1, identity="1" * 16), T0_S).verdict is Verdict.REPEATED
+    assert store.commit(commit(90, identity="1" * 16), T0_S).verdict is Verdict.OK
+    assert store.commit(commit(90, identity="1" * 16), T0_S).verdict is Verdict.REPEATED
+    assert store.commit(commit(90, identity="2" * 16), T0_S).verdict is Verdict.FENCED
+    assert loaded(store).lease.identity == "1" * 16
 
 
 def test_a_commit_of_another_attempt_or_a_closed_lease_or_an_unknown_run_is_fenced(store: Store) -> None:

@@ -9,11 +9,12 @@ from pydantic import AfterValidator, BaseModel
 from pydantic.fields import FieldInfo
 
 from prime_train.core import wire
-from prime_train.core.keys import RUN_ID_PATTERN
+from prime_train.core.keys import IDENTITY_PATTERN, RUN_ID_PATTERN
 from prime_train.core.wire import Beat
 
 FILE = Path(wire.__file__).with_name("beat_fields.py")
 RUN_ID = f"^{RUN_ID_PATTERN}$"
+IDENTITY = f"^({IDENTITY_PATTERN})?$"
 HEAD = '''\
 """Fields of a beat, made by tests/core/beat_table.py from `prime_train.core.wire`; not to be edited.
 
@@ -92,6 +93,8 @@ def _kind(wanted: Any, metadata: list[Any]) -> tuple[Any, ...]:
         return ("word", kind)
     if kind is str and limits == {"pattern": RUN_ID}:
         return ("run_id",)
+    if kind is str and limits == {"pattern": IDENTITY}:
+        return ("identity",)
     if kind is str and limits.keys() == {"max_length"}:
         return ("text", limits["max_length"])
     if kind is bool:

@@ -25,6 +25,7 @@ from prime_train.core.wire import (
     Ticket,
     Verdict,
     attempt_key,
+    attempt_path,
     sign,
 )
 from tests.fakes.served import Served
@@ -60,11 +61,12 @@ class FakeControlPlane(Served):
 
     @property
     def key(self) -> str:
-        return attempt_key(MASTER, self.bootstrap.run, self.bootstrap.epoch)
+        return attempt_key(MASTER, self.bootstrap.run, self.bootstrap.epoch, self.bootstrap.identity)
 
     @property
     def ticket(self) -> Ticket:
-        return Ticket(run=self.bootstrap.run, epoch=self.bootstrap.epoch, url=self.url, key=self.key)
+        job = self.bootstrap
+        return Ticket(run=job.run, epoch=job.epoch, identity=job.identity, url=self.url, key=self.key)
 
     @property
     def beats(self) -> list[Beat]:
@@ -115,7 +117,7 @@ class FakeControlPlane(Served):
         signed = sign(self.key, told_s, method, path, body) == headers.get(SIGNATURE_HEADER)
         if not signed or abs(told_s - self.clock()) > CLOCK_SKEW_S_MAX:
             return 401, Refusal(error="wrong signature" if not signed else "the clock is off", now_s=self.clock())
-        if self.fenced or not path.startswith(f"/v1/runs/{self.bootstrap.run}/{self.bootstrap.epoch}/"):
+        if self.fenced or path != attempt_path(self.bootstrap.run, self.bootstrap.epoch, self.bootstrap.identity, verb):
             return 409, Reply(verdict=Verdict.FENCED, reason="another attempt has taken over", now_s=self.clock())
         match method, verb:
             case "GET", "bootstrap":
@@ -130,6 +132,7 @@ class FakeControlPlane(Served):
                 return 404, Refusal(error=f"no such path: {method} {path}")
 
     def _beat(self, beat: Beat) -> Reply:
+        assert beat.identity == self.bootstrap.identity
         if beat.seq <= self._seq:
             return self._reply(Verdict.REPEATED)
         self._seq = beat.seq
@@ -137,6 +140,7 @@ class FakeControlPlane(Served):
         return self._reply(Verdict.OK)
 
     def _commit(self, commit: Commit) -> Reply:
+        assert commit.identity == self.bootstrap.identity
         self.heard.append(commit)
         newer = commit.step > self._committed
         self._committed = max(self._committed, commit.step)

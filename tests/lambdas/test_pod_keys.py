@@ -96,7 +96,12 @@ def test_the_stacks_role_may_what_attempts_are_lent_and_nothing_outside() -> Non
     (policy,) = resources()["PodRole"]["Properties"]["Policies"]
     statements = policy["PolicyDocument"]["Statement"]
     may = [(action, resource) for one in statements for action in listed(one["Action"]) for resource in listed(one["Resource"])]
-    assert {resource for _, resource in may} == {"Bucket.Arn", "${Bucket.Arn}/runs/*", "${Bucket.Arn}/evidence/*"}
+    assert {resource for _, resource in may} == {
+        "Bucket.Arn",
+        "${Bucket.Arn}/runs/*",
+        "${Bucket.Arn}/evidence/*",
+        "${Bucket.Arn}/attempts/*",
+    }
     lent = json.loads(session_policy(Part("training"), "tiny-1", 2))["Statement"]
     for one in (each for each in lent if each["Effect"] == "Allow"):
         for resource in one["Resource"]:

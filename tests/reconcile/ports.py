@@ -6,6 +6,8 @@ w.fail["create"] = Lost()      the call is made, its answer is lost
 w.after(60)                    time passes
 """
 
+import copy
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -132,7 +134,8 @@ class DictBucket:
         return iter([Stat(key, len(data), b.T0_S) for key, data in sorted(self.objects.items()) if key.startswith(prefix)])
 
     def delete(self, key: str) -> None:
-        raise NotImplementedError("reconcile never does this")
+        self.faults.before("bucket")
+        self.objects.pop(key, None)
 
 
 class RacedStore(MemoryStore):
@@ -200,6 +203,8 @@ class Outside:
         self.bucket = DictBucket(self.faults)
         self.told, self.canary, self.tracker = Told(), Singing(), Tracking()
         self.heard: list[str] = []
+        self.identities: Iterator[str] = itertools.repeat("")
+        """Of the attempts to come. Without them names and keys are as short as tests can tell them; see `with_identities`."""
         self.world = World(
             self.store,
             self.bucket,
@@ -210,14 +215,24 @@ class Outside:
             tracker=self.tracker,
             canary=self.canary,
             watched=lambda run_id, what, text: self.heard.append(what),
+            new_identity=lambda: next(self.identities),
         )
         self.seqs: dict[str, int] = {}
         self.add(b.RUN_ID, spec)
+
+    def with_identities(self) -> "Outside":
+        self.identities = (f"{number:08x}{0:08x}" for number in itertools.count(1))
+        return self
 
     def add(self, run_id: str, spec: Mapping[str, object] | None = None, *, commit: str = "") -> None:
         assert self.store.create(Run(run_id, b.spec(**(spec or {})), created_s=self.now_s, commit=commit))
 
     # ------------------------------------------------------------------------------------------------------------- acts
+
+    def copied(self) -> Callable[[], None]:
+        """Makes a copy of the store, and gives what puts it back."""
+        kept = {name: copy.copy(value) for name, value in vars(self.store).items() if name.startswith("_") and name != "_lock"}
+        return lambda: vars(self.store).update({name: copy.copy(value) for name, value in kept.items()})
 
     def reconcile(self, run_id: str = b.RUN_ID) -> Step:
         return reconcile(self.world, run_id, self.now_s)
@@ -241,6 +256,7 @@ class Outside:
         """The agent of the newest attempt beats."""
         self.seqs[run_id] = self.seqs.get(run_id, 0) + 1
         fields: dict[str, Any] = {"run": run_id, "epoch": self.run(run_id).epoch, "step": 0} | said
+        fields.setdefault("identity", self.identity(fields["epoch"], run_id))
         return self.store.beat(b.beat(self.seqs[run_id], **fields), self.now_s)
 
     def exit(self, cause: Cause, run_id: str = b.RUN_ID, **said: Any) -> Answer:
@@ -260,6 +276,7 @@ class Outside:
         manifest = Manifest(
             run=b.RUN_ID,
             epoch=epoch,
+            identity=self.identity(epoch),
             step=step,
             created_s=self.now_s,
             folder=f"step_{step}",
@@ -275,6 +292,10 @@ class Outside:
         held = self.store.load(run_id)
         assert held is not None
         return held.run
+
+    def identity(self, epoch: int, run_id: str = b.RUN_ID) -> str:
+        """Of that attempt; empty where there is none."""
+        return next((attempt.identity for attempt in self.run(run_id).attempts if attempt.epoch == epoch), "")
 
     def lease(self, run_id: str = b.RUN_ID) -> Lease:
         held = self.store.load(run_id)

@@ -47,6 +47,16 @@ def lost(w: Outside) -> None:
     w.sweeps(60)
 
 
+def restored(w: Outside) -> None:
+    w.trains()
+    put_back = w.copied()
+    for pod in w.pods.real.list():
+        w.pods.real.preempt(pod.pod_id)
+    w.sweeps(60)
+    put_back()
+    w.sweeps(60)
+
+
 def recovered(w: Outside) -> None:
     lost(w)
     w.beat(step=0)
@@ -195,6 +205,7 @@ TOLD: tuple[tuple[str, Callable[[Outside], None], Mapping[str, object], tuple[st
     ("training", training, {}, ("training at step 10", *MACHINE)),
     ("lost", lost, {}, ("machine taken away", "in the bucket up to 8", "Last sign of life: ", "It lasted: ", *EVIDENCE)),
     ("relaunched", lost, {}, ("attempt 2 has a machine", "Machine: ")),
+    ("restored", restored, {}, ("the store was restored from an older copy", "as training after attempt 1", "as booting after attempt 2")),
     ("recovered", recovered, {}, ("Resumed from: step 8; ", "steps are done again", "The gap cost: $")),
     ("stalled", stalled, {}, ("no step within its deadline", "waited 301 s, limit 300 s", *MACHINE, *EVIDENCE)),
     ("lost", sick, {}, ("GPUs idle while training", "0 % and 0 MiB on 8 GPUs", "What to do: ", *EVIDENCE)),

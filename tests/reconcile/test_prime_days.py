@@ -57,7 +57,9 @@ class Days:
         if provider_of(attempt.pod_id or "")[1] in {pod.pod_id for pod in self.fake.alive}:
             self.seq += 1
             step = 1 + (self.now_s - attempt.launched_s) // STEP_S
-            self.world.store.beat(b.beat(self.seq, epoch=attempt.epoch, phase=Phase.TRAIN, step=step), self.now_s)
+            self.world.store.beat(
+                b.beat(self.seq, epoch=attempt.epoch, identity=attempt.identity, phase=Phase.TRAIN, step=step), self.now_s
+            )
 
 
 @pytest.fixture(name="days")

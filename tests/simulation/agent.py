@@ -75,8 +75,8 @@ class Ties:
 class VirtualAgent:
     """One attempt on one machine."""
 
-    def __init__(self, ties: Ties, machine: Machine, work: Work) -> None:
-        self._t, self._machine, self.work = ties, machine, work
+    def __init__(self, ties: Ties, machine: Machine, work: Work, identity: str) -> None:
+        self._t, self._machine, self.work, self.identity = ties, machine, work, identity
         self.run_id, self.epoch = machine.run_id, machine.epoch
         self.phase = Phase.PREFLIGHT
         self.over = False
@@ -160,7 +160,7 @@ class VirtualAgent:
             return
         if held is None:
             self._t.loop.after(RETRY_S, self._bootstrap)
-        elif not held.lease.open or held.lease.epoch != self.epoch:
+        elif not held.lease.open or (held.lease.epoch, held.lease.identity) != (self.epoch, self.identity):
             self.over = True
         else:
             self._begin(held.run)
@@ -289,7 +289,7 @@ class VirtualAgent:
     def _upload(self, step: int, then: Callable[[], None] | None) -> None:
         if self._upload_began_s is None:
             self._upload_began_s = self._t.loop.now_s
-        manifest, blobs = checkpoint(self.run_id, self.epoch, step, self._t.loop.now_s)
+        manifest, blobs = checkpoint(self.run_id, self.epoch, step, self._t.loop.now_s, self.identity)
         parts = [*blobs.items(), (manifest.key, manifest.model_dump_json().encode())]
         self._uploading = True
         self._ship(step, parts, manifest, then)
@@ -316,7 +316,7 @@ class VirtualAgent:
     def _commit(self, manifest: Manifest, then: Callable[[], None] | None) -> None:
         if not self.alive:
             return
-        wish = Commit(run=self.run_id, epoch=self.epoch, step=manifest.step, key=manifest.key)
+        wish = Commit(run=self.run_id, epoch=self.epoch, step=manifest.step, key=manifest.key, identity=self.identity)
         self._t.webhook.commit(wish, lambda answer: self._committed(answer, manifest, then), cut=self._cut())
 
     def _committed(self, answer: Answer | None, manifest: Manifest, then: Callable[[], None] | None) -> None:
@@ -427,6 +427,7 @@ class VirtualAgent:
         return Beat(
             run=self.run_id,
             epoch=self.epoch,
+            identity=self.identity,
             seq=self._seq,
             phase=self.phase,
             step=self.base + made if made else 0,

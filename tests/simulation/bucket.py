@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from prime_train.core.keys import blob_key, blob_prefix, manifest_prefix
+from prime_train.core.keys import RECORDS, blob_key, blob_prefix, manifest_prefix
 from prime_train.core.manifest import Manifest, ManifestFile
 from prime_train.ports import Content, Data, Stat, TemporaryError
 from tests.builders import digest, stored_file
@@ -21,6 +21,8 @@ class VirtualBucket:
         self._loop, self._luck, self._faults = loop, luck, faults
         self._objects: dict[str, dict[str, tuple[bytes, int]]] = {}
         self.called: Callable[[str], None] = _nothing
+        self.failed: Callable[[], None] = lambda: None
+        """A call of the port came to nothing."""
 
     # -------------------------------------------------------------------------------------------------------------- the port
 
@@ -54,7 +56,8 @@ class VirtualBucket:
         return iter(self.stats(prefix))
 
     def delete(self, key: str) -> None:
-        raise NotImplementedError("the control plane deletes nothing")
+        self._call("bucket.delete")
+        self.remove(key)
 
     # ------------------------------------------------------------------------------------------------------------ the agents
 
@@ -74,8 +77,9 @@ class VirtualBucket:
         self._folder(key).pop(key, None)
 
     def stats(self, prefix: str) -> Sequence[Stat]:
-        folder = self._folder(prefix)
-        return [Stat(key, len(data), written_s) for key, (data, written_s) in sorted(folder.items()) if key.startswith(prefix)]
+        folders = list(self._objects.values()) if prefix == RECORDS else [self._folder(prefix)]
+        found = sorted(item for folder in folders for item in folder.items())
+        return [Stat(key, len(data), written_s) for key, (data, written_s) in found if key.startswith(prefix)]
 
     def is_complete(self, key: str) -> bool:
         """Whether a manifest with that key is there and every blob it lists."""
@@ -103,6 +107,7 @@ class VirtualBucket:
     def _call(self, what: str) -> None:
         self.called(what)
         if self.fails():
+            self.failed()
             raise TemporaryError(f"{what}: the bucket does not answer")
 
 
@@ -117,11 +122,12 @@ def _part(place: int, number: int) -> ManifestFile:
     return stored_file(f"part{place}", number, size=4)
 
 
-def checkpoint(run_id: str, epoch: int, step: int, now_s: float) -> tuple[Manifest, dict[str, bytes]]:
+def checkpoint(run_id: str, epoch: int, step: int, now_s: float, identity: str) -> tuple[Manifest, dict[str, bytes]]:
     """A manifest and its blobs: one that never changes (a frozen base model) and one of this step."""
     numbers = {0: b"base", (step << 64) + epoch: b"step"}
     files = tuple(_part(place, number) for place, number in enumerate(numbers))
-    manifest = Manifest(run=run_id, epoch=epoch, step=step, created_s=int(now_s), folder=f"step_{step}", files=files)
+    folder = f"step_{step}"
+    manifest = Manifest(run=run_id, epoch=epoch, identity=identity, step=step, created_s=int(now_s), folder=folder, files=files)
     return manifest, {blob_key(run_id, digest(number)): data for number, data in numbers.items()}
 
 

@@ -52,11 +52,11 @@ MUTANTS = (
     _mutant("the fence leaves the lease open", (CHANGE, "replace(lease, open=False, order=", "replace(lease, order=")),
     _mutant(
         "commits are taken from any epoch",
-        (STORE, "or not lease.open or lease.epoch != commit.epoch:", "or not lease.open:"),
+        (STORE, "or not _holds(lease, commit):", "or not lease.open:"),
     ),
     _mutant(
         "beats are taken from any epoch",
-        (STORE, "or not lease.open or lease.epoch != beat.epoch:", "or not lease.open:"),
+        (STORE, "or not _holds(lease, beat):", "or not lease.open:"),
     ),
     _mutant("beats are taken in any order", (STORE, "if beat.seq <= lease.seq:", "if beat.seq == lease.seq:")),
     _mutant("pods of other epochs are left alone", (STRAYS, "    if due:\n        return Terminate(due)\n", "")),
@@ -64,14 +64,19 @@ MUTANTS = (
         "the pod is created before the intent is saved",
         (
             CARRYING,
-            "    if not world.store.save(intent):\n        return False\n    _create(world, intent, ranking.best[0], now_s)\n",
-            "    _create(world, intent, ranking.best[0], now_s)\n    if not world.store.save(intent):\n        return False\n",
+            "    if not world.store.save(intent):\n        return False\n    assert",
+            "    assert",
+        ),
+        (
+            CARRYING,
+            "    _create(world, launched, ranking.best[0], now_s)\n    return True\n",
+            "    _create(world, launched, ranking.best[0], now_s)\n    return world.store.save(intent)\n",
         ),
     ),
     _mutant(
         "what is resumed is chosen among all epochs",
         (CARRYING, "read_manifests(world.bucket, run.run_id, epoch=run.epoch)", "read_manifests(world.bucket, run.run_id)"),
-        ("core/manifest.py", "(m for m in manifests if m.epoch == epoch)", "iter(manifests)"),
+        ("core/manifest.py", "(m for m in manifests if (m.epoch, m.identity) == (epoch, identity))", "iter(manifests)"),
     ),
     _mutant("what is resumed is not chosen anew after a fence", (CHANGE, "        resume_chosen=False,\n", "")),
     _mutant("half a checkpoint counts", ("core/manifest.py", "(m for m in manifests if not missing_blobs(m, sizes))", "iter(manifests)")),

@@ -15,6 +15,7 @@ from prime_train import reconcile
 from prime_train.core import change as c
 from prime_train.core.breaker import Watch
 from prime_train.core.causes import Cause
+from prime_train.core.decide import name_of
 from prime_train.core.run import ATTENDED, Alert, Attempt, Change, Run, Want
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import Beat, Commit, Ticket
@@ -368,7 +369,7 @@ class OutageStage(Stage):
 
     def _saved(self, old: Held, change: Change) -> None:
         super()._saved(old, change)
-        name = f"pt-{old.run.run_id}-e{old.run.epoch}"
+        name = name_of(old.run, old.run.epoch)
         if old.run.state in ATTENDED and change.run.state not in ATTENDED and name in self._lost_s:
             self._found_s[name] = self.loop.now_s
 
@@ -405,7 +406,7 @@ class OutageStage(Stage):
                 played.gone_found_s.append(found_s - (end_s if NOBODY_SEES & self.outage.kinds else lost_s))
 
     def _is_lost(self, run: Run, attempt: Attempt) -> bool:
-        return f"pt-{run.run_id}-e{attempt.epoch}" in self._lost_s
+        return name_of(run, attempt.epoch) in self._lost_s
 
 
 def _lost_s(run: Run, place: int, work: Work) -> float:

@@ -29,6 +29,7 @@ from typing import NoReturn, TypeVar
 
 from prime_train.core import ledger
 from prime_train.core.causes import POLICY, Cause, Retry
+from prime_train.core.keys import parse_pod_name, pod_name
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.run import ATTENDED, TERMINAL, TRANSITIONS, Alert, Attempt, Change, DrainReason, Event, Run, RunState, Want
 from prime_train.core.wire import Beat, Commit, Verdict
@@ -297,11 +298,13 @@ class Keeper:
     # ----------------------------------------------------------------------------------------------------------- the pods
 
     def created(self, name: str) -> None:
-        run_id, epoch = name.removeprefix("pt-").rsplit("-e", 1)
+        named = parse_pod_name(name)
+        assert named is not None
+        run_id, epoch = named
         truth = self.runs[run_id]
         if name in self._names:
             self._broken(8, "one pod an attempt", run_id, f"{name} is asked for twice")
-        if truth.run.epoch < int(epoch):
+        if truth.run.epoch < epoch:
             self._broken(8, "intent before action", run_id, f"{name} is asked for before it is saved")
         self._names.add(name)
 
@@ -556,7 +559,7 @@ class Keeper:
         run = truth.run
         by_name = {machine.name: machine for machine in truth.machines if machine.told}
         for attempt in run.attempts:
-            machine = by_name.pop(f"pt-{run.run_id}-e{attempt.epoch}", None)
+            machine = by_name.pop(pod_name(run.run_id, attempt.epoch, attempt.identity), None)
             if machine is None or (attempt.pod_id is None and machine.asked_s is None):
                 continue  # taken away before anybody could write it down
             assert machine.gone_s is not None

@@ -1,5 +1,6 @@
 """One seed: the real store, core and reconcile between virtual watchers, machines, agents, network and users."""
 
+import itertools
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -72,6 +73,10 @@ class WatchedStore(MemoryStore):
         self._effect("saved")
         return True
 
+    def claim(self, key: str, notifier: str, owner: str, *, now_s: int, until_s: int) -> bool:
+        self._effect("claim")
+        return super().claim(key, notifier, owner, now_s=now_s, until_s=until_s)
+
     def mark_sent(self, key: str, notifier: str | None = None, *, among: Sequence[str] = ()) -> bool:
         self._effect("mark_sent")
         return super().mark_sent(key, notifier, among=among)
@@ -84,6 +89,7 @@ class Stage:
         self, rng: random.Random, skews_s: Sequence[int], faults: Faults, *, skew_s: int = 0, note: Callable[[str], None] | None = None
     ) -> None:
         self._note = note
+        self._identities = (f"{number:08x}{0:08x}" for number in itertools.count(1))
         self.loop = Loop()
         self.faults = faults
         self.luck = Luck(rng, self.loop, faults.quiet_s)
@@ -91,7 +97,7 @@ class Stage:
         self.bucket = VirtualBucket(self.loop, self.luck, faults)
         self.store = self._new_store()
         self.webhook = self._new_webhook(skew_s)
-        self.keeper = Keeper(self.loop, faults, self.pods, self.bucket)
+        self.keeper = self._new_keeper()
         self._acting: Acting | None = None
         self._news_due = False
         self._works: dict[str, Work] = {}
@@ -101,6 +107,9 @@ class Stage:
 
     def _new_store(self) -> WatchedStore:
         return WatchedStore(self._effect, self._loaded, self._saved)
+
+    def _new_keeper(self) -> Keeper:
+        return Keeper(self.loop, self.faults, self.pods, self.bucket)
 
     def _new_webhook(self, skew_s: int) -> VirtualWebhook:
         return VirtualWebhook(self.loop, self.luck, self.faults, self.store, skew_s=skew_s)
@@ -116,6 +125,7 @@ class Stage:
             tracker=self,
             canary=self,
             watched=self._watched,
+            new_identity=lambda: next(self._identities),
         )
 
     # ---------------------------------------------------------------------------------------------------------------- set-up
@@ -257,7 +267,7 @@ class Stage:
     # --------------------------------------------------------------------------------------------------- agents and users
 
     def _start_agent(self, machine: Machine, ticket: Ticket) -> None:
-        agent = VirtualAgent(self._ties, machine, self._works[machine.run_id])
+        agent = VirtualAgent(self._ties, machine, self._works[machine.run_id], ticket.identity)
         machine.tenant = agent
         self.keeper.runs[machine.run_id].agents[machine.epoch] = agent
 

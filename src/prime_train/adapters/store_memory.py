@@ -89,7 +89,7 @@ class MemoryStore:
     def commit(self, commit: Commit, now_s: int) -> Answer:
         with self._lock:
             lease = self._leases.get(commit.run)
-            if lease is None or not lease.open or lease.epoch != commit.epoch:
+            if lease is None or not _holds(lease, commit):
                 return Answer(Verdict.FENCED)
             if commit.step <= lease.committed_step:
                 return _answer(Verdict.REPEATED, lease)
@@ -146,7 +146,7 @@ class MemoryStore:
 
     def _beat(self, beat: Beat, now_s: int) -> Answer:
         lease = self._leases.get(beat.run)
-        if lease is None or not lease.open or lease.epoch != beat.epoch:
+        if lease is None or not _holds(lease, beat):
             return Answer(Verdict.FENCED)
         if beat.seq <= lease.seq:
             return _answer(Verdict.REPEATED, lease)
@@ -160,6 +160,10 @@ class MemoryStore:
         if run is not None:
             at_s = now_s if run.next_check_s is None else min(run.next_check_s, now_s)
             self._runs[run_id] = replace(run, version=run.version + 1, next_check_s=at_s)
+
+
+def _holds(lease: Lease, said: Beat | Commit) -> bool:
+    return lease.open and (lease.epoch, lease.identity) == (said.epoch, said.identity)
 
 
 def _answer(verdict: Verdict, lease: Lease) -> Answer:

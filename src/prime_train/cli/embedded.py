@@ -52,7 +52,9 @@ def control_plane(
     with home.serving_alone():
         number = home.port_meanwhile() if port is None else port
         refuse_unheard(home, home.public_url(url_of("127.0.0.1", number)))
-        with Server(home.desk(), port=number) as server:
+        desk = home.desk()
+        home.catch_up()
+        with Server(desk, port=number) as server:
             home.say_serving(server.url)
             server.watch(home.world(home.public_url(server.url), watched=watched), interval_s=interval_s)
             yield server

@@ -219,6 +219,20 @@ class Home:
             watches=watches,
         )
 
+    def catch_up(self) -> None:
+        """Has a store that was restored from an older copy take up what the bucket has recorded since. It is to be done before agents are
+        answered, for one whose attempt the store does not know is told that it was replaced. What cannot be done now is done by the
+        watcher, before it launches or ends anything."""
+        from prime_train.ports import OutsideError
+        from prime_train.reconcile import catch_up_all
+
+        log = logging.getLogger("prime_train.serve")
+        try:
+            for run_id in catch_up_all(self.store(), self.bucket(), self.master(), wall_s()):
+                log.warning("%s: the store had been restored from an older copy; it goes on from what the bucket has recorded", run_id)
+        except OutsideError as error:
+            log.warning("whether the store is an older copy can not be told now: %s", error)
+
     def world(self, webhook_url: str, *, watched: "Watched | None" = None, waits: bool = False) -> "World":
         """What a watcher needs. `webhook_url`: what agents are to call. `waits`: for a process that ends soon, see `Providers`."""
         from prime_train.adapters.canary_http import CanaryHttp

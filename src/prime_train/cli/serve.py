@@ -56,6 +56,7 @@ def serve(
         if desk.lend is not None:
             try_role(desk.lend)
         _try_bucket(home)
+        home.catch_up()
         run_server(desk, world, host=host, port=number, interval_s=interval, announce=announce)
 
 

@@ -97,6 +97,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "note": (("text", 200), ""),
         "news": (("flag",), False),
         "exit": (("part", "JobExit"), None),
+        "identity": (("identity",), ""),
     },
     "Gpus": {
         "count": (("whole", 0, 9007199254740992), 0),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from prime_train.core.beat_fields import FIELDS
-from prime_train.core.keys import is_run_id
+from prime_train.core.keys import is_identity, is_run_id
 
 WHOLE_MAX = 2**53
 NUMBER_MAX = 1.7976931348623157e308
@@ -114,6 +114,10 @@ def _run_id() -> Check:
     return lambda value: type(value) is str and is_run_id(value)
 
 
+def _identity() -> Check:
+    return lambda value: type(value) is str and (not value or is_identity(value))
+
+
 _KINDS: dict[str, Callable[..., Check]] = {
     "whole": _whole,
     "number": _number,
@@ -121,6 +125,7 @@ _KINDS: dict[str, Callable[..., Check]] = {
     "flag": _flag,
     "word": _word,
     "run_id": _run_id,
+    "identity": _identity,
 }
 
 

@@ -112,9 +112,9 @@ def next_check_s(run: Run, lease: Lease, decision: d.Wait, now_s: int) -> int | 
 # ------------------------------------------------------------------------------------------------------- launch and resume
 
 
-def launch(run: Run, lease: Lease, offer: Offer, now_s: int) -> Change:
-    """The intent, saved before the create call: epoch + 1, a fresh open lease, and the offer that will be asked for."""
-    after = move(run, Event.LAUNCH)
+def launch(run: Run, lease: Lease, offer: Offer, now_s: int, *, identity: str = "") -> Change:
+    """The intent, saved before the create call: epoch + 1, a fresh open lease, and the offer that will be asked for. `identity`: random."""
+    after = _turned(move(run, Event.LAUNCH))
     epoch = run.epoch + 1
     resumed = run.resume.step if run.resume else 0
     attempt = Attempt(
@@ -125,12 +125,30 @@ def launch(run: Run, lease: Lease, offer: Offer, now_s: int) -> Change:
         last_step=resumed,
         durable_step=resumed,
         best_step_before=run.best_step,
+        identity=identity,
     )
     after = replace(after, epoch=epoch, attempts=(*run.attempts, attempt), next_check_s=now_s + d.check_s(run), cause=None)
-    fresh = Lease(run_id=run.run_id, epoch=epoch, open=True, version=lease.version + 1, committed_step=resumed)
+    fresh = Lease(run_id=run.run_id, epoch=epoch, open=True, version=lease.version + 1, committed_step=resumed, identity=identity)
     text = f"asking {offer.provider} for {_in_words(offer)}"
     line = happened(after, now_s, "launching", text, resumed)
     return _saved(ledger.fold(after), line, lease=fresh, lease_version=lease.version, alerts=_mirrored(after, "launching", now_s))
+
+
+def caught_up(run: Run, lease: Lease, newer: Run, newer_lease: Lease, now_s: int) -> Change:
+    """The store had been restored from an older copy: it takes up what was recorded since. What the user asks for now still counts."""
+    want = run.want if run.want is not Want.RUN else newer.want
+    after = replace(newer, version=run.version, want=want, next_check_s=now_s)
+    taken = replace(newer_lease, version=lease.version + 1)
+    text = (
+        f"the store knew the run as {run.state.value} after attempt {run.epoch or 'none'}, the bucket as {newer.state.value} after attempt "
+        f"{newer.epoch}; it goes on from there, and what was written between the two is lost from its history"
+    )
+    alert = told(after, now_s, "restored", Severity.WARNING, "the store was restored from an older copy", text)
+    return _saved(after, happened(after, now_s, "restored", text), lease=taken, lease_version=lease.version, alerts=(alert,))
+
+
+def _turned(run: Run) -> Run:
+    return replace(run, turn=run.turn + 1)
 
 
 def _in_words(offer: Offer) -> str:
@@ -143,7 +161,7 @@ def adopted(run: Run, pod_id: str, now_s: int, *, usd_per_hour: float = 0.0) -> 
     if run.attempt is None:
         raise ValueError(f"run {run.run_id} has no attempt that could have the pod {pod_id}")
     offer = replace(run.attempt.offer, usd_per_hour=usd_per_hour) if usd_per_hour > 0 else run.attempt.offer
-    after = with_attempt(move(run, Event.POD_CREATED), replace(run.attempt, pod_id=pod_id, offer=offer))
+    after = with_attempt(_turned(move(run, Event.POD_CREATED)), replace(run.attempt, pod_id=pod_id, offer=offer))
     after = replace(after, notices=tuple(n for n in run.notices if n.kind not in ("no_capacity", "funds")), next_check_s=now_s)
     kind = "launched" if run.epoch == 1 else "relaunched"
     text = f"{_in_words(offer)}, machine {pod_id}"
@@ -343,7 +361,7 @@ def _late_first_step_s(attempt: Attempt, lease: Lease, last_step: int) -> int | 
 def _recover(run: Run, lease: Lease, decision: d.Recover, now_s: int) -> Change:
     policy = POLICY[decision.cause]
     offer = run.attempt.offer if run.attempt else None
-    fenced, closed = _fenced(move(run, Event.LOST), lease, decision.cause, decision.detail, now_s)
+    fenced, closed = _fenced(_turned(move(run, Event.LOST)), lease, decision.cause, decision.detail, now_s)
     if decision.cause is Cause.LAUNCH_LOST and fenced.attempt is not None:
         # The provider lists no such pod: it is not paid for, unless it appears later.
         fenced = with_attempt(fenced, replace(fenced.attempt, ended_s=fenced.attempt.launched_s))
@@ -382,7 +400,7 @@ def _with_durable(run: Run, text: str) -> str:
 
 
 def _finish(run: Run, lease: Lease, decision: d.Finish, now_s: int) -> Change:
-    fenced, closed = _fenced(move(run, _END_EVENTS[decision.state]), lease, decision.cause, decision.why, now_s)
+    fenced, closed = _fenced(_turned(move(run, _END_EVENTS[decision.state])), lease, decision.cause, decision.why, now_s)
     undurable = _undurable(fenced, decision) if run.state in ATTENDED else ""
     why = f"{decision.why.rstrip('.')}; {undurable}" if undurable else decision.why
     after = replace(fenced, why=why, cause=decision.cause, ended_s=now_s, next_check_s=now_s, strikes=run.strikes)

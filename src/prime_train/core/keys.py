@@ -1,17 +1,22 @@
 """Every name of a run: its id, its pods, its keys in the bucket.
 
 What a run is made of lies under `RUNS`. What was only kept to be looked at lies under `EVIDENCE`: a bucket forgets by the first part of a
-key, so that part must tell what may be forgotten.
+key, so that part must tell what may be forgotten. `RECORDS` are the control plane's own, and closed to machines.
 """
 
 import re
 
-RUNS, EVIDENCE = "runs/", "evidence/"
+RUNS, EVIDENCE, RECORDS = "runs/", "evidence/", "attempts/"
 """With what every key in the bucket begins."""
 
 RUN_ID_PATTERN = r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?"
 _RUN_ID = re.compile(RUN_ID_PATTERN)
-_POD = re.compile(rf"pt-({RUN_ID_PATTERN})-e([1-9][0-9]{{0,8}})")
+IDENTITY_PATTERN = r"[0-9a-f]{16}"
+"""The random identity of an attempt. Its number may be handed out twice where a store was restored from an older copy; this is not."""
+IDENTITY_IN_NAME_CHARS = 8
+_IDENTITY = re.compile(IDENTITY_PATTERN)
+_POD = re.compile(rf"pt-({RUN_ID_PATTERN})-e([1-9][0-9]{{0,8}})(-a[0-9a-f]{{{IDENTITY_IN_NAME_CHARS}}})?")
+_RECORD = re.compile(r"([0-9]{9})-([0-9]{9})\.json")
 _MANIFEST = re.compile(r"([0-9]{12})-e([1-9][0-9]{0,8})\.json")
 DIGEST_PATTERN = r"blake3-[0-9a-f]{64}"
 CODEC_PATTERN = r"[a-z0-9]{1,12}"
@@ -24,9 +29,15 @@ def is_run_id(text: str) -> bool:
     return _RUN_ID.fullmatch(text) is not None
 
 
-def pod_name(run_id: str, epoch: int) -> str:
-    """The one name of the pod of this run's attempt number `epoch`; it is how a lost create call is found again."""
-    return f"pt-{run_id}-e{epoch}"
+def is_identity(text: str) -> bool:
+    """Whether `text` can be the identity of an attempt: sixteen hex digits."""
+    return _IDENTITY.fullmatch(text) is not None
+
+
+def pod_name(run_id: str, epoch: int, identity: str = "") -> str:
+    """The one name of the pod of this run's attempt number `epoch`; it is how a lost create call is found again. The beginning of the
+    attempt's identity in it tells the pod from that of a twin with the same number."""
+    return f"pt-{run_id}-e{epoch}" + (f"-a{identity[:IDENTITY_IN_NAME_CHARS]}" if identity else "")
 
 
 def parse_pod_name(name: str) -> tuple[str, int] | None:
@@ -37,7 +48,7 @@ def parse_pod_name(name: str) -> tuple[str, int] | None:
 
 def run_prefixes(run_id: str) -> tuple[str, ...]:
     """Of everything of the run that is in the bucket."""
-    return run_prefix(run_id), evidence_prefix(run_id)
+    return run_prefix(run_id), evidence_prefix(run_id), record_prefix(run_id)
 
 
 def run_prefix(run_id: str) -> str:
@@ -100,6 +111,22 @@ def parse_pin_key(run_id: str, key: str) -> tuple[int, int] | None:
     """`(step, epoch)` of the checkpoint that is pinned by `key`, or None."""
     prefix = pin_prefix(run_id)
     return parse_manifest_key(run_id, manifest_prefix(run_id) + key[len(prefix) :]) if key.startswith(prefix) else None
+
+
+def record_prefix(run_id: str) -> str:
+    return f"{RECORDS}{run_id}/"
+
+
+def record_key(run_id: str, epoch: int, turn: int) -> str:
+    """Where the state of the run is recorded as of this turn; keys of one run sort by attempt, then turn."""
+    return f"{record_prefix(run_id)}{epoch:09d}-{turn:09d}.json"
+
+
+def parse_record_key(key: str) -> tuple[str, int, int] | None:
+    """`(run_id, epoch, turn)` of a record's key, or None when it is none."""
+    run_id, _, name = key.removeprefix(RECORDS).partition("/")
+    found = _RECORD.fullmatch(name) if key.startswith(RECORDS) and is_run_id(run_id) else None
+    return (run_id, int(found.group(1)), int(found.group(2))) if found else None
 
 
 def evidence_prefix(run_id: str, epoch: int | None = None) -> str:

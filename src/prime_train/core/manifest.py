@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from prime_train.core.keys import CODEC_PATTERN, DIGEST_PATTERN, RUN_ID_PATTERN, blob_key, manifest_key
+from prime_train.core.keys import CODEC_PATTERN, DIGEST_PATTERN, IDENTITY_PATTERN, RUN_ID_PATTERN, blob_key, manifest_key
 from prime_train.core.paths import flaw_of_folder, flaw_of_path
 
 FILES_MAX = 50_000
@@ -94,6 +94,8 @@ class Manifest(BaseModel):
     loss: float | None = None
     reward: float | None = None
     """What the trainer last said at the time of the checkpoint."""
+    identity: str = Field(default="", pattern=f"^({IDENTITY_PATTERN})?$")
+    """Of the attempt that made it."""
 
     @model_validator(mode="after")
     def _each_file_once(self) -> Self:
@@ -144,13 +146,14 @@ def newest_complete(manifests: Iterable[Manifest], sizes: Mapping[str, int]) -> 
 
 
 def choose_resume(
-    manifests: Iterable[Manifest], sizes: Mapping[str, int], *, epoch: int, previous: ResumePoint | None
+    manifests: Iterable[Manifest], sizes: Mapping[str, int], *, epoch: int, previous: ResumePoint | None, identity: str = ""
 ) -> ResumePoint | None:
     """Where the attempt after `epoch` resumes: the newest complete manifest of that attempt, else what it had itself resumed from.
 
-    Manifests of older attempts that appeared later (a machine that ran on after its fence) are never looked at.
+    Manifests of older attempts that appeared later (a machine that ran on after its fence), and of a twin with the same number and another
+    `identity`, are never looked at.
     """
-    newest = newest_complete((m for m in manifests if m.epoch == epoch), sizes)
+    newest = newest_complete((m for m in manifests if (m.epoch, m.identity) == (epoch, identity)), sizes)
     if newest is None or (previous is not None and newest.step < previous.step):
         return previous
     return ResumePoint(step=newest.step, epoch=newest.epoch, key=newest.key)

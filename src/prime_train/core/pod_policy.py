@@ -12,7 +12,7 @@ Keys live for an hour whatever happens, so those of an attempt that was fenced a
 - can delete blobs. An agent does so only within a minute after a commit of its own that was accepted, and only blobs that were old and
   listed nowhere then, on which no later attempt counts unless it sends them anew;
 - can move the pointer, by which nothing is decided.
-The spec, the working tree, pins and every other run are closed to it.
+The spec, the working tree, pins, the control plane's records of attempts and every other run are closed to it.
 """
 
 import json

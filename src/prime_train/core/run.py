@@ -138,6 +138,8 @@ class Attempt:
     """When the provider itself said that the pod is gone: until then it is paid for."""
     billed_usd: float | None = None
     """What the provider says it cost in all; None: not told (yet), the price of its offer counts."""
+    identity: str = ""
+    """Random: two attempts that were given the same number, by a store and by an older copy of it, differ in it."""
 
 
 @dataclass(frozen=True)
@@ -236,6 +238,8 @@ class Run:
     cause: Cause | None = None
     """Cause of the last attempt's end."""
     ended_s: int | None = None
+    turn: int = 0
+    """Rises with each launch, machine, fence and end: the state after it is recorded in the bucket, under this number."""
 
     @property
     def attempt(self) -> Attempt | None:
@@ -267,6 +271,8 @@ class Lease:
     order_reason: str = ""
     committed_step: int = 0
     committed_key: str = ""
+    identity: str = ""
+    """Of the attempt that holds it: heartbeats and commits of another one with the same number are not accepted."""
 
 
 @dataclass(frozen=True)

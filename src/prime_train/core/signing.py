@@ -13,9 +13,20 @@ TIMESTAMP_HEADER = "x-pt-timestamp"
 SIGNATURE_HEADER = "x-pt-signature"
 
 
-def attempt_key(master: bytes, run_id: str, epoch: int) -> str:
-    """The attempt's own key: HMAC(master, run, epoch), hex. Nothing is stored; a fence makes it worthless."""
-    return hmac.new(master, f"pt/attempt/v1|{run_id}|{epoch}".encode(), hashlib.sha256).hexdigest()
+def attempt_key(master: bytes, run_id: str, epoch: int, identity: str = "") -> str:
+    """The attempt's own key: HMAC(master, run, epoch, identity), hex. Nothing is stored; a fence makes it worthless."""
+    named = "|".join(("pt/attempt/v1", run_id, str(epoch), *filter(None, [identity])))
+    return hmac.new(master, named.encode(), hashlib.sha256).hexdigest()
+
+
+def record_key_of(master: bytes) -> bytes:
+    """The key that seals what the control plane records of runs in the bucket."""
+    return hmac.new(master, b"pt/record/v1", hashlib.sha256).digest()
+
+
+def attempt_path(run_id: str, epoch: int, identity: str, verb: str) -> str:
+    """What an attempt calls, as it is signed."""
+    return f"/v1/runs/{run_id}/{epoch}{'-' if identity else ''}{identity}/{verb}"
 
 
 def operator_key(master: bytes) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from prime_train.core.causes import Cause
-from prime_train.core.keys import RUN_ID_PATTERN
+from prime_train.core.keys import IDENTITY_PATTERN, RUN_ID_PATTERN
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.plain_text import defused
 from prime_train.core.signing import (
@@ -18,6 +18,7 @@ from prime_train.core.signing import (
     STORE_PATH,
     TIMESTAMP_HEADER,
     attempt_key,
+    attempt_path,
     body_bytes_max,
     operator_key,
     sign,
@@ -40,6 +41,7 @@ __all__ = [
     "Count",
     "Epoch",
     "Gpus",
+    "Identity",
     "JobExit",
     "Nonce",
     "Order",
@@ -53,6 +55,7 @@ __all__ = [
     "Verdict",
     "Wire",
     "attempt_key",
+    "attempt_path",
     "body_bytes_max",
     "operator_key",
     "sign",
@@ -61,10 +64,12 @@ __all__ = [
 LOG_TAIL_CHARS_MAX = 8000
 GPU_NOTE_CHARS_MAX = 200
 UPLOAD_TROUBLE_CHARS_MAX = 300
-LATER = ("keys", "origin_url")
+LATER = ("keys", "origin_url", "identity")
 
 RunId = Annotated[str, Field(pattern=f"^{RUN_ID_PATTERN}$")]
 Epoch = Annotated[int, Field(ge=1, le=10**9)]
+Identity = Annotated[str, Field(pattern=f"^({IDENTITY_PATTERN})?$")]
+"""Random, of one attempt; empty for attempts from before there was such."""
 Count = Annotated[int, Field(ge=0, le=2**53)]
 Line = Annotated[str, AfterValidator(defused)]
 """What a machine says in a line: nothing in it moves a cursor, or begins a line of its own, wherever it is shown."""
@@ -198,6 +203,7 @@ class Beat(Wire):
     news: bool = False
     """The phase changed, the first step was made, evidence is ready, or the end has come since the last accepted beat: look at once."""
     exit: JobExit | None = None
+    identity: Identity = ""
 
 
 class Reply(Answered):
@@ -217,6 +223,7 @@ class Commit(Wire):
     epoch: Epoch
     step: Count
     key: str = Field(max_length=300)
+    identity: Identity = ""
 
 
 class Ticket(Wire):
@@ -227,6 +234,7 @@ class Ticket(Wire):
     url: str
     key: str = Field(repr=False)
     now_s: int = 0
+    identity: Identity = ""
 
 
 class PodKeys(Answered):
@@ -268,6 +276,8 @@ class Bootstrap(Answered):
     """Highest step any attempt reached: up to it, work is done again."""
     step_slow_s: float | None = None
     now_s: int = 0
+    identity: Identity = ""
+    """The attempt's own: all that it says bears it."""
 
     def as_json(self) -> str:
         """Without the later fields that say nothing: agents from before them refuse what they do not know."""

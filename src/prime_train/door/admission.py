@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from prime_train import __version__
-from prime_train.core.keys import is_run_id
+from prime_train.core.keys import is_identity, is_run_id
 from prime_train.core.signing import CLOCK_SKEW_S_MAX, SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, body_bytes_max, sign
 from prime_train.door.calls import CANARY, Place, Request, Response, StoreCall
 from prime_train.door.keyring import Keyring
@@ -42,7 +42,7 @@ def admit(keyring: Keyring, request: Request) -> Response | Place | StoreCall:
     method = METHODS[place.verb]
     if request.method != method:
         return refuse(405, f"{place.verb} is asked with {method}", request.now_s, (("allow", method),))
-    reason = _distrust(keyring.keys(place.run, place.epoch), request)
+    reason = _distrust(keyring.keys(place.run, place.epoch, place.identity), request)
     return place if reason is None else refuse(401, reason, request.now_s)
 
 
@@ -59,8 +59,9 @@ def _place(path: str) -> Place | None:
     parts = path.removeprefix(RUN_PATH).split("/") if path.startswith(RUN_PATH) else []
     if len(parts) != 3 or parts[2] not in METHODS or parts[2] == CANARY or not is_run_id(parts[0]):
         return None
-    epoch = _number(parts[1], EPOCH_DIGITS_MAX)
-    return Place(parts[2], parts[0], epoch) if epoch else None
+    number, dash, identity = parts[1].partition("-")
+    epoch = _number(number, EPOCH_DIGITS_MAX)
+    return Place(parts[2], parts[0], epoch, identity) if epoch and (is_identity(identity) or not dash) else None
 
 
 def _number(text: str, digits_max: int) -> int | None:

@@ -16,18 +16,19 @@ class PlainBeat(NamedTuple):
     seq: int
     news: bool
     text: str
+    identity: str = ""
 
 
 def plain_beat(place: Place, body: bytes) -> PlainBeat | None:
     """The beat in the body of a request that was admitted there. None: it is something else, or odd, or wrong."""
     values = beat_plain.read(_text(body)) if place.verb in VERBS else None
-    if values is None or (values["run"], values["epoch"]) != (place.run, place.epoch):
+    if values is None or (values["run"], values["epoch"], values.get("identity", "")) != (place.run, place.epoch, place.identity):
         return None
     if place.verb == "exit" and "exit" not in values:
         return None
     if "exit" in values or "preempting" in values:
         values["news"] = True  # whether or not the agent says so
-    return PlainBeat(place.run, place.epoch, values["seq"], "news" in values, beat_plain.dumped(values))
+    return PlainBeat(place.run, place.epoch, values["seq"], "news" in values, beat_plain.dumped(values), place.identity)
 
 
 def _text(body: bytes) -> str:

@@ -32,6 +32,7 @@ class Place(NamedTuple):
     verb: str
     run: str
     epoch: int
+    identity: str = ""
 
 
 class StoreCall(NamedTuple):

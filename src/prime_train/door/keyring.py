@@ -14,7 +14,9 @@ class Keyring:
         if not masters or not all(masters):
             raise ValueError("a webhook needs at least one master key, and none may be empty")
         self.masters = masters
-        self.keys = lru_cache(CACHED_MAX)(lambda run_id, epoch: tuple(attempt_key(master, run_id, epoch) for master in masters))
+        self.keys = lru_cache(CACHED_MAX)(
+            lambda run_id, epoch, identity="": tuple(attempt_key(master, run_id, epoch, identity) for master in masters)
+        )
         """The keys an attempt may sign with, one a master."""
 
     @property

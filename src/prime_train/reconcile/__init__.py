@@ -8,6 +8,7 @@ compare-and-set; the one that loses returns.
 from prime_train.reconcile.carrying import carry_out
 from prime_train.reconcile.delivering import ALERT_S_MAX, deliver
 from prime_train.reconcile.manifests import parse_manifest, read_manifests
+from prime_train.reconcile.records import catch_up, catch_up_all
 from prime_train.reconcile.seeing import gather, look, see
 from prime_train.reconcile.stepping import STEPS_A_RUN_MAX, describe, reconcile, settle
 from prime_train.reconcile.sweeping import DUE_MAX, sweep
@@ -22,6 +23,8 @@ __all__ = [
     "Swept",
     "World",
     "carry_out",
+    "catch_up",
+    "catch_up_all",
     "deliver",
     "describe",
     "gather",

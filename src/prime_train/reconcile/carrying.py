@@ -6,18 +6,28 @@ from dataclasses import replace
 from prime_train.core import change as c
 from prime_train.core import decide as d
 from prime_train.core.causes import Cause
-from prime_train.core.keys import blob_prefix, spec_key
+from prime_train.core.keys import blob_prefix, parse_pod_name, spec_key
 from prime_train.core.manifest import ResumePoint, choose_resume
 from prime_train.core.offers import Offer, rank
 from prime_train.core.run import Change, Lease, Run, Severity
 from prime_train.core.wire import Ticket, attempt_key
 from prime_train.ports import Bucket, Held, LimitReached, NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
 from prime_train.reconcile.manifests import read_manifests
+from prime_train.reconcile.records import catch_up, record
 from prime_train.reconcile.world import World
 
 
 def carry_out(world: World, held: Held, decision: d.Decision, now_s: int) -> bool:
     """Saves the decision, then does what it says outside. False: the save was lost, and nothing was done."""
+    if _may_be_behind(held.run, decision):
+        try:
+            caught = catch_up(world.store, world.bucket, world.master, held, now_s)
+        except OutsideError as error:
+            if not isinstance(decision, d.Recover):  # a fence destroys nothing that is durable, and a machine that is lost costs
+                return _bucket_fails(world, held, error, now_s)
+            caught = None
+        if caught is not None:
+            return caught
     match decision:
         case d.ChooseResume():
             return _choose_resume(world, held, now_s)
@@ -26,7 +36,7 @@ def carry_out(world: World, held: Held, decision: d.Decision, now_s: int) -> boo
         case _:
             pass
     saved = c.change(held.run, held.lease, decision, now_s)
-    if not world.store.save(saved):
+    if not _save(world, held, saved):
         return False
     match decision:
         case d.PutAgent(pod_id):
@@ -42,6 +52,37 @@ def carry_out(world: World, held: Held, decision: d.Decision, now_s: int) -> boo
     return True
 
 
+def _may_be_behind(run: Run, decision: d.Decision) -> bool:
+    """Whether the decision is one that a store which was restored from an older copy must not take by what it knows: so the records in the
+    bucket are looked at first."""
+    match decision:
+        case d.ChooseResume() | d.Launch() | d.Recover():
+            return True
+        case d.Terminate(pods):  # of an attempt that was launched after the copy was made
+            named = [parse_pod_name(pod.name) for pod in pods]
+            return any(name is not None and name[1] > run.epoch for name in named)
+        case _:
+            return False
+
+
+def _bucket_fails(world: World, held: Held, error: OutsideError, now_s: int) -> bool:
+    world.watched(held.run.run_id, "BucketFailed", str(error))
+    why = f"{error}; the run waits, for nothing is known of its checkpoints"
+    return world.store.save(_waits(held, d.Note("bucket", Severity.WARNING, "the bucket does not answer", why), now_s))
+
+
+def _save(world: World, held: Held, change: Change) -> bool:
+    """Saves, and records the state of the run where this was a turn of it. One that cannot be is missed only after a restore."""
+    if not world.store.save(change):
+        return False
+    if change.run.turn > held.run.turn:
+        try:
+            record(world.bucket, change.run, change.lease or held.lease, world.master)
+        except OutsideError as error:
+            world.watched(change.run.run_id, "RecordFailed", str(error))
+    return True
+
+
 def terminate(world: World, run_id: str, pod_ids: list[str]) -> None:
     """Asks once; the strays rule asks again until the provider confirms."""
     for pod_id in pod_ids:
@@ -53,14 +94,15 @@ def terminate(world: World, run_id: str, pod_ids: list[str]) -> None:
 
 def _put_agent(world: World, held: Held, pod_id: str, now_s: int) -> None:
     run = held.run
-    key = attempt_key(world.master, run.run_id, run.epoch)
-    ticket = Ticket(run=run.run_id, epoch=run.epoch, url=world.webhook_url, key=key, now_s=now_s)
+    identity = held.lease.identity
+    key = attempt_key(world.master, run.run_id, run.epoch, identity)
+    ticket = Ticket(run=run.run_id, epoch=run.epoch, url=world.webhook_url, key=key, now_s=now_s, identity=identity)
     try:
         pod = world.pods.get(pod_id)
         if pod is not None:
             world.pods.put_agent(pod, ticket)
     except PermanentError as error:
-        world.store.save(c.change(run, held.lease, d.Recover(Cause.PREFLIGHT_FAILED, str(error)), now_s))
+        _save(world, held, c.change(run, held.lease, d.Recover(Cause.PREFLIGHT_FAILED, str(error)), now_s))
     except OutsideError as error:
         world.watched(run.run_id, "PutAgentFailed", f"{pod_id}: {error}; tried again later")
 
@@ -70,12 +112,11 @@ def _choose_resume(world: World, held: Held, now_s: int) -> bool:
     try:
         manifests = read_manifests(world.bucket, run.run_id, epoch=run.epoch)
         sizes = {stat.key: stat.size for stat in world.bucket.list(blob_prefix(run.run_id))} if manifests else {}
-        point = choose_resume(manifests, sizes, epoch=run.epoch, previous=run.resume)
+        identity = run.attempt.identity if run.attempt is not None else ""
+        point = choose_resume(manifests, sizes, epoch=run.epoch, previous=run.resume, identity=identity)
         lost = _lost_of(world.bucket, held.lease if held.lease.epoch == run.epoch else None, point)
     except OutsideError as error:
-        world.watched(run.run_id, "BucketFailed", str(error))
-        why = f"{error}; the run waits, for nothing is known of its checkpoints"
-        return world.store.save(_waits(held, d.Note("bucket", Severity.WARNING, "the bucket does not answer", why), now_s))
+        return _bucket_fails(world, held, error, now_s)
     if lost and (point is None or all(manifest.key != held.lease.committed_key for manifest in manifests)):
         note = d.Note("checkpoint", Severity.ERROR, "a committed checkpoint is not to be found", lost)
         return world.store.save(_waits(held, note, now_s))
@@ -103,7 +144,8 @@ def _waits(held: Held, note: d.Note, now_s: int) -> Change:
 
 
 def _launch(world: World, held: Held, *, on_demand: bool, now_s: int) -> bool:
-    """Offer, intent, create, answer. A crash after the intent is settled by the pod's name, never by creating again."""
+    """Offer, intent, record, create, answer. A crash after the intent is settled by the pod's name, never by creating again; and no machine
+    ever runs of whose attempt there is no record."""
     run = held.run
     try:
         world.bucket.put(spec_key(run.run_id), _spec_json(run))
@@ -119,10 +161,17 @@ def _launch(world: World, held: Held, *, on_demand: bool, now_s: int) -> bool:
     if not ranking.best:
         why = "; ".join(f"{row.offer.offer_id} {row.why}" for row in ranking.left_out[:5]) or "the provider has none for rent"
         return world.store.save(c.no_offer(run, why, now_s))
-    intent = c.launch(run, held.lease, ranking.best[0], now_s)
+    intent = c.launch(run, held.lease, ranking.best[0], now_s, identity=world.new_identity())
     if not world.store.save(intent):
         return False
-    _create(world, intent, ranking.best[0], now_s)
+    assert intent.lease is not None
+    launched = Held(intent.run, intent.lease)
+    try:
+        record(world.bucket, launched.run, launched.lease, world.master)
+    except OutsideError as error:
+        why = f"the bucket does not take the record of the attempt: {error}"
+        return _save(world, launched, c.refused(launched.run, launched.lease, Cause.LAUNCH_LOST, why, now_s))
+    _create(world, launched, ranking.best[0], now_s)
     return True
 
 
@@ -130,20 +179,19 @@ def _spec_json(run: Run) -> bytes:
     return f'{{"commit": {json.dumps(run.commit)}, "spec": {run.spec.model_dump_json(indent=2)}}}'.encode()
 
 
-def _create(world: World, intent: Change, offer: Offer, now_s: int) -> None:
-    run, lease = intent.run, intent.lease
-    assert lease is not None
+def _create(world: World, held: Held, offer: Offer, now_s: int) -> None:
+    run, lease = held.run, held.lease
     try:
         pod = world.pods.create(d.name_of(run, run.epoch), offer, run.spec.hardware)
     except LimitReached as error:
         world.store.save(c.refused(run, lease, Cause.LIMIT_REACHED, str(error), now_s))
     except NoCapacity as error:
-        world.store.save(c.refused(run, lease, Cause.NO_CAPACITY, str(error), now_s))
+        _save(world, held, c.refused(run, lease, Cause.NO_CAPACITY, str(error), now_s))
     except NoFunds as error:
-        world.store.save(c.refused(run, lease, Cause.NO_FUNDS, str(error), now_s))
+        _save(world, held, c.refused(run, lease, Cause.NO_FUNDS, str(error), now_s))
     except PermanentError as error:
-        world.store.save(c.refused(run, lease, Cause.LAUNCH_REFUSED, str(error), now_s))
+        _save(world, held, c.refused(run, lease, Cause.LAUNCH_REFUSED, str(error), now_s))
     except TemporaryError as error:
         world.watched(run.run_id, "CreateUnknown", f"{error}; settled by the pod's name")
     else:
-        world.store.save(c.adopted(run, pod.pod_id, now_s, usd_per_hour=pod.usd_per_hour))
+        _save(world, held, c.adopted(run, pod.pod_id, now_s, usd_per_hour=pod.usd_per_hour))

@@ -130,7 +130,7 @@ def _book(world: World, now_s: int, failures: Failures) -> None:
 
 def _belongs(run: Run, pod: Pod, epoch: int) -> bool:
     if run.state is RunState.LAUNCHING:
-        return epoch == run.epoch
+        return pod.name == d.name_of(run, run.epoch)
     return d.current_epoch(run) == epoch and run.attempt is not None and run.attempt.pod_id == pod.pod_id
 
 

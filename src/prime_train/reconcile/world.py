@@ -1,6 +1,6 @@
 """What a watcher works with: the ports, what it saw, and what it did."""
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -45,6 +45,8 @@ class World:
     """The control plane is elsewhere and others watch it too: what can not be seen from here is left to them."""
     delivers: bool = True
     """Whether this watcher sends what waits in the outbox: one that lacks the notifiers of others must not."""
+    new_identity: Callable[[], str] = field(default=lambda: token_hex(8), repr=False, compare=False)
+    """Of an attempt: sixteen hex digits that nobody has had."""
     owner: str = field(default_factory=lambda: token_hex(8), compare=False)
     """This watcher among all: it claims an alert before it sends it."""
     told: set[tuple[str, str]] = field(default_factory=set, repr=False, compare=False)

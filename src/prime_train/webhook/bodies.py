@@ -20,7 +20,7 @@ class Odd(Exception):
 
 def _beat(place: Place, body: bytes) -> Call:
     beat = Beat.model_validate_json(body)
-    _same(place, beat.run, beat.epoch)
+    _same(place, beat)
     # Whatever the agent takes for news: an end, and a machine about to be taken away, can not wait for the next check.
     if not beat.news and (beat.exit is not None or beat.preempting):
         beat = beat.model_copy(update={"news": True})
@@ -36,7 +36,7 @@ def _exit(place: Place, body: bytes) -> Call:
 
 def _commit(place: Place, body: bytes) -> Call:
     commit = Commit.model_validate_json(body)
-    _same(place, commit.run, commit.epoch)
+    _same(place, commit)
     expected = manifest_key(commit.run, commit.step, commit.epoch)
     if commit.key != expected:
         raise Odd(f"key: {_short(repr(commit.key))} is not the manifest of step {commit.step}, which is {expected}")
@@ -44,11 +44,11 @@ def _commit(place: Place, body: bytes) -> Call:
 
 
 def _bootstrap_call(place: Place, body: bytes) -> Call:
-    return BootstrapCall(place.run, place.epoch)
+    return BootstrapCall(place.run, place.epoch, place.identity)
 
 
 def _keys(place: Place, body: bytes) -> Call:
-    return KeysCall(place.run, place.epoch)
+    return KeysCall(place.run, place.epoch, place.identity)
 
 
 def _canary(place: Place, body: bytes) -> Call:
@@ -65,11 +65,13 @@ PARSERS: dict[str, Callable[[Place, bytes], Call]] = {
 }
 
 
-def _same(place: Place, run_id: str, epoch: int) -> None:
-    if run_id != place.run:
-        raise Odd(f"run: {_short(repr(run_id))} is not the {place.run} of the path")
-    if epoch != place.epoch:
-        raise Odd(f"epoch: {epoch} is not the {place.epoch} of the path")
+def _same(place: Place, said: Beat | Commit) -> None:
+    if said.run != place.run:
+        raise Odd(f"run: {_short(repr(said.run))} is not the {place.run} of the path")
+    if said.epoch != place.epoch:
+        raise Odd(f"epoch: {said.epoch} is not the {place.epoch} of the path")
+    if said.identity != place.identity:
+        raise Odd(f"identity: {_short(repr(said.identity))} is not the one of the path")
 
 
 def describe(error: ValidationError) -> str:

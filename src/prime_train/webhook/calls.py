@@ -20,6 +20,7 @@ class CommitCall:
 class BootstrapCall:
     run: str
     epoch: int
+    identity: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class KeysCall:
 
     run: str
     epoch: int
+    identity: str = ""
 
 
 @dataclass(frozen=True, slots=True)

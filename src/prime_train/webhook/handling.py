@@ -46,10 +46,10 @@ def carry_out(desk: Desk, call: Call, now_s: int) -> Response:
                 return record(desk, [call], now_s)[0]
             case CommitCall(commit):
                 return answer(call, desk.store.commit(commit, now_s), pace_s=desk.pace_s(commit.run), now_s=now_s)
-            case BootstrapCall(run_id, epoch):
-                return _bootstrap(desk, desk.store.load(run_id), epoch, now_s)
-            case KeysCall(run_id, epoch):
-                return _keys(desk, desk.store.load(run_id), epoch, now_s)
+            case BootstrapCall():
+                return _bootstrap(desk, desk.store.load(call.run), call, now_s)
+            case KeysCall():
+                return _keys(desk, desk.store.load(call.run), call, now_s)
             case CanaryCall(nonce):
                 desk.store.watch()
                 return Response(200, Nonce(nonce=nonce).model_dump_json().encode())
@@ -101,32 +101,32 @@ def _operators(desk: Desk) -> PodKeys | None:
         return None
 
 
-def _is_current(held: Held | None, epoch: int) -> TypeGuard[Held]:
-    return held is not None and held.lease.open and held.lease.epoch == epoch
+def _is_current(held: Held | None, call: BootstrapCall | KeysCall) -> TypeGuard[Held]:
+    return held is not None and held.lease.open and (held.lease.epoch, held.lease.identity) == (call.epoch, call.identity)
 
 
-def _bootstrap(desk: Desk, held: Held | None, epoch: int, now_s: int) -> Response:
-    if not _is_current(held, epoch):
+def _bootstrap(desk: Desk, held: Held | None, call: BootstrapCall, now_s: int) -> Response:
+    if not _is_current(held, call):
         return reply(Verdict.FENCED, Order.NONE, "", BEAT_S, 0, now_s)
     missing = [name for name in held.run.spec.secrets if name not in desk.secrets]
     if missing:
         said = f"the control plane does not hand out {', '.join(missing)}: not set there, or not on its list {VARIABLE}"
         return refuse(503, said, now_s, (("retry-after", str(RETRY_S)),))
     try:
-        job = _job(desk, held.run, epoch, now_s)
+        job = _job(desk, held.run, call, now_s)
     except OutsideError:
         return _no_keys_now(now_s)
     return Response(200, job.as_json().encode())
 
 
-def _keys(desk: Desk, held: Held | None, epoch: int, now_s: int) -> Response:
+def _keys(desk: Desk, held: Held | None, call: KeysCall, now_s: int) -> Response:
     """Whoever has been fenced gets none."""
-    if not _is_current(held, epoch):
+    if not _is_current(held, call):
         return reply(Verdict.FENCED, Order.NONE, "", BEAT_S, 0, now_s)
     if desk.lend is None:
         return refuse(404, "the keys that machines get here do not end, so there are no others", now_s)
     try:
-        return Response(200, desk.lend(held.run.run_id, epoch).model_dump_json().encode())
+        return Response(200, desk.lend(held.run.run_id, call.epoch).model_dump_json().encode())
     except OutsideError:
         return _no_keys_now(now_s)
 
@@ -135,8 +135,8 @@ def _no_keys_now(now_s: int) -> Response:
     return refuse(503, "keys to the bucket can not be had now; ask again", now_s, (("retry-after", str(RETRY_S)),))
 
 
-def _job(desk: Desk, run: Run, epoch: int, now_s: int) -> Bootstrap:
-    spec = run.spec
+def _job(desk: Desk, run: Run, call: BootstrapCall, now_s: int) -> Bootstrap:
+    spec, epoch = run.spec, call.epoch
     hours = spec.budget.hours
     return Bootstrap(
         run=run.run_id,
@@ -155,6 +155,7 @@ def _job(desk: Desk, run: Run, epoch: int, now_s: int) -> Bootstrap:
         best_step=run.best_step,
         step_slow_s=run.step_slow_s,
         now_s=now_s,
+        identity=call.identity,
     )
 
 

@@ -13,17 +13,19 @@ FORMS_MAX = 8
 """Tries of a beat with news while others move the run's next check across its second."""
 
 _BEAT = "SET seq = :seq, beat_s = :now, beat = :beat"
-_BEAT_IF = "is_open = :yes AND epoch = :epoch AND seq < :seq"
+_BEAT_IF = "is_open = :yes AND epoch = :epoch AND seq < :seq AND "
 _COMMIT = "SET committed_step = :step, committed_key = :key ADD lease_version :one"
-_COMMIT_IF = "is_open = :yes AND epoch = :epoch AND committed_step < :step"
+_COMMIT_IF = "is_open = :yes AND epoch = :epoch AND committed_step < :step AND "
+_OF_IDENTITY, _OF_NONE = "attempt_id = :identity", "attribute_not_exists(attempt_id)"
+"""An attempt from before there were identities has none, and its lease neither."""
 
 # An expression knows no minimum: a run that is due later is pulled to now, one that is due already is left; each holds only for its case.
 _PLAIN = (f"{_BEAT} ADD lease_version :one", _BEAT_IF)
 _WAKING = (
     f"{_BEAT}, next_check_s = :now ADD lease_version :one, run_version :one",
-    f"{_BEAT_IF} AND (attribute_not_exists(next_check_s) OR next_check_s > :now)",
+    f"(attribute_not_exists(next_check_s) OR next_check_s > :now) AND {_BEAT_IF}",
 )
-_AWAKE = (f"{_BEAT} ADD lease_version :one, run_version :one", f"{_BEAT_IF} AND next_check_s <= :now")
+_AWAKE = (f"{_BEAT} ADD lease_version :one, run_version :one", f"next_check_s <= :now AND {_BEAT_IF}")
 
 
 class Told(NamedTuple):
@@ -39,16 +41,17 @@ class Told(NamedTuple):
 _FENCED = Told("fenced")
 
 
-def beat(table: Table, run_id: str, *, epoch: int, seq: int, text: str, news: bool, now_s: int) -> Told:
-    """Keeps `text`, the beat's JSON, if the lease is open, of that epoch, and `seq` is new; with `news` the same write wakes the run."""
-    values: dict[str, Value] = {"yes": True, "epoch": epoch, "seq": seq, "now": now_s, "beat": text, "one": 1}
+def beat(table: Table, run_id: str, *, epoch: int, seq: int, text: str, news: bool, now_s: int, identity: str = "") -> Told:
+    """Keeps `text`, the beat's JSON, if the lease is open, of that attempt, and `seq` is new; with `news` the same write wakes the run."""
+    whose, named = _whose(identity)
+    values: dict[str, Value] = {"yes": True, "epoch": epoch, "seq": seq, "now": now_s, "beat": text, "one": 1, **named}
     update, condition = _WAKING if news else _PLAIN
     for _ in range(FORMS_MAX):
         try:
-            return _told("ok", table.update(lease_key(run_id), Write(update, condition, values)))
+            return _told("ok", table.update(lease_key(run_id), Write(update, condition + whose, values)))
         except Unmet as unmet:
             there = unmet.item
-        if there is None or not _is_current(there, epoch):
+        if there is None or not _is_current(there, epoch, identity):
             return _FENCED
         if seq <= there["seq"]:
             return _told("repeated", there)
@@ -56,17 +59,23 @@ def beat(table: Table, run_id: str, *, epoch: int, seq: int, text: str, news: bo
     raise table.outside("beat", Refused("TransactionConflictException"))
 
 
-def commit(table: Table, run_id: str, *, epoch: int, step: int, key: str) -> Told:
-    values: dict[str, Value] = {"yes": True, "epoch": epoch, "step": step, "key": key, "one": 1}
+def commit(table: Table, run_id: str, *, epoch: int, step: int, key: str, identity: str = "") -> Told:
+    whose, named = _whose(identity)
+    values: dict[str, Value] = {"yes": True, "epoch": epoch, "step": step, "key": key, "one": 1, **named}
     try:
-        return _told("ok", table.update(lease_key(run_id), Write(_COMMIT, _COMMIT_IF, values)))
+        return _told("ok", table.update(lease_key(run_id), Write(_COMMIT, _COMMIT_IF + whose, values)))
     except Unmet as unmet:
         there = unmet.item
-    return _told("repeated", there) if there is not None and _is_current(there, epoch) else _FENCED
+    return _told("repeated", there) if there is not None and _is_current(there, epoch, identity) else _FENCED
 
 
-def _is_current(item: dict[str, Any], epoch: int) -> bool:
-    return bool(item["is_open"]) and item["epoch"] == epoch
+def _whose(identity: str) -> tuple[str, dict[str, Value]]:
+    """The end of a condition, and the value in it."""
+    return (_OF_IDENTITY, {"identity": identity}) if identity else (_OF_NONE, {})
+
+
+def _is_current(item: dict[str, Any], epoch: int, identity: str) -> bool:
+    return bool(item["is_open"]) and (item["epoch"], item.get("attempt_id", "")) == (epoch, identity)
 
 
 def _told(verdict: str, item: dict[str, Any]) -> Told:

@@ -58,6 +58,7 @@ def lease_values(lease: Lease) -> dict[str, Value | None]:
         "asked_why": readable(lease.order_reason),
         "committed_step": lease.committed_step,
         "committed_key": lease.committed_key,
+        "attempt_id": lease.identity or None,
     }
 
 
@@ -85,6 +86,7 @@ def head_of(item: dict[str, Any]) -> Head:
         order_reason=item["asked_why"],
         committed_step=item["committed_step"],
         committed_key=item["committed_key"],
+        identity=item.get("attempt_id", ""),
     )
     versions = (item["run_version"], item["saved_version"])
     return Head(lease, *versions, item.get("next_check_s"), item["overdue_s"], item.get("pace_s"), at_rest="run" in item)

@@ -122,13 +122,15 @@ class DynamoStore:
 
     def beat(self, beat: Beat, now_s: int) -> Answer:
         text = beat_text(beat)
-        return _answer(hot.beat(self._table, beat.run, epoch=beat.epoch, seq=beat.seq, text=text, news=beat.news, now_s=now_s))
+        return _answer(
+            hot.beat(self._table, beat.run, epoch=beat.epoch, seq=beat.seq, text=text, news=beat.news, now_s=now_s, identity=beat.identity)
+        )
 
     def beats(self, beats: Sequence[Beat], now_s: int) -> list[Answer]:
         return [self.beat(beat, now_s) for beat in beats]
 
     def commit(self, commit: Commit, now_s: int) -> Answer:
-        return _answer(hot.commit(self._table, commit.run, epoch=commit.epoch, step=commit.step, key=commit.key))
+        return _answer(hot.commit(self._table, commit.run, epoch=commit.epoch, step=commit.step, key=commit.key, identity=commit.identity))
 
     def history(self, run_id: str) -> list[Happening]:
         texts = [text for item in self._table.query(history_of(run_id)) for text in item["happened"]]

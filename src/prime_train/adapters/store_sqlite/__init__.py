@@ -34,13 +34,13 @@ from prime_train.ports import Answer, Held, PermanentError, Vital
 _CREATE_RUN = """INSERT INTO runs (run_id, version, state, next_check_s, created_s, run) VALUES (?, ?, ?, ?, ?, ?)
     ON CONFLICT (run_id) DO NOTHING"""
 _CREATE_LEASE = """INSERT INTO leases (epoch, open, version, seq, beat_s, beat, "order", order_reason, committed_step, committed_key,
-    run_id, overdue_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+    identity, run_id, overdue_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _LOAD = """SELECT r.run, r.version, r.next_check_s, l.epoch, l.open, l.version, l.seq, l.beat_s, l.beat, l."order", l.order_reason,
-    l.committed_step, l.committed_key FROM runs r JOIN leases l ON l.run_id = r.run_id WHERE r.run_id = ?"""
+    l.committed_step, l.committed_key, l.identity FROM runs r JOIN leases l ON l.run_id = r.run_id WHERE r.run_id = ?"""
 _LIST = "SELECT run, version, next_check_s FROM runs ORDER BY created_s DESC, run_id"
 _SAVE_RUN = "UPDATE runs SET version = ?, state = ?, next_check_s = ?, run = ? WHERE run_id = ? AND version = ?"
 _SAVE_LEASE = """UPDATE leases SET epoch = ?, open = ?, version = ?, seq = ?, beat_s = ?, beat = ?, "order" = ?, order_reason = ?,
-    committed_step = ?, committed_key = ? WHERE run_id = ? AND version = ?"""
+    committed_step = ?, committed_key = ?, identity = ? WHERE run_id = ? AND version = ?"""
 _SAVE_OVERDUE = "UPDATE leases SET overdue_s = ?1 WHERE run_id = ?2 AND overdue_s <> ?1"
 _HAPPENED = "INSERT INTO happenings (run_id, happening) VALUES (?, ?)"
 _TOLD = "INSERT INTO outbox (key, alert) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
@@ -48,13 +48,14 @@ _WAKE = "UPDATE runs SET next_check_s = min(ifnull(next_check_s, ?1), ?1), versi
 _DUE = "SELECT run_id FROM runs WHERE next_check_s <= ? ORDER BY next_check_s, run_id LIMIT ?"
 _VITALS = "SELECT run_id, epoch, beat_s, overdue_s FROM leases WHERE open = 1 ORDER BY run_id"
 _BEAT = """UPDATE leases SET version = version + 1, seq = ?1, beat_s = ?2, beat = ?3
-    WHERE run_id = ?4 AND epoch = ?5 AND open = 1 AND seq < ?1"""
-_ORDERS = """SELECT l.run_id, l.epoch, l."order", l.order_reason, l.committed_step
+    WHERE run_id = ?4 AND epoch = ?5 AND identity = ?6 AND open = 1 AND seq < ?1"""
+_ORDERS = """SELECT l.run_id, l.epoch, l.identity, l."order", l.order_reason, l.committed_step
     FROM json_each(?) named JOIN leases l ON l.run_id = named.value WHERE l.open = 1"""
 _COMMIT = """UPDATE leases SET version = version + 1, committed_step = ?1, committed_key = ?2
-    WHERE run_id = ?3 AND epoch = ?4 AND open = 1 AND committed_step < ?1 RETURNING "order", order_reason, committed_step"""
+    WHERE run_id = ?3 AND epoch = ?4 AND identity = ?5 AND open = 1 AND committed_step < ?1
+    RETURNING "order", order_reason, committed_step"""
 _COMMITTED = """SELECT "order", order_reason, committed_step FROM leases
-    WHERE run_id = ?3 AND epoch = ?4 AND open = 1 AND committed_step >= ?1"""
+    WHERE run_id = ?3 AND epoch = ?4 AND identity = ?5 AND open = 1 AND committed_step >= ?1"""
 _HISTORY = "SELECT happening FROM happenings WHERE run_id = ? ORDER BY place"
 _OUTBOX = "SELECT alert FROM outbox WHERE sent = 0 ORDER BY place LIMIT ?"
 _LACKING = """SELECT alert FROM outbox o WHERE sent = 0
@@ -141,19 +142,19 @@ class SqliteStore:
         return self.beats((beat,), now_s)[0]
 
     def beats(self, beats: Sequence[Beat], now_s: int) -> list[Answer]:
-        rows = [(beat.seq, now_s, beat.model_dump_json(), beat.run, beat.epoch) for beat in beats]
+        rows = [(beat.seq, now_s, beat.model_dump_json(), beat.run, beat.epoch, beat.identity) for beat in beats]
         runs = json.dumps([beat.run for beat in beats])
         with self._file.writing() as sql:
             # RETURNING would cost as much again as the write. No beat changes what is read after them.
             accepted = [sql.execute(_BEAT, row).rowcount == 1 for row in rows]
-            orders = {(run_id, epoch): told for run_id, epoch, *told in sql.execute(_ORDERS, (runs,))}
+            orders = {tuple(whose): told for *whose, told in ((*row[:3], row[3:]) for row in sql.execute(_ORDERS, (runs,)))}
             for beat, is_new in zip(beats, accepted, strict=True):
                 if beat.news and is_new:
                     sql.execute(_WAKE, (now_s, beat.run))
-        return [_beaten(is_new, orders.get((beat.run, beat.epoch))) for beat, is_new in zip(beats, accepted, strict=True)]
+        return [_beaten(is_new, orders.get((beat.run, beat.epoch, beat.identity))) for beat, is_new in zip(beats, accepted, strict=True)]
 
     def commit(self, commit: Commit, now_s: int) -> Answer:
-        row = (commit.step, commit.key, commit.run, commit.epoch)
+        row = (commit.step, commit.key, commit.run, commit.epoch, commit.identity)
         with self._file.writing() as sql:
             return _conditional(sql, _COMMIT, _COMMITTED, row)
 
@@ -213,7 +214,7 @@ class SqliteStore:
             raise PermanentError(f"{self._file.path}: {problem}; was it written by another version of this program?") from error
 
 
-def _beaten(is_new: bool, told: list[Any] | None) -> Answer:
+def _beaten(is_new: bool, told: Sequence[Any] | None) -> Answer:
     if told is None:
         return Answer(Verdict.FENCED)
     order, reason, committed_step = told

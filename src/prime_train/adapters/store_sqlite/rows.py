@@ -15,7 +15,7 @@ def lease_row(lease: Lease) -> tuple[str | int | None, ...]:
     """In the order of the statements that write and load leases."""
     beat = lease.beat.model_dump_json() if lease.beat is not None else None
     counts = (lease.epoch, lease.open, lease.version, lease.seq, lease.beat_s)
-    return (*counts, beat, lease.order.value, readable(lease.order_reason), lease.committed_step, lease.committed_key)
+    return (*counts, beat, lease.order.value, readable(lease.order_reason), lease.committed_step, lease.committed_key, lease.identity)
 
 
 def lease_of(
@@ -30,6 +30,8 @@ def lease_of(
     order_reason: str,
     committed_step: int,
     committed_key: str,
+    identity: str,
 ) -> Lease:
     last = Beat.model_validate_json(beat) if beat is not None else None
-    return Lease(run_id, epoch, bool(is_open), version, seq, beat_s, last, Order(order), order_reason, committed_step, committed_key)
+    ordered = Order(order), order_reason
+    return Lease(run_id, epoch, bool(is_open), version, seq, beat_s, last, *ordered, committed_step, committed_key, identity)

@@ -63,7 +63,9 @@ _V3 = (
     ) WITHOUT ROWID""",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_V1, _V2, _V3)
+_V4 = ("ALTER TABLE leases ADD COLUMN identity TEXT NOT NULL DEFAULT ''",)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_V1, _V2, _V3, _V4)
 """Statements that lead from each schema version to the next one; a row, once released, is never changed."""
 
 

@@ -35,7 +35,7 @@ def stray_pods(run: Run, pods: PodsSeen) -> tuple[Pod, ...]:
 
 def may_be_adopted(run: Run, pod: Pod) -> bool:
     from_now = run.state is RunState.LAUNCHING and run.attempt is not None and run.attempt.pod_id is None
-    return from_now and pod.name == pod_name(run.run_id, run.epoch)
+    return from_now and pod.name == name_of(run, run.epoch)
 
 
 def _is_settled(run: Run, attempt: Attempt, pods: PodsSeen, now_s: int) -> bool:
@@ -54,4 +54,4 @@ def unsettled(run: Run) -> bool:
 
 def name_of(run: Run, epoch: int) -> str:
     """The name of the pod of that attempt."""
-    return pod_name(run.run_id, epoch)
+    return pod_name(run.run_id, epoch, next((a.identity for a in run.attempts if a.epoch == epoch), ""))
