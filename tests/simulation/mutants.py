@@ -87,7 +87,7 @@ MUTANTS = (
     _mutant("the canary is never asked", (SEEING, "world.canary.sings(now_s) if world.canary is not None else True", "True")),
     _mutant(
         "a single step concludes from silence without listening",
-        (SEEING, "return replace(look(world, now_s), hearing=_listen(world, now_s))", "return look(world)"),
+        (SEEING, "return replace(sight, hearing=_listen(world, now_s, provider=not isinstance(sight.listed, str)))", "return sight"),
     ),
     _mutant(
         "a pod that is not listed is gone",
@@ -180,13 +180,21 @@ MUTANTS = (
     ),
     _mutant(
         "a crowd that is cut off is replaced",
-        ("core/breaker.py", "crowd.update(longest_first[max(first, taken) : last + 1])", "crowd.clear()"),
+        ("core/breaker.py", "return after, frozenset(fell_s) if most else crowd", "return after, frozenset(fell_s if most else ())"),
     ),
     _mutant(
         "those that an outage hid are no crowd",
-        ("core/breaker.py", "{run_id: min(age_s, now_s - heard_s) for run_id, age_s in", "{run_id: age_s for run_id, age_s in"),
+        ("core/breaker.py", "{run_id: max(active[run_id], heard_since_s) for run_id in", "{run_id: active[run_id] for run_id in"),
     ),
-    _mutant("a failed canary outweighs beats", ("core/breaker.py", "        if not _arrives(", "        if True or not _arrives(")),
+    _mutant("a failed canary outweighs beats", ("core/breaker.py", "works=canary or arrives", "works=canary")),
+    _mutant(
+        "a crowd that shrinks below its least goes at once",
+        ("core/breaker.py", "((watch.members & fell_s.keys()) | _together(fallen))", "_together(fell_s)"),
+    ),
+    _mutant(
+        "machines are late while answers are lost",
+        ("core/breaker.py", "boots=blind or _unanswered(watch),", "boots=blind,"),
+    ),
     _mutant("one beat outweighs a failed canary", ("core/breaker.py", "min(ARRIVING_RUNS, len(beats_s))", "min(1, len(beats_s))")),
     _mutant("beats of long ago outweigh a failed canary", ("core/breaker.py", ", now_s - ARRIVING_S - 1)", ", 0)")),
     _mutant("a step is late for what was not heard", (VERDICT, "waited_s = heard_s - since_s", "waited_s = now_s - since_s")),
