@@ -193,13 +193,16 @@ def test_a_crowd_of_which_one_run_is_left_is_still_held() -> None:
     assert (hearing.blind, alone.blind) == (None, None)
 
 
+@pytest.mark.parametrize("heard_anew", [False, True])
 @pytest.mark.parametrize(("later_s", "is_held"), [(TOGETHER_S, True), (TOGETHER_S + 1, False)])
-def test_who_follows_one_that_was_replaced_belongs_to_its_crowd(later_s: int, is_held: bool) -> None:
-    """The first of a region that is cut off in steps can not be told from one that died alone."""
+def test_who_follows_one_that_was_replaced_belongs_to_its_crowd(later_s: int, is_held: bool, heard_anew: bool) -> None:
+    """The first of a region that is cut off in steps cannot be told from one that died alone. `heard_anew`: its next attempt beats."""
     watch, first = cut({"run-000": 400}, active=40)
-    silent = {"run-001": 100}
     now_s = 20_000 - 400 + later_s + 100
-    last_s = {f"run-{n:03d}": now_s - silent.get(f"run-{n:03d}", 0) for n in range(1, 40)}
+    silent = {"run-001": 100}
+    others = [f"run-{n:03d}" for n in range(2, 40)]
+    watch, _ = listen(watch, canary=True, silent_s={}, active=dict.fromkeys(others, now_s - 9), now_s=now_s - 5)
+    last_s = dict.fromkeys(others, now_s) | {"run-001": now_s - 100} | ({"run-000": now_s} if heard_anew else {})
     _, hearing = listen(watch, canary=True, silent_s=silent, active=last_s, now_s=now_s)
     assert first.blind is None
     assert (hearing.blind_for("run-001") is not None) == is_held

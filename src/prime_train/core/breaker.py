@@ -38,6 +38,8 @@ QUIET_S = 90
 FELL_KEPT_S = 900
 """So long a run that was replaced, or is gone, is remembered to have fallen silent: others may follow it."""
 FELL_KEPT_MAX = 1000
+PAST = "/past"
+"""No run's id has a slash."""
 HOLD_S = 2100
 """Longer than nearly all outages last. The price is paid only for machines that froze together: the provider tells of those that it lost
 itself, and they are replaced at once."""
@@ -178,7 +180,7 @@ class Watch:
     failing_beat_s: int | None = None
     """The newest beat, by the server's clock, when the canary began to fail."""
     fell_s: Mapping[str, int] = field(default_factory=dict)
-    """Runs that fell silent lately, were not heard since, and when that was."""
+    """Runs that fell silent lately, were not heard since, and when that was; those that were replaced with `PAST` after their id."""
     members: frozenset[str] = frozenset()
     """Silent runs that belong to a cohort."""
     let_through: int = 0
@@ -309,7 +311,7 @@ def _unanswered(watch: Watch) -> str | None:
 def _after_crowds(watch: Watch, fell_s: Mapping[str, int], active: Mapping[str, int], now_s: int) -> tuple[Watch, frozenset[str]]:
     """The memory after it, and the silent runs of which nothing is concluded."""
     most = len(active) >= ACTIVE_MIN and len(fell_s) >= SILENT_SHARE_MAX * len(active)
-    lately = {run_id: at_s for run_id, at_s in watch.fell_s.items() if run_id not in active and now_s - at_s <= FELL_KEPT_S}
+    lately = {_past(run_id): at_s for run_id, at_s in watch.fell_s.items() if run_id not in active and now_s - at_s <= FELL_KEPT_S}
     fallen = {**lately, **fell_s}
     members = ((watch.members & fell_s.keys()) | _together(fallen)) & fell_s.keys()
     quiet = {run_id: at_s for run_id, at_s in active.items() if run_id not in fallen and now_s - at_s > QUIET_S}
@@ -324,6 +326,11 @@ def _after_crowds(watch: Watch, fell_s: Mapping[str, int], active: Mapping[str, 
         members=frozenset(members),
     )
     return after, frozenset(fell_s) if most else crowd
+
+
+def _past(run_id: str) -> str:
+    """What stands for an attempt that was replaced, or is gone: its run's next attempt, which is heard, takes nothing from that it fell."""
+    return run_id if run_id.endswith(PAST) else run_id + PAST
 
 
 def _together(fell_s: Mapping[str, int]) -> frozenset[str]:
