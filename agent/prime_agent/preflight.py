@@ -9,6 +9,8 @@ from prime_agent.phase import PhaseError
 from prime_train.core.causes import Cause
 from prime_train.core.spec import HardwareSpec
 
+OPEN_FILES_MIN = 65_536
+"""What a rented machine must allow where the run does not say how many."""
 OPEN_FILES_MAX = 2**20
 """Enough for anybody. Where the hard limit is a thousand times that, programs that walk through all possible files become very slow."""
 
@@ -21,9 +23,16 @@ DISK_SHARE_MIN = 0.5
 
 def preflight(hardware: HardwareSpec, disk: Path, gpus: Gpus) -> None:
     """Raises PhaseError. The open-file limit of this process, which its children inherit, is raised as far as that goes."""
-    wrong = [fault for fault in (_open_files(hardware.open_files_min), _free_disk(hardware, disk), _gpus(hardware, gpus)) if fault]
+    wrong = [fault for fault in (_open_files(wanted_files(hardware)), _free_disk(hardware, disk), _gpus(hardware, gpus)) if fault]
     if wrong:
         raise PhaseError(Cause.PREFLIGHT_FAILED, "; ".join(wrong))
+
+
+def wanted_files(hardware: HardwareSpec) -> int:
+    """0: as many as there are. A person's own machine is taken as it is."""
+    if hardware.open_files_min is not None:
+        return hardware.open_files_min
+    return 0 if hardware.provider == "local" else OPEN_FILES_MIN
 
 
 def _open_files(wanted: int) -> str | None:

@@ -11,7 +11,7 @@ import pytest
 from prime_agent.environment import for_children, redacted
 from prime_agent.gpus import GpuLoad, Gpus, GpuSight, NoGpus
 from prime_agent.phase import PhaseError
-from prime_agent.preflight import preflight
+from prime_agent.preflight import preflight, wanted_files
 from prime_train.core.spec import HardwareSpec
 from tests.agent.gpu_sights import BUSY, EMPTY, LOST, sight
 
@@ -28,6 +28,19 @@ class Machine:
 
 def fit(gpus: Gpus, disk: Path) -> None:
     preflight(HardwareSpec(gpus=("H100",), count=2, disk_gib=1, open_files_min=256), disk, gpus)
+
+
+@pytest.mark.parametrize(
+    ("hardware", "wanted"),
+    [
+        (HardwareSpec(), 65_536),
+        (HardwareSpec(provider="prime"), 65_536),
+        (HardwareSpec(provider="local"), 0),
+        (HardwareSpec(provider="local", open_files_min=4096), 4096),
+    ],
+)
+def test_a_persons_own_machine_needs_no_other_open_file_limit_than_it_has(hardware: HardwareSpec, wanted: int) -> None:
+    assert wanted_files(hardware) == wanted
 
 
 def test_a_machine_that_fits_passes(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from tests.cli.shell import CONFIG, PROGRAM, Shell
+from tests.cli.shell import CALL_S_MAX, CONFIG, PROGRAM, Shell
 from tests.e2e.plane import await_true
 
 
@@ -78,8 +78,10 @@ def test_a_config_that_a_rule_refuses_is_not_launched_and_its_line_is_shown(shel
     assert shell.run("run", shell.config(WORKERS), PRIME_TRAIN_PROVIDER="prime").returncode == 1
 
 
-def test_what_is_rented_out_elsewhere_refuses_nothing_on_this_machine(shell: Shell) -> None:
-    assert "is queued" in shell.ok("run", shell.config(WORKERS))
+def test_a_rule_about_rented_machines_refuses_nothing_on_this_machine(shell: Shell) -> None:
+    done = shell.run("run", shell.config(WORKERS))
+    assert "HW103" not in done.stdout
+    assert "has no GPU, wanted A100_80GB" in done.stdout
 
 
 def test_a_warning_does_not_stop_a_launch(shell: Shell) -> None:
@@ -138,11 +140,40 @@ def test_a_list_of_secrets_that_is_none_is_refused_and_not_shown(shell: Shell) -
 
 
 def test_a_machine_whose_open_file_limit_is_too_low_is_told_of_before_the_launch(shell: Shell) -> None:
-    done = shell.run("run", shell.config(CONFIG.replace("open_files_min: 256", f"open_files_min: {2**40}")), "--dry-run")
-    assert done.returncode == 0
-    assert "ulimit -Hn" in done.stderr
-    assert "open_files_min" in done.stderr
-    assert "ulimit" not in shell.run("run", shell.config(), "--dry-run").stderr
+    config = shell.config(CONFIG.replace("open_files_min: 256", f"open_files_min: {2**40}"))
+    for more in ([], ["--dry-run"]):
+        done = shell.run("run", config, *more)
+        assert done.returncode == 1
+        assert "error PT023: a process may open" in done.stdout
+        assert "ulimit -Hn" in done.stdout
+    assert "no runs" in shell.run("status").stdout
+    assert shell.run("run", shell.config(), "--dry-run").returncode == 0
+
+
+def test_a_run_on_this_machine_takes_the_open_file_limit_that_it_has(shell: Shell) -> None:
+    config = shell.config(CONFIG.replace("open_files_min: 256, ", ""))
+    limited = ["sh", "-c", 'ulimit -n 1000 && exec "$@"', "sh", PROGRAM, "run", config]
+    done = subprocess.run(limited, cwd=shell.here, env=shell.env, capture_output=True, text=True, timeout=CALL_S_MAX, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "is queued" in done.stdout
+    assert "ulimit" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("hardware", "why"),
+    [
+        ("{gpus: [H100], disk_gib: 1}", "has no GPU, wanted H100"),
+        ("{disk_gib: 100000}", "GiB of disk, wanted 100000"),
+        ("{disk_gib: 1, usd_per_hour_max: 0.01}", "over hardware.usd_per_hour_max"),
+    ],
+)
+def test_what_this_machine_will_never_have_is_refused_before_anything_waits_for_it(shell: Shell, hardware: str, why: str) -> None:
+    config = shell.config(CONFIG.replace("{open_files_min: 256, disk_gib: 1}", hardware))
+    done = shell.run("run", config)
+    assert done.returncode == 1
+    assert "error PT023: this machine" in done.stdout
+    assert why in done.stdout
+    assert "no runs" in shell.run("status").stdout
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 200])

@@ -31,7 +31,7 @@ def run(
     from prime_train.cli.check import judged
     from prime_train.cli.home import Home
     from prime_train.cli.launch import Unfit, launch, on_provider, plan, renamed
-    from prime_train.cli.run_found import found_for
+    from prime_train.cli.run_found import found_for, unfit_here
     from prime_train.core.finding import has_errors
 
     read = read_config(config)
@@ -39,7 +39,7 @@ def run(
         return _unfit(*judged(read))
     home = Home.of(os.environ)
     spec = on_provider(renamed(read, name) if name else read.spec, home)
-    found, sources = found_for(read, spec, home.run_secrets)
+    found, sources = found_for(read, spec, home.run_secrets, unfit_here(read, spec, home))
     if has_errors(found):
         return _unfit(found, sources)
     try:
@@ -91,11 +91,10 @@ def _refuse_other_bucket(home: "Home") -> None:
 
 
 def _say_doubts(spec: "RunSpec", home: "Home") -> None:
-    """What would keep every attempt from starting: said before one is paid for."""
+    """What keeps machines from being rented for now."""
     from prime_train.cli.providers import PRIME, has_prime
 
     if spec.hardware.provider != PRIME:
-        _say_limits(spec)
         return
     said = home.last_serving()
     if said is None or not has_prime(home.environment):
@@ -103,32 +102,6 @@ def _say_doubts(spec: "RunSpec", home: "Home") -> None:
     why = home.providers(said.public_url).unreachable()
     if why:
         typer.echo(f"warning: {why}; nothing is rented before", err=True)
-
-
-def _say_limits(spec: "RunSpec") -> None:
-    """Where this machine, which is all the machines that provider `local` has, will not do."""
-    import resource
-
-    wanted = spec.hardware.open_files_min
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard == resource.RLIM_INFINITY or hard >= wanted or _can_raise(soft, hard, wanted):
-        return
-    typer.echo(
-        f"warning: a process may open {hard:,} files here (ulimit -Hn), hardware.open_files_min is {wanted:,}: no attempt would start\n"
-        f"  fix: raise the limit where prime-train serve runs, or write hardware: {{open_files_min: {hard}}}",
-        err=True,
-    )
-
-
-def _can_raise(soft: int, hard: int, wanted: int) -> bool:
-    import resource
-
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, wanted))
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    except (ValueError, OSError):
-        return False
-    return True
 
 
 def _dry_run(home: "Home", spec: "RunSpec", made: "Plan") -> Exit:

@@ -2,11 +2,14 @@
 
 import os
 import re
-from collections.abc import Sequence
+import resource
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from prime_train.adapters.config_yaml import Config
 from prime_train.cli.check import judged
+from prime_train.cli.home import Home
+from prime_train.cli.providers import LOCAL
 from prime_train.core.finding import Finding, Severity
 from prime_train.core.spec import RunSpec
 
@@ -14,10 +17,65 @@ ZEROS_MAX = 16
 """At the end of a commit that somebody made there are never so many."""
 
 
-def found_for(read: Config, spec: RunSpec, run_secrets: Sequence[str]) -> tuple[tuple[Finding, ...], dict[str, str]]:
-    """What `validate` says of the spec as it would be launched, and what is missing here; and the text of each file.
+def found_for(
+    read: Config, spec: RunSpec, run_secrets: Sequence[str], more: tuple[Finding, ...] = ()
+) -> tuple[tuple[Finding, ...], dict[str, str]]:
+    """What `validate` says of the spec as it would be launched, what is missing here, and `more`; and the text of each file.
     `run_secrets`: what the control plane hands to runs."""
-    return judged(replace(read, spec=spec), (*_placeholder(spec, read), *_unset_secrets(spec, read)), run_secrets=run_secrets)
+    found = (*_placeholder(spec, read), *_unset_secrets(spec, read), *more)
+    return judged(replace(read, spec=spec), found, run_secrets=run_secrets)
+
+
+def unfit_here(read: Config, spec: RunSpec, home: Home) -> tuple[Finding, ...]:
+    """What is known to end every attempt where this machine is all that provider `local` has; of a control plane elsewhere nothing is."""
+    if spec.hardware.provider != LOCAL or home.elsewhere:
+        return ()
+    return (*_too_few_files(read, spec, home), *_no_offer(read, spec, home))
+
+
+def _too_few_files(read: Config, spec: RunSpec, home: Home) -> Iterator[Finding]:
+    wanted = spec.hardware.open_files_min
+    hard = _hard_limit(home)
+    if wanted is None or hard == resource.RLIM_INFINITY or hard >= wanted or _can_raise(wanted):
+        return
+    message = f"a process may open {hard:,} files here (ulimit -Hn), and hardware.open_files_min is {wanted:,}: no attempt would start"
+    fix = "raise the limit where prime-train serve runs, or leave hardware.open_files_min out: what this machine has is taken then"
+    line, column = _place(read.source, "open_files_min")
+    yield Finding("PT023", message, read.file, line, column, fix=fix)
+
+
+def _hard_limit(home: Home) -> int:
+    """Of what serves the home, for attempts are started by it; or of this process, where nobody does."""
+    serving = home.serving()
+    if serving is not None and hasattr(resource, "prlimit"):
+        try:
+            return resource.prlimit(serving.pid, resource.RLIMIT_NOFILE)[1]
+        except OSError:
+            pass  # it has just ended, or is another user's
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+
+
+def _can_raise(wanted: int) -> bool:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, wanted))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    except (ValueError, OSError):
+        return False
+    return True
+
+
+def _no_offer(read: Config, spec: RunSpec, home: Home) -> Iterator[Finding]:
+    """None of what this machine offers will ever fit. That all of it is taken now is no reason: it comes back."""
+    from prime_train.core.offers import rank
+
+    ranked = rank(home.pods().offers(spec.hardware), spec.hardware)
+    if ranked.best or not ranked.left_out:
+        return
+    why = "; ".join(dict.fromkeys(row.why for row in ranked.left_out))
+    line, column = _place(read.source, "hardware")
+    fix = "ask for what this machine has, or set provider: prime under hardware to rent one"
+    yield Finding("PT023", f"this machine (provider local) {why}", read.file, line, column, fix=fix)
 
 
 def _placeholder(spec: RunSpec, read: Config) -> tuple[Finding, ...]:

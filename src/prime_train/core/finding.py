@@ -32,6 +32,7 @@ CODES: dict[str, str] = {
     "PT020": "a secret is spelled out",
     "PT021": "a secret that is named is not set",
     "PT022": "a placeholder was not filled in",
+    "PT023": "this machine will not do",
     "PT030": "the working tree can not be packed",
     "PT090": "an ignore without a reason",
     "PT091": "an ignore of something that can not be ignored",

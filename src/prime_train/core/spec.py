@@ -225,8 +225,8 @@ class HardwareSpec(Part):
     usd_per_hour_max: float | None = Field(default=None, gt=0)
     """Highest price of the whole machine."""
     disk_gib: int = Field(default=10, ge=1, le=100_000)
-    open_files_min: int = Field(default=65_536, ge=256)
-    """Open-file limit the trainer needs."""
+    open_files_min: int | None = Field(default=None, ge=256)
+    """Open-file limit the trainer needs. Without it: 65536 on rented machines; on provider local what this machine has."""
 
     @model_validator(mode="after")
     def _fits_one_node(self) -> Self:

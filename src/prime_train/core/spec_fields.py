@@ -65,7 +65,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "spot": (("word", "prefer", "only", "never"), "prefer"),
         "usd_per_hour_max": (("null", ("number", None, 0, None)), None),
         "disk_gib": (("whole", 1, None, 100000), 10),
-        "open_files_min": (("whole", 256, None, None), 65536),
+        "open_files_min": (("null", ("whole", 256, None, None)), None),
     },
     "VerifySpec": {
         "path": (("inside",),),
