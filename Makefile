@@ -29,8 +29,8 @@ $(STAMP): pyproject.toml requirements/dev.txt
 	fi; \
 	$(BIN)/python -m pip --version >/dev/null 2>&1 || "$$python" -m venv --clear $(VENV)
 	@echo "installing what requirements/dev.txt pins, and prime-train, into $(VENV); the first time this takes a minute or so"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $(STAMP)
 
 demo: install ## run the demo on this machine, without an account anywhere

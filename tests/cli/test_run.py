@@ -8,7 +8,12 @@ from contextlib import AbstractContextManager
 
 import pytest
 
+from prime_train.cli.home import Home, wall_s
+from prime_train.core.change import change
+from prime_train.core.decision import Finish
+from prime_train.core.run import RunState
 from tests.cli.shell import CALL_S_MAX, CONFIG, PROGRAM, Shell
+from tests.cli.terminal import terminal
 from tests.e2e.plane import await_true
 
 
@@ -222,7 +227,47 @@ def test_a_run_is_found_by_the_start_of_its_name_and_near_names_are_told(shell: 
     launched(shell)
     done = shell.run("status", "small")
     assert done.returncode == 2
-    assert "2 runs start with small" in done.stderr
+    assert "2 runs of small go on" in done.stderr
+    assert "2 runs start with sma" in shell.run("status", "sma").stderr
+
+
+def ended(shell: Shell, run_id: str) -> None:
+    """As whoever looks after it ends a run that waits."""
+    store = Home(shell.home, {}).store()
+    held = store.load(run_id)
+    assert held is not None
+    assert store.save(change(held.run, held.lease, Finish(RunState.STOPPED, None, "stopped by the user"), wall_s()))
+
+
+def test_a_configs_name_means_its_run_that_goes_on_or_else_its_newest(shell: Shell) -> None:
+    first, second = launched(shell), launched(shell)
+    ended(shell, second)
+    assert one(shell, "small")["run"] == first
+    ended(shell, first)
+    newest = max((one(shell, run_id) for run_id in (first, second)), key=lambda row: str(row["created_s"]))
+    assert one(shell, "small")["created_s"] == newest["created_s"]
+
+
+def test_watching_a_run_on_a_terminal_ends_with_the_run(shell: Shell) -> None:
+    run_id = launched(shell)
+    with terminal(shell, "status", "small", "--watch") as shown:
+        shown.expect("queued")
+        ended(shell, run_id)
+        shown.expect("stopped by the user")
+        assert shown.end() == 0
+
+
+def test_watching_a_run_through_a_pipe_tells_everything_once_and_ends_with_the_run(shell: Shell) -> None:
+    run_id = launched(shell)
+    shell.ok("stop", run_id)
+    with shell.started("status", "small", "--watch", until="asks to stop") as process:
+        launched(shell)
+        ended(shell, run_id)
+        assert process.wait(CALL_S_MAX) == 0
+    said = shell.said.splitlines()
+    assert said[-1] == f"{run_id} stopped: stopped by the user"
+    assert sum("asks to stop" in line for line in said) == 1
+    assert len(said) == len(set(said))
 
 
 def test_the_table_has_a_row_a_run(shell: Shell) -> None:

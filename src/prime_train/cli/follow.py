@@ -62,7 +62,7 @@ def _unserved(home: Home) -> str:
 def await_end(store: Store, run_id: str, *, is_served: Callable[[], bool], unserved: str) -> Run:
     """Prints what happens until the run is over and nothing of it is paid for any more; and `unserved` when nobody serves it any longer."""
     pause = threading.Event()
-    told, stepped_s, served = 0, 0, _Served(is_served, unserved, wall_s())
+    told, stepped_s, stepped, served = 0, 0, "", _Served(is_served, unserved, wall_s())
     while True:
         held = find(store, run_id)
         history = store.history(run_id)
@@ -71,9 +71,9 @@ def await_end(store: Store, run_id: str, *, is_served: Callable[[], bool], unser
         now_s = wall_s()
         if held.run.state is RunState.TRAINING and now_s >= stepped_s + STEPS_S:
             one = standing(held, now_s)
-            said = f"{one.figures.steps_said}, {one.money}"
-            typer.echo(history_line(now_s - held.run.created_s, one.epoch, "step", said))
-            stepped_s = now_s
+            before, stepped, stepped_s = stepped, one.figures.steps_said, now_s
+            if stepped != before:
+                typer.echo(history_line(now_s - held.run.created_s, one.epoch, "step", f"{stepped}, {one.money}"))
         told = len(history)
         served.look(now_s)
         if held.run.is_over and all(a.ended_s is not None for a in held.run.attempts):
