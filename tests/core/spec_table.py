@@ -5,7 +5,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
@@ -15,7 +15,8 @@ FILE = Path(spec.__file__).with_name("spec_fields.py")
 ODD = ("other",)
 """Of a kind that is never read plainly."""
 INSIDE = get_args(spec.InsidePath)[1]
-BYTES = get_args(spec.Bytes)[1]
+UNITS = {"bytes": spec.Bytes, "seconds": spec.Seconds, "hours": spec.Hours, "whole_gib": spec.WholeGib, "gib": spec.Gib}
+PARSERS = {get_args(kind)[1]: name for name, kind in UNITS.items()}
 HEAD = '''\
 """Fields of a run's spec, made by tests/core/spec_table.py from `prime_train.core.spec`; not to be edited.
 
@@ -91,12 +92,12 @@ def _kind(wanted: Any, metadata: list[Any]) -> tuple[Any, ...]:
 
 def _single(wanted: Any, metadata: list[Any]) -> tuple[Any, ...]:
     limits: dict[str, Any] = {}
-    is_size = False
+    unit = ""
     for limit in (limit for said in metadata for limit in (said.metadata if isinstance(said, FieldInfo) else [said])):
         if limit is INSIDE:
             return ("inside",)
-        if limit is BYTES:
-            is_size = True
+        if isinstance(limit, BeforeValidator) and limit in PARSERS:
+            unit = PARSERS[limit]
             continue
         names = [name for name in ("ge", "gt", "le", "min_length", "pattern") if getattr(limit, name, None) is not None]
         if not names:
@@ -105,7 +106,7 @@ def _single(wanted: Any, metadata: list[Any]) -> tuple[Any, ...]:
     bounds = (limits.get("ge"), limits.get("gt"), limits.get("le"))
     if wanted is str:
         return ("text", limits.get("pattern", ""), limits.get("min_length", 0))
-    return {int: ("bytes" if is_size else "whole", *bounds), float: ("number", *bounds), bool: ("flag",)}.get(wanted, ODD)
+    return {int: (unit or "whole", *bounds), float: (unit or "number", *bounds), bool: ("flag",)}.get(wanted, ODD)
 
 
 def _quoted(value: Any) -> str:

@@ -33,7 +33,28 @@ ASKED = {
 """What `spec_plain` knows to ask: what is asked of a spec besides must be asked there too."""
 
 _BRACED = ["{", "{step}", "a_{step}", "{step:06d}", "{checkpoint}", "{checkpoints}", "a{{b}}", "{{step}", "{{{step}}}", "{{{{step}}}}"]
-_WORDS = ["", "a", "x/y", "../x", "/x", "local", "prime_rl", "regex", "only", "1 MB", "A\n", "a\0", "-1", *_BRACED]
+_WORDS = [
+    "",
+    "a",
+    "x/y",
+    "../x",
+    "/x",
+    "local",
+    "prime_rl",
+    "regex",
+    "only",
+    "1 MB",
+    "5m",
+    "1h 30m",
+    "90",
+    "100GB",
+    "0s",
+    "9" * 30,
+    "A\n",
+    "a\0",
+    "-1",
+    *_BRACED,
+]
 _VALUES = st.one_of(st.none(), st.booleans(), st.integers(-1, 5), st.sampled_from([0.5, 2**60, 1e300]), st.sampled_from(_WORDS))
 _PATHS = [(part, field) for part, fields in FIELDS.items() for field in fields]
 _SECTIONS = {

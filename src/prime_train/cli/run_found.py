@@ -1,7 +1,5 @@
 """What keeps a config from being launched from here and now, though nothing is wrong with it elsewhere."""
 
-import os
-import re
 import resource
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,7 +8,8 @@ from prime_train.adapters.config_yaml import Config
 from prime_train.cli.check import judged
 from prime_train.cli.home import Home
 from prime_train.cli.providers import LOCAL
-from prime_train.core.finding import Finding, Severity
+from prime_train.cli.unset_secrets import place_of, unset_secrets
+from prime_train.core.finding import Finding
 from prime_train.core.spec import RunSpec
 
 ZEROS_MAX = 16
@@ -22,7 +21,7 @@ def found_for(
 ) -> tuple[tuple[Finding, ...], dict[str, str]]:
     """What `validate` says of the spec as it would be launched, what is missing here, and `more`; and the text of each file.
     `run_secrets`: what the control plane hands to runs."""
-    found = (*_placeholder(spec, read), *_unset_secrets(spec, read), *more)
+    found = (*_placeholder(spec, read), *unset_secrets(spec, read.file, read.source), *more)
     return judged(replace(read, spec=spec), found, run_secrets=run_secrets)
 
 
@@ -40,7 +39,7 @@ def _too_few_files(read: Config, spec: RunSpec, home: Home) -> Iterator[Finding]
         return
     message = f"a process may open {hard:,} files here (ulimit -Hn), and hardware.open_files_min is {wanted:,}: no attempt would start"
     fix = "raise the limit where prime-train serve runs, or leave hardware.open_files_min out: what this machine has is taken then"
-    line, column = _place(read.source, "open_files_min")
+    line, column = place_of(read.source, "open_files_min")
     yield Finding("PT023", message, read.file, line, column, fix=fix)
 
 
@@ -73,7 +72,7 @@ def _no_offer(read: Config, spec: RunSpec, home: Home) -> Iterator[Finding]:
     if ranked.best or not ranked.left_out:
         return
     why = "; ".join(dict.fromkeys(row.why for row in ranked.left_out))
-    line, column = _place(read.source, "hardware")
+    line, column = place_of(read.source, "hardware")
     fix = "ask for what this machine has, or set provider: prime under hardware to rent one"
     yield Finding("PT023", f"this machine (provider local) {why}", read.file, line, column, fix=fix)
 
@@ -83,26 +82,7 @@ def _placeholder(spec: RunSpec, read: Config) -> tuple[Finding, ...]:
     part = spec.trainer.prime_rl
     if part is None or not part.ref.endswith("0" * ZEROS_MAX):
         return ()
-    line, column = _place(read.source, part.ref)
+    line, column = place_of(read.source, part.ref)
     said = f"trainer.prime_rl.ref is a placeholder: {part.ref}"
     fix = "write the whole commit of prime-rl: git ls-remote, or git rev-parse HEAD in a checkout of it"
     return (Finding("PT022", said, read.file, line, column, fix=fix),)
-
-
-def _unset_secrets(spec: RunSpec, read: Config) -> tuple[Finding, ...]:
-    unset = [name for name in spec.secrets if name not in os.environ]
-    if not unset:
-        return ()
-    said = f"{', '.join(unset)}: named under secrets, not set here"
-    line, column = _place(read.source, unset[0])
-    fix = "set it where prime-train serve runs, before that is started: without it no attempt starts"
-    return (Finding("PT021", said, read.file, line, column, severity=Severity.NOTE, fix=fix),)
-
-
-def _place(source: str, name: str) -> tuple[int, int]:
-    """Line and column of the last mention: `secrets` may not name what another key spells."""
-    found = list(re.finditer(rf"\b{re.escape(name)}\b", source))
-    if not found:
-        return 1, 1
-    before = source[: found[-1].start()]
-    return before.count("\n") + 1, len(before) - before.rfind("\n")

@@ -104,7 +104,7 @@ def _print_all(console: "Console", home: "Home", store: "Store") -> None:
 
 
 def _lines(store: "Store") -> set[str]:
-    return {f"{one.run} {one.state}: step {one.progress}, {one.durable_step:,} durable" for one in _standings(store, None)}
+    return {f"{one.run} {one.state}: {one.figures.steps_said}" for one in _standings(store, None)}
 
 
 def _standings(store: "Store", name: str | None) -> "list[Standing]":

@@ -1,5 +1,6 @@
-"""Sizes as people write them."""
+"""Sizes and durations as people write them."""
 
+import math
 import re
 
 NUMBER_MAX = 2**53
@@ -22,3 +23,48 @@ def parse_size(value: object) -> object:
     if size > NUMBER_MAX:
         raise ValueError(f"{value[:SHOWN_CHARS]!r} is larger than any file: {NUMBER_MAX} bytes are the most")
     return int(size)
+
+
+_SECONDS: dict[str, int] = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+_NUMBER = re.compile(r"\s*\d{1,15}(?:\.\d{1,15})?\s*")
+_SPAN = re.compile(r"\s*(?:\d{1,15}(?:\.\d{1,15})?\s*(?:s|sec|m|min|h|d)\s*)+", re.IGNORECASE)
+_SPAN_PART = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)", re.IGNORECASE)
+
+
+def parse_seconds(value: object) -> object:
+    """Whole seconds, rounded up, from `"90s"`, `"5m"` or `"1h 30m"`; a text that is a plain number is one of seconds. Anything but a text
+    is returned as it is for others to refuse, as by all of these."""
+    found = _span(value, unit_s=1)
+    return math.ceil(found) if isinstance(found, float) and isinstance(value, str) else found
+
+
+def parse_hours(value: object) -> object:
+    """Hours, likewise; a plain number is one of hours."""
+    return _span(value, unit_s=3600)
+
+
+def parse_gib(value: object) -> object:
+    """GiB (2^30 bytes) from `"100GB"` or `"1.5 TiB"`; a text that is a plain number is one of GiB."""
+    if not isinstance(value, str):
+        return value
+    if _NUMBER.fullmatch(value):
+        return float(value)
+    size = parse_size(value)
+    assert isinstance(size, int)
+    return size / 2**30
+
+
+def parse_whole_gib(value: object) -> object:
+    """As `parse_gib`, rounded up."""
+    found = parse_gib(value)
+    return math.ceil(found) if isinstance(found, float) and isinstance(value, str) else found
+
+
+def _span(value: object, unit_s: int) -> object:
+    if not isinstance(value, str):
+        return value
+    if _NUMBER.fullmatch(value):
+        return float(value)
+    if not _SPAN.fullmatch(value[:100]) or len(value) > 100:
+        raise ValueError(f"{value[:SHOWN_CHARS]!r} is not a duration; write a number with a unit, such as 90s, 5m, 2h or 1d")
+    return sum(float(number) * _SECONDS[unit.lower()] for number, unit in _SPAN_PART.findall(value)) / unit_s

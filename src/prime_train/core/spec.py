@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from prime_train.core import prime_rl
 from prime_train.core.causes import Cause
 from prime_train.core.paths import flaw_of_folder
-from prime_train.core.sizes import NUMBER_MAX, SHOWN_CHARS, parse_size
+from prime_train.core.sizes import NUMBER_MAX, SHOWN_CHARS, parse_gib, parse_hours, parse_seconds, parse_size, parse_whole_gib
 
 _FORM = re.compile(r"(0?[1-9][0-9]?d?)?")
 _WIDE = re.compile(r"\(\?[a-zA-Z]*i.*-(?:\\[uUN]|[^\x00-\x7f])", re.DOTALL)
@@ -46,7 +46,10 @@ Bytes = Annotated[int, BeforeValidator(parse_size, json_schema_input_type=int | 
 InsidePath = Annotated[str, BeforeValidator(lambda v: _inside(v) if isinstance(v, str) else v)]
 Regex = Annotated[str, BeforeValidator(lambda v: _regex(v) if isinstance(v, str) else v)]
 EnvName = Annotated[str, Field(pattern=_ENV_NAME)]
-Seconds = Annotated[int, Field(ge=1, le=30 * 86400)]
+Seconds = Annotated[int, BeforeValidator(parse_seconds, json_schema_input_type=int | str), Field(ge=1, le=30 * 86400)]
+Hours = Annotated[float, BeforeValidator(parse_hours, json_schema_input_type=float | str), Field(gt=0)]
+WholeGib = Annotated[int, BeforeValidator(parse_whole_gib, json_schema_input_type=int | str), Field(ge=1, le=100_000)]
+Gib = Annotated[float, BeforeValidator(parse_gib, json_schema_input_type=float | str), Field(gt=0)]
 
 
 class Part(BaseModel):
@@ -224,7 +227,7 @@ class HardwareSpec(Part):
     spot: Spot = Spot.PREFER
     usd_per_hour_max: float | None = Field(default=None, gt=0)
     """Highest price of the whole machine."""
-    disk_gib: int = Field(default=10, ge=1, le=100_000)
+    disk_gib: WholeGib = 10
     open_files_min: int | None = Field(default=None, ge=256)
     """Open-file limit the trainer needs. Without it: 65536 on rented machines; on provider local what this machine has."""
 
@@ -292,7 +295,7 @@ class CheckpointSpec(Part):
     """auto: what is measured to make a checkpoint durable soonest; off; or one codec for every file."""
     upload_mb_per_s_max: float | None = Field(default=None, gt=0)
     """Most megabytes (10^6 bytes) a second that uploads may take of the machine's network."""
-    max_disk_gib: float | None = Field(default=None, gt=0)
+    max_disk_gib: Gib | None = None
     """Local checkpoints may take this much; the oldest committed ones go first."""
 
     @model_validator(mode="after")
@@ -362,7 +365,7 @@ class BudgetSpec(Part):
     """What all attempts together may cost."""
 
     usd: float = Field(gt=0)
-    hours: float | None = Field(default=None, gt=0)
+    hours: Hours | None = None
     """Paid machine hours over all attempts."""
     upload_usd: float | None = Field(default=None, gt=0)
     """What a machine may cost after the training, kept only while the last checkpoint can not be uploaded from it. Without it, a tenth of

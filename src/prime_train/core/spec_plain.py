@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from prime_train.core import prime_rl
 from prime_train.core.paths import flaw_of_folder
-from prime_train.core.sizes import NUMBER_MAX, parse_size
+from prime_train.core.sizes import NUMBER_MAX, parse_gib, parse_hours, parse_seconds, parse_size, parse_whole_gib
 from prime_train.core.spec_fields import FIELDS
 
 if TYPE_CHECKING:
@@ -19,6 +19,16 @@ if TYPE_CHECKING:
     from prime_train.core.tree import Plain
 
 _BRACES = frozenset("{}")
+
+
+_UNITS: dict[str, tuple[str, Callable[[object], object]]] = {
+    "bytes": ("whole", parse_size),
+    "seconds": ("whole", parse_seconds),
+    "hours": ("number", parse_hours),
+    "whole_gib": ("whole", parse_whole_gib),
+    "gib": ("number", parse_gib),
+}
+"""Kinds that may be written with a unit: what they are then, and what reads them."""
 
 
 class _Unsure(Exception):
@@ -81,8 +91,8 @@ def _value(kind: tuple[Any, ...], value: Any) -> object:
             return float(value)
         case ("word", *words) if isinstance(value, str) and value in words:
             return value
-        case ("bytes", *bounds):
-            return _value(("whole", *bounds), _bytes(value))
+        case (str(name), *bounds) if name in _UNITS:
+            return _value((_UNITS[name][0], *bounds), _parsed(_UNITS[name][1], value))
         case ("part", name):
             return _part(name, value)
         case ("list", inner) if isinstance(value, list):
@@ -92,9 +102,9 @@ def _value(kind: tuple[Any, ...], value: Any) -> object:
     raise _Unsure
 
 
-def _bytes(value: object) -> object:
+def _parsed(parse: Callable[[object], object], value: object) -> object:
     try:
-        return parse_size(value)
+        return parse(value)
     except (ValueError, OverflowError) as error:
         raise _Unsure from error
 

@@ -13,13 +13,23 @@ HOST_GIB_PER_GPU_MAX = 256
 """More host memory for each GPU is seldom rented out."""
 _DISK = ("hardware", "disk_gib")
 _KINDS = tuple(sorted(gpus.GPUS))
+_RENTED = frozenset(map(gpus.plain, gpus.RENTED))
+
+
+def _of_family(kind: str) -> str:
+    names = sorted(name for name in gpus.RENTED if gpus.plain(gpus.family(name)) == gpus.plain(gpus.family(kind)))
+    return f"write {' or '.join(names)}" if names else ""
 
 
 def _unknown_kind(subject: Subject) -> Iterator[Flaw]:
     if subject.spec is None or subject.spec.hardware.provider == "local":
         return
     for place, kind in enumerate(subject.spec.hardware.gpus):
-        if kind in gpus.RENTED or gpus.facts(kind) is not None or not gpus.has_bf16(kind):
+        if gpus.plain(kind) in _RENTED:
+            continue
+        if gpus.facts(kind) is not None or not gpus.has_bf16(kind):
+            if gpus.named_gb(kind):
+                yield Flaw(("hardware", "gpus", place), f"no {gpus.family(kind)} with {gpus.named_gb(kind)} GB is known", _of_family(kind))
             continue
         near = difflib.get_close_matches(gpus.plain(gpus.family(kind)), _KINDS, 1, 0.6)
         fix = f"did you mean {near[0]}?" if near else "`prime-train find` shows the kinds that are for rent"

@@ -25,6 +25,7 @@ _BRANCHES = frozenset(("main", "master", "dev", "develop", "devel", "nightly", "
 _REFERENCE = re.compile(r"\$\{[A-Za-z_]\w*\}|\$[A-Z][A-Z0-9_]+")
 _FROM_GIT = re.compile(r"git\+(?:https?|ssh|git)://[^\s'\"]+")
 _GATED = re.compile(r"(meta-llama/|google/gemma-)", re.IGNORECASE)
+_INSTALLERS = frozenset(("pip", "pip3", "uv", "apt", "apt-get", "conda", "mamba", "micromamba"))
 _OFFLINE = frozenset(("offline", "disabled", "dryrun"))
 
 
@@ -148,7 +149,7 @@ def _misspelt_file(subject: Subject) -> Iterator[Flaw]:
 
 def _no_such_file(subject: Subject) -> Iterator[Flaw]:
     for path, name in _absent(subject):
-        if subject.spec is not None and not subject.spec.setup and not _near(subject, name) and not _is_of_code(subject, name):
+        if subject.spec is not None and _only_installs(subject.spec.setup) and not _near(subject, name) and not _is_of_code(subject, name):
             yield Flaw(path, f"there is no file {name} in {_tree(subject)}", word=name)
 
 
@@ -174,9 +175,9 @@ def _near(subject: Subject, name: str) -> str:
 
 
 def _is_of_code(subject: Subject, name: str) -> bool:
-    """Whether the working tree was named, is set up by nothing, and has files of this kind in that folder: all but this one."""
+    """Whether the working tree was named, no set-up adds to it, and it has files of this kind in that folder: all but this one."""
     spec = subject.spec
-    if spec is None or spec.trainer.tree.folder == "." or spec.setup:
+    if spec is None or spec.trainer.tree.folder == "." or not _only_installs(spec.setup):
         return False
     return any(_suffix(other) == _suffix(name) for other in subject.beside if other.rpartition("/")[0] == name.rpartition("/")[0])
 
@@ -211,6 +212,16 @@ def _of_command(command: str) -> tuple[str, ...]:
 def _is_plain(command: str) -> bool:
     split = words(command)
     return not set(split) & {"cd", "&&", ";", "||", "|", "if", "for"} and not any(word.endswith(";") for word in split)
+
+
+def _only_installs(commands: Sequence[str]) -> bool:
+    """Whether all of them install packages, which makes no file of the working tree."""
+    return all(_is_plain(command) and _is_install(words(command)) for command in commands)
+
+
+def _is_install(split: Sequence[str]) -> bool:
+    named = [word.rpartition("/")[2] for word in split if "=" not in word and word not in ("sudo", "-m")]
+    return "install" in named[1:4] and (named[0] in _INSTALLERS or (named[0].startswith("python") and named[1] in _INSTALLERS))
 
 
 def _is_within(name: str) -> bool:

@@ -29,6 +29,8 @@ _FAST: type | None = getattr(yaml, "CSafeLoader", None)
 _EXPLAINED_CHARS_MAX = 65_536
 
 _ODD_BREAK = re.compile("[\x85\u2028\u2029]|\r(?!\n)")
+_BLOCK_BEGINS = re.compile(r"expected <block end>, but found '(?:<block (?:mapping|sequence) start>|-)'")
+"""What the parser says of a line whose indentation is of no part above it."""
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9]")
 
 
@@ -131,6 +133,11 @@ def _not_yaml(error: yaml.MarkedYAMLError) -> Trouble:
         return Trouble(
             "PT004", place, "not YAML: a colon where none can be", fix="quote the text that holds ': ', or check the indentation"
         )
+    if error.context_mark is not None and _BLOCK_BEGINS.search(problem):
+        like = error.context_mark
+        said = f"not YAML: this line is indented by {mark.column if mark is not None else 0}, and no part above it has its keys there"
+        fix = f"indent it exactly as the line above, or by {like.column} spaces, as line {like.line + 1}"
+        return Trouble("PT004", place, said, fix=fix)
     known = {"found undefined alias": "an alias without its anchor", "found duplicate anchor": "an anchor with a name that is taken"}
     text = next((known[key] for key in known if problem.startswith(key)), problem)
     context = f" {error.context}" if error.context else ""

@@ -154,7 +154,10 @@ def _unknown(mistake: Mistake, entry: Entry | None) -> Trouble:
     key, section = mistake.keys[-1], mistake.keys[:-1]
     where = f" in {'.'.join(section)}" if section else ""
     guess = nearest.key(section, key)
-    fix = f"did you mean {guess}?" if guess else f"known{where}: {', '.join(nearest.keys_of(section))}"
+    fix = f"known{where}: {', '.join(nearest.keys_of(section))}"
+    if guess:
+        # The right word at the wrong depth.
+        fix = f"it belongs to the whole file: write {key} without indentation" if section and guess == key else f"did you mean {guess}?"
     return Trouble("PT010", entry.place if entry else Place(), f"unknown key {key[:SEEN_CHARS_MAX]!r}{where}", fix=fix, value=key)
 
 

@@ -1,0 +1,29 @@
+"""Secrets that a spec names and this environment lacks."""
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from prime_train.core.finding import Finding, Severity
+
+if TYPE_CHECKING:
+    from prime_train.core.spec import RunSpec
+
+
+def unset_secrets(spec: "RunSpec", file: str, source: str) -> tuple[Finding, ...]:
+    unset = [name for name in spec.secrets if name not in os.environ]
+    if not unset:
+        return ()
+    said = f"{', '.join(unset)}: named under secrets, not set here"
+    line, column = place_of(source, unset[0])
+    fix = "set it where prime-train serve runs, before that is started: without it no attempt starts"
+    return (Finding("PT021", said, file, line, column, severity=Severity.NOTE, fix=fix),)
+
+
+def place_of(source: str, name: str) -> tuple[int, int]:
+    """Line and column of the last mention: `secrets` may not name what another key spells."""
+    found = list(re.finditer(rf"\b{re.escape(name)}\b", source))
+    if not found:
+        return 1, 1
+    before = source[: found[-1].start()]
+    return before.count("\n") + 1, len(before) - before.rfind("\n")
