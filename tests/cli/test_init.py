@@ -43,6 +43,7 @@ def settled(one: Wanted) -> Settings:
 
 def test_questions_are_answered_on_a_terminal_and_the_files_are_written(shell: Shell) -> None:
     with terminal(shell, "init") as screen:
+        screen.answer("Trainer [prime_rl]: ")
         screen.expect("Its id at Hugging Face")
         screen.answer("Model [Qwen/Qwen3-4B]: ", "Qwen/Qwen3-4x")
         screen.expect("is not known, and its name does not tell its size")
@@ -67,6 +68,45 @@ def test_questions_are_answered_on_a_terminal_and_the_files_are_written(shell: S
     assert read.findings == ()
     assert read.spec is not None
     assert (read.spec.hardware.count, read.spec.budget.usd) == (4, 30.0)
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("--command", "python fit.py --lr 1e-4"), "fit"),
+        (("--kind", "torchrun", "--command", "ddp.py", "--preset", "h100-80gb", "--gpus", "8"), "ddp"),
+        (("--kind", "hf", "--command", "python tune.py --output_dir output", "--steps", "20"), "tune"),
+    ],
+)
+def test_a_script_of_ones_own_gets_a_config_that_is_right(shell: Shell, words: tuple[str, ...], name: str) -> None:
+    for script in ("fit.py", "ddp.py", "tune.py"):
+        shell.write(script, "")
+    shell.ok("init", *words, "--yes")
+    path = shell.here / "configs" / f"{name}.yaml"
+    read = read_config(path)
+    assert read.findings == ()
+    assert read.spec is not None
+    assert read.spec.trainer.command == words[words.index("--command") + 1]
+    assert read.spec.trainer.kind == ("torchrun" if "torchrun" in words else "command")
+    assert read.spec.checkpoints.every_steps in (20, 50)
+    assert ": ok" in shell.ok("validate", str(path))
+
+
+def test_a_script_of_ones_own_is_asked_for_on_a_terminal(shell: Shell) -> None:
+    shell.write("train.py", "")
+    with terminal(shell, "init") as screen:
+        screen.answer("Trainer [prime_rl]: ", "keras")
+        screen.expect("write one of prime_rl, command, torchrun, hf")
+        screen.answer("Trainer [prime_rl]: ", "command")
+        screen.answer("Command [python train.py]: ")
+        screen.answer("Dollars [50]: ", "5")
+        screen.expect("--- configs/")
+        screen.answer("Write these files? [Y/n]: ")
+        assert screen.end() == 0
+    (path,) = (shell.here / "configs").glob("*-train.yaml")
+    read = read_config(path)
+    assert read.spec is not None
+    assert (read.spec.trainer.command, read.spec.budget.usd) == ("python train.py", 5.0)
 
 
 def test_files_that_are_there_are_replaced_only_after_a_yes(shell: Shell) -> None:

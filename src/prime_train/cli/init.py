@@ -1,4 +1,4 @@
-"""`prime-train init`: a run's config and its trainer's, from three questions."""
+"""`prime-train init`: a run's config, and for prime-rl its trainer's, from a few questions."""
 
 import sys
 from pathlib import Path
@@ -11,6 +11,7 @@ from prime_train.cli.output import print_coloured
 
 if TYPE_CHECKING:
     from prime_train.cli.init_ask import Answers
+    from prime_train.cli.init_own import Kind, Own
     from prime_train.cli.init_plan import How, Settings, Wanted
 
 STEPS = 100
@@ -20,29 +21,41 @@ FOLDER = Path("configs")
 def init(
     model: Annotated[str, typer.Option(help="Model, such as Qwen/Qwen3-4B.", show_default=False)] = "",
     preset: Annotated[str, typer.Option(help="Hardware, such as h100-80gb.", show_default=False)] = "",
-    gpus: Annotated[int, typer.Option(min=0, help="GPUs: 2, 4 or 8.", show_default=False)] = 0,
+    gpus: Annotated[int, typer.Option(min=0, help="GPUs: 2, 4 or 8; for a script of your own also 1.", show_default=False)] = 0,
     environment: Annotated[str, typer.Option("--environment", "--env", help="What is learned: an environment of prime-rl.")] = "",
     lora: Annotated[bool | None, typer.Option("--lora/--full", help="Adapters, or all weights; without either, what fits.")] = None,
     steps: Annotated[int, typer.Option(min=1, help="Last step.")] = STEPS,
     budget: Annotated[float, typer.Option(min=0, help="Most dollars that all attempts may cost.", show_default=False)] = 0,
     ref: Annotated[str, typer.Option(help="Commit of prime-rl, 8 to 40 digits.", show_default=False)] = "",
-    name: Annotated[str, typer.Option(help="Name of the run; otherwise made of the model's.", show_default=False)] = "",
+    kind: Annotated[str, typer.Option(help="What trains: prime_rl, command, torchrun or hf.", show_default=False)] = "",
+    command: Annotated[str, typer.Option(help="A script of your own, such as 'python train.py'.", show_default=False)] = "",
+    name: Annotated[str, typer.Option(help="Name of the run; otherwise made of the model's or script's.", show_default=False)] = "",
     folder: Annotated[Path, typer.Option(help="Where configs lie.")] = FOLDER,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; needs --model and --preset.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; needs --model and --preset, or --command.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
 ) -> Exit:
     """Make a config for a new run: asks, explains, shows.
 
-    Writes FOLDER/NAME.yaml and FOLDER/NAME/rl.toml, after they were shown. Nothing is rented.
+    Writes FOLDER/NAME.yaml, and FOLDER/NAME/rl.toml for prime-rl, after they were shown. Nothing is rented.
     """
     from prime_train.cli.init_ask import Answers, answers
+    from prime_train.cli.init_own import Kind
     from prime_train.cli.init_plan import How, settle
 
     given = Answers(model, preset, gpus, environment, budget)
     if not yes and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Refused("there is nobody to ask: this is no terminal", fix="add --model, --preset, --gpus and --yes")
-    if yes and not (model and preset):
-        raise Refused("--yes needs --model and --preset", fix="such as --model Qwen/Qwen3-4B --preset h100-80gb --gpus 2")
+        fix = "add --model, --preset, --gpus and --yes, or for a script of your own --command and --yes"
+        raise Refused("there is nobody to ask: this is no terminal", fix=fix)
+    if yes and not (model and preset) and not command:
+        fix = "such as --model Qwen/Qwen3-4B --preset h100-80gb --gpus 2, or --command 'python train.py'"
+        raise Refused("--yes needs --model and --preset, or --command", fix=fix)
+    try:
+        trains = _kind(kind, given, command)
+        if trains is not Kind.PRIME_RL:
+            own = _own(trains, given, command, steps=steps, name=name, ask=not yes)
+            return _write_own(own, folder, ask=not yes, force=force)
+    except typer.Abort:
+        raise KeyboardInterrupt from None
     how = How.AUTO if lora is None else How.LORA if lora else How.FULL
     try:
         wanted = _wanted(given if yes else answers(given), how, steps=steps, ref=ref, name=name)
@@ -54,6 +67,46 @@ def init(
     except typer.Abort:
         # At a question, control-C and the end of input are this.
         raise KeyboardInterrupt from None
+
+
+def _kind(said: str, given: "Answers", command: str) -> "Kind":
+    """As it was said, or as what else was said tells; otherwise it is asked."""
+    from prime_train.cli.init_ask import KIND_WORDS, ask_for
+    from prime_train.cli.init_own import Kind, checked_kind
+
+    if said:
+        return checked_kind(said)
+    if command:
+        return Kind.COMMAND
+    if given.model or given.preset or given.environment:
+        return Kind.PRIME_RL
+    return checked_kind(ask_for(KIND_WORDS, "Trainer", Kind.PRIME_RL.value, checked_kind))
+
+
+def _own(kind: "Kind", given: "Answers", command: str, *, steps: int, name: str, ask: bool) -> "Own":
+    from prime_train.cli.init_ask import COMMAND_WORDS, DEFAULT_USD, USD_WORDS, ask_for, checked_preset, checked_usd
+    from prime_train.cli.init_own import DEFAULT_COMMANDS, Own, checked_command, name_of
+
+    if ask and not command:
+        command = ask_for(COMMAND_WORDS, "Command", DEFAULT_COMMANDS[kind], checked_command)
+    usd = given.usd or (float(ask_for(USD_WORDS, "Dollars", f"{DEFAULT_USD:g}", checked_usd)) if ask else DEFAULT_USD)
+    gpu = checked_preset(given.preset).kind if given.preset else ""
+    if given.gpus not in (0, 1, 2, 4, 8):
+        raise Refused(f"--gpus {given.gpus}: no machine for rent has so many", fix="write one of 1, 2, 4, 8")
+    own = Own(kind, checked_command(command), steps, checked_usd(str(usd)), gpu, given.gpus or 1, name)
+    _check_name(name_of(own))
+    return own
+
+
+def _write_own(own: "Own", folder: Path, *, ask: bool, force: bool) -> Exit:
+    from prime_train.cli.init_own import config, name_of
+
+    path = folder / f"{name_of(own)}.yaml"
+    files = {path: config(own)}
+    _show(files, shown=ask)
+    if _written(files, ask=ask, force=force):
+        typer.echo(f"next:\n  prime-train validate {path}\n  prime-train run {path} --dry-run")
+    return Exit.OK
 
 
 def _wanted(given: "Answers", how: "How", *, steps: int, ref: str, name: str) -> "Wanted":
@@ -112,24 +165,33 @@ def _write(settings: "Settings", folder: Path, *, ask: bool, force: bool) -> Exi
         folder / f"{settings.name}.yaml": init_text.config(settings, beside.as_posix()),
         beside / "rl.toml": init_text.trainer(settings),
     }
-    _preview(settings, files, shown=ask)
+    _preview(settings)
+    _show(files, shown=ask)
+    return _next(settings, next(iter(files))) if _written(files, ask=ask, force=force) else Exit.OK
+
+
+def _written(files: dict[Path, str], *, ask: bool, force: bool) -> bool:
+    """False: nothing was, as a person wished."""
     there = [path for path in files if path.exists()]
     if there and not force and not (ask and typer.confirm(f"{' and '.join(map(str, there))} exist. Replace?", default=False)):
         raise Refused(f"{there[0]} exists, and was left as it is", fix="choose another --name, or add --force")
     if ask and not (there or typer.confirm("Write these files?", default=True)):
         typer.echo("nothing was written")
-        return Exit.OK
+        return False
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         typer.echo(f"wrote {path}")
-    return _next(settings, next(iter(files)))
+    return True
 
 
-def _preview(settings: "Settings", files: dict[Path, str], *, shown: bool) -> None:
+def _preview(settings: "Settings") -> None:
     typer.echo(f"\n{settings.name}: {settings.wanted.model_id} on {settings.wanted.gpus} x {settings.wanted.preset.kind}")
     for subject, words in settings.reasons:
         print_coloured(f"  {typer.style(f'{subject:<10}', bold=True)} {words}")
+
+
+def _show(files: dict[Path, str], *, shown: bool) -> None:
     for path, text in files.items() if shown else ():
         print_coloured(typer.style(f"\n--- {path}", bold=True))
         typer.echo(text)

@@ -35,11 +35,11 @@ def answers(given: Answers) -> Answers:
     """What is not given is asked."""
     from prime_train.core.registry_presets import DEFAULT
 
-    model = given.model or _ask(_MODEL_WORDS, "Model", DEFAULT_MODEL, checked_model)
-    preset = given.preset or _ask(_preset_words(), "Hardware", DEFAULT.name, checked_preset)
-    gpus = given.gpus or int(_ask(_GPU_WORDS, "GPUs", "2", lambda text: checked_gpus(_whole(text))))
-    environment = given.environment or _ask(_ENVIRONMENT_WORDS, "Environment", "reverse-text", checked_environment)
-    usd = given.usd or float(_ask(_USD_WORDS, "Dollars", f"{DEFAULT_USD:g}", checked_usd))
+    model = given.model or ask_for(_MODEL_WORDS, "Model", DEFAULT_MODEL, checked_model)
+    preset = given.preset or ask_for(_preset_words(), "Hardware", DEFAULT.name, checked_preset)
+    gpus = given.gpus or int(ask_for(_GPU_WORDS, "GPUs", "2", lambda text: checked_gpus(_whole(text))))
+    environment = given.environment or ask_for(_ENVIRONMENT_WORDS, "Environment", "reverse-text", checked_environment)
+    usd = given.usd or float(ask_for(USD_WORDS, "Dollars", f"{DEFAULT_USD:g}", checked_usd))
     return Answers(model, preset, gpus, environment, usd)
 
 
@@ -98,7 +98,7 @@ def _whole(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 4 else 0
 
 
-def _ask(words: str, question: str, default: str, check: Callable[[str], object]) -> str:
+def ask_for(words: str, question: str, default: str, check: Callable[[str], object]) -> str:
     """The first answer that passes the check; what is wrong with others is said."""
     typer.echo(f"\n{words}")
     for _ in range(TRIES_MAX):
@@ -119,6 +119,15 @@ def _preset_words() -> str:
     return f"Which GPUs? Their memory decides what fits. `prime-train find` tells which\nmachine is the cheapest now.\n{rows}"
 
 
+KIND_WORDS = (
+    "What trains? prime_rl: reinforcement learning with prime-rl, whose config is\n"
+    "written too. command: a script of yours. torchrun: one that torchrun starts, a\n"
+    "process for each GPU. hf: one with a Trainer of Hugging Face in it."
+)
+COMMAND_WORDS = (
+    "What starts it? As on the command line, from this folder, which is what the\n"
+    "machine gets. It has to save by itself, and to go on from what it saved."
+)
 _MODEL_WORDS = (
     "Which model? Its id at Hugging Face. A small one shows sooner whether the rest\n"
     "is right: 4B learns most tasks that 8B does. `prime-train models list` shows\n"
@@ -133,4 +142,4 @@ _ENVIRONMENT_WORDS = (
     "reverse-text comes with prime-rl and shows within 20 steps whether everything\n"
     "works; others have to be installed, under setup."
 )
-_USD_WORDS = "What may it cost at most? All attempts together: at 80 % you are told, at\n100 % it is saved and stopped."
+USD_WORDS = "What may it cost at most? All attempts together: at 80 % you are told, at\n100 % it is saved and stopped."

@@ -13,7 +13,6 @@ HOST_GIB_PER_GPU_MAX = 256
 """More host memory for each GPU is seldom rented out."""
 _DISK = ("hardware", "disk_gib")
 _KINDS = tuple(sorted(gpus.GPUS))
-_RENTED = frozenset(map(gpus.plain, gpus.RENTED))
 
 
 def _of_family(kind: str) -> str:
@@ -25,7 +24,7 @@ def _unknown_kind(subject: Subject) -> Iterator[Flaw]:
     if subject.spec is None or subject.spec.hardware.provider == "local":
         return
     for place, kind in enumerate(subject.spec.hardware.gpus):
-        if gpus.plain(kind) in _RENTED:
+        if kind in gpus.RENTED:
             continue
         if gpus.facts(kind) is not None or not gpus.has_bf16(kind):
             if gpus.named_gb(kind):

@@ -1,0 +1,131 @@
+"""The config of a run that trains with a script of one's own."""
+
+import json
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from prime_train.cli.exits import Refused
+
+NAME_CHARS_MAX = 32
+SAVE_EVERY = 50
+
+
+class Kind(StrEnum):
+    """Who trains: prime-rl, or a script that is started by itself, by torchrun, or with a Trainer of Hugging Face in it."""
+
+    PRIME_RL = "prime_rl"
+    COMMAND = "command"
+    TORCHRUN = "torchrun"
+    HF = "hf"
+
+
+@dataclass(frozen=True)
+class Own:
+    """`gpu`: a kind such as H100_80GB; empty for a machine of which no GPU is asked."""
+
+    kind: Kind
+    command: str
+    steps: int
+    usd: float
+    gpu: str = ""
+    gpus: int = 1
+    name: str = ""
+
+
+DEFAULT_COMMANDS = {
+    Kind.COMMAND: "python train.py",
+    Kind.TORCHRUN: "train.py",
+    Kind.HF: f"python train.py --output_dir output --save_strategy steps --save_steps {SAVE_EVERY}",
+}
+
+_RESUMES = {
+    Kind.COMMAND: ("--resume-step {step}", "is added when a checkpoint was restored; {checkpoint} is its folder"),
+    Kind.TORCHRUN: ("--resume-step {step}", "is added when a checkpoint was restored; {checkpoint} is its folder"),
+    Kind.HF: ("--resume_from_checkpoint {checkpoint}", "trainer.train(resume_from_checkpoint=...) must be given it"),
+}
+_CHECKPOINTS = {
+    Kind.COMMAND: """\
+  folder: checkpoints       # where the script saves, seen from the working tree
+  pattern: step_{step}      # one folder a checkpoint; {step} is its number""",
+    Kind.HF: """\
+  folder: output            # as --output_dir
+  pattern: checkpoint-{step}
+  marker: trainer_state.json""",
+}
+_CHECKPOINTS[Kind.TORCHRUN] = _CHECKPOINTS[Kind.COMMAND]
+_TEXT = """\
+# {title}
+name: {name}
+
+trainer:
+  kind: {kind}
+  command: {command}{workers}
+  steps: {steps}  # the last one: success is judged by it
+  resume: {resume}  # {resumed}
+  # The script tells its step by a line of JSON that it prints, such as {{"step": 10, "loss": 2.1}}, or appends to a file:
+  # progress: {{file: progress.jsonl}}
+
+checkpoints:
+{checkpoints}
+  every_steps: {every}
+  keep: 3
+
+# Run on each machine before the script:
+# setup: [pip install -r requirements.txt]
+
+hardware:
+{hardware}
+budget:
+  usd: {usd:g}
+"""
+
+
+def checked_command(text: str) -> str:
+    if not text.strip() or not text.isprintable():
+        raise Refused(f"{text[:60]!r} is no command", fix="write it as on the command line, such as python train.py --lr 1e-4")
+    return text.strip()
+
+
+def checked_kind(text: str) -> Kind:
+    try:
+        return Kind(text.strip().lower().replace("-", "_"))
+    except ValueError:
+        raise Refused(f"{text[:60]!r} is no trainer that is known", fix=f"write one of {', '.join(Kind)}") from None
+
+
+def name_of(own: Own) -> str:
+    """Given, or made of the script's name; of the folder's where that is train.py or none is named."""
+    if own.name:
+        return own.name
+    script = next((word for word in own.command.split() if word.endswith((".py", ".sh"))), "")
+    stem = Path(script).stem
+    base = stem if stem not in ("", "train", "main", "run") else f"{Path.cwd().name}-{stem or 'train'}"
+    return re.sub(r"[^a-z0-9]+", "-", base.lower()).strip("-")[:NAME_CHARS_MAX].strip("-") or "train"
+
+
+def config(own: Own) -> str:
+    """The YAML, launched from the folder that the script is seen from."""
+    resume, resumed = _RESUMES[own.kind]
+    workers = f"\n  workers: {own.gpus}  # processes: one for each GPU" if own.kind is Kind.TORCHRUN else ""
+    return _TEXT.format(
+        title=f"{own.command[:80]}, from the folder that this is launched in",
+        name=name_of(own),
+        kind="torchrun" if own.kind is Kind.TORCHRUN else "command",
+        command=json.dumps(own.command, ensure_ascii=False),
+        workers=workers,
+        steps=own.steps,
+        resume=json.dumps(resume),
+        resumed=resumed,
+        checkpoints=_CHECKPOINTS[own.kind],
+        every=min(SAVE_EVERY, own.steps),
+        hardware=_hardware(own),
+        usd=own.usd,
+    )
+
+
+def _hardware(own: Own) -> str:
+    if not own.gpu:
+        return "  disk_gib: 20  # gpus: [H100_80GB] and count: 1 ask for a GPU of a rented machine\n"
+    return f"  gpus: [{own.gpu}]\n  count: {own.gpus}\n  spot: prefer\n  disk_gib: 100\n"
