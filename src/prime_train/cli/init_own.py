@@ -101,8 +101,14 @@ def name_of(own: Own) -> str:
         return own.name
     script = next((word for word in own.command.split() if word.endswith((".py", ".sh"))), "")
     stem = Path(script).stem
-    base = stem if stem not in ("", "train", "main", "run") else f"{Path.cwd().name}-{stem or 'train'}"
-    return re.sub(r"[^a-z0-9]+", "-", base.lower()).strip("-")[:NAME_CHARS_MAX].strip("-") or "train"
+    if stem not in ("", "train", "main", "run"):
+        return _plain(stem, NAME_CHARS_MAX) or "train"
+    end = stem or "train"
+    return f"{_plain(Path.cwd().name, NAME_CHARS_MAX - len(end) - 1)}-{end}".strip("-")
+
+
+def _plain(text: str, chars_max: int) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:chars_max].strip("-")
 
 
 def config(own: Own) -> str:
