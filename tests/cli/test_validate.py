@@ -30,6 +30,25 @@ def test_the_line_is_shown_with_a_caret_under_the_place_and_the_remedy(shell: Sh
     assert lines[at + 2].strip() == "fix: did you mean command?"
 
 
+def test_secrets_that_are_not_set_and_scripts_that_are_not_there_are_named_though_packages_are_installed(shell: Shell) -> None:
+    setup = "setup: [pip install torch, sudo apt-get install -y git, python -m pip install -r /opt/r.txt]\n"
+    own = "name: a\ntrainer: {command: python trian.py, steps: 5}\nsecrets: [NOBODY_HAS_SET_THIS]\nbudget: {usd: 1}\n"
+    shell.write("run.yaml", own + setup)
+    said = shell.run("validate", "run.yaml", CI="").stdout
+    assert "run.yaml:3:11: note PT021: NOBODY_HAS_SET_THIS" in said
+    assert "note PT034: there is no file trian.py" in said
+    assert "PT021" not in shell.run("validate", "run.yaml", CI="true").stdout
+    shell.write("run.yaml", own + "setup: [sh fetch_code.sh]\n")
+    assert "trian.py" not in shell.run("validate", "run.yaml").stdout.replace("python trian.py", "")
+
+
+def test_durations_and_sizes_may_have_units(shell: Shell) -> None:
+    units = "health: {silence_s: 10m}\nhardware: {disk_gib: 100GB}\nbudget: {usd: 1, hours: 2h 30m}\n"
+    shell.write("run.yaml", "name: a\ntrainer: {command: python -V, steps: 5, stop_s: 90s}\n" + units)
+    done = shell.run("validate", "run.yaml")
+    assert (done.returncode, "error" in done.stdout) == (0, False)
+
+
 def test_json_is_a_list_with_a_row_a_finding(shell: Shell) -> None:
     shell.write("run.yaml", FIVE)
     done = shell.run("validate", "--json", "run.yaml")

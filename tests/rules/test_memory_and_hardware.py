@@ -151,6 +151,12 @@ def test_a_kind_nobody_rents_out_is_a_warning_with_what_was_meant(given: Given) 
     assert "H100" in finding.fix
 
 
+def test_a_kind_with_a_memory_that_nobody_rents_out_is_a_warning_with_those_that_there_are(given: Given) -> None:
+    finding = next(found for found in given.found(config=("H100_80GB", "H100_81GB")) if found.code == "HW101")
+    assert "no H100 with 81 GB is known" in finding.message
+    assert finding.fix == "write H100_80GB"
+
+
 @pytest.mark.parametrize("kind", sorted(gpus.RENTED))
 def test_kinds_that_are_rented_out_are_known(given: Given, kind: str) -> None:
     assert [code for code, _, _ in given(config=("H100_80GB", kind)) if code.startswith("HW")] == []
