@@ -6,6 +6,7 @@ import pty
 import subprocess
 import tarfile
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,17 @@ def test_a_checkpoint_goes_through_an_archive_and_comes_back(shell: Shell, bucke
     assert not [path.name for path in shell.here.iterdir() if "b.tar" in path.name]
 
 
+def test_prune_says_when_chunks_that_are_too_young_can_go(shell: Shell, bucket: FolderBucket, url: str) -> None:
+    made_s = 2_000_000_000  # longer ago than nothing: their hour is still to come
+    for path in (shell.here / "bucket").rglob("blake3-*"):
+        os.utime(path, (made_s, made_s))
+    said = shell.ok("checkpoints", RUN_ID, "prune", "--dry-run", url)
+    at = datetime.fromtimestamp(made_s + 3600, UTC)
+    assert f" can go at {at:%H:%M} UTC: younger chunks may be of an upload under way" in said
+    row = json.loads(shell.ok("checkpoints", RUN_ID, "prune", "--dry-run", "--json", url))
+    assert (row["later_s"], row["later_bytes"] > 0, row["chunks"]) == (made_s + 3600, True, 0)
+
+
 def test_prune_shows_asks_and_takes_what_the_policy_does_not_keep(shell: Shell, bucket: FolderBucket, url: str) -> None:
     for path in (shell.here / "bucket").rglob("blake3-*"):
         os.utime(path, (LONG_AGO_S, LONG_AGO_S))
@@ -231,6 +243,7 @@ def test_prune_shows_asks_and_takes_what_the_policy_does_not_keep(shell: Shell, 
     assert "removed" in shell.ok("checkpoints", RUN_ID, "prune", "--yes", url)
     assert [row["step"] for row in json.loads(shell.ok("checkpoints", RUN_ID, url, "--json"))] == [40, 30, 20]
     assert "there is nothing to remove" in shell.ok("checkpoints", RUN_ID, "prune", "--yes", url)
+
     row = json.loads(shell.ok("checkpoints", RUN_ID, "prune", "--yes", "--keep", "1", "--keep-every-steps", "1000", "--json", url))
     assert ([gone["step"] for gone in row["checkpoints"]], row["done"]) == ([20], True)
     assert [(kept["step"], kept["why"]) for kept in row["kept"]] == [(40, "newest 1"), (30, "newest two")]

@@ -54,7 +54,7 @@ EXAMPLES: list[tuple[d.Decision, RunState]] = [
     (d.Settle((1,), ()), S.STOPPED),
     (d.Hold("secrets", "secrets are missing", "HF_TOKEN is not set"), S.QUEUED),
 ]
-FROM_OUTSIDE = (d.Launch, d.ChooseResume)
+FROM_OUTSIDE = (d.Launch, d.ChooseResume, d.CleanUp)
 
 
 def ids(example: object) -> str:

@@ -78,7 +78,7 @@ class LambdaPlane:
         failure = self.functions.look()
         assert not failure or sum(self.killed.values()) > killed, f"the watcher failed: {failure}"
         run = self.run(run_id)
-        has_ended = run.is_over and run.next_check_s is None and all(a.ended_s is not None for a in run.attempts)
+        has_ended = run.is_over and run.next_check_s in (None, run.cleanup_s) and all(a.ended_s is not None for a in run.attempts)
         return has_ended and not self.functions.here.fake.alive
 
     def evidence(self) -> str:

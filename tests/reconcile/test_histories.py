@@ -208,7 +208,7 @@ def test_every_history_is_made_of_legal_moves_and_leaves_no_machine_once_the_run
     w.sweeps(600)
     assert w.run().is_over
     assert w.living() == []
-    assert w.run().next_check_s is None
+    assert w.is_at_rest()
 
 
 def check_alerts(w: Outside) -> None:

@@ -75,7 +75,7 @@ def test_a_run_goes_from_queued_to_succeeded_and_leaves_no_machine() -> None:
     w.after(20).exit(Cause.FINISHED, step=20)
     w.settle()
     assert w.run().state is S.SUCCEEDED
-    assert w.run().next_check_s is None
+    assert w.is_at_rest()
     assert w.living() == []
     deliver(w.world, w.now_s)
     assert w.told.kinds() == ["launched", "training", "succeeded"]
@@ -232,7 +232,7 @@ def test_a_run_that_was_cancelled_while_its_machine_was_being_created_keeps_none
     assert w.run().state is S.CANCELLED
     w.sweeps(60)
     assert w.living() == []
-    assert w.run().next_check_s is None
+    assert w.is_at_rest()
 
 
 @pytest.mark.parametrize(("error", "cause"), [(NoCapacity("none"), Cause.NO_CAPACITY), (PermanentError("no"), Cause.LAUNCH_REFUSED)])
@@ -305,7 +305,7 @@ def test_a_terminate_call_whose_answer_was_lost_is_no_harm() -> None:
     w.store.save(wished(w.run(), Want.CANCEL, w.now_s))
     w.settle()
     assert (w.run().state, w.living()) == (S.CANCELLED, [])
-    assert w.run().next_check_s is None
+    assert w.is_at_rest()
 
 
 def test_an_empty_list_from_the_provider_is_not_gone() -> None:
@@ -643,7 +643,7 @@ def test_an_ended_runs_machine_is_found_by_the_sweep_though_nobody_was_to_look_a
     w = Outside().trains()
     w.exit(Cause.FINISHED, step=20)
     w.settle()
-    assert w.run().next_check_s is None
+    assert w.is_at_rest()
     w.pods.real.create(E1, b.offer("memory-spot"), w.run().spec.hardware)
     w.after(60).sweep()
     assert w.living() == []

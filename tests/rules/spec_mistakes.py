@@ -535,6 +535,17 @@ BROKEN = (
         (("", "verification:\n  - path: data/arc1concept-aug-1000/*/dataset.json\n    exactly: 2\n", ""),),
     ),
     Broken("res-nointerval", "command", "RE508", "checkpoints:", (("", "  every_steps: 100\n", ""),)),
+    Broken(
+        "res-unsaid",
+        "command",
+        "RE510",
+        "command: python train.py --config base.yaml",
+        (
+            ("", " --out {checkpoints}", ""),
+            ("", "checkpoints:\n  folder: checkpoints\n  pattern: step_{step}\n  marker: COMPLETE\n  every_steps: 100\n  keep: 3\n", ""),
+            ("", "spot: prefer", "spot: never"),
+        ),
+    ),
     Broken("res-beyond", "command", "RE502", "every_steps: 5000", (("", "every_steps: 100", "every_steps: 5000"),)),
     Broken("res-prl-nointerval", "prime_rl", "PR336", "[ckpt]", (("", "  every_steps: 20\n", ""),)),
     Broken(

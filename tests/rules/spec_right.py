@@ -1,6 +1,11 @@
 """Run specs that are right: nothing may be said of them that calls for a change."""
 
-MIN = "name: tiny\ntrainer: {command: python train.py, tree: {folder: tree}}\nbudget: {usd: 5}\nhardware: {spot: never}\n"
+MIN = """\
+name: tiny
+trainer: {command: "python train.py --out {checkpoints}", tree: {folder: tree}}
+budget: {usd: 5}
+hardware: {spot: never}
+"""
 LOCAL = """\
 name: local-lm
 trainer:

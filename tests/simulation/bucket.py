@@ -23,6 +23,8 @@ class VirtualBucket:
         self.called: Callable[[str], None] = _nothing
         self.failed: Callable[[], None] = lambda: None
         """A call of the port came to nothing."""
+        self.deleted: Callable[[str], None] = _nothing
+        """Told of each key that the control plane is about to delete."""
 
     # -------------------------------------------------------------------------------------------------------------- the port
 
@@ -57,6 +59,7 @@ class VirtualBucket:
 
     def delete(self, key: str) -> None:
         self._call("bucket.delete")
+        self.deleted(key)
         self.remove(key)
 
     # ------------------------------------------------------------------------------------------------------------ the agents

@@ -531,6 +531,14 @@ class Keeper:
         limit_usd = run.spec.budget.upload_usd or run.spec.budget.usd * 0.1
         return kept_s * attempt.offer.usd_per_hour / 3600 >= limit_usd or self._is_spent(run)
 
+    def deleting(self, key: str) -> None:
+        """The control plane deletes chunks that nobody needs, of runs that are over."""
+        if "/blobs/" not in key:
+            return
+        run_id = key.split("/")[1]
+        if self.runs[run_id].run.state not in TERMINAL or any(key in m.blobs() for m in self._bucket.manifests(run_id)):
+            self._broken(1, "nothing that a checkpoint needs is deleted", run_id, key)
+
     # ------------------------------------------------------------------------------------------------------------- the end
 
     def is_done(self) -> bool:
@@ -550,7 +558,7 @@ class Keeper:
             unsent = sorted(truth.keys - self.sent)
             if unsent:
                 self._broken(7, "what is told arrives", run_id, f"{unsent} did not")
-            if run.next_check_s is not None or any(a.ended_s is None for a in run.attempts):
+            if not _is_over(run) or any(a.ended_s is None for a in run.attempts):
                 self._broken(9, "the ledger closes", run_id, "an attempt is not settled")
             self._same_bill(truth)
 
@@ -575,4 +583,4 @@ class Keeper:
 
 
 def _is_over(run: Run) -> bool:
-    return run.state in TERMINAL and run.next_check_s is None
+    return run.state in TERMINAL and run.next_check_s in (None, run.cleanup_s) and all(a.ended_s is not None for a in run.attempts)

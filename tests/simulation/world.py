@@ -136,6 +136,7 @@ class Stage:
         pods.called, pods.waits, pods.disturbed, pods.changed = self._called, self._wait, self._disturbed, keeper.changed
         pods.created, pods.terminating, pods.started = keeper.created, keeper.terminating, self._start_agent
         self.bucket.called = self._effect
+        self.bucket.deleted = keeper.deleting
         self.webhook.news, self.webhook.heard, self.webhook.committed = self._news, keeper.heard, keeper.committed
 
     # ------------------------------------------------------------------------------------------------------------- watchers

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from prime_train.checkpoints.catalog import Catalog
-from prime_train.core.manifest import Manifest, unreferenced
+from prime_train.core.manifest import BLOB_GRACE_S, Manifest, unreferenced
 from prime_train.core.retention import Kept, Policy, expired
 from prime_train.ports import Bucket
 
@@ -19,12 +19,15 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Pruning:
-    """What goes: checkpoints, oldest first, and keys of blobs. `blobs_kept`: why no blob goes, if so."""
+    """What goes: checkpoints, oldest first, and keys of blobs. `blobs_kept`: why no blob goes, if so. `later_bytes`: of blobs that nothing
+    lists either, and that may all go from second `later_s` on: they could belong to an upload under way."""
 
     checkpoints: tuple[Kept, ...]
     blobs: tuple[str, ...]
     bytes: int
     blobs_kept: str = ""
+    later_bytes: int = 0
+    later_s: int = 0
 
 
 def plan(catalog: Catalog, policy: Policy, *, committed_step: int, pinned: Collection[str] = (), now_s: int) -> Pruning:
@@ -34,8 +37,16 @@ def plan(catalog: Catalog, policy: Policy, *, committed_step: int, pinned: Colle
     left: list[Manifest] = [manifest for manifest in catalog.manifests if manifest.key not in keys]
     if catalog.unread:
         return Pruning(gone, (), 0, f"manifest {catalog.unread[0]} can not be read; no blobs are removed")
-    blobs = unreferenced({key: blob.written_s for key, blob in catalog.blobs.items()}, left, now_s=now_s)
-    return Pruning(gone, blobs, sum(catalog.blobs[key].size for key in blobs))
+    written_s = {key: blob.written_s for key, blob in catalog.blobs.items()}
+    blobs = unreferenced(written_s, left, now_s=now_s)
+    later = set(unreferenced(written_s, left, now_s=now_s, grace_s=-now_s)) - set(blobs)
+    return Pruning(
+        gone,
+        blobs,
+        sum(catalog.blobs[key].size for key in blobs),
+        later_bytes=sum(catalog.blobs[key].size for key in later),
+        later_s=max((written_s[key] + BLOB_GRACE_S for key in later), default=0),
+    )
 
 
 def carry_out(bucket: Bucket, pruning: Pruning, *, remove: Callable[[str], None], too_late: Callable[[], bool] = lambda: False) -> None:

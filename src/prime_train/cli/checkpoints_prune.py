@@ -81,6 +81,8 @@ def _policy(found: "Found", *, keep: int | None, every_steps: int | None, best: 
 
 
 def _show(found: "Found", planned: "Pruning", why: "Mapping[str, str]") -> None:
+    from datetime import UTC, datetime
+
     from prime_train.core.amounts import size
 
     for manifest in found.catalog.manifests:
@@ -96,8 +98,9 @@ def _show(found: "Found", planned: "Pruning", why: "Mapping[str, str]") -> None:
         typer.echo(f"{_count(planned.checkpoints, 'checkpoint')} and {_count(planned.blobs, 'chunk')} go, {size(planned.bytes)}")
     else:
         typer.echo("there is nothing to remove")
-    if planned.checkpoints and not planned.blobs and not planned.blobs_kept:
-        typer.echo("chunks that are an hour old at least go, unless another checkpoint has them: prune again later", err=True)
+    if planned.later_bytes:
+        at = datetime.fromtimestamp(planned.later_s, UTC)
+        typer.echo(f"{size(planned.later_bytes)} can go at {at:%H:%M} UTC: younger chunks may be of an upload under way")
 
 
 def _count(things: Sized, word: str) -> str:
@@ -134,5 +137,7 @@ def _row(found: "Found", planned: "Pruning", why: "Mapping[str, str]", *, done: 
         "chunks": len(planned.blobs),
         "bytes": planned.bytes,
         "chunks_kept": planned.blobs_kept,
+        "later_bytes": planned.later_bytes,
+        "later_s": planned.later_s or None,
         "kept": [{"step": m.step, "epoch": m.epoch, "key": m.key, "why": why[m.key]} for m in stay],
     }

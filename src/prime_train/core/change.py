@@ -8,7 +8,7 @@ from dataclasses import replace
 from prime_train.core import decide as d
 from prime_train.core import ledger
 from prime_train.core.causes import POLICY, Cause, Retry
-from prime_train.core.manifest import ResumePoint
+from prime_train.core.manifest import BLOB_GRACE_S, ResumePoint
 from prime_train.core.offers import Offer
 from prime_train.core.run import (
     ATTENDED,
@@ -31,6 +31,8 @@ from prime_train.core.run import (
 from prime_train.core.verdict import Pod, is_saving, step_limit_s, step_rose_s
 from prime_train.core.wire import Order
 
+CLEANUP_AFTER_S = BLOB_GRACE_S + 300
+"""After its end a run's last uploads are older than the grace period for chunks, whoever's clock they were dated by."""
 EXCLUDED_MAX = 4
 PREEMPTIONS_KEPT_MAX = 16
 NOTICES_THAT_OUTLIVE_AN_ATTEMPT = ("budget", "no_capacity", "unknown", "blind", "untracked")
@@ -89,8 +91,8 @@ def change(run: Run, lease: Lease, decision: d.Decision, now_s: int) -> Change:
             return _terminate(run, pods, now_s)
         case d.Settle():
             return _settle(run, decision, now_s)
-        case d.Launch() | d.ChooseResume():
-            raise ValueError(f"{type(decision).__name__} needs facts from outside: use launch() or resume_chosen()")
+        case d.Launch() | d.ChooseResume() | d.CleanUp():
+            raise ValueError(f"{type(decision).__name__} needs facts from outside: use launch(), resume_chosen() or cleaned_up()")
 
 
 def next_check_s(run: Run, lease: Lease, decision: d.Wait, now_s: int) -> int | None:
@@ -403,7 +405,9 @@ def _finish(run: Run, lease: Lease, decision: d.Finish, now_s: int) -> Change:
     fenced, closed = _fenced(_turned(move(run, _END_EVENTS[decision.state])), lease, decision.cause, decision.why, now_s)
     undurable = _undurable(fenced, decision) if run.state in ATTENDED else ""
     why = f"{decision.why.rstrip('.')}; {undurable}" if undurable else decision.why
+    has_uploaded = any(attempt.first_beat_s is not None for attempt in fenced.attempts)
     after = replace(fenced, why=why, cause=decision.cause, ended_s=now_s, next_check_s=now_s, strikes=run.strikes)
+    after = replace(after, cleanup_s=now_s + CLEANUP_AFTER_S if has_uploaded else None)
     spent = ledger.totals(after, now_s)
     attempts = f"{spent.attempts} attempt{'' if spent.attempts == 1 else 's'}"
     text = f"{why.rstrip('.')}. {attempts}, ${spent.usd:.2f}, newest committed step: {after.durable_step or 'none'}"
@@ -429,6 +433,13 @@ def _undurable(run: Run, decision: d.Finish) -> str:
     if decision.cause is Cause.FINISHED:
         return f"{which} came after the last save, and {verb} in no checkpoint"
     return f"{which} {verb} lost: trained up to step {step:,}, {f'durable up to step {durable:,}' if durable else 'nothing is durable'}"
+
+
+def cleaned_up(run: Run, gone: int, now_s: int, *, again_s: int | None) -> Change:
+    """So many chunks have gone from the bucket; `again_s`: when there may be more to do."""
+    text = f"{gone} chunks that no checkpoint lists were removed from the bucket"
+    after = replace(run, cleanup_s=again_s, next_check_s=again_s)
+    return _saved(after, happened(run, now_s, "cleaned_up", text) if gone else None)
 
 
 # ---------------------------------------------------------------------------------------------------------------- their pods
@@ -515,6 +526,7 @@ def resumed(run: Run, now_s: int, *, usd: float | None = None, hours: float | No
         notices=(),
         why="",
         ended_s=None,
+        cleanup_s=None,
     )
     return _saved(after, happened(after, now_s, "asked", "the user asks to go on"), alerts=_mirrored(after, "resumed", now_s))
 

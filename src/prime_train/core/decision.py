@@ -125,6 +125,11 @@ class Terminate:
 
 
 @dataclass(frozen=True)
+class CleanUp:
+    """The run is over, and nobody uploads any more: chunks that no checkpoint lists can go from the bucket."""
+
+
+@dataclass(frozen=True)
 class Settle:
     """The provider says that these attempts' pods are gone (or that a launch never made one): they cost nothing more."""
 
@@ -149,5 +154,6 @@ Decision = (
     | Recover
     | Finish
     | Terminate
+    | CleanUp
     | Settle
 )

@@ -240,6 +240,8 @@ class Run:
     ended_s: int | None = None
     turn: int = 0
     """Rises with each launch, machine, fence and end: the state after it is recorded in the bucket, under this number."""
+    cleanup_s: int | None = None
+    """When chunks that no checkpoint lists can go from the bucket, after the run has ended; None: there are none to look for."""
 
     @property
     def attempt(self) -> Attempt | None:

@@ -12,6 +12,7 @@ from prime_train.core.offers import Offer, rank
 from prime_train.core.run import Change, Lease, Run, Severity
 from prime_train.core.wire import Ticket, attempt_key
 from prime_train.ports import Bucket, Held, LimitReached, NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
+from prime_train.reconcile.cleaning import clean_up
 from prime_train.reconcile.manifests import read_manifests
 from prime_train.reconcile.records import catch_up, record
 from prime_train.reconcile.world import World
@@ -31,6 +32,8 @@ def carry_out(world: World, held: Held, decision: d.Decision, now_s: int) -> boo
     match decision:
         case d.ChooseResume():
             return _choose_resume(world, held, now_s)
+        case d.CleanUp():
+            return clean_up(world, held, now_s)
         case d.Launch(on_demand):
             return _launch(world, held, on_demand=on_demand, now_s=now_s)
         case _:

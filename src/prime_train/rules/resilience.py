@@ -122,6 +122,16 @@ def _kept_by_metric_only_rarely(subject: Subject) -> Iterator[Flaw]:
         yield Flaw(("checkpoints", "keep_every_steps"), message, f"a multiple of {every}, such as {-(-kept // every) * every}")
 
 
+def _unsaid(subject: Subject) -> Iterator[Flaw]:
+    """Where neither the config nor the command speaks of checkpoints, most likely nobody saves where the agent looks."""
+    spec, config = subject.spec, subject.config
+    if spec is None or config is None or spec.trainer.prime_rl is not None or config.at("checkpoints") is not None:
+        return
+    if "{checkpoints}" not in spec.trainer.command:
+        where = f"{spec.checkpoints.folder}/{spec.checkpoints.pattern}"
+        yield Flaw(("trainer", "command"), f"only what the trainer saves in {where} is kept, and nothing says that it saves there")
+
+
 def _on_spot(spec: "RunSpec") -> bool:
     """A machine of one's own is not taken away; and nobody rents one without a GPU or a provider."""
     return spec.hardware.spot != "never" and bool(spec.hardware.gpus) and spec.hardware.provider != "local"
@@ -218,6 +228,17 @@ RULES = (
         "the interval that loses least",
         FAMILY,
         _off_pace,
+        "spec",
+    ),
+    Rule(
+        "RE510",
+        Severity.WARNING,
+        "where checkpoints are is not said",
+        "Checkpoints are all that is brought into the bucket. A run whose trainer saves elsewhere, or nothing, loses all that it made when "
+        "its machine is given back.",
+        "add checkpoints: {folder: ..., pattern: ..., marker: ...}, as the trainer saves, or put {checkpoints} into its command",
+        FAMILY,
+        _unsaid,
         "spec",
     ),
 )
