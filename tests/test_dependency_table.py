@@ -40,6 +40,7 @@ CHECKPOINTS = "prime_train.checkpoints"
 STORE_CALLS = "prime_train.store_calls"
 HTTP = "prime_train.adapters.http"
 ELAPSED = "prime_train.elapsed"
+CLOCK = "prime_train.clock"
 AWS_SIGNED = "prime_train.adapters.aws_signed"
 STORED = "prime_train.adapters.stored"
 TOLD = "prime_train.told"
@@ -54,6 +55,7 @@ TABLE = {
     "prime_train": Row(),
     "prime_train.core": Row((), ("pydantic",), pure=True),
     "prime_train.elapsed": Row(),
+    "prime_train.clock": Row((CORE,)),
     "prime_train.rules": Row((CORE, TRAINERS), pure=True),
     "prime_train.trainers": Row((CORE,), ("re2",), pure=True),
     "prime_train.ports": Row((CORE,)),
@@ -83,10 +85,10 @@ TABLE = {
     "prime_train.adapters.prime_rl_deep": adapter("pydantic", "prime_rl"),
     "prime_train.adapters.pushing": Row((CORE, PORTS, "prime_train.adapters.ssh")),
     "prime_train.adapters.ssh": adapter("paramiko", "cryptography"),
-    "prime_train.adapters.store_dynamo": Row((CORE, PORTS, AWS_SIGNED, STORED), ("boto3", "botocore")),
-    "prime_train.adapters.store_memory": adapter(),
-    "prime_train.adapters.store_remote": Row((CORE, PORTS, HTTP, STORE_CALLS)),
-    "prime_train.adapters.store_sqlite": Row((CORE, PORTS, STORED)),
+    "prime_train.adapters.store_dynamo": Row((CORE, PORTS, AWS_SIGNED, STORED, CLOCK), ("boto3", "botocore")),
+    "prime_train.adapters.store_memory": Row((CORE, PORTS, CLOCK)),
+    "prime_train.adapters.store_remote": Row((CORE, PORTS, HTTP, STORE_CALLS, CLOCK)),
+    "prime_train.adapters.store_sqlite": Row((CORE, PORTS, STORED, CLOCK)),
     "prime_train.adapters.stored": adapter("pydantic"),
     "prime_train.adapters.tracker_wandb": adapter("wandb"),
     "prime_train.adapters.tree_pack": adapter(),

@@ -26,12 +26,13 @@ def ask(question: Question, environment: Mapping[str, str], region: str, endpoin
     for they may repeat the request."""
     service = Service(question.service, environment, region, endpoint, connect_s=ANSWER_S_MAX, answer_s=ANSWER_S_MAX)
     try:
-        status, body = service.ask(question.path, question.headers, question.body)
+        said = service.ask(question.path, question.headers, question.body)
     except Unanswered as error:
         raise TemporaryError(f"{question.service} did not answer: {type(error.__cause__).__name__}") from error
     finally:
         service.close()
+    status = said.status
     if status < OK_BELOW:
-        return body
+        return said.body
     passes = status >= SERVER_FAILED_MIN or status == BUSY
     raise (TemporaryError if passes else PermanentError)(f"{question.service} answered with {status}")

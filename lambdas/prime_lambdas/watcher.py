@@ -23,7 +23,7 @@ from prime_lambdas.metrics import line
 from prime_lambdas.secret import Secret, masters, of_runs, read
 from prime_lambdas.settings import PUBLIC_URL, Settings
 from prime_train.cli.exits import Refused
-from prime_train.cli.home import MASTER, Home, wall_s
+from prime_train.cli.home import MASTER, Home
 from prime_train.cli.watch_pushes import pushing, tell_failed
 from prime_train.ports import OutsideError
 from prime_train.reconcile import World, sweep
@@ -101,7 +101,7 @@ class WatcherOfStack:
         if not pushes.wait(left_s() - LEAVING_S):
             pushes.leave()
         if left_s() > MARGIN_S:
-            _guarded(tally, lambda: tell_failed(world, pushes, wall_s))
+            _guarded(tally, lambda: tell_failed(world, pushes))
         return tally
 
     def _current(self) -> "tuple[World, BackgroundPusher]":
@@ -125,12 +125,12 @@ class WatcherOfStack:
 def _look(world: World, pushes: "BackgroundPusher", tally: Tally) -> bool:
     """One sweep; whether a run lives that is worth another look soon."""
     tally.sweeps += 1
-    _guarded(tally, lambda: tell_failed(world, pushes, wall_s))
+    _guarded(tally, lambda: tell_failed(world, pushes))
     return _guarded(tally, lambda: _swept(world, tally)) is not False
 
 
 def _swept(world: World, tally: Tally) -> bool:
-    swept = sweep(world, wall_s(), clock=wall_s)
+    swept = sweep(world)
     tally.steps += swept.steps
     tally.errors += swept.provider_error is not None
     funds = world.account.funds() if world.account is not None else None

@@ -79,7 +79,15 @@ class Vital:
 
 
 class Store(Protocol):
-    """Runs, leases, history and the outbox of alerts. Every method is one atomic step; a lost race is a return value, not an error."""
+    """Runs, leases, history and the outbox of alerts. Every method is one atomic step; a lost race is a return value, not an error.
+
+    The store says what time it is. Whoever decides about runs does so by that time, never by a clock of their own: what was written by
+    one process is compared with what another one reads.
+    """
+
+    def now_s(self) -> int:
+        """The store's time in whole seconds, close to UTC. It never steps, and goes on while everything here sleeps. TemporaryError where
+        it cannot be had: then nothing is to be decided."""
 
     def create(self, run: Run) -> bool:
         """Stores a new run with a closed lease. False if there is one with that id: then nothing is changed."""
@@ -97,7 +105,8 @@ class Store(Protocol):
         """Something happened: the run is due now. Raises the run's version, so that a save under way is lost and decided anew."""
 
     def due(self, now_s: int, limit: int) -> list[str]:
-        """Ids of runs with `next_check_s` <= now, most overdue first."""
+        """Ids of runs with `next_check_s` <= now, most overdue first; then those whose `next_check_s` is more than `CHECK_S_MAX` away, as
+        nobody who knew the time can have written it."""
 
     def vitals(self) -> list[Vital]:
         """The life signs of all open leases."""

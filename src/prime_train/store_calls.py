@@ -71,6 +71,7 @@ def _call(takes: Any, gives: Any, does: Callable[..., Any], *, reads: bool = Fal
 
 
 CALLS: dict[str, StoreCall] = {
+    "now_s": _call(tuple[()], int, lambda store: store.now_s(), reads=True),
     "create": _call(tuple[Run], bool, lambda store, run: store.create(run)),
     "load": _call(tuple[str], Held | None, lambda store, run_id: store.load(run_id), reads=True),
     "list_runs": _call(tuple[()], list[Run], lambda store: _fitting(store.list_runs()), reads=True),

@@ -43,7 +43,7 @@ def booting() -> Outside:
 def test_a_run_leaves_the_machine_that_can_not_have_its_agent_at_once() -> None:
     w = booting()
     pushes = failed(PermanentError("there is no flock on this machine"))
-    tell_failed(w.world, pushes, lambda: w.now_s)
+    tell_failed(w.world, pushes)
 
     (attempt,) = w.run().attempts
     assert (attempt.cause, attempt.ended_s) == (Cause.PREFLIGHT_FAILED, w.now_s)
@@ -53,19 +53,19 @@ def test_a_run_leaves_the_machine_that_can_not_have_its_agent_at_once() -> None:
 
 def test_a_failure_on_one_machine_is_none_of_the_next_one() -> None:
     w = booting()
-    tell_failed(w.world, failed(PermanentError("no Python")), lambda: w.now_s)
+    tell_failed(w.world, failed(PermanentError("no Python")))
     w.after(600)
     w.settle()
     before = w.run()
     assert (before.state, before.epoch) == (RunState.BOOTING, 2)
-    tell_failed(w.world, failed(PermanentError("no Python")), lambda: w.now_s)
+    tell_failed(w.world, failed(PermanentError("no Python")))
     assert w.run() == before
 
 
 def test_what_no_adapter_should_raise_is_raised() -> None:
     w = booting()
     with pytest.raises(KeyError):
-        tell_failed(w.world, failed(KeyError("a bug")), lambda: w.now_s)
+        tell_failed(w.world, failed(KeyError("a bug")))
     assert w.run().state is RunState.BOOTING
 
 

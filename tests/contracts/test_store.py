@@ -1,6 +1,7 @@
 """What every store must do. A new adapter is one more row in STORES."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields, replace
@@ -19,7 +20,7 @@ from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.core.breaker import Breaker, State, Watch
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
-from prime_train.core.run import Change, DrainReason, Lease, Notice, Origin, Run, RunState, Severity, Stray, Totals, Want
+from prime_train.core.run import CHECK_S_MAX, Change, DrainReason, Lease, Notice, Origin, Run, RunState, Severity, Stray, Totals, Want
 from prime_train.core.wire import JobExit, Order, Phase, Verdict
 from prime_train.ports import Answer, Held, Store, Vital
 from prime_train.server.serve import Server
@@ -101,6 +102,24 @@ def put(store: Store, of: Run | None = None, **lease_changes: Any) -> Held:
     fresh = lease(of, **({"seq": 0, "beat": None, "beat_s": None} | lease_changes))
     assert store.save(Change(replace(of, version=2), fresh, lease_version=0))
     return loaded(store, of.run_id)
+
+
+# ----------------------------------------------------------------------------------------------------------------------- time
+
+
+def test_the_store_says_what_time_it_is(store: Store) -> None:
+    before_s = time.time()
+    told_s = [store.now_s() for _ in range(3)]
+    assert sorted(told_s) == told_s
+    assert before_s - 2 <= told_s[0] <= time.time() + 2
+
+
+def test_a_check_further_away_than_any_can_be_is_due(store: Store) -> None:
+    """Such as one that was written by a watcher whose clock was an hour ahead."""
+    for run_id, ahead_s in (("late", 3600), ("soon", CHECK_S_MAX), ("later", 86_400), ("overdue", -5)):
+        store.create(run(run_id=run_id, next_check_s=T0_S + ahead_s))
+    assert store.due(T0_S, 9) == ["overdue", "late", "later"]
+    assert store.due(T0_S, 1) == ["overdue"]
 
 
 # ------------------------------------------------------------------------------------------------------------ create and load
@@ -421,7 +440,7 @@ def test_a_beat_with_news_wakes_a_run_with_nothing_left_to_do(store: Store) -> N
 
 def test_many_beats_at_once_are_answered_one_by_one_in_order(store: Store) -> None:
     put(store, run(RunState.TRAINING, next_check_s=T0_S + 900))
-    put(store, run(RunState.TRAINING, epoch=2, run_id="second"), order=Order.DRAIN, order_reason="user")
+    put(store, run(RunState.TRAINING, epoch=2, run_id="second", next_check_s=T0_S + 900), order=Order.DRAIN, order_reason="user")
     said = [beat(2), beat(1), beat(2), beat(3, news=True), beat(1, run="second", epoch=2), beat(2, run="second"), beat(1, run="none")]
     answers = store.beats(said, T0_S + 70)
     names = [answer.verdict.value for answer in answers]

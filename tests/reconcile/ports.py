@@ -141,8 +141,8 @@ class DictBucket:
 class RacedStore(MemoryStore):
     """Another watcher is a moment faster: what it does happens just before a save of ours."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, clock: Callable[[], float] | None = None) -> None:
+        super().__init__(clock)
         self.saved: list[Change] = []
         self.overtaken_by: list[str] = []
 
@@ -198,7 +198,7 @@ class Outside:
         self.now_s = b.T0_S
         self.faults = Faults()
         self.fail, self.calls = self.faults.fail, self.faults.calls
-        self.store = RacedStore()
+        self.store = RacedStore(lambda: self.now_s)
         self.pods = Provider(MemoryPods(offers=DEFAULT_OFFERS, boot_s=boot_s, stock=stock, clock=lambda: self.now_s), self.faults)
         self.bucket = DictBucket(self.faults)
         self.told, self.canary, self.tracker = Told(), Singing(), Tracking()

@@ -3,12 +3,11 @@
 import json
 import logging
 import secrets
-import time
 
 import requests
 
 from prime_train.adapters.http import is_loopback
-from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, attempt_key, sign
+from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, attempt_key, sign, told_time_s
 
 PATH = "/v1/canary"
 TIMEOUT_S = 5.0
@@ -26,23 +25,27 @@ class CanaryHttp:
         self._direct = is_loopback(url)
 
     def sings(self, now_s: int) -> bool:
-        """Signed by the clock of this machine, not by `now_s`: only the webhook's own clock counts there."""
+        """Signed by `now_s`; if that is not the webhook's time, once more by what the webhook says it is."""
         nonce = secrets.token_hex(16)
         body = json.dumps({"nonce": nonce}).encode()
-        at_s = int(time.time())
-        headers = {TIMESTAMP_HEADER: str(at_s), SIGNATURE_HEADER: sign(self._key, at_s, "POST", PATH, body)}
         try:
-            return self._ask(body, headers | {"content-type": "application/json"}) == {"nonce": nonce}
+            status, said = self._ask(body, now_s)
+            told_s = told_time_s(said) if status == requests.codes.unauthorized else None
+            if told_s is not None:
+                status, said = self._ask(body, told_s)
+            if status != requests.codes.ok:
+                log.info("the canary was answered with %d", status)
+            return said == {"nonce": nonce}
         except (requests.RequestException, OSError, ValueError) as error:
             log.info("the canary got no answer: %s", type(error).__name__)
             return False
 
-    def _ask(self, body: bytes, headers: dict[str, str]) -> object:
+    def _ask(self, body: bytes, at_s: int) -> tuple[int, object]:
+        headers = {TIMESTAMP_HEADER: str(at_s), SIGNATURE_HEADER: sign(self._key, at_s, "POST", PATH, body)}
+        headers["content-type"] = "application/json"
         with requests.Session() as session:
             session.trust_env = not self._direct  # a proxy never leads to this machine itself
             with session.post(self._url, data=body, headers=headers, timeout=TIMEOUT_S, allow_redirects=False, stream=True) as response:
                 text = response.raw.read(ANSWER_BYTES_MAX)
-                if response.status_code != requests.codes.ok:
-                    log.info("the canary was answered with %d", response.status_code)
-                    return None
-                return json.loads(text)
+                status = response.status_code
+                return status, json.loads(text) if status in (requests.codes.ok, requests.codes.unauthorized) else None

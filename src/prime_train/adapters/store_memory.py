@@ -1,22 +1,25 @@
 """The store in memory: for tests and simulations. What it says is what every other store must say.
 
-One lock, no copies (all values are frozen), no clock and no chance: the same calls give the same answers.
+One lock, no copies (all values are frozen) and no chance: the same calls give the same answers.
 """
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from threading import Lock
 
+from prime_train.clock import Anchor, counting_on, uptime_s
 from prime_train.core.breaker import Watch
-from prime_train.core.run import Alert, Change, Happening, Lease, Run
+from prime_train.core.run import CHECK_S_MAX, Alert, Change, Happening, Lease, Run
 from prime_train.core.wire import Beat, Commit, Verdict
 from prime_train.ports import Answer, Held, Vital
 
 
 class MemoryStore:
-    """A `Store` that forgets everything with its process."""
+    """A `Store` that forgets everything with its process. `clock`: seconds; they must neither step nor run backward."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] | None = None) -> None:
+        self._clock = clock or counting_on(Anchor("", time.time() - uptime_s()))
         self._lock = Lock()
         self._runs: dict[str, Run] = {}
         self._leases: dict[str, Lease] = {}
@@ -26,6 +29,9 @@ class MemoryStore:
         self._sent_by: dict[str, set[str]] = {}
         self._claims: dict[tuple[str, str], tuple[str, int]] = {}
         self._watch = Watch()
+
+    def now_s(self) -> int:
+        return int(self._clock())
 
     def create(self, run: Run) -> bool:
         with self._lock:
@@ -68,7 +74,7 @@ class MemoryStore:
     def due(self, now_s: int, limit: int) -> list[str]:
         with self._lock:
             due = [(run.next_check_s, run.run_id) for run in self._runs.values() if run.next_check_s is not None]
-        return [run_id for at_s, run_id in sorted(due) if at_s <= now_s][:limit]
+        return [run_id for at_s, run_id in sorted(due) if not now_s < at_s <= now_s + CHECK_S_MAX][:limit]
 
     def vitals(self) -> list[Vital]:
         with self._lock:

@@ -10,15 +10,18 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from prime_train import __version__
+from prime_train.adapters.http import Answer as Answered
 from prime_train.adapters.http import Http, NoSuchHost, failure, is_safe
+from prime_train.clock import MeasuredClock
 from prime_train.core.breaker import Watch
 from prime_train.core.run import Alert, Change, Happening, Run
-from prime_train.core.wire import SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, Beat, Commit, operator_key, sign
+from prime_train.core.wire import SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, Beat, Commit, operator_key, sign, told_time_s
 from prime_train.ports import Answer, Held, PermanentError, TemporaryError, Vital
 from prime_train.store_calls import ABOUT, ABOUT_GIVES, CALLS, OPENING, OPENING_GIVES, About, Opening, packed
 
 STORE = "PRIME_TRAIN_STORE"
 READS_MAX = 3
+UNAUTHORIZED = 401
 NOT_FOUND = 404
 HINTS: Mapping[int, str] = {
     401: "is PRIME_TRAIN_MASTER_KEY the key of this control plane?",
@@ -45,6 +48,12 @@ class RemoteStore:
             )
         self._http, self._key = Http(url), operator_key(master)
         self._is_same_version = False
+        self._clock = MeasuredClock(lambda: float(self._call("now_s")))
+        self._ahead_s = 0
+        """How far the control plane's clock is ahead of this machine's, as far as its refusals told."""
+
+    def now_s(self) -> int:
+        return self._clock()
 
     def about(self) -> About:
         """What the control plane says of itself."""
@@ -142,10 +151,8 @@ class RemoteStore:
     def _ask(self, name: str, body: bytes, *, tries: int) -> bytes:
         path = STORE_PATH + name
         for left in reversed(range(tries)):
-            at_s = int(time.time())
-            headers = {TIMESTAMP_HEADER: str(at_s), SIGNATURE_HEADER: sign(self._key, at_s, "POST", path, body)}
             try:
-                answer = self._http.ask("POST", path, data=body, headers=headers)
+                answer = self._signed("POST", path, body)
             except NoSuchHost as error:
                 raise PermanentError(f"{error}; correct {STORE}") from error
             except TemporaryError as error:
@@ -162,6 +169,27 @@ class RemoteStore:
             if left == 0 or not isinstance(refusal, TemporaryError):
                 raise refusal
         raise AssertionError("there is at least one try")
+
+    def _signed(self, method: str, path: str, body: bytes) -> Answered:
+        """The answer to one signed request. Where it was refused for its time, it is signed once more, by the control plane's clock; with
+        one that was refused nothing has been done."""
+        answer = self._signed_once(method, path, body)
+        if answer.status == UNAUTHORIZED and self._learns_time(answer.content()):
+            answer = self._signed_once(method, path, body)
+        return answer
+
+    def _signed_once(self, method: str, path: str, body: bytes) -> Answered:
+        at_s = int(time.time()) + self._ahead_s
+        headers = {TIMESTAMP_HEADER: str(at_s), SIGNATURE_HEADER: sign(self._key, at_s, method, path, body)}
+        return self._http.ask(method, path, data=body, headers=headers)
+
+    def _learns_time(self, said: object) -> bool:
+        """Whether a refusal told of another clock than the one that was signed by."""
+        now_s = told_time_s(said)
+        if now_s is None:
+            return False
+        before_s, self._ahead_s = self._ahead_s, now_s - int(time.time())
+        return abs(self._ahead_s - before_s) > 1
 
 
 def _said(content: object) -> str:

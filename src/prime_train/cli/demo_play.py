@@ -11,7 +11,6 @@ from rich.text import Text
 from prime_train.cli.demo_stage import Stage
 from prime_train.cli.demo_view import view
 from prime_train.cli.exits import Exit, Refused
-from prime_train.cli.home import wall_s
 from prime_train.cli.logs import history_line
 from prime_train.core.run import Happening, Run, RunState
 from prime_train.picture import Point
@@ -67,7 +66,7 @@ def play(here: Stage, console: Console, *, kill: bool) -> Story:
             if kill and story.taken is None and _is_moment(held):
                 story.taken, story.committed_then = _take(here, held), held.lease.committed_step
             if live is not None:
-                live.update(view(held, story.lines(), story.points, wall_s()), refresh=True)
+                live.update(view(held, story.lines(), story.points, store.now_s()), refresh=True)
             else:
                 _print_new(console, story)
             if time.monotonic() > end_s:

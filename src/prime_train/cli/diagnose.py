@@ -45,9 +45,8 @@ def diagnose(
 def _facts(home: "Home", held: "Held") -> "Facts":
     from prime_train.cli.conclusion import Facts
     from prime_train.cli.embedded import is_left_alone
-    from prime_train.cli.home import wall_s
 
-    now_s = wall_s()
+    now_s = home.store().now_s()
     tracker, untold = _tracked(home, held.run)
     return Facts(
         held,

@@ -168,10 +168,10 @@ def _taken(account: "Account", webhook: str) -> str:
 
 def _watcher(table_url: str) -> str:
     from prime_train.adapters.store_dynamo.opening import open_dynamo
-    from prime_train.cli.home import wall_s
 
-    swept_s = open_dynamo(table_url, os.environ).watch().swept_s
+    store = open_dynamo(table_url, os.environ)
+    swept_s = store.watch().swept_s
     if swept_s is None:
         return "it has not swept yet; it is called once a minute"
-    ago_s = wall_s() - swept_s
+    ago_s = store.now_s() - swept_s
     return "" if ago_s <= WATCHED_S_MAX else f"its last sweep was {ago_s} s ago; see the function's log"

@@ -9,7 +9,7 @@ import typer
 
 from prime_train.cli.embedded import control_plane
 from prime_train.cli.exits import Exit
-from prime_train.cli.home import Home, wall_s
+from prime_train.cli.home import Home
 from prime_train.cli.logs import history_line
 from prime_train.cli.names import find
 from prime_train.cli.providers import STORE
@@ -62,13 +62,13 @@ def _unserved(home: Home) -> str:
 def await_end(store: Store, run_id: str, *, is_served: Callable[[], bool], unserved: str) -> Run:
     """Prints what happens until the run is over and nothing of it is paid for any more; and `unserved` when nobody serves it any longer."""
     pause = threading.Event()
-    told, stepped_s, stepped, served = 0, 0, "", _Served(is_served, unserved, wall_s())
+    told, stepped_s, stepped, served = 0, 0, "", _Served(is_served, unserved, store.now_s())
     while True:
         held = find(store, run_id)
         history = store.history(run_id)
         for line in history[told:]:
             typer.echo(history_line(line.at_s - held.run.created_s, line.epoch, line.kind, line.text))
-        now_s = wall_s()
+        now_s = store.now_s()
         if held.run.state is RunState.TRAINING and now_s >= stepped_s + STEPS_S:
             one = standing(held, now_s)
             before, stepped, stepped_s = stepped, one.figures.steps_said, now_s

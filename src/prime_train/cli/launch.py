@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prime_train.cli.exits import Exit, Refused
-from prime_train.cli.home import Home, wall_s
+from prime_train.cli.home import Home
 
 if TYPE_CHECKING:
     from prime_train.adapters.config_yaml import Config
@@ -61,9 +61,10 @@ def launch_as(home: Home, run_id: str, spec: "RunSpec", made: Plan, *, origin: "
     """As `launch`, by an id that is given. None: there is such a run already, and nothing is changed."""
     from prime_train.core.run import Run
 
-    store, now_s = home.store(), wall_s()
+    store = home.store()
     if store.load(run_id) is not None:
         return None
+    now_s = store.now_s()
     run = Run(run_id, on_provider(spec, home), created_s=now_s, next_check_s=now_s, commit=made.commit, origin=origin)
     if made.tree is not None:
         _put_tree(home, made.tree, run_id)

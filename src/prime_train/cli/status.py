@@ -109,11 +109,10 @@ def _lines(store: "Store") -> set[str]:
 
 def _standings(store: "Store", name: str | None) -> "list[Standing]":
     """One run, or the newest `RUNS_MAX` of all."""
-    from prime_train.cli.home import wall_s
     from prime_train.cli.names import find
     from prime_train.cli.standing import standing
 
-    now_s = wall_s()
+    now_s = store.now_s()
     if name is not None:
         return [standing(find(store, name), now_s)]
     held = [store.load(run.run_id) for run in store.list_runs()[:RUNS_MAX]]
@@ -126,12 +125,11 @@ def _shown(home: "Home", store: "Store", name: str | None) -> "RenderableType":
 
     from prime_train.cli import tables
     from prime_train.cli.embedded import UNSERVED, is_left_alone
-    from prime_train.cli.home import wall_s
     from prime_train.cli.names import find
 
     if name is not None:
         held = find(store, name)
-        shown, goes_on = tables.one_run(held, store.history(held.run.run_id), wall_s()), not held.run.is_over
+        shown, goes_on = tables.one_run(held, store.history(held.run.run_id), store.now_s()), not held.run.is_over
     else:
         found = _standings(store, None)
         if not found:

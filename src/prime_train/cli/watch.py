@@ -68,17 +68,16 @@ def _say(run_id: str, what: str, text: str) -> None:
 
 def _look_once(home: "Home") -> Exit:
     """All runs are looked at before an agent is waited for: an install takes minutes."""
-    from prime_train.cli.home import wall_s
     from prime_train.cli.watch_pushes import pushing, tell_failed
     from prime_train.reconcile import sweep
 
     world, pushes = pushing(home, _webhook_url(home), watched=_say)
     try:
-        return _told(sweep(world, wall_s(), clock=wall_s))
+        return _told(sweep(world))
     finally:
         if not pushes.wait(PUSH_S_MAX):
             pushes.leave()
-        tell_failed(world, pushes, wall_s)
+        tell_failed(world, pushes)
 
 
 def _told(swept: "Swept") -> Exit:

@@ -1,6 +1,5 @@
 """Agents brought to machines beside a watcher that ends soon: its looks go on meanwhile, and what is under way is waited for at the end."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,7 @@ def pushing(home: "Home", webhook_url: str, *, watched: "Watched | None" = None)
     return replace(world, pods=providers.pods, account=providers.account), providers.pushes
 
 
-def tell_failed(world: "World", pushes: "BackgroundPusher", clock: Callable[[], int]) -> None:
+def tell_failed(world: "World", pushes: "BackgroundPusher") -> None:
     """A run whose agent can not be put on its machine leaves that machine at once, also where nobody of this process looks at it again.
 
     Raises what no adapter should have raised.
@@ -31,10 +30,10 @@ def tell_failed(world: "World", pushes: "BackgroundPusher", clock: Callable[[], 
     while (failure := pushes.failure()) is not None:
         if not isinstance(failure.error, PermanentError):
             raise failure.error
-        _leave_machine(world, failure, clock)
+        _leave_machine(world, failure)
 
 
-def _leave_machine(world: "World", failure: "Failure", clock: Callable[[], int]) -> None:
+def _leave_machine(world: "World", failure: "Failure") -> None:
     from prime_train.core import change as c
     from prime_train.core import decide as d
     from prime_train.core.causes import Cause
@@ -46,7 +45,7 @@ def _leave_machine(world: "World", failure: "Failure", clock: Callable[[], int])
         held = world.store.load(failure.run_id)
         if held is None or held.run.state is not RunState.BOOTING or held.run.epoch != failure.epoch:
             return  # its agent is there by now, or the machine is not its machine any more
-        if world.store.save(c.change(held.run, held.lease, recover, clock())):
+        if world.store.save(c.change(held.run, held.lease, recover, world.store.now_s())):
             world.watched(failure.run_id, "Recover", describe(recover))
-            settle(world, failure.run_id, clock(), clock=clock)
+            settle(world, failure.run_id)
             return

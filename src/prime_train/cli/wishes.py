@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from prime_train.cli.exits import Exit, Refused
-from prime_train.cli.home import wall_s
 from prime_train.cli.names import find
 from prime_train.core.run import TRANSITIONS, Change, Event, IllegalMove, Run
 from prime_train.ports import Held, Store
@@ -20,7 +19,7 @@ def ask(store: Store, name: str, change: Callable[[Run, int], Change]) -> Held:
     for _ in range(TRIES_MAX):
         held = find(store, run_id)
         try:
-            wish = change(held.run, wall_s())
+            wish = change(held.run, store.now_s())
         except IllegalMove as error:
             raise _impossible(error) from error
         if store.save(wish):

@@ -12,6 +12,7 @@ from prime_train.core.manifest import BLOB_GRACE_S, ResumePoint
 from prime_train.core.offers import Offer
 from prime_train.core.run import (
     ATTENDED,
+    CHECK_S_MAX,
     Alert,
     Attempt,
     Change,
@@ -96,7 +97,13 @@ def change(run: Run, lease: Lease, decision: d.Decision, now_s: int) -> Change:
 
 
 def next_check_s(run: Run, lease: Lease, decision: d.Wait, now_s: int) -> int | None:
-    """When to look again: what the decision says, or for a healthy attempt the next moment that can change anything."""
+    """When to look again: what the decision says, or for a healthy attempt the next moment that can change anything; `CHECK_S_MAX` from
+    now at the latest."""
+    wanted_s = _wanted_check_s(run, lease, decision, now_s)
+    return min(wanted_s, now_s + CHECK_S_MAX) if wanted_s is not None else None
+
+
+def _wanted_check_s(run: Run, lease: Lease, decision: d.Wait, now_s: int) -> int | None:
     if run.is_over:
         return decision.until_s
     if decision.until_s is not None:

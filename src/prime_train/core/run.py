@@ -15,6 +15,8 @@ from prime_train.core.spec import RunSpec
 from prime_train.core.wire import Beat, Order
 
 ATTEMPTS_KEPT_MAX = 64
+CHECK_S_MAX = 900
+"""The longest time between two checks of a run that is not over, in seconds. A `next_check_s` further away is due."""
 
 
 class RunState(StrEnum):

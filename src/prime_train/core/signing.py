@@ -8,7 +8,10 @@ STORE_PATH = "/v1/store/"
 """Under it the operator calls the store's own methods."""
 STORE_BODY_BYTES_MAX = 512 * 1024
 """A run with all its attempts, and its config."""
-CLOCK_SKEW_S_MAX = 300
+CLOCK_SKEW_S_MAX = 60
+"""How far the time a request was signed at may be from the server's, in seconds. Well below the shortest time that a machine may be silent
+by default: a heartbeat that was held up on its way must not be taken for a sign of life of now. Whoever has another clock is told the
+server's, and signs by that."""
 TIMESTAMP_HEADER = "x-pt-timestamp"
 SIGNATURE_HEADER = "x-pt-signature"
 
@@ -37,6 +40,12 @@ def operator_key(master: bytes) -> str:
 def body_bytes_max(path: str) -> int:
     """How large the body of a request to `path` may be."""
     return STORE_BODY_BYTES_MAX if path.startswith(STORE_PATH) else BODY_BYTES_MAX
+
+
+def told_time_s(refusal: object) -> int | None:
+    """The server's time in a refusal, as parsed from its JSON; None where it tells none."""
+    now_s = refusal.get("now_s") if isinstance(refusal, dict) else None
+    return now_s if isinstance(now_s, int) and not isinstance(now_s, bool) and now_s > 0 else None
 
 
 def sign(key: str, timestamp_s: int, method: str, path: str, body: bytes) -> str:

@@ -22,6 +22,7 @@ from prime_train.core.signing import (
     body_bytes_max,
     operator_key,
     sign,
+    told_time_s,
 )
 from prime_train.core.spec import RunSpec
 
@@ -59,6 +60,7 @@ __all__ = [
     "body_bytes_max",
     "operator_key",
     "sign",
+    "told_time_s",
 ]
 
 LOG_TAIL_CHARS_MAX = 8000

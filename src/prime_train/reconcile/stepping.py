@@ -62,9 +62,17 @@ def describe(decision: d.Decision) -> str:
             return ""
 
 
-def settle(world: World, run_id: str, now_s: int, sight: Sight | None = None, *, clock: Callable[[], int] | None = None) -> int:
-    """Reconciles one run until it rests, `STEPS_A_RUN_MAX` steps at most; the number of steps. With a `clock`, each step has its own
-    `now_s`: a create call takes minutes, and what comes after it must not be dated before it."""
+def settle(
+    world: World, run_id: str, now_s: int | None = None, sight: Sight | None = None, *, clock: Callable[[], int] | None = None
+) -> int:
+    """Reconciles one run until it rests, `STEPS_A_RUN_MAX` steps at most; the number of steps.
+
+    Each step is made at the second that `clock` tells, or else the store: a create call takes minutes, and what comes after it must not be
+    dated before it. With `now_s` alone all are as of that second.
+    """
+    if now_s is None:
+        clock = clock or world.store.now_s
+        now_s = clock()
     sight = sight if sight is not None else see(world, now_s)
     for step in range(1, STEPS_A_RUN_MAX + 1):
         done = reconcile(world, run_id, _now_s(now_s, clock), sight)

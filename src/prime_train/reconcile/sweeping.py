@@ -20,11 +20,17 @@ DUE_MAX = 200
 BOOT_NAMES_MAX = 10_000
 
 
-def sweep(world: World, now_s: int, *, clock: Callable[[], int] | None = None) -> Swept:
+def sweep(world: World, now_s: int | None = None, *, clock: Callable[[], int] | None = None) -> Swept:
     """All runs that are due, a few steps each; pods nobody owns; alerts that wait. Safe beside any other sweep.
+
+    Each step is made at the second that the store says it is; where it does not say, nothing is decided. `clock` is asked instead of the
+    store; with `now_s` everything is as of that second.
 
     What fails for one run keeps nobody from the others, and nothing keeps waiting alerts from being sent; it is raised in the end.
     """
+    if now_s is None:
+        clock = clock or world.store.now_s
+        now_s = clock()
     failures = Failures()
     swept = None
     with failures.kept():

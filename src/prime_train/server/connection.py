@@ -6,13 +6,14 @@ headers that may follow it (trailers), are bounded as the head is: nobody here r
 """
 
 import asyncio
+import time
 from http import HTTPStatus
 from typing import Self, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from prime_train.server.crowd import Crowd
-from prime_train.server.gate import SIGNED, wall_s
+from prime_train.server.gate import SIGNED
 from prime_train.webhook import Response, refuse
 
 HEAD_BYTES_MAX = 16 * 1024
@@ -106,10 +107,11 @@ class Connection(HttpToolsProtocol):
         """To what is no request, or too much of one."""
         if self._is_last or self.transport.is_closing():
             return
+        now_s = int(time.time())  # nobody takes the time over from such an answer
         if self._head_bytes > HEAD_BYTES_MAX:
-            said = refuse(431, f"the headers are over {HEAD_BYTES_MAX} bytes, or more than {HEADERS_MAX}", wall_s())
+            said = refuse(431, f"the headers are over {HEAD_BYTES_MAX} bytes, or more than {HEADERS_MAX}", now_s)
         else:
-            said = refuse(400, "this is no request of HTTP/1.1", wall_s())
+            said = refuse(400, "this is no request of HTTP/1.1", now_s)
         self.transport.write(_head(said) + said.body)
         self.transport.close()
 

@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from prime_train.core.signing import SIGNATURE_HEADER, TIMESTAMP_HEADER
+from prime_train.door.responses import unavailable
+from prime_train.ports import OutsideError
 from prime_train.server.batch import GroupCommit
 from prime_train.server.body import BodyReader, Crowded, Receive, Scope
 from prime_train.webhook import BeatCall, Call, Desk, Request, Response, carry_out, overloaded, parse, refuse, too_large
@@ -23,27 +24,30 @@ _CLOSE = (("connection", "close"),)
 log = logging.getLogger(__name__)
 
 
-def wall_s() -> int:
-    """The server's clock in whole seconds."""
-    return int(time.time())
-
-
 def nobody() -> None:
     """For a webhook without a watcher beside it."""
 
 
 class Gate:
-    """Reads a request, has it parsed, stored and answered, and pokes the watcher. Beats go in groups, the rest to a few threads."""
+    """Reads a request, has it parsed, stored and answered, and pokes the watcher. Beats go in groups, the rest to a few threads. `clock`:
+    instead of the store's."""
 
-    def __init__(self, desk: Desk, on_wake: Callable[[], None] = nobody, clock: Callable[[], int] = wall_s) -> None:
-        self._desk, self._on_wake, self._clock = desk, on_wake, clock
+    def __init__(self, desk: Desk, on_wake: Callable[[], None] = nobody, clock: Callable[[], int] | None = None) -> None:
+        self._desk, self._on_wake, self._clock = desk, on_wake, clock or desk.store.now_s
         self._bodies = BodyReader()
-        self._beats = GroupCommit(desk, clock)
+        self._beats = GroupCommit(desk, self._clock)
         self._slow = ThreadPoolExecutor(SLOW_THREADS, thread_name_prefix="webhook")
         self._slow_waiting = 0
 
     async def respond(self, scope: Scope, receive: Receive) -> Response | None:
         """The answer; None where the client has gone."""
+        try:
+            return await self._answer(scope, receive)
+        except OutsideError as error:  # the store does not say what time it is; what it failed at otherwise is answered where it is asked
+            log.warning("a request could not be answered: %s", error)
+            return unavailable(error, 0)
+
+    async def _answer(self, scope: Scope, receive: Receive) -> Response | None:
         try:
             body = await self._bodies.read(scope, receive)
         except ConnectionError:

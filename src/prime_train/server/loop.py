@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 from prime_train.ports import OutsideError
 from prime_train.reconcile import Swept, World, sweep
-from prime_train.server.gate import wall_s
 
 INTERVAL_S = 5.0
 GAP_S = 0.2
@@ -23,19 +22,21 @@ log = logging.getLogger(__name__)
 
 
 class Watcher:
-    """A thread that sweeps. `poke`: set by whoever has news. `swept` is called after each sweep, for live views and tests."""
+    """A thread that sweeps. `poke`: set by whoever has news. `clock`: instead of the store's. `swept` is called after each sweep, for live
+    views and tests."""
 
     def __init__(
         self,
         world: World,
         poke: threading.Event,
-        clock: Callable[[], int] = wall_s,
+        clock: Callable[[], int] | None = None,
         interval_s: float = INTERVAL_S,
         swept: Callable[[Swept], None] | None = None,
     ) -> None:
         if interval_s <= 0:
             raise ValueError(f"the interval between sweeps must be above 0 s, not {interval_s}")
-        self._world, self._poke, self._clock, self._interval_s, self._swept = world, poke, clock, interval_s, swept
+        self._world, self._poke, self._interval_s, self._swept = world, poke, interval_s, swept
+        self._clock = clock or world.store.now_s
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self.run, name="watcher", daemon=True)
         self.failures = 0
@@ -63,7 +64,7 @@ class Watcher:
 
     def _sweep(self) -> None:
         try:
-            done = sweep(self._world, self._clock(), clock=self._clock)
+            done = sweep(self._world, clock=self._clock)
             self._failed_in_a_row = 0
             if self._swept is not None:
                 self._swept(done)

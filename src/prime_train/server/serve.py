@@ -21,7 +21,7 @@ from prime_train.server.app import create_app
 from prime_train.server.connection import Connection
 from prime_train.server.crowd import Crowd
 from prime_train.server.descriptors import raise_file_limit, room
-from prime_train.server.gate import Gate, wall_s
+from prime_train.server.gate import Gate
 from prime_train.server.hot import HotPath
 from prime_train.server.loop import INTERVAL_S, Watcher
 from prime_train.webhook import Desk
@@ -54,9 +54,9 @@ class _Uvicorn(uvicorn.Server):
 
 
 class Server:
-    """The webhook in a thread of its own, and on request a watcher beside it. Port 0 takes a free one."""
+    """The webhook in a thread of its own, and on request a watcher beside it. Port 0 takes a free one. `clock`: instead of the store's."""
 
-    def __init__(self, desk: Desk, host: str = "127.0.0.1", port: int = 0, *, clock: Callable[[], int] = wall_s) -> None:
+    def __init__(self, desk: Desk, host: str = "127.0.0.1", port: int = 0, *, clock: Callable[[], int] | None = None) -> None:
         self.poke = threading.Event()
         self.ended = threading.Event()
         """Set when the webhook no longer serves, for whatever reason."""

@@ -26,11 +26,12 @@ class Garbled(Exception):
 
 
 class Said(NamedTuple):
-    """An answer. `keeps`: the connection may be asked again."""
+    """An answer. `keeps`: the connection may be asked again. `date`: the header of that name; empty where there is none."""
 
     status: int
     body: bytes
     keeps: bool
+    date: str = ""
 
 
 class Connection:
@@ -59,7 +60,7 @@ class Connection:
             raise Garbled("the answer's first line")
         said = _headers(told)
         keeps = version == b"HTTP/1.1" and said.get(b"connection", b"").lower() != b"close"
-        return self._whole(int(status), said, keeps)
+        return self._whole(int(status), said, keeps)._replace(date=said.get(b"date", b"").decode("latin-1"))
 
     def close(self) -> None:
         self._socket.close()

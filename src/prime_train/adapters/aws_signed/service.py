@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from prime_train.adapters.aws_signed.connection import Connection, Garbled, trusted
+from prime_train.adapters.aws_signed.connection import Connection, Garbled, Said, trusted
 from prime_train.adapters.aws_signed.signature import Signer
 
 IDLE_MAX = 16
@@ -28,8 +28,8 @@ class Service:
             trusted()  # rather now than while somebody waits for an answer
         self._idle: list[Connection] = []
 
-    def ask(self, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
-        """Status and body of the answer to a POST, asked once. Raises `Unanswered`."""
+    def ask(self, path: str, headers: Mapping[str, str], body: bytes) -> Said:
+        """The answer to a POST, asked once. Raises `Unanswered`."""
         connection = None
         try:
             connection = self._connection()
@@ -43,7 +43,7 @@ class Service:
             self._idle.append(connection)
         else:
             connection.close()
-        return said.status, said.body
+        return said
 
     def close(self) -> None:
         """Closes the connections that no question is using; a later one opens its own."""

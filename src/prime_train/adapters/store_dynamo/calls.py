@@ -26,7 +26,8 @@ WRITING = frozenset({"TransactionConflict", "TransactionConflictException", UNDE
 
 class Calls(Protocol):
     def ask(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to, for one, `update_item`; asked once. Raises `Refused`, `Unreached` and `Unable`."""
+        """The answer to, for one, `update_item`; asked once. Its `ResponseMetadata` has the `HTTPHeaders`, `date` among them. Raises
+        `Refused`, `Unreached` and `Unable`."""
 
 
 class Refused(Exception):

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from prime_train.adapters.aws_signed.connection import Said
 from prime_train.adapters.aws_signed.service import Service, Unanswered
 from prime_train.adapters.store_dynamo.calls import ANSWER_S_MAX, CONNECT_S_MAX, SERVER_FAILED_MIN, Refused, Unreached
 
@@ -26,21 +27,22 @@ class SignedCalls:
         body = json.dumps(request, separators=(",", ":")).encode()
         target = f"{VERSION}.{operation.title().replace('_', '')}"
         try:
-            status, said = self._service.ask("/", {"content-type": CONTENT_TYPE, "x-amz-target": target}, body)
+            said = self._service.ask("/", {"content-type": CONTENT_TYPE, "x-amz-target": target}, body)
         except Unanswered as error:
             raise Unreached(str(error)) from error
-        return _answer(said, status)
+        return _answer(said)
 
 
-def _answer(said: bytes, status: int) -> dict[str, Any]:
+def _answer(said: Said) -> dict[str, Any]:
+    status = said.status
     try:
-        answer = json.loads(said)
+        answer = json.loads(said.body)
     except ValueError:
         answer = None
     if not isinstance(answer, dict):
         raise Refused("", "the answer is no JSON", status=max(status, SERVER_FAILED_MIN))
     if status == OK:
-        return answer
+        return answer | {"ResponseMetadata": {"HTTPHeaders": {"date": said.date}}}
     message = str(answer.get("message") or answer.get("Message") or "")
     code = str(answer.get("__type", "")).rpartition("#")[2]
     raise Refused(code, message, status=status, item=answer.get("Item"), reasons=answer.get("CancellationReasons", ()))

@@ -17,7 +17,7 @@ from prime_train.adapters.store_dynamo.table import ACTIONS_MAX, Conflict, Table
 from prime_train.adapters.store_dynamo.telling import happened, tellings, told, without
 from prime_train.adapters.stored import dump, first_problem, load
 from prime_train.core.breaker import Watch
-from prime_train.core.run import Alert, Change, Happening, Lease, Run
+from prime_train.core.run import CHECK_S_MAX, Alert, Change, Happening, Lease, Run
 from prime_train.core.wire import Beat, Commit, Order, Verdict
 from prime_train.ports import Answer, Held, PermanentError, TemporaryError, Vital
 
@@ -31,6 +31,7 @@ _CLAIM_IF = (
 )
 CLAIM_NAME_CHARS = 16
 """Of the hash of a notifier's name, which stands in the names of attributes."""
+_DUE = "next_check_s <= :now OR next_check_s > :latest"
 TRIES_MAX = 20
 """How often a call looks again where others write the same run, before it gives up."""
 
@@ -40,6 +41,9 @@ class DynamoStore:
 
     def __init__(self, calls: Calls, table: str) -> None:
         self.table_name, self._table = table, Table(calls, table)
+
+    def now_s(self) -> int:
+        return self._table.clock()
 
     def create(self, run: Run) -> bool:
         actions = created(_head(run, Lease(run.run_id)), dump(run))
@@ -112,7 +116,7 @@ class DynamoStore:
         raise self._crowded(f"run {run_id}")
 
     def due(self, now_s: int, limit: int) -> list[str]:
-        items = self._all(LEASES, where="next_check_s <= :now", show="SK, next_check_s", now=now_s)
+        items = self._all(LEASES, where=_DUE, show="SK, next_check_s", now=now_s, latest=now_s + CHECK_S_MAX)
         return [item["SK"] for item in sorted(items, key=lambda item: (item["next_check_s"], item["SK"]))[:limit]]
 
     def vitals(self) -> list[Vital]:

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 from prime_train.adapters.store_dynamo.calls import UNMET, Calls, Refused, Unable, Unreached
 from prime_train.adapters.store_dynamo.refusals import outside_error
-from prime_train.adapters.store_dynamo.schema import Key, Value, packed, packed_key, unpacked
+from prime_train.adapters.store_dynamo.schema import WATCH_KEY, Key, Value, packed, packed_key, unpacked
+from prime_train.clock import MeasuredClock, Reading, http_date_s
+from prime_train.core.outside import TemporaryError
 
 TRIES_MAX = 3
 """Of a call that gets no answer, or that of a server which fails or is too busy: whatever it is, it may be carried out twice."""
@@ -19,6 +21,8 @@ PAUSE_S_MAX = 0.3
 PAGES_MAX = 10_000
 BATCHES_MAX = 20
 ACTIONS_MAX = 100
+COUNTED_S_MAX = 60.0
+"""Seconds counted on from an answer's date: two heartbeats of the usual pace, so that a webhook with one run need not ask for the time."""
 
 
 _NONE: Mapping[str, Value] = MappingProxyType({})
@@ -56,6 +60,8 @@ class Table:
 
     def __init__(self, calls: Calls, name: str) -> None:
         self.name, self.url, self._calls = name, f"dynamodb://{name}", calls
+        self.clock = MeasuredClock(self._asked_time_s, counted_s=COUNTED_S_MAX)
+        """DynamoDB's own, in whole seconds: each of its answers tells it."""
 
     def get(self, key: Key) -> dict[str, Any] | None:
         answer = self._ask("get_item", Key=packed_key(key), ConsistentRead=True)
@@ -133,14 +139,29 @@ class Table:
 
     def _call(self, operation: str, **request: Any) -> Any:
         for turn in range(TRIES_MAX):
+            began = self.clock.begin()
             try:
-                return self._calls.ask(operation, request)
+                answer = self._calls.ask(operation, request)
+                self._told_time(began, answer)
+                return answer
             except (Refused, Unreached, Unable) as error:
                 passes = isinstance(error, Unreached) or (isinstance(error, Refused) and error.is_passing)
                 if not passes or turn == TRIES_MAX - 1:
                     raise self._judged(operation, error) from error
             pause(turn + 2)
         raise AssertionError("there is at least one try")
+
+    def _asked_time_s(self) -> float:
+        """By reading a small item, whether it is there or not."""
+        told_s = _date_s(self._ask("get_item", Key=packed_key(WATCH_KEY), ProjectionExpression="PK"))
+        if told_s is None:
+            raise TemporaryError(f"{self.url}: the answer has no date, so that nobody knows what time it is there")
+        return told_s
+
+    def _told_time(self, began: Reading, answer: Mapping[str, Any]) -> None:
+        told_s = _date_s(answer)
+        if told_s is not None:
+            self.clock.end(began, told_s)
 
     def _judged(self, operation: str, error: Refused | Unreached | Unable) -> Exception:
         """Tells what is no failure: a condition that was not met, or another writer."""
@@ -163,6 +184,10 @@ class Table:
             return Conflict()
         told = [Refused(reason["Code"], reason.get("Message") or "") for reason in refused.reasons if reason.get("Code", "None") != "None"]
         return self.outside(operation, told[0] if told else refused)
+
+
+def _date_s(answer: Mapping[str, Any]) -> float | None:
+    return http_date_s(answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date", ""))
 
 
 def putting(key: Key, values: Mapping[str, Value], write: Write | None = None) -> dict[str, Any]:

@@ -12,11 +12,16 @@ Layout. What changes with each beat lies in `leases`, in small rows and columns;
 JSON, with the columns that are asked for beside it. `version` and `next_check_s` of a run are true in their columns: `wake` changes them
 there without reading the JSON, and `load` puts them in.
 
+Time. The store's seconds are the uptime of the machine plus an offset in the row `clock`, which the first process of each boot writes and
+all others take over (`prime_train.clock`): whatever is done to the wall clock, of the machine or of one process, changes no decision. The
+row also keeps the last known time, within `NOTED_S`, so that a boot with a wrong wall clock cannot take the store back.
+
 A store must not be carried across `fork`.
 """
 
 import json
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,8 +31,9 @@ from prime_train.adapters.store_sqlite.file import BUSY_S_MAX, File
 from prime_train.adapters.store_sqlite.rows import lease_of, lease_row, run_of
 from prime_train.adapters.store_sqlite.schema import migrate
 from prime_train.adapters.stored import dump, first_problem, load
+from prime_train.clock import Anchor, anchored, boot_id, uptime_s
 from prime_train.core.breaker import Watch
-from prime_train.core.run import Alert, Change, Happening, Lease, Run
+from prime_train.core.run import CHECK_S_MAX, Alert, Change, Happening, Lease, Run
 from prime_train.core.wire import Beat, Commit, Order, Verdict
 from prime_train.ports import Answer, Held, PermanentError, Vital
 
@@ -45,7 +51,11 @@ _SAVE_OVERDUE = "UPDATE leases SET overdue_s = ?1 WHERE run_id = ?2 AND overdue_
 _HAPPENED = "INSERT INTO happenings (run_id, happening) VALUES (?, ?)"
 _TOLD = "INSERT INTO outbox (key, alert) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
 _WAKE = "UPDATE runs SET next_check_s = min(ifnull(next_check_s, ?1), ?1), version = version + 1 WHERE run_id = ?2"
-_DUE = "SELECT run_id FROM runs WHERE next_check_s <= ? ORDER BY next_check_s, run_id LIMIT ?"
+# Two searches of the index, where OR would be a scan of it.
+_DUE = """SELECT run_id FROM (
+    SELECT next_check_s, run_id FROM runs WHERE next_check_s <= ?1
+    UNION ALL SELECT next_check_s, run_id FROM runs WHERE next_check_s > ?2)
+    ORDER BY next_check_s, run_id LIMIT ?3"""
 _VITALS = "SELECT run_id, epoch, beat_s, overdue_s FROM leases WHERE open = 1 ORDER BY run_id"
 _BEAT = """UPDATE leases SET version = version + 1, seq = ?1, beat_s = ?2, beat = ?3
     WHERE run_id = ?4 AND epoch = ?5 AND identity = ?6 AND open = 1 AND seq < ?1"""
@@ -71,7 +81,14 @@ _CLAIM = """INSERT INTO outbox_claims (place, notifier, owner, until_s)
         WHERE outbox_claims.owner = excluded.owner OR outbox_claims.until_s <= ?4"""
 _FORGET_CLAIMS = "DELETE FROM outbox_claims WHERE place = ?"
 _SENT = "UPDATE outbox SET sent = 1 WHERE place = ?"
+_CLOCK = "SELECT boot, offset_s, last_s FROM clock"
+_SAVE_CLOCK = "INSERT OR REPLACE INTO clock (one, boot, offset_s, last_s) VALUES (1, ?, ?, ?)"
+_NOTE_CLOCK = "UPDATE clock SET last_s = max(last_s, ?)"
 _SAVE_WATCH = "INSERT OR REPLACE INTO watch (one, version, watch) VALUES (1, ?, ?)"
+
+
+NOTED_S = 10
+"""How far the last known time may lag behind, in seconds."""
 
 
 class SqliteStore:
@@ -84,6 +101,11 @@ class SqliteStore:
         self._file = File(path, busy_s=busy_s)
         with self._file.connection() as sql:
             migrate(sql, path)
+        self._anchor = self._anchored()
+        self._noted_s = 0
+
+    def now_s(self) -> int:
+        return int(self._anchor.now_s(uptime_s()))
 
     def close(self) -> None:
         """Closes the connections that no call is using; a later call opens its own."""
@@ -96,6 +118,7 @@ class SqliteStore:
             if sql.execute(_CREATE_RUN, row).rowcount == 0:
                 return False
             sql.execute(_CREATE_LEASE, leased)
+            self._note_time(sql)
         return True
 
     def load(self, run_id: str) -> Held | None:
@@ -126,6 +149,7 @@ class SqliteStore:
             sql.execute(_SAVE_OVERDUE, (run.spec.health.overdue_s, run.run_id))
             sql.executemany(_HAPPENED, happenings)
             sql.executemany(_TOLD, alerts)
+            self._note_time(sql)
         return True
 
     def wake(self, run_id: str, now_s: int) -> None:
@@ -133,7 +157,7 @@ class SqliteStore:
             sql.execute(_WAKE, (now_s, run_id))
 
     def due(self, now_s: int, limit: int) -> list[str]:
-        return [run_id for (run_id,) in self._file.read(_DUE, now_s, limit)]
+        return [run_id for (run_id,) in self._file.read(_DUE, now_s, now_s + CHECK_S_MAX, limit)]
 
     def vitals(self) -> list[Vital]:
         return [Vital(*row) for row in self._file.read(_VITALS)]
@@ -151,6 +175,7 @@ class SqliteStore:
             for beat, is_new in zip(beats, accepted, strict=True):
                 if beat.news and is_new:
                     sql.execute(_WAKE, (now_s, beat.run))
+            self._note_time(sql)
         return [_beaten(is_new, orders.get((beat.run, beat.epoch, beat.identity))) for beat, is_new in zip(beats, accepted, strict=True)]
 
     def commit(self, commit: Commit, now_s: int) -> Answer:
@@ -204,6 +229,24 @@ class SqliteStore:
                 return False
             sql.execute(_SAVE_WATCH, (watch.version, dump(watch)))
         return True
+
+    def _anchored(self) -> Anchor:
+        """What this boot's time is counted from; the first process that asks decides it."""
+        with self._file.writing() as sql:
+            rows = sql.execute(_CLOCK).fetchall()
+            boot, offset_s, last_s = rows[0] if rows else ("", 0.0, 0)
+            stored = Anchor(boot, offset_s) if rows else None
+            anchor = anchored(stored, last_s, boot=boot_id(), uptime_s=uptime_s(), wall_s=time.time())
+            if anchor != stored:
+                sql.execute(_SAVE_CLOCK, (anchor.boot, anchor.offset_s, last_s))
+        return anchor
+
+    def _note_time(self, sql: sqlite3.Connection) -> None:
+        """Within a transaction that is made anyway."""
+        now_s = self.now_s()
+        if now_s >= self._noted_s + NOTED_S:
+            sql.execute(_NOTE_CLOCK, (now_s,))
+            self._noted_s = now_s
 
     @contextmanager
     def _parsing(self, what: str) -> Iterator[None]:

@@ -65,7 +65,16 @@ _V3 = (
 
 _V4 = ("ALTER TABLE leases ADD COLUMN identity TEXT NOT NULL DEFAULT ''",)
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_V1, _V2, _V3, _V4)
+_V5 = (
+    """CREATE TABLE clock (
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        boot TEXT NOT NULL,
+        offset_s REAL NOT NULL,
+        last_s INTEGER NOT NULL
+    )""",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_V1, _V2, _V3, _V4, _V5)
 """Statements that lead from each schema version to the next one; a row, once released, is never changed."""
 
 

@@ -140,7 +140,7 @@ def _answer(job: "Job", store: "Store", held: "Held", *, is_new: bool) -> Exit:
     url = show(job, store, held) or job.url
     deployment = run.origin.deployment if run.origin is not None else None
     job.output(run=run.run_id, state=run.state.value, created=is_new, url=url, deployment=deployment or "")
-    summarize(job, held)
+    summarize(job, store, held)
     typer.echo(f"{run.run_id} is {run.state.value}" if is_new else f"{run.run_id} was launched before, and is {run.state.value}")
     return Exit.OK
 

@@ -5,7 +5,7 @@ import time
 from typing import TYPE_CHECKING
 
 from prime_train.cli.exits import Refused
-from prime_train.cli.home import HOME, Home, wall_s
+from prime_train.cli.home import HOME, Home
 from prime_train.cli.providers import STORE
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def look(found: Home) -> "Swept":
     """One sweep, which leaves the agents to whoever looks next."""
     from prime_train.reconcile import sweep
 
-    return sweep(world(found, waits=False), wall_s(), clock=wall_s)
+    return sweep(world(found, waits=False))
 
 
 def looks(found: Home, *, minutes: float, only: str = "") -> "list[Swept]":
@@ -68,12 +68,12 @@ def looks(found: Home, *, minutes: float, only: str = "") -> "list[Swept]":
     from prime_train.reconcile import sweep
 
     here, until_s = world(found, waits=True), time.monotonic() + minutes * 60
-    swept = [sweep(here, wall_s(), clock=wall_s)]
+    swept = [sweep(here)]
     while time.monotonic() < until_s and any(
         _is_on_the_move(run, here.providers) for run in here.store.list_runs() if only in ("", run.run_id)
     ):
         time.sleep(PAUSE_S)
-        swept.append(sweep(here, wall_s(), clock=wall_s))
+        swept.append(sweep(here))
     return swept
 
 

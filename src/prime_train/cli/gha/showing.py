@@ -13,22 +13,20 @@ if TYPE_CHECKING:
 def show(job: "Job", store: "Store", held: "Held") -> str:
     """The comment's address, or "". What GitHub does not take is a warning: the run is as it is."""
     from prime_train.adapters.github import GitHubNotifier
-    from prime_train.cli.home import wall_s
     from prime_train.ports import OutsideError
 
     origin = held.run.origin
     if origin is None or not job.token:
         return ""
     try:
-        comment = GitHubNotifier(client(os.environ), store.load, web_url=job.web_url).show(held, origin, wall_s())
+        comment = GitHubNotifier(client(os.environ), store.load, web_url=job.web_url).show(held, origin, store.now_s())
     except OutsideError as error:
         job.warning(f"{held.run.run_id} is not shown on GitHub: {error}")
         return ""
     return comment.html_url if comment is not None else ""
 
 
-def summarize(job: "Job", held: "Held") -> None:
-    from prime_train.cli.home import wall_s
+def summarize(job: "Job", store: "Store", held: "Held") -> None:
     from prime_train.told import run_page
 
-    job.summary(run_page(held.run, held.lease, wall_s()))
+    job.summary(run_page(held.run, held.lease, store.now_s()))

@@ -22,7 +22,6 @@ def status(
     from prime_train.cli.gha import plane
     from prime_train.cli.gha.job import Job, hide
     from prime_train.cli.gha.showing import show, summarize
-    from prime_train.cli.home import wall_s
     from prime_train.cli.standing import standing
 
     hide(os.environ)
@@ -31,11 +30,11 @@ def status(
     found = _meant(store, run, [one.run_id for one in plane.own(home)])
     for held in found:
         show(job, store, held)
-        summarize(job, held)
+        summarize(job, store, held)
         typer.echo(f"{held.run.run_id} is {held.run.state.value}")
     if not found:
         job.summary("No run is open.")
-    rows = [standing(held, wall_s()).row() for held in found]
+    rows = [standing(held, store.now_s()).row() for held in found]
     job.output(state=found[0].run.state.value if run and found else "", runs=json.dumps(rows))
     return Exit.OK
 

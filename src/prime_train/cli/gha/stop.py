@@ -138,7 +138,7 @@ def _answer(job: "Job", store: "Store", held: "Held", wanted: Wanted) -> None:
     from prime_train.cli.gha.showing import show, summarize
 
     show(job, store, held)
-    summarize(job, held)
+    summarize(job, store, held)
     job.output(run=held.run.run_id, state=held.run.state.value, did=wanted.does)
     typer.echo(f"{held.run.run_id} is {held.run.state.value}; asked: {wanted.does}")
 

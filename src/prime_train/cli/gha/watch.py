@@ -39,15 +39,14 @@ def watch(
     Runs that only W&B knows are told of, and nothing is done to them."""
     from prime_train.cli.gha import plane
     from prime_train.cli.gha.job import Job, hide
-    from prime_train.cli.home import wall_s
 
     hide(os.environ)
     job, home = Job.of(os.environ), plane.home()
-    before_s = home.store().watch().swept_s
-    stale = before_s is not None and wall_s() - before_s > stale_minutes * 60
+    store = home.store()
+    before_s, began_s = store.watch().swept_s, store.now_s()
+    stale = before_s is not None and began_s - before_s > stale_minutes * 60
     if stale:
-        job.warning(f"the sweep before this one was {(wall_s() - (before_s or 0)) // 60} minutes ago: scheduled jobs are late or dropped")
-    began_s = wall_s()
+        job.warning(f"the sweep before this one was {(began_s - (before_s or 0)) // 60} minutes ago: scheduled jobs are late or dropped")
     looks = plane.looks(home, minutes=minutes)
     swept, seen = looks[-1], list(dict.fromkeys(run_id for one in looks for run_id in one.looked_at))
     steps = sum(one.steps for one in looks)
@@ -91,10 +90,9 @@ def _tell_of_silent(job: "Job", home: "Home", where: str) -> None:
 def _show(job: "Job", home: "Home", runs: "Sequence[Run]") -> None:
     """Those that go on, and those that ended lately: whoever else watches may not speak to GitHub."""
     from prime_train.cli.gha.showing import show
-    from prime_train.cli.home import wall_s
 
     store = home.store()
-    lately = [run for run in runs if run.ended_s is None or run.ended_s > wall_s() - ENDED_S]
+    lately = [run for run in runs if run.ended_s is None or run.ended_s > store.now_s() - ENDED_S]
     for run in lately[:RUNS_SHOWN_MAX]:
         held = store.load(run.run_id)
         if held is not None:
@@ -103,13 +101,12 @@ def _show(job: "Job", home: "Home", runs: "Sequence[Run]") -> None:
 
 def _words(home: "Home", looked_at: "Sequence[str]", own: "Sequence[str]", began_s: int) -> str:
     """How the runs stand that were looked at, and what has happened to them meanwhile; of those from elsewhere, how many there were."""
-    from prime_train.cli.home import wall_s
     from prime_train.told import code, headline, plain
     from prime_train.told.markdown import cut, table
 
     store, seen = home.store(), [run_id for run_id in looked_at if run_id in own]
     held = [one for one in map(store.load, seen[:RUNS_SHOWN_MAX]) if one is not None]
-    rows = [(code(one.run.run_id), plain(headline(one.run, one.lease, wall_s()))) for one in held]
+    rows = [(code(one.run.run_id), plain(headline(one.run, one.lease, store.now_s()))) for one in held]
     lines = [
         f"### Watched: {len(looked_at)} {'run was' if len(looked_at) == 1 else 'runs were'} due",
         "",

@@ -6,7 +6,7 @@ from prime_train.core import ledger, run_secrets
 from prime_train.core.causes import POLICY, Cause, advice_at_the_end
 from prime_train.core.decide.concluding import unknown
 from prime_train.core.decide.money import DRAIN_SHARE_MAX, in_wallet
-from prime_train.core.decide.pace import back_off_until_s
+from prime_train.core.decide.pace import BACKOFF_S_MAX, back_off_until_s
 from prime_train.core.decision import ChooseResume, Decision, Finish, Hold, Launch, Wait
 from prime_train.core.funds import LAUNCH_S, RESERVE_S, Funds
 from prime_train.core.run import Run, RunState, Want
@@ -40,7 +40,7 @@ def decide_queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str], 
         )
     if isinstance(pods, PodsUnknown):
         return unknown(run, Unknown(pods.why), now_s)
-    if now_s < run.not_before_s:
+    if now_s < run.not_before_s <= now_s + BACKOFF_S_MAX:
         return Wait(back_off_until_s(run, run.not_before_s, now_s), "backing off before the next machine")
     if lacking:
         why = (
