@@ -8,7 +8,6 @@ time it is there, and a process counts on from that for some seconds before it a
 
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -116,15 +115,13 @@ class MeasuredClock:
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._ask, self._counted_s, self._monotonic, self._wall = ask, counted_s, monotonic, wall
-        self._lock = threading.Lock()
         self._known: Reading | None = None
 
     def __call__(self) -> int:
-        with self._lock:
-            known = self._known
-            if known is None or not self._is_fresh(known):
-                known = self._known = self._measured()
-            return int(known.store_s + self._monotonic() - known.monotonic_s)
+        known = self._known
+        if known is None or not self._is_fresh(known):
+            known = self._known = self._measured()
+        return int(known.store_s + self._monotonic() - known.monotonic_s)
 
     def begin(self) -> Reading:
         """Both clocks of this process, before the store is asked for anything."""

@@ -152,7 +152,12 @@ def test_hearing_beats_loads_nothing_heavy() -> None:
     assert [one["statusCode"] for one in answers] == [200, 200, 401]
     assert json.loads(answers[0]["body"])["beat_s"] == 11
     assert heavy == []
-    assert [heard.headers["x-amz-target"].partition(".")[2] for heard in server.heard] == ["GetSecretValue", "UpdateItem", "UpdateItem"]
+    assert [heard.headers["x-amz-target"].partition(".")[2] for heard in server.heard] == [
+        "GetSecretValue",
+        "GetItem",
+        "UpdateItem",
+        "UpdateItem",
+    ]
 
 
 def test_the_pages_describe_what_uvicorn_serves_however_they_are_loaded() -> None:

@@ -156,7 +156,7 @@ def test_an_interval_of_nothing_is_refused(tmp_path: Path, clock: Clock) -> None
 def test_a_beat_with_news_is_decided_upon_at_once(tmp_path: Path, clock: Clock) -> None:
     store = MemoryStore()
     of = held()
-    stored(store, replace(of, run=replace(of.run, next_check_s=NOW_S + 5000)))
+    stored(store, replace(of, run=replace(of.run, next_check_s=NOW_S + 500)))
     with Server(desk(store), clock=clock) as server:
         server.watch(world(store, tmp_path), interval_s=FOREVER_S)
 

@@ -71,6 +71,12 @@ class Faults:
     pause: float = 0.0
     """Chance that a port call takes seconds in which others act."""
     watchers_down: tuple[Windows, ...] = ()
+    asleep: Windows = ()
+    """When the machine of webhook and watchers sleeps; then they go on where they were."""
+    suspended: float = 0.0
+    """Chance that a watcher's process stands still for minutes at one of its port calls."""
+    time_lost: float = 0.0
+    """Chance that the store does not say what time it is."""
     trainer: float = 0.0
     """Chance that an attempt's trainer has a fault of its own."""
     lasting: float = 0.0
@@ -151,6 +157,9 @@ def draw(rng: random.Random, watchers: int) -> Faults:
         lasting=on(0.05, 0.5, 0.4),
         user=on(0.1, 0.6, 0.4),
         cut_list=on(0.02, 0.4, 0.4),
+        asleep=spans(0.25, 1, 60, 3600),
+        suspended=on(0.001, 0.01, 0.4),
+        time_lost=on(0.01, 0.1, 0.3),
     )
 
 
@@ -161,8 +170,13 @@ def _windows(rng: random.Random, quiet_s: float, count: int, low_s: int, high_s:
 
 def edges(faults: Faults) -> list[float]:
     """Every second at which a window opens or closes."""
-    groups = (faults.webhook_down, faults.provider_down, faults.bucket_down, faults.no_capacity, *faults.watchers_down)
+    groups = (faults.asleep, faults.webhook_down, faults.provider_down, faults.bucket_down, faults.no_capacity, *faults.watchers_down)
     return sorted(edge for windows in groups for window in windows for edge in (window.start_s, window.end_s))
+
+
+def unheard(faults: Faults) -> Windows:
+    """When no call of an agent arrives."""
+    return faults.webhook_down + faults.asleep
 
 
 def within(windows: Windows, at_s: float) -> bool:

@@ -21,9 +21,10 @@ from prime_train.core.spec import RunSpec
 from prime_train.core.wire import Beat, Commit, Ticket
 from prime_train.ports import Answer, Held, TemporaryError, Vital
 from tests.simulation.agent import Work
+from tests.simulation.clocks import Host
 from tests.simulation.faults import Faults, Window, within
 from tests.simulation.loop import START_S
-from tests.simulation.promises import SKEW_S, Truth
+from tests.simulation.promises import Truth
 from tests.simulation.provider import Machine
 from tests.simulation.webhook import Said, VirtualWebhook
 from tests.simulation.world import Stage, WatchedStore, Watcher
@@ -147,13 +148,18 @@ class AwayStore(WatchedStore):
         loaded: Callable[[str], None],
         saved: Callable[[Held, Change], None],
         away: Callable[[], bool],
+        clock: Callable[[], float],
     ) -> None:
-        super().__init__(effect, loaded, saved)
+        super().__init__(effect, loaded, saved, clock)
         self._away = away
 
     def _ask(self) -> None:
         if self._away():
             raise TemporaryError("the store does not answer")
+
+    def now_s(self) -> int:
+        self._ask()
+        return super().now_s()
 
     def load(self, run_id: str) -> Held | None:
         self._ask()
@@ -238,8 +244,7 @@ class OutageStage(Stage):
         self.played = Played(outage.runs)
         self._lost_s: dict[str, float] = {}
         self._found_s: dict[str, float] = {}
-        skews_s = [(-1) ** number * min(number, SKEW_S) for number in range(outage.watchers)]
-        super().__init__(random.Random(seed), skews_s, outage.faults, note=note)
+        super().__init__(random.Random(seed), outage.watchers, outage.faults, note=note)
         self.pods.created = self._created
         self._plan()
 
@@ -252,15 +257,15 @@ class OutageStage(Stage):
     # ---------------------------------------------------------------------------------------------------------------- set-up
 
     def _new_store(self) -> WatchedStore:
-        return AwayStore(self._effect, self._loaded, self._saved, lambda: What.STORE in self._out())
+        return AwayStore(self._effect, self._loaded, self._saved, lambda: What.STORE in self._out(), self._serving.now_s)
 
-    def _new_webhook(self, skew_s: int) -> VirtualWebhook:
-        webhook = AwayWebhook(self.loop, self.luck, self.faults, self.store, skew_s=skew_s)
+    def _new_webhook(self) -> VirtualWebhook:
+        webhook = AwayWebhook(self.loop, self.luck, self.faults, self.store)
         webhook.out = self._out
         return webhook
 
-    def _new_world(self) -> reconcile.World:
-        world = super()._new_world()
+    def _new_world(self, host: Host) -> reconcile.World:
+        world = super()._new_world(host)
         return world if self.outage.canary else reconcile.World(**{**vars(world), "canary": None})
 
     def _is_out(self) -> bool:
@@ -341,7 +346,7 @@ class OutageStage(Stage):
     def _stop(self, run_id: str) -> None:
         if self.keeper.runs[run_id].run.state in ATTENDED:
             self.keeper.runs[run_id].asked.add(Want.STOP)
-            self._write(run_id, lambda run: c.wished(run, Want.STOP, int(self.loop.now_s)))
+            self._write(run_id, lambda run: c.wished(run, Want.STOP, self.store.now_s()))
 
     # ------------------------------------------------------------------------------------------------------------- watchers
 

@@ -36,13 +36,14 @@ from prime_train.core.wire import Beat, Commit, Verdict
 from prime_train.ports import Answer, Held
 from tests.simulation.agent import VirtualAgent
 from tests.simulation.bucket import VirtualBucket
-from tests.simulation.faults import Faults, within
+from tests.simulation.faults import Faults, unheard, within
 from tests.simulation.loop import START_S, Loop
 from tests.simulation.provider import END_S_MAX, Machine, VirtualPods
 
 SWEEP_S = 70
 """Longest time from one sweep of a watcher to its next."""
-SKEW_S = 3
+SKEW_S = 5
+"""The store's time, as a watcher reads it, is right but for this: half of what the answer took."""
 HEARD_S = 180
 """Beats of others that came so lately show that the webhook hears, whatever its canary says."""
 DISTURBED_S = SWEEP_S + 30
@@ -97,6 +98,10 @@ class Sweeping:
         self.listed = answered
         if self.run_id == "":
             self.first_listed = answered
+
+    def listens(self, *, sang: bool) -> None:
+        """The canary was sent, with a list that was made for all runs to come."""
+        self.sang, self.first_listed = sang, self.listed
 
     def loads(self, run_id: str) -> None:
         """The next run is looked at with what the sweep's one list said."""
@@ -198,7 +203,8 @@ class Keeper:
         return passed_s
 
     def _is_unwatched(self, now_s: float) -> bool:
-        return all(self._faults.watchers_down) and all(within(windows, now_s) for windows in self._faults.watchers_down)
+        down = self._faults.watchers_down
+        return within(self._faults.asleep, now_s) or (all(down) and all(within(windows, now_s) for windows in down))
 
     def _late(self, since: dict[str, float], bound_s: float, number: int, promise: str, found: str) -> None:
         for pod_id, since_s in since.items():
@@ -466,7 +472,7 @@ class Keeper:
         """The longest time since then in which the webhook was up without a break."""
         marks, now_s = [max(since_s, START_S)], self._loop.now_s
         longest_s = 0.0
-        for window in sorted(self._faults.webhook_down, key=lambda w: w.start_s):
+        for window in sorted(unheard(self._faults), key=lambda w: w.start_s):
             if window.end_s > marks[-1] and window.start_s < now_s:
                 longest_s = max(longest_s, window.start_s - marks[-1])
                 marks.append(window.end_s)

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from prime_train.core.wire import Beat, Commit, Verdict
 from prime_train.ports import Answer, Held, Store
-from tests.simulation.faults import Faults, Luck, within
+from tests.simulation.faults import Faults, Luck, unheard, within
 from tests.simulation.loop import START_S, Loop
 
 TIMEOUT_S = 10
@@ -19,18 +19,18 @@ Said = TypeVar("Said")
 class VirtualWebhook:
     """`news` is told when a beat asks for a look at once; `heard`, `committed` are told what the store accepted."""
 
-    def __init__(self, loop: Loop, luck: Luck, faults: Faults, store: Store, *, skew_s: int) -> None:
-        self._loop, self._luck, self._faults, self._store, self._skew_s = loop, luck, faults, store, skew_s
+    def __init__(self, loop: Loop, luck: Luck, faults: Faults, store: Store) -> None:
+        self._loop, self._luck, self._faults, self._store = loop, luck, faults, store
         self.news: Callable[[str], None] = _ignore
         self.heard: Callable[[Beat], None] = _ignore
         self.committed: Callable[[Commit, Answer], None] = _ignore
 
     def up(self) -> bool:
-        return not within(self._faults.webhook_down, self._loop.now_s)
+        return not within(unheard(self._faults), self._loop.now_s)
 
     def up_since_s(self) -> float:
         """When it last came back."""
-        ends = [w.end_s for w in self._faults.webhook_down if w.end_s <= self._loop.now_s]
+        ends = [w.end_s for w in unheard(self._faults) if w.end_s <= self._loop.now_s]
         return max(ends, default=START_S) if self.up() else self._loop.now_s
 
     def sings(self, now_s: int) -> bool:
@@ -62,7 +62,7 @@ class VirtualWebhook:
         return answer
 
     def _now_s(self) -> int:
-        return int(self._loop.now_s) + self._skew_s
+        return self._store.now_s()
 
     # ------------------------------------------------------------------------------------------------------------- the network
 

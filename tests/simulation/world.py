@@ -16,13 +16,15 @@ from prime_train.core.wire import Ticket
 from prime_train.ports import Held, TemporaryError
 from tests.simulation.agent import Ties, VirtualAgent, Work
 from tests.simulation.bucket import VirtualBucket
+from tests.simulation.clocks import Host, ServingHost, draw_host, reached
 from tests.simulation.faults import Faults, Luck, draw, edges, within
-from tests.simulation.loop import START_S, Endless, Loop
-from tests.simulation.promises import FINISH_S, SKEW_S, SWEEP_S, Broken, Keeper, Sweeping, Truth
+from tests.simulation.loop import DEPTH_MAX, START_S, Endless, Loop
+from tests.simulation.promises import FINISH_S, SWEEP_S, Broken, Keeper, Sweeping, Truth
 from tests.simulation.provider import Machine, VirtualPods
 from tests.simulation.webhook import VirtualWebhook
 
 RUNS_MAX, WATCHERS_MAX = 5, 3
+TIME_UNKNOWN = "the store's time is not known"
 EFFECTS_MAX = 40
 USER_TRIES_MAX = 5
 
@@ -33,11 +35,12 @@ class Crashed(BaseException):
 
 @dataclass
 class Watcher:
-    """A process with a clock of its own, and a memory that it loses when it crashes."""
+    """A process on a machine with clocks of its own, and a memory that it loses when it crashes. `still_until_s`: it is suspended."""
 
     number: int
-    skew_s: int
+    host: Host
     world: reconcile.World
+    still_until_s: float = 0.0
 
 
 @dataclass
@@ -53,8 +56,14 @@ class Acting:
 class WatchedStore(MemoryStore):
     """The real memory store; each call of a watcher is an effect, each change is shown to the keeper of promises."""
 
-    def __init__(self, effect: Callable[[str], None], loaded: Callable[[str], None], saved: Callable[[Held, Change], None]) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        effect: Callable[[str], None],
+        loaded: Callable[[str], None],
+        saved: Callable[[Held, Change], None],
+        clock: Callable[[], float],
+    ) -> None:
+        super().__init__(clock)
         self._effect, self._loaded, self._saved = effect, loaded, saved
 
     def load(self, run_id: str) -> Held | None:
@@ -85,9 +94,7 @@ class WatchedStore(MemoryStore):
 class Stage:
     """The parts of one simulation, tied together; nothing happens on it yet. `note` is told what happens, for `--verbose`."""
 
-    def __init__(
-        self, rng: random.Random, skews_s: Sequence[int], faults: Faults, *, skew_s: int = 0, note: Callable[[str], None] | None = None
-    ) -> None:
+    def __init__(self, rng: random.Random, watchers: int, faults: Faults, *, note: Callable[[str], None] | None = None) -> None:
         self._note = note
         self._identities = (f"{number:08x}{0:08x}" for number in itertools.count(1))
         self.loop = Loop()
@@ -95,28 +102,34 @@ class Stage:
         self.luck = Luck(rng, self.loop, faults.quiet_s)
         self.pods = VirtualPods(self.loop, self.luck, faults)
         self.bucket = VirtualBucket(self.loop, self.luck, faults)
+        serving, *hosts = self._new_hosts(1 + watchers)
+        self._serving = ServingHost(serving)
         self.store = self._new_store()
-        self.webhook = self._new_webhook(skew_s)
+        self.webhook = self._new_webhook()
         self.keeper = self._new_keeper()
         self._acting: Acting | None = None
         self._news_due = False
         self._works: dict[str, Work] = {}
         self._ties = Ties(self.loop, self.luck, faults, self.webhook, self.bucket, restored=self.keeper.restored, ailing=self._ailing)
-        self._watchers = [Watcher(number, skew_s, self._new_world()) for number, skew_s in enumerate(skews_s)]
+        self._watchers = [Watcher(number, host, self._new_world(host)) for number, host in enumerate(hosts)]
         self._connect()
 
+    def _new_hosts(self, count: int) -> list[Host]:
+        """The machine of store and webhook, and then that of each watcher; here their clocks are right."""
+        return [Host(self.loop) for _ in range(count)]
+
     def _new_store(self) -> WatchedStore:
-        return WatchedStore(self._effect, self._loaded, self._saved)
+        return WatchedStore(self._effect, self._loaded, self._saved, self._serving.now_s)
 
     def _new_keeper(self) -> Keeper:
         return Keeper(self.loop, self.faults, self.pods, self.bucket)
 
-    def _new_webhook(self, skew_s: int) -> VirtualWebhook:
-        return VirtualWebhook(self.loop, self.luck, self.faults, self.store, skew_s=skew_s)
+    def _new_webhook(self) -> VirtualWebhook:
+        return VirtualWebhook(self.loop, self.luck, self.faults, self.store)
 
-    def _new_world(self) -> reconcile.World:
+    def _new_world(self, host: Host) -> reconcile.World:
         return reconcile.World(
-            store=self.store,
+            store=reached(self.store, host, self._asked_time),
             bucket=self.bucket,
             pods=self.pods,
             master=b"master",
@@ -143,11 +156,16 @@ class Stage:
 
     def _tick(self, watcher: Watcher) -> None:
         self.loop.after(self.luck.rng.uniform(SWEEP_S - 15, SWEEP_S - 2), lambda: self._tick(watcher))
-        if not within(self.faults.watchers_down[watcher.number], self.loop.now_s):
+        if not self._is_away(watcher):
             self._look(watcher)
 
+    def _is_away(self, watcher: Watcher) -> bool:
+        now_s = self.loop.now_s
+        down = within(self.faults.watchers_down[watcher.number], now_s) or within(self.faults.asleep, now_s)
+        return down or now_s < watcher.still_until_s
+
     def _look(self, watcher: Watcher) -> None:
-        self._act(watcher, lambda clock: reconcile.sweep(watcher.world, clock(), clock=clock))
+        self._act(watcher, lambda: reconcile.sweep(watcher.world))
 
     def _news(self, run_id: str) -> None:
         """The webhook asks a watcher to look at once; a crowd of news is one look."""
@@ -160,22 +178,22 @@ class Stage:
     def _look_at_once(self, run_id: str | None) -> None:
         self._news_due = False
         watcher = self.luck.rng.choice(self._watchers)
-        if within(self.faults.watchers_down[watcher.number], self.loop.now_s):
+        if self._is_away(watcher):
             return
         if run_id is None:
             self._look(watcher)
         else:
-            self._act(watcher, lambda clock: reconcile.settle(watcher.world, run_id, clock(), clock=clock))
+            self._act(watcher, lambda: reconcile.settle(watcher.world, run_id))
 
-    def _act(self, watcher: Watcher, act: Callable[[Callable[[], int]], object]) -> None:
+    def _act(self, watcher: Watcher, act: Callable[[], object]) -> None:
         before = self._acting
         dies_at = self.luck.rng.randint(1, EFFECTS_MAX) if self.luck.hit(self.faults.crash) else 0
         self._acting = Acting(watcher, Sweeping(sang=watcher.world.canary is None), dies_at)
         try:
-            act(lambda: int(self.loop.now_s) + watcher.skew_s)
+            act()
         except Crashed:
             self._say(f"watcher {watcher.number} crashes")
-            watcher.world = self._new_world()
+            watcher.world = self._new_world(watcher.host)
             self.keeper.disturbed()
         except Exception as error:
             self._failed(error)
@@ -185,6 +203,10 @@ class Stage:
     def _failed(self, error: Exception) -> None:
         """A look ended with that."""
         each = error.exceptions if isinstance(error, ExceptionGroup) else (error,)
+        if all(isinstance(one, TemporaryError) and TIME_UNKNOWN in str(one) for one in each):
+            self._say(f"the time is not known: {error}")
+            self.keeper.disturbed()
+            return
         found = "; ".join(f"{e!r} {getattr(e, '__notes__', '')}" for e in each)
         raise Broken(9, "a look at a run never fails", "", found) from error
 
@@ -196,10 +218,33 @@ class Stage:
         acting.effects += 1
         if acting.effects == acting.dies_at:
             raise Crashed(what)
+        self._stand_still(acting.watcher)
         quiet = self.luck.quiet
         chance = 0.002 if quiet else self.faults.pause
         if chance and self.luck.rng.random() < chance:
             self._wait(self.luck.rng.choice((0.3, 1.0) if quiet else (0.3, 2.0, 8.0, 20.0)))
+
+    def _stand_still(self, watcher: Watcher) -> None:
+        """The watcher's machine sleeps, or its process is suspended; then it goes on where it was, and knows nothing of it."""
+        now_s = self.loop.now_s
+        until_s = next((window.end_s for window in self.faults.asleep if window.has(now_s)), None)
+        if until_s is None and self.luck.hit(self.faults.suspended):
+            until_s = now_s + self.luck.rng.uniform(60, 1800)
+            if self.luck.rng.random() < 0.5:
+                watcher.host.paused.append((now_s, until_s))
+        if until_s is None:
+            return
+        if self.loop.depth >= DEPTH_MAX:
+            raise Crashed("there is no room to stand still in")
+        self._say(f"watcher {watcher.number} stands still for {until_s - now_s:.0f} s")
+        watcher.still_until_s = until_s
+        self._wait(until_s - now_s)
+
+    def _asked_time(self) -> None:
+        """A watcher asks the store for its time."""
+        self._effect("time")
+        if self._acting is not None and self.luck.hit(self.faults.time_lost):
+            raise TemporaryError(f"{TIME_UNKNOWN}: the store does not answer")
 
     def _wait(self, seconds: float) -> None:
         acting, self._acting = self._acting, None
@@ -245,7 +290,7 @@ class Stage:
         """The canary."""
         sang = self.webhook.sings(now_s)
         if self._acting is not None:
-            self._acting.seen.sang = sang
+            self._acting.seen.listens(sang=sang)
         self._effect("canary")
         return sang
 
@@ -296,8 +341,8 @@ class Simulation(Stage):
 
     def __init__(self, seed: int, note: Callable[[str], None] | None = None) -> None:
         rng = random.Random(seed)
-        skews_s = [rng.randint(-SKEW_S, SKEW_S) for _ in range(rng.randint(1, WATCHERS_MAX))]
-        super().__init__(rng, skews_s, draw(rng, len(skews_s)), skew_s=rng.randint(-SKEW_S, SKEW_S), note=note)
+        watchers = rng.randint(1, WATCHERS_MAX)
+        super().__init__(rng, watchers, draw(rng, watchers), note=note)
         self.seed = seed
         self._plan()
 
@@ -310,8 +355,15 @@ class Simulation(Stage):
             raise Broken(6, "the simulation ends", "", str(error)) from error
         self.keeper.at_the_end()
 
+    def _new_hosts(self, count: int) -> list[Host]:
+        """The serving machine's clock is right when the first process starts there, and is set as it comes from then on."""
+        rng, quiet_s = self.luck.rng, self.faults.quiet_s
+        return [draw_host(rng, self.loop, quiet_s, skewed=number > 0) for number in range(count)]
+
     def _plan(self) -> None:
         rng, loop = self.luck.rng, self.loop
+        for window in self.faults.asleep:
+            loop.at(window.end_s, self._wakes)
         for edge_s in edges(self.faults):
             loop.at(edge_s, lambda: None)
         self._all_there_s = float(START_S)
@@ -326,6 +378,11 @@ class Simulation(Stage):
         for watcher in self._watchers:
             loop.after(rng.uniform(0, SWEEP_S), lambda watcher=watcher: self._tick(watcher))  # type: ignore[misc]
 
+    def _wakes(self) -> None:
+        """The serving machine goes on, and so do its processes; it is also when somebody may start another one there."""
+        reconcile.hears_since(self.store, self.store.now_s())
+        self._serving.start()
+
     def _create(self, run: Run) -> None:
         self.store.create(run)
         if self.luck.hit(self.faults.user):
@@ -337,7 +394,8 @@ class Simulation(Stage):
             self.loop.after(self.luck.rng.uniform(100, 900), self._person_looks)
         run_id = self.luck.rng.choice(list(self._works))
         watcher = self.luck.rng.choice(self._watchers)
-        self._act(watcher, lambda clock: reconcile.reconcile(watcher.world, run_id, clock()))
+        if not self._is_away(watcher):
+            self._act(watcher, lambda: reconcile.reconcile(watcher.world, run_id, watcher.world.store.now_s()))
 
     def _interfere(self, run_id: str) -> None:
         """A person stops or cancels the run, and may let it go on later."""
@@ -347,14 +405,14 @@ class Simulation(Stage):
             self._let_go_on(run_id)
             return
         self.keeper.runs[run_id].asked.add(want)
-        self._write(run_id, lambda run: c.wished(run, want, int(self.loop.now_s)))
+        self._write(run_id, lambda run: c.wished(run, want, self.store.now_s()))
         if self.luck.rng.random() < 0.7:
             self.loop.after(self.luck.rng.uniform(30, 1500), lambda: self._let_go_on(run_id))
 
     def _let_go_on(self, run_id: str) -> None:
         held = self.store.load(run_id)
         if held is not None and held.run.state in (RunState.STOPPED, RunState.CANCELLED, RunState.FAILED):
-            self._write(run_id, lambda run: c.resumed(run, int(self.loop.now_s), usd=200.0, hours=None))
+            self._write(run_id, lambda run: c.resumed(run, self.store.now_s(), usd=200.0, hours=None))
 
 
 def _draw_run(rng: random.Random, run_id: str) -> tuple[Run, Work]:

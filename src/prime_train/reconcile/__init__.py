@@ -9,7 +9,7 @@ from prime_train.reconcile.carrying import carry_out
 from prime_train.reconcile.delivering import ALERT_S_MAX, deliver
 from prime_train.reconcile.manifests import parse_manifest, read_manifests
 from prime_train.reconcile.records import catch_up, catch_up_all
-from prime_train.reconcile.seeing import gather, look, see
+from prime_train.reconcile.seeing import gather, hears_since, look, see
 from prime_train.reconcile.stepping import STEPS_A_RUN_MAX, describe, reconcile, settle
 from prime_train.reconcile.sweeping import DUE_MAX, sweep
 from prime_train.reconcile.world import Sight, Step, Swept, World
@@ -28,6 +28,7 @@ __all__ = [
     "deliver",
     "describe",
     "gather",
+    "hears_since",
     "look",
     "parse_manifest",
     "read_manifests",

@@ -8,9 +8,13 @@ from prime_train.core.breaker import Hearing, listen
 from prime_train.core.funds import Funds
 from prime_train.core.run import Alert, Run, Severity
 from prime_train.core.verdict import Evidence, Pod, PodsSeen, PodStatus, PodsUnknown, PodsView
-from prime_train.ports import Held, OutsideError
+from prime_train.ports import Held, OutsideError, Store, TemporaryError
 from prime_train.reconcile.delivering import tell
 from prime_train.reconcile.world import Sight, World
+
+SIGHT_S_MAX = 120
+"""What was seen longer ago, in seconds, is looked at anew before anything is decided by it."""
+SAVES_MAX = 20
 
 
 def look(world: World, now_s: int | None = None) -> Sight:
@@ -37,7 +41,8 @@ def _funds(world: World) -> Funds | None:
 def see(world: World, now_s: int) -> Sight:
     """What a single step outside a sweep needs to know of the world: one that did not listen must not conclude from silence either."""
     sight = look(world, now_s)
-    return replace(sight, hearing=_listen(world, now_s, provider=not isinstance(sight.listed, str)))
+    hearing = _listen(world, now_s, provider=not isinstance(sight.listed, str))
+    return replace(sight, hearing=hearing, listened_s=now_s)
 
 
 def _listen(world: World, now_s: int, *, provider: bool) -> Hearing:
@@ -52,6 +57,23 @@ def _listen(world: World, now_s: int, *, provider: bool) -> Hearing:
     if hearing.overruled_since_s is not None:
         tell(world, _closed_way(hearing.overruled_since_s, now_s))
     return hearing
+
+
+def hears_since(store: Store, now_s: int) -> None:
+    """Beats can be heard from now on, and could not before: the webhook has only just started, or goes on after it stood still. For whoever
+    serves it; to be called before anybody concludes anything from silence."""
+    for _ in range(SAVES_MAX):
+        watch = store.watch()
+        if store.save_watch(replace(watch, version=watch.version + 1, heard_since_s=now_s), version=watch.version):
+            return
+    raise TemporaryError(f"others have been writing the memory of the watchers for {SAVES_MAX} tries")
+
+
+def fresh(world: World, sight: Sight, now_s: int) -> Sight:
+    """What was seen, or what is to be seen now, if that was long ago: this process may have stood still since, and nobody was heard."""
+    if sight.listened_s is None or abs(now_s - sight.listened_s) <= SIGHT_S_MAX:
+        return sight
+    return see(world, now_s)
 
 
 def _closed_way(since_s: int, now_s: int) -> Alert:

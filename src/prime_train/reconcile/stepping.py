@@ -8,7 +8,7 @@ from prime_train.core.funds import Funds
 from prime_train.core.run import ATTENDED, Run
 from prime_train.core.verdict import Verdict, judge
 from prime_train.reconcile.carrying import carry_out
-from prime_train.reconcile.seeing import gather, look, see
+from prime_train.reconcile.seeing import fresh, gather, look, see
 from prime_train.reconcile.world import Sight, Step, World
 
 STEPS_A_RUN_MAX = 12
@@ -75,11 +75,13 @@ def settle(
         now_s = clock()
     sight = sight if sight is not None else see(world, now_s)
     for step in range(1, STEPS_A_RUN_MAX + 1):
-        done = reconcile(world, run_id, _now_s(now_s, clock), sight)
+        at_s = _now_s(now_s, clock)
+        sight = fresh(world, sight, at_s)
+        done = reconcile(world, run_id, at_s, sight)
         if done.is_rest:
             return step
         if isinstance(done.decision, d.Launch | d.Terminate | d.Recover | d.Finish):
-            sight = replace(look(world, _now_s(now_s, clock)), hearing=sight.hearing)
+            sight = replace(look(world, _now_s(now_s, clock)), hearing=sight.hearing, listened_s=sight.listened_s)
     return STEPS_A_RUN_MAX
 
 

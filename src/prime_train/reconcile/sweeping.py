@@ -11,7 +11,7 @@ from prime_train.core.verdict import Pod, PodStatus
 from prime_train.ports import OutsideError
 from prime_train.reconcile.carrying import terminate
 from prime_train.reconcile.delivering import deliver, refresh, tell
-from prime_train.reconcile.seeing import see
+from prime_train.reconcile.seeing import fresh, see
 from prime_train.reconcile.stepping import settle
 from prime_train.reconcile.tracking import follow, mark
 from prime_train.reconcile.world import Failures, Sight, Swept, World
@@ -59,6 +59,7 @@ def _look_at_all(world: World, now_s: int, failures: Failures, clock: Callable[[
         if run_id in failures.unread:
             continue
         with failures.kept(run_id):
+            sight = fresh(world, sight, clock() if clock is not None else now_s)
             steps += settle(world, run_id, now_s, sight, clock=clock)
             sight = _with_burn(world, sight, run_id, now_s, failures)
     with failures.kept():

@@ -133,6 +133,8 @@ class Sight:
     funds: Funds | None = None
     listed_s: int | None = None
     """When the list was asked for; None: now."""
+    listened_s: int | None = None
+    """When it was found out what silence may mean; None: now."""
 
     @cached_property
     def pods_by_run(self) -> Mapping[str, Sequence[Pod]]:

@@ -232,12 +232,12 @@ class SqliteStore:
 
     def _anchored(self) -> Anchor:
         """What this boot's time is counted from; the first process that asks decides it."""
+        anchor, is_stored, _ = _anchor_of(self._file.read(_CLOCK))
+        if is_stored:
+            return anchor
         with self._file.writing() as sql:
-            rows = sql.execute(_CLOCK).fetchall()
-            boot, offset_s, last_s = rows[0] if rows else ("", 0.0, 0)
-            stored = Anchor(boot, offset_s) if rows else None
-            anchor = anchored(stored, last_s, boot=boot_id(), uptime_s=uptime_s(), wall_s=time.time())
-            if anchor != stored:
+            anchor, is_stored, last_s = _anchor_of(sql.execute(_CLOCK).fetchall())
+            if not is_stored:
                 sql.execute(_SAVE_CLOCK, (anchor.boot, anchor.offset_s, last_s))
         return anchor
 
@@ -255,6 +255,14 @@ class SqliteStore:
         except ValueError as error:
             problem = f"{what} can not be read ({first_problem(error)})"
             raise PermanentError(f"{self._file.path}: {problem}; was it written by another version of this program?") from error
+
+
+def _anchor_of(rows: list[tuple[Any, ...]]) -> tuple[Anchor, bool, int]:
+    """The anchor of this boot, whether it is the stored one, and the last known time."""
+    boot, offset_s, last_s = rows[0] if rows else ("", 0.0, 0)
+    stored = Anchor(boot, offset_s) if rows else None
+    anchor = anchored(stored, last_s, boot=boot_id(), uptime_s=uptime_s(), wall_s=time.time())
+    return anchor, anchor == stored, last_s
 
 
 def _beaten(is_new: bool, told: Sequence[Any] | None) -> Answer:
