@@ -92,7 +92,7 @@ TABLE = {
     "prime_train.adapters.stored": adapter("pydantic"),
     "prime_train.adapters.tracker_wandb": adapter("wandb"),
     "prime_train.adapters.tree_pack": adapter(),
-    "prime_train.server": Row((CORE, PORTS, DOOR, WEBHOOK, RECONCILE), ("fastapi", "pydantic", "starlette", "uvicorn")),
+    "prime_train.server": Row((CORE, PORTS, DOOR, WEBHOOK, RECONCILE, CLOCK), ("fastapi", "pydantic", "starlette", "uvicorn")),
     "prime_train.demo": Row((), ("numpy",)),
     "prime_train.picture": Row((CORE,)),
     "prime_train.told": Row((CORE,), pure=True),

@@ -23,7 +23,7 @@ UNIT_TESTS = ("tests/core", "tests/reconcile", "tests/contracts/test_store.py", 
 RUN_S_MAX = 900
 SEEING, CARRYING, STEPPING, DELIVERING = (f"reconcile/{name}.py" for name in ("seeing", "carrying", "stepping", "delivering"))
 ATTENDED, MONEY, PACE, STRAYS, DRAINING = (f"core/decide/{name}.py" for name in ("attended", "money", "pace", "strays", "draining"))
-CHANGE, VERDICT = "core/change.py", "core/verdict.py"
+CHANGE, VERDICT, CLOCK = "core/change.py", "core/verdict.py", "clock.py"
 STORE, LEDGER = "adapters/store_memory.py", "core/ledger.py"
 
 
@@ -205,6 +205,31 @@ MUTANTS = (
     _mutant(
         "an agent that was put late is given no time",
         (ATTENDED, "if now_s < put_s + health.settle_s:", "if False:"),
+    ),
+    _mutant(
+        "a watcher decides by its own clock",
+        (CLOCK, "return int(known.store_s + self._monotonic() - known.monotonic_s)", "return int(self._wall())"),
+    ),
+    _mutant(
+        "a watcher trusts what it knew of the store's time before its machine stood still",
+        (
+            CLOCK,
+            "            known = self._known = self._measured()\n        return",
+            "            known = self._known or self._measured()\n            self._known = known\n        return",
+        ),
+    ),
+    _mutant(
+        "the store's time is the wall clock of whatever process has opened it last",
+        (CLOCK, "    if stored is not None and boot and stored.boot == boot and", "    if stored is not None and not boot and"),
+    ),
+    _mutant("a check that is a day away is waited for", (STORE, "if not now_s < at_s <= now_s + CHECK_S_MAX]", "if at_s <= now_s]")),
+    _mutant(
+        "time in which the webhook stood still counts as silence",
+        (SEEING, "inbound = replace(watch.inbound, works_since_s=now_s)", "inbound = watch.inbound"),
+    ),
+    _mutant(
+        "what was seen before a standstill is decided by",
+        (SEEING, "or abs(now_s - sight.listened_s) <= SIGHT_S_MAX:", "or True:"),
     ),
     _mutant(
         "an old pod that can not be asked about blinds the watcher",

@@ -133,7 +133,7 @@ class RestoredSimulation(Simulation):
         self.keeper.put_back(kept["_runs"])
         self.keeper.disturbed()
         for watcher in self._watchers:
-            watcher.world = self._new_world()
+            watcher.world = self._new_world(watcher.host)
         try:
             caught = catch_up_all(self.store, self.bucket, b"master", int(self.loop.now_s))
             self._say(f"catches up: {caught}")

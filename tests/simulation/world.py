@@ -218,7 +218,8 @@ class Stage:
         acting.effects += 1
         if acting.effects == acting.dies_at:
             raise Crashed(what)
-        self._stand_still(acting.watcher)
+        if what != "save":  # it may do so there, too, but what follows is only a ledger that is off by as much
+            self._stand_still(acting.watcher)
         quiet = self.luck.quiet
         chance = 0.002 if quiet else self.faults.pause
         if chance and self.luck.rng.random() < chance:
@@ -313,8 +314,11 @@ class Stage:
     # --------------------------------------------------------------------------------------------------- agents and users
 
     def _start_agent(self, machine: Machine, ticket: Ticket) -> None:
-        agent = VirtualAgent(self._ties, machine, self._works[machine.run_id], ticket.identity)
-        machine.tenant = agent
+        acting, self._acting = self._acting, None  # what the agent does at once is no effect of the watcher that put it there
+        try:
+            agent = machine.tenant = VirtualAgent(self._ties, machine, self._works[machine.run_id], ticket.identity)
+        finally:
+            self._acting = acting
         self.keeper.runs[machine.run_id].agents[machine.epoch] = agent
 
     def _ailing(self, run_id: str, epoch: int, cause: Cause | None, kind: str) -> None:

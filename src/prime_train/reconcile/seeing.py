@@ -61,10 +61,13 @@ def _listen(world: World, now_s: int, *, provider: bool) -> Hearing:
 
 def hears_since(store: Store, now_s: int) -> None:
     """Beats can be heard from now on, and could not before: the webhook has only just started, or goes on after it stood still. For whoever
-    serves it; to be called before anybody concludes anything from silence."""
+    serves it; to be called before anybody concludes anything from silence. Where nobody has ever looked, there is nothing to correct."""
     for _ in range(SAVES_MAX):
         watch = store.watch()
-        if store.save_watch(replace(watch, version=watch.version + 1, heard_since_s=now_s), version=watch.version):
+        if watch.swept_s is None:
+            return
+        inbound = replace(watch.inbound, works_since_s=now_s)
+        if store.save_watch(replace(watch, version=watch.version + 1, inbound=inbound), version=watch.version):
             return
     raise TemporaryError(f"others have been writing the memory of the watchers for {SAVES_MAX} tries")
 

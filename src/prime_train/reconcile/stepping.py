@@ -14,13 +14,19 @@ from prime_train.reconcile.world import Sight, Step, World
 STEPS_A_RUN_MAX = 12
 
 
-def reconcile(world: World, run_id: str, now_s: int, sight: Sight | None = None) -> Step:
-    """One step for one run."""
+STEP_S_MAX = 60
+"""A step whose evidence took longer to gather, in seconds, is not decided: what it found is not of the second that it would be dated by."""
+
+
+def reconcile(world: World, run_id: str, now_s: int, sight: Sight | None = None, *, clock: Callable[[], int] | None = None) -> Step:
+    """One step for one run, as of `now_s`. With a `clock`, nothing is decided where this process stood still meanwhile."""
     held = world.store.load(run_id)
     if held is None or (world.is_guest and not _is_seen(world, held.run)):
         return Step(None, False)
     sight = sight if sight is not None else see(world, now_s)
     evidence = gather(world, held, sight, now_s)
+    if clock is not None and clock() - now_s > STEP_S_MAX:
+        return Step(None, False)
     verdict: Verdict | None = judge(held.run, evidence, now_s) if held.run.state in ATTENDED else None
     lacking = [name for name in held.run.spec.secrets if world.secrets is not None and name not in world.secrets]
     decision = d.decide(held.run, verdict, evidence.pods, now_s, lacking=lacking, funds=_paying(held.run, sight.funds))
@@ -77,7 +83,7 @@ def settle(
     for step in range(1, STEPS_A_RUN_MAX + 1):
         at_s = _now_s(now_s, clock)
         sight = fresh(world, sight, at_s)
-        done = reconcile(world, run_id, at_s, sight)
+        done = reconcile(world, run_id, at_s, sight, clock=clock)
         if done.is_rest:
             return step
         if isinstance(done.decision, d.Launch | d.Terminate | d.Recover | d.Finish):

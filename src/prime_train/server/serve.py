@@ -24,6 +24,7 @@ from prime_train.server.descriptors import raise_file_limit, room
 from prime_train.server.gate import Gate
 from prime_train.server.hot import HotPath
 from prime_train.server.loop import INTERVAL_S, Watcher
+from prime_train.server.standstill import Standstill
 from prime_train.webhook import Desk
 
 IDLE_S = 75
@@ -60,7 +61,8 @@ class Server:
         self.poke = threading.Event()
         self.ended = threading.Event()
         """Set when the webhook no longer serves, for whatever reason."""
-        self._desk, self._host, self._port, self._clock = desk, host, port, clock
+        self._desk, self._host, self._port = desk, host, port
+        self._standstill = Standstill(desk.store, clock or desk.store.now_s)
         self._uvicorn: _Uvicorn | None = None
         self._thread: threading.Thread | None = None
         self.watcher: Watcher | None = None
@@ -74,10 +76,11 @@ class Server:
         """Returns when connections are accepted. Raises PermanentError where the address can not be had."""
         listener = _listen(self._host, self._port)
         self._port = listener.getsockname()[1]
-        gate = Gate(self._desk, self.poke.set, self._clock)
+        gate = Gate(self._desk, self.poke.set, self._standstill.now_s)
         self._uvicorn = _Uvicorn(uvicorn_config(HotPath(create_app(gate), gate)))
         self._thread = threading.Thread(target=self._serve, args=(self._uvicorn, listener, gate), name="webhook", daemon=True)
         self._thread.start()
+        self._standstill.start()
         self._uvicorn.listens.wait(START_S_MAX)
         if not self._uvicorn.started or self.ended.is_set():
             self.stop()
@@ -97,7 +100,7 @@ class Server:
 
     def watch(self, world: World, *, interval_s: float = INTERVAL_S) -> Watcher:
         """Starts a watcher that is poked by this webhook's news."""
-        self.watcher = Watcher(world, self.poke, self._clock, interval_s)
+        self.watcher = Watcher(world, self.poke, self._standstill.now_s, interval_s)
         self.watcher.start()
         return self.watcher
 
@@ -105,6 +108,7 @@ class Server:
         """Watcher first, then the webhook: requests under way get `GRACE_S` seconds."""
         if self.watcher is not None:
             self.watcher.stop()
+        self._standstill.stop()
         if self._uvicorn is not None:
             self._uvicorn.should_exit = True
         if self._thread is not None:
