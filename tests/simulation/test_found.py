@@ -49,11 +49,11 @@ def test_an_old_machine_that_can_not_be_asked_about_does_not_keep_the_run_from_g
 
 def test_steps_of_one_look_that_takes_minutes_bear_the_second_at_which_each_began() -> None:
     w = Outside()
-    moments = iter(range(w.now_s, w.now_s + 3000, 100))
+    moments = iter(range(w.now_s, w.now_s + 3000, 50))
     settle(w.world, b.RUN_ID, w.now_s, clock=lambda: next(moments))
     booting = newest(w.run())
     assert booting.agent_put_s is not None
-    assert booting.agent_put_s >= booting.launched_s + 100
+    assert booting.agent_put_s >= booting.launched_s + 50
 
 
 def test_what_is_overdue_for_one_watcher_only_is_not_taken_back_and_told_anew() -> None:

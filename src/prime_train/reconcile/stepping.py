@@ -82,9 +82,10 @@ def settle(
     sight = sight if sight is not None else see(world, now_s)
     for step in range(1, STEPS_A_RUN_MAX + 1):
         at_s = _now_s(now_s, clock)
-        sight = fresh(world, sight, at_s)
+        if clock is not None:
+            sight = fresh(world, sight, at_s)
         done = reconcile(world, run_id, at_s, sight, clock=clock)
-        if done.is_rest:
+        if done.is_rest or isinstance(done.decision, d.PutAgent):  # which may have taken minutes, and is to show what it did
             return step
         if isinstance(done.decision, d.Launch | d.Terminate | d.Recover | d.Finish):
             sight = replace(look(world, _now_s(now_s, clock)), hearing=sight.hearing, listened_s=sight.listened_s)

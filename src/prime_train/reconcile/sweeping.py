@@ -59,7 +59,8 @@ def _look_at_all(world: World, now_s: int, failures: Failures, clock: Callable[[
         if run_id in failures.unread:
             continue
         with failures.kept(run_id):
-            sight = fresh(world, sight, clock() if clock is not None else now_s)
+            if clock is not None:
+                sight = fresh(world, sight, clock())
             steps += settle(world, run_id, now_s, sight, clock=clock)
             sight = _with_burn(world, sight, run_id, now_s, failures)
     with failures.kept():
