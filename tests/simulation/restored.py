@@ -135,7 +135,7 @@ class RestoredSimulation(Simulation):
         for watcher in self._watchers:
             watcher.world = self._new_world(watcher.host)
         try:
-            caught = catch_up_all(self.store, self.bucket, b"master", int(self.loop.now_s))
+            caught = catch_up_all(self.store, self.bucket, b"master", self.store.now_s())
             self._say(f"catches up: {caught}")
         except OutsideError as error:
             self._say(f"can not catch up now: {error}")

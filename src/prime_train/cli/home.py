@@ -227,8 +227,9 @@ class Home:
         from prime_train.reconcile import catch_up_all
 
         log = logging.getLogger("prime_train.serve")
+        store = self.store()
         try:
-            for run_id in catch_up_all(self.store(), self.bucket(), self.master(), wall_s()):
+            for run_id in catch_up_all(store, self.bucket(), self.master(), store.now_s()):
                 log.warning("%s: the store had been restored from an older copy; it goes on from what the bucket has recorded", run_id)
         except OutsideError as error:
             log.warning("whether the store is an older copy can not be told now: %s", error)
