@@ -144,7 +144,7 @@ class Phases:
         job, shell = self._means.job, self._shell("setup.log")
         if job.tree_key is not None:
             self._note("fetching the working tree")
-            unpack(self._means.bucket, job.tree_key, shell.cwd, shell)
+            unpack(self._means.bucket, job.tree_key, shell.cwd, shell, sha256=job.tree_sha256)
         else:
             self._note(f"cloning {spec.trainer.tree.repo}")
             clone(spec.trainer.tree, job.commit, shell.cwd, shell)

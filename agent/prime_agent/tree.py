@@ -1,5 +1,6 @@
 """The working tree: unpacked from the bucket as it was at the launch, or a repository at its very commit."""
 
+import hashlib
 import shlex
 import shutil
 from pathlib import Path
@@ -18,8 +19,9 @@ RETRY_S = 3.0
 CLONE_S_MAX = 1800
 
 
-def unpack(bucket: Bucket, key: str, work: Path, shell: Shell) -> None:
-    """Fills `work`, which is emptied first: what an earlier agent left there may be half a tree. Raises PhaseError, Called."""
+def unpack(bucket: Bucket, key: str, work: Path, shell: Shell, *, sha256: str = "") -> None:
+    """Fills `work`, which is emptied first: what an earlier agent left there may be half a tree. `sha256`: of the packed tree, as it was at
+    the launch; empty: not known. Raises PhaseError, Called."""
     _empty(work)
     packed = work.with_name("tree.tar.gz")
     for attempt in range(1, TRIES_MAX + 1):
@@ -31,6 +33,7 @@ def unpack(bucket: Bucket, key: str, work: Path, shell: Shell) -> None:
             if attempt == TRIES_MAX or isinstance(error, PermanentError):
                 raise PhaseError(Cause.SETUP_FAILED, f"the working tree can not be fetched: {error}") from error
             shell.called_off.wait(RETRY_S * attempt)
+    _check(packed, key, sha256)
     _extract(packed, work)
     packed.unlink()
 
@@ -63,6 +66,15 @@ def _empty(work: Path) -> None:
     if work.exists():
         shutil.rmtree(work)
     work.mkdir(parents=True)
+
+
+def _check(packed: Path, key: str, sha256: str) -> None:
+    """Before a byte of it is looked at."""
+    with packed.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if sha256 and found != sha256:
+        packed.unlink()
+        raise PhaseError(Cause.SETUP_FAILED, f"the working tree {key} is not the one that the run was launched with")
 
 
 def _extract(packed: Path, work: Path) -> None:

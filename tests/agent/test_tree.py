@@ -1,6 +1,7 @@
 """The working tree: unpacked, or cloned at its commit."""
 
 import gzip
+import hashlib
 import os
 import subprocess
 import tarfile
@@ -64,6 +65,18 @@ def test_a_tree_that_reaches_out_of_its_folder_is_refused(shell: Shell, tmp_path
         unpack(bucket, "tree", shell.cwd, shell)
     assert refused.value.cause is Cause.SETUP_FAILED
     assert not (tmp_path / "outside").exists()
+
+
+def test_a_tree_that_somebody_wrote_after_the_launch_is_not_unpacked(shell: Shell, tmp_path: Path) -> None:
+    bucket = open_bucket((tmp_path / "bucket").as_uri())
+    launched = packed({"train.py": b"good"})
+    bucket.put("tree", launched)
+    unpack(bucket, "tree", shell.cwd, shell, sha256=hashlib.sha256(launched).hexdigest())
+    assert (shell.cwd / "train.py").read_bytes() == b"good"
+    bucket.put("tree", packed({"train.py": b"evil"}))
+    with pytest.raises(PhaseError, match="is not the one that the run was launched with"):
+        unpack(bucket, "tree", shell.cwd, shell, sha256=hashlib.sha256(launched).hexdigest())
+    assert not list(shell.cwd.iterdir())
 
 
 def test_an_absolute_name_in_a_tree_is_refused(shell: Shell, tmp_path: Path) -> None:

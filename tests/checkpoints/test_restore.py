@@ -7,7 +7,7 @@ import pytest
 
 from prime_train.adapters.bucket import FolderBucket
 from prime_train.checkpoints.restore import RestoreFailed, restore
-from prime_train.core.manifest import CHUNK_BYTES, Chunk, Manifest, ManifestFile, ResumePoint
+from prime_train.core.manifest import CHUNK_BYTES, Chunk, Manifest, ManifestFile, ResumePoint, choose_resume
 from prime_train.ports import TemporaryError
 from prime_train.trainers import trainer_for
 from tests.agent.buckets import Counted, Cut
@@ -174,6 +174,18 @@ def test_a_manifest_of_a_machine_that_was_taken_over_puts_no_folder_of_its_choic
     assert entries(into) == entries(into.parent) == []
     bucket.put(saved.key, saved.model_dump_json().encode())
     assert restore(bucket, RUN_ID, point_of(saved), into, pattern="step_{step}") == into / "step_30"
+
+
+def test_a_manifest_that_a_replaced_machine_writes_anew_after_it_was_chosen_is_not_restored(
+    bucket: FolderBucket, saved: Manifest, into: Path
+) -> None:
+    chosen = choose_resume([saved], saved.blobs(), epoch=1, previous=None)
+    assert chosen is not None
+    bucket.put(saved.key, saved.model_copy(update={"files": saved.files[:1]}).model_dump_json().encode())
+    with pytest.raises(RestoreFailed, match="was changed after it was chosen"):
+        restore(bucket, RUN_ID, chosen, into)
+    bucket.put(saved.key, saved.model_dump_json(indent=1).encode())
+    assert restore(bucket, RUN_ID, chosen, into) == into / "step_30"
 
 
 def test_a_link_that_somebody_put_where_the_restore_works_is_not_followed(

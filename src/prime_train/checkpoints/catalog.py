@@ -84,4 +84,4 @@ def read_manifest(bucket: Bucket, key: str) -> Manifest | None:
 
 
 def point_of(manifest: Manifest) -> ResumePoint:
-    return ResumePoint(step=manifest.step, epoch=manifest.epoch, key=manifest.key)
+    return manifest.point

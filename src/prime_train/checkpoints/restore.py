@@ -103,6 +103,8 @@ def _manifest(bucket: Bucket, run_id: str, point: ResumePoint) -> Manifest:
         raise CheckpointDamaged(f"manifest {point.key} can not be read: {str(error)[:300]}") from error
     if (manifest.run, manifest.step, manifest.epoch) != (run_id, point.step, point.epoch):
         raise CheckpointDamaged(f"manifest {point.key} is of run {manifest.run}, step {manifest.step}, epoch {manifest.epoch}")
+    if point.digest and manifest.digest != point.digest:
+        raise CheckpointDamaged(f"manifest {point.key} was changed after it was chosen")
     return manifest
 
 

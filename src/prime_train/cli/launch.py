@@ -1,8 +1,9 @@
 """From a spec to a queued run: pack the working tree, put it into the bucket, store the run."""
 
+import hashlib
 import secrets
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,7 +68,7 @@ def launch_as(home: Home, run_id: str, spec: "RunSpec", made: Plan, *, origin: "
     now_s = store.now_s()
     run = Run(run_id, on_provider(spec, home), created_s=now_s, next_check_s=now_s, commit=made.commit, origin=origin)
     if made.tree is not None:
-        _put_tree(home, made.tree, run_id)
+        run = replace(run, tree_sha256=_put_tree(home, made.tree, run_id))
     return run if store.create(run) else None
 
 
@@ -135,7 +136,8 @@ def _repository(spec: "RunSpec", file: str) -> Plan:
     return Plan(None, checkout.commit, tuple(findings))
 
 
-def _put_tree(home: Home, tree: "Tree", run_id: str) -> None:
+def _put_tree(home: Home, tree: "Tree", run_id: str) -> str:
+    """The SHA-256 of what was put."""
     from prime_train.adapters.tree_pack import pack
     from prime_train.core.keys import tree_key
 
@@ -145,3 +147,5 @@ def _put_tree(home: Home, tree: "Tree", run_id: str) -> None:
         if finding is not None:
             raise Unfit((finding,))
         home.bucket().put_file(tree_key(run_id), packed)
+        with packed.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()

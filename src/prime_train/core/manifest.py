@@ -7,6 +7,7 @@ nothing here reads it.
 """
 
 from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from pathlib import PurePosixPath
 from typing import Annotated, Literal, Self
 
@@ -119,6 +120,15 @@ class Manifest(BaseModel):
         """Bytes of all files."""
         return sum(file.size for file in self.files)
 
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that it says, as hex digits. Defaults are left out: a field that is added changes none."""
+        return sha256(self.model_dump_json(exclude_defaults=True).encode()).hexdigest()
+
+    @property
+    def point(self) -> "ResumePoint":
+        return ResumePoint(step=self.step, epoch=self.epoch, key=self.key, digest=self.digest)
+
     def blobs(self) -> dict[str, int]:
         """Keys of all its blobs, each once, and the bytes each takes in the bucket."""
         return {blob_key(self.run, chunk.digest, chunk.codec): chunk.stored for file in self.files for chunk in file.chunks}
@@ -132,6 +142,8 @@ class ResumePoint(BaseModel):
     step: int = Field(ge=0)
     epoch: int = Field(ge=1)
     key: str
+    digest: str = ""
+    """`Manifest.digest` when it was chosen: whoever was replaced may still write to the bucket. Empty: not known."""
 
 
 def missing_blobs(manifest: Manifest, sizes: Mapping[str, int]) -> tuple[str, ...]:
@@ -156,7 +168,7 @@ def choose_resume(
     newest = newest_complete((m for m in manifests if (m.epoch, m.identity) == (epoch, identity)), sizes)
     if newest is None or (previous is not None and newest.step < previous.step):
         return previous
-    return ResumePoint(step=newest.step, epoch=newest.epoch, key=newest.key)
+    return newest.point
 
 
 def unreferenced(blobs: Mapping[str, int], manifests: Iterable[Manifest], *, now_s: int, grace_s: int = BLOB_GRACE_S) -> tuple[str, ...]:

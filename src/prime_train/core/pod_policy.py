@@ -8,7 +8,8 @@ Keys live for an hour whatever happens, so those of an attempt that was fenced a
   committed after it stays committed;
 - can write blobs: each is named by the hash of its content, and whoever reads one holds it against its name, so a false one is found and
   never trained with;
-- can write manifests of its own epoch: nobody resumes from one that was not complete when it was fenced;
+- can write manifests of its own epoch: nobody resumes from one that was not complete when it was fenced, and what was chosen then is
+  bound by its hash, as the working tree is by that of the launch;
 - can delete blobs. An agent does so only within a minute after a commit of its own that was accepted, and only blobs that were old and
   listed nowhere then, on which no later attempt counts unless it sends them anew;
 - can move the pointer, by which nothing is decided.

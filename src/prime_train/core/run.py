@@ -207,6 +207,8 @@ class Run:
     version: int = 1
     epoch: int = 0
     """Number of the newest attempt; 0 before the first."""
+    tree_sha256: str = ""
+    """Of the packed working tree, as hex digits; empty where there is none, and of runs from before it was kept."""
     commit: str = ""
     """The commit the config was launched from."""
     origin: Origin | None = None

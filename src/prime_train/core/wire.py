@@ -66,7 +66,7 @@ __all__ = [
 LOG_TAIL_CHARS_MAX = 8000
 GPU_NOTE_CHARS_MAX = 200
 UPLOAD_TROUBLE_CHARS_MAX = 300
-LATER = ("keys", "origin_url", "identity")
+LATER = ("keys", "origin_url", "identity", "tree_sha256")
 
 RunId = Annotated[str, Field(pattern=f"^{RUN_ID_PATTERN}$")]
 Epoch = Annotated[int, Field(ge=1, le=10**9)]
@@ -189,7 +189,7 @@ class Beat(Wire):
     """Newest step whose manifest is in the bucket, whether or not the commit was answered."""
     upload_pending: bool = False
     """The trainer has ended well, and what it saved is not all durable yet."""
-    upload_trouble: str = Field(default="", max_length=UPLOAD_TROUBLE_CHARS_MAX)
+    upload_trouble: Line = Field(default="", max_length=UPLOAD_TROUBLE_CHARS_MAX)
     """Why checkpoints do not become durable, where they do not: they fail to upload, or fall behind. Empty again once the newest one is."""
     gpu_util_pct: float | None = None
     gpu_mem_mib: float | None = None
@@ -264,6 +264,8 @@ class Bootstrap(Answered):
     """Where there are such: then `bucket_keys` only say where the bucket is, and the trainer's tools may use both."""
     tree_key: str | None = None
     """Key of the packed working tree in the bucket; None: the spec names a repository."""
+    tree_sha256: str = ""
+    """Of that object: who had keys to the bucket before may have written another."""
     commit: str = ""
     """The commit the run was launched from: what a repository is checked out at."""
     origin_url: str = ""

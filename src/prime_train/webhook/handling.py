@@ -146,6 +146,7 @@ def _job(desk: Desk, run: Run, call: BootstrapCall, now_s: int) -> Bootstrap:
         bucket_keys=desk.bucket_keys,
         keys=desk.lend(run.run_id, epoch) if desk.lend is not None and desk.starts_with_lent else None,
         tree_key=None if spec.trainer.tree.repo else tree_key(run.run_id),
+        tree_sha256=run.tree_sha256,
         commit=run.commit,
         origin_url=origin_url(run),
         resume=run.resume,
