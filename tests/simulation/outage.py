@@ -126,6 +126,8 @@ class Played:
     alerts: Counter[str] = field(default_factory=Counter)
     repeated: Counter[str] = field(default_factory=Counter)
     """Alerts of the same kind for the same attempt, beyond the first."""
+    unpaid: int = 0
+    """Runs whose own small budget did not pay for keeping a machine until its last checkpoint was acknowledged."""
     over_usd: float = 0.0
     """By how much the bill of a run passed its budget, at most."""
 
@@ -386,6 +388,9 @@ class OutageStage(Stage):
             run = truth.run
             played.ends[run.state.value] += 1
             played.over_usd = max(played.over_usd, self.keeper.bill_usd(truth) - run.spec.budget.usd)
+            if _is_unpaid(run):
+                played.unpaid += 1
+                continue
             idle = [place for place, attempt in enumerate(run.attempts) if attempt.cause not in ENDED and not self._is_lost(run, attempt)]
             played.begun += len(idle)
             played.restarted += bool(idle)
@@ -412,6 +417,10 @@ class OutageStage(Stage):
 
     def _is_lost(self, run: Run, attempt: Attempt) -> bool:
         return name_of(run, attempt.epoch) in self._lost_s
+
+
+def _is_unpaid(run: Run) -> bool:
+    return run.cause is Cause.UPLOAD_FAILED and run.spec.budget.usd == USD_SHORT
 
 
 def _lost_s(run: Run, place: int, work: Work) -> float:
