@@ -109,7 +109,8 @@ def _attempt(ticket: Ticket, disk: Path) -> int:
     _log.info("attempt %d of run %s", job.epoch, job.run)
     keys = KeyRing(job.keys, asked_s, clock.monotonic_s) if job.keys is not None else None
     try:
-        bucket = open_bucket(job.bucket_url, {**os.environ, **job.bucket_keys}, keys.newest if keys is not None else None)
+        lent = keys.newest if keys is not None else None
+        bucket = open_bucket(job.bucket_url, {**os.environ, **job.bucket_keys}, lent, mark=job.bucket_mark)
     except OutsideError as error:
         _log.error("%s", error)
         return Leave.UNHEARD

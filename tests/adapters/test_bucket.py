@@ -14,6 +14,8 @@ import pytest
 
 from prime_train.adapters.bucket import FolderBucket, open_bucket
 from prime_train.adapters.bucket.folder import TEMP_AGE_S_MAX
+from prime_train.adapters.bucket.marks import OtherBucket, mark_of, marked
+from prime_train.core.keys import MARK_KEY
 from prime_train.ports import PermanentError, TemporaryError
 
 FILL = """
@@ -21,13 +23,13 @@ import sys
 from pathlib import Path
 from prime_train.adapters.bucket import FolderBucket
 from prime_train.ports import TemporaryError
-bucket = FolderBucket(Path("small"))
+bucket = FolderBucket(Path("small"), make=True)
 bucket.put("before", b"whole")
 for write in (
     lambda: bucket.put("large", b"x" * 2_000_000),
     lambda: bucket.put_file("large", Path(sys.argv[1])),
     lambda: bucket.put_if("before", b"x" * 2_000_000, tag=bucket.get("before").tag),
-    lambda: FolderBucket(Path("large")).get_file("large", Path("small/restored")),
+    lambda: FolderBucket(Path("large"), make=True).get_file("large", Path("small/restored")),
 ):
     try:
         write()
@@ -44,31 +46,31 @@ def temps(bucket: Path) -> list[str]:
 
 def test_a_file_url_opens_the_folder_it_names(tmp_path: Path) -> None:
     folder = tmp_path / "with space and ü"
-    open_bucket(folder.as_uri()).put("a", b"x")
-    open_bucket(f"file://localhost{folder.as_uri()[7:]}").put("b", b"x")
+    open_bucket(folder.as_uri(), make=True).put("a", b"x")
+    open_bucket(f"file://localhost{folder.as_uri()[7:]}", make=True).put("b", b"x")
     assert (folder / "a").read_bytes() + (folder / "b").read_bytes() == b"xx"
 
 
 @pytest.mark.parametrize("url", ["azure://bucket/runs", "gopher://x", "/srv/bucket", ""])
 def test_an_unknown_scheme_is_named_with_those_that_are_known(url: str) -> None:
     with pytest.raises(PermanentError, match=rf"'{url.partition('://')[0] if '://' in url else ''}' is not known; known: file"):
-        open_bucket(url)
+        open_bucket(url, make=True)
 
 
 @pytest.mark.parametrize("url", ["file://elsewhere/srv", "file:relative/path", "file://"])
 def test_a_file_url_must_name_a_folder_of_this_machine(url: str) -> None:
     with pytest.raises(PermanentError, match="absolute"):
-        open_bucket(url)
+        open_bucket(url, make=True)
 
 
 def test_objects_lie_where_a_person_would_look(tmp_path: Path) -> None:
-    FolderBucket(tmp_path).put("runs/a/latest.json", b"{}")
+    FolderBucket(tmp_path, make=True).put("runs/a/latest.json", b"{}")
     assert (tmp_path / "runs" / "a" / "latest.json").read_bytes() == b"{}"
     assert temps(tmp_path) == []
 
 
 def test_deleting_the_last_object_takes_its_folders_along(tmp_path: Path) -> None:
-    bucket = FolderBucket(tmp_path)
+    bucket = FolderBucket(tmp_path, make=True)
     for key in ("runs/a/blobs/x", "runs/b"):
         bucket.put(key, b"")
     bucket.delete("runs/a/blobs/x")
@@ -78,7 +80,7 @@ def test_deleting_the_last_object_takes_its_folders_along(tmp_path: Path) -> Non
 
 
 def test_a_key_can_not_lie_under_another(tmp_path: Path) -> None:
-    bucket = FolderBucket(tmp_path)
+    bucket = FolderBucket(tmp_path, make=True)
     bucket.put("a/b", b"1")
     refused: list[Callable[[], object]] = [
         lambda: bucket.put("a", b"2"),
@@ -94,18 +96,18 @@ def test_a_key_can_not_lie_under_another(tmp_path: Path) -> None:
 
 def test_a_part_longer_than_a_file_name_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(PermanentError, match="too long"):
-        FolderBucket(tmp_path).put("x" * 300, b"")
+        FolderBucket(tmp_path, make=True).put("x" * 300, b"")
     assert temps(tmp_path) == []
 
 
 def test_a_folder_that_can_not_be_made_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(PermanentError, match=str(tmp_path / "file" / "bucket")):
-        FolderBucket(tmp_path / "file" / "bucket")
+        FolderBucket(tmp_path / "file" / "bucket", make=True)
 
 
 def test_a_bucket_whose_folder_went_away_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
-    bucket = FolderBucket(tmp_path / "mounted")
+    bucket = FolderBucket(tmp_path / "mounted", make=True)
     bucket.put("runs/a/latest.json", b"{}")
     (tmp_path / "mounted").rename(tmp_path / "elsewhere")
     asks: list[Callable[[], object]] = [
@@ -123,9 +125,58 @@ def test_a_bucket_whose_folder_went_away_is_not_taken_for_an_empty_one(tmp_path:
     assert not (tmp_path / "mounted").exists()
 
 
+def test_a_known_bucket_whose_disk_is_not_mounted_is_refused_and_nothing_is_written_beside_it(tmp_path: Path) -> None:
+    """A folder is there all the same: what the disk is mounted on."""
+    mark = marked(FolderBucket(tmp_path / "mounted", make=True))
+    bucket = FolderBucket(tmp_path / "mounted", mark=mark)
+    bucket.put("runs/a/latest.json", b"{}")
+    (tmp_path / "mounted").rename(tmp_path / "elsewhere")
+    (tmp_path / "mounted").mkdir()
+    asks: list[Callable[[], object]] = [
+        lambda: bucket.get("runs/a/latest.json"),
+        lambda: bucket.stat("runs/a/latest.json"),
+        lambda: list(bucket.list("runs/a/")),
+        lambda: bucket.put("runs/a/latest.json", b"{}"),
+        lambda: bucket.put_if("runs/a/latest.json", b"{}", tag=None),
+        lambda: bucket.put_file("runs/a/latest.json", Path(__file__)),
+        lambda: bucket.delete("runs/a/latest.json"),
+    ]
+    for ask in asks:
+        with pytest.raises(OtherBucket, match=f"mounted lacks its mark.*{mark}.*is its disk mounted"):
+            ask()
+    assert list((tmp_path / "mounted").iterdir()) == []
+    (tmp_path / "mounted").rmdir()
+    (tmp_path / "elsewhere").rename(tmp_path / "mounted")
+    content = bucket.get("runs/a/latest.json")
+    assert content is not None
+    assert content.data == b"{}"
+
+
+def test_another_bucket_at_the_address_of_a_known_one_is_refused(tmp_path: Path) -> None:
+    mark, theirs = (marked(FolderBucket(tmp_path / name, make=True)) for name in ("ours", "theirs"))
+    assert mark != theirs
+    with pytest.raises(OtherBucket, match=f"is another bucket \\({theirs}\\)"):
+        FolderBucket(tmp_path / "theirs", mark=mark).put("a", b"x")
+
+
+def test_opening_a_folder_that_is_not_there_makes_none(tmp_path: Path) -> None:
+    bucket = open_bucket((tmp_path / "bucket").as_uri())
+    with pytest.raises(OtherBucket, match="is not there"):
+        bucket.put("a", b"x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bucket_is_marked_once_whoever_comes_first(tmp_path: Path) -> None:
+    bucket = FolderBucket(tmp_path, make=True)
+    assert marked(bucket) == marked(FolderBucket(tmp_path)) == mark_of(bucket)
+    bucket.put(MARK_KEY, b"{}")
+    with pytest.raises(PermanentError, match="is not the mark of one"):
+        marked(bucket)
+
+
 def test_a_full_disk_is_temporary_named_and_leaves_nothing_half_written(tmp_path: Path) -> None:
     (tmp_path / "small").mkdir()
-    FolderBucket(tmp_path / "large").put("large", b"x" * 2_000_000)
+    FolderBucket(tmp_path / "large", make=True).put("large", b"x" * 2_000_000)
     mount = 'mount -t tmpfs -o size=512k tmpfs small && exec "$@"'
     command = ["unshare", "-Urm", "sh", "-c", mount, "sh", sys.executable, "-c", FILL, str(tmp_path / "large" / "large")]
     if shutil.which("unshare") is None:
@@ -144,11 +195,11 @@ def test_a_full_disk_is_temporary_named_and_leaves_nothing_half_written(tmp_path
 
 
 def test_what_dead_writers_left_is_swept_when_it_is_old(tmp_path: Path) -> None:
-    FolderBucket(tmp_path)
+    FolderBucket(tmp_path, make=True)
     for name, age_s in (("old", TEMP_AGE_S_MAX + 60), ("young", TEMP_AGE_S_MAX - 60), ("lock-007", TEMP_AGE_S_MAX + 60)):
         (tmp_path / ".tmp" / name).write_bytes(b"half")
         os.utime(tmp_path / ".tmp" / name, (time.time() - age_s,) * 2)
-    bucket = FolderBucket(tmp_path)
+    bucket = FolderBucket(tmp_path, make=True)
     bucket.put("a", b"x")
     assert temps(tmp_path) == ["young"]
     assert (tmp_path / ".tmp" / "lock-007").exists()
@@ -156,7 +207,7 @@ def test_what_dead_writers_left_is_swept_when_it_is_old(tmp_path: Path) -> None:
 
 
 def test_strange_things_in_the_folder_are_no_objects(tmp_path: Path) -> None:
-    bucket = FolderBucket(tmp_path)
+    bucket = FolderBucket(tmp_path, make=True)
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "nowhere").symlink_to(tmp_path / "missing")
     (tmp_path / "folder").mkdir()
@@ -167,7 +218,7 @@ def test_strange_things_in_the_folder_are_no_objects(tmp_path: Path) -> None:
 
 
 def test_a_reader_waits_for_no_lock(tmp_path: Path) -> None:
-    bucket = FolderBucket(tmp_path)
+    bucket = FolderBucket(tmp_path, make=True)
     bucket.put("a", b"x")
     with ExitStack() as held:
         for path in (tmp_path / ".tmp").glob("lock-*"):

@@ -92,7 +92,7 @@ def attempt(
     **bootstrap: Any,
 ) -> Iterator[Attempt]:
     """Starts the agent on a fresh disk, with `files` as the working tree; at the end nothing of it is left."""
-    bucket = open_bucket((folder / "bucket").as_uri())
+    bucket = open_bucket((folder / "bucket").as_uri(), make=True)
     bucket.put(tree_key(RUN_ID), packed(files or {"README": b"a tree"}))
     disk = folder / f"disk-{epoch}"
     disk.mkdir(parents=True)

@@ -51,7 +51,7 @@ def never() -> bool:
 
 @pytest.fixture
 def bucket(tmp_path: Path) -> FolderBucket:
-    return FolderBucket(tmp_path / "bucket")
+    return FolderBucket(tmp_path / "bucket", make=True)
 
 
 def work(disk: Path) -> Path:
@@ -209,7 +209,7 @@ def test_an_upload_cut_at_any_operation_leaves_the_truth_and_can_be_repeated(tmp
     while operations is None or (cut_at or 0) < operations:
         cut_at = None if operations is None else (cut_at or 0) + 1
         disk = tmp_path / str(cut_at)
-        bucket = FolderBucket(disk / "bucket")
+        bucket = FolderBucket(disk / "bucket", make=True)
         save(work(disk), 10)
         ship(uploader(bucket, disk, keep=1))
         save(work(disk), 20)
@@ -453,7 +453,7 @@ def test_what_was_resumed_from_is_not_sent_again_and_what_others_left_is(tmp_pat
     save(work(tmp_path), 20)
     first.upload(first.scan(NOW_S)[0], cancelled=never)
     weights = next(file for file in manifests(bucket)[-1].files if file.path == "weights.npz")
-    FolderBucket(tmp_path / "bucket").put(key_of(weights), b"?" * weights.size)
+    FolderBucket(tmp_path / "bucket", make=True).put(key_of(weights), b"?" * weights.size)
     counted = Counted(bucket)
     manifest = ship(uploader(counted, tmp_path, epoch=2, known=known))
     assert [key for key in counted.keys_put if "frozen" in key] == []
@@ -484,7 +484,7 @@ def latest(bucket: FolderBucket) -> tuple[int, int]:
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 5)), min_size=1, max_size=6))
 @settings(deadline=None, max_examples=40)
 def test_latest_never_goes_back(tmp_path_factory: pytest.TempPathFactory, moves: list[tuple[int, int]]) -> None:
-    bucket = FolderBucket(tmp_path_factory.mktemp("bucket"))
+    bucket = FolderBucket(tmp_path_factory.mktemp("bucket"), make=True)
     for number, (epoch, step) in enumerate(moves):
         move_latest(bucket, listing(step, epoch), NOW_S)
         assert latest(bucket) == max(moves[: number + 1])
@@ -556,7 +556,7 @@ def test_clean_up_leaves_a_complete_checkpoint_and_the_resume_point(
     missing: int | None,
 ) -> None:
     root = tmp_path_factory.mktemp("bucket")
-    bucket = FolderBucket(root)
+    bucket = FolderBucket(root, make=True)
     for step, epoch, blobs in made:
         lay(bucket, root, listing(step, epoch, tuple(blobs)), missing)
     before, best = manifests(bucket), newest(bucket)
@@ -647,7 +647,7 @@ def test_errors_are_those_of_the_port(tmp_path: Path) -> None:
             raise TemporaryError("the bucket is away")
 
     save(work(tmp_path), 10)
-    made = uploader(Down(FolderBucket(tmp_path / "bucket")), tmp_path)
+    made = uploader(Down(FolderBucket(tmp_path / "bucket", make=True)), tmp_path)
     with pytest.raises(OutsideError, match="away"):
         made.upload(made.scan(NOW_S)[0], cancelled=never)
     assert len(made.scan(NOW_S)) == 1

@@ -49,7 +49,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def test_a_tree_is_unpacked_and_what_was_there_before_is_gone(shell: Shell, tmp_path: Path) -> None:
-    bucket = open_bucket((tmp_path / "bucket").as_uri())
+    bucket = open_bucket((tmp_path / "bucket").as_uri(), make=True)
     bucket.put("tree", packed({"a/b.txt": b"hello"}))
     (shell.cwd / "half").write_text("of an earlier agent's")
     unpack(bucket, "tree", shell.cwd, shell)
@@ -59,7 +59,7 @@ def test_a_tree_is_unpacked_and_what_was_there_before_is_gone(shell: Shell, tmp_
 
 
 def test_a_tree_that_reaches_out_of_its_folder_is_refused(shell: Shell, tmp_path: Path) -> None:
-    bucket = open_bucket((tmp_path / "bucket").as_uri())
+    bucket = open_bucket((tmp_path / "bucket").as_uri(), make=True)
     bucket.put("tree", packed({"../outside": b"x"}))
     with pytest.raises(PhaseError) as refused:
         unpack(bucket, "tree", shell.cwd, shell)
@@ -80,7 +80,7 @@ def test_a_tree_that_somebody_wrote_after_the_launch_is_not_unpacked(shell: Shel
 
 
 def test_an_absolute_name_in_a_tree_is_refused(shell: Shell, tmp_path: Path) -> None:
-    bucket = open_bucket((tmp_path / "bucket").as_uri())
+    bucket = open_bucket((tmp_path / "bucket").as_uri(), make=True)
     bucket.put("tree", packed({f"{tmp_path}/outside": b"x"}))
     with pytest.raises(PhaseError, match="is not a relative path inside the folder"):
         unpack(bucket, "tree", shell.cwd, shell)
@@ -88,7 +88,7 @@ def test_an_absolute_name_in_a_tree_is_refused(shell: Shell, tmp_path: Path) -> 
 
 
 def test_links_in_a_tree_are_kept_where_they_stay_inside_and_nothing_is_written_through_one(shell: Shell, tmp_path: Path) -> None:
-    bucket = open_bucket((tmp_path / "bucket").as_uri())
+    bucket = open_bucket((tmp_path / "bucket").as_uri(), make=True)
     folder = tmp_path / "code"
     (folder / "data" / "-odd").mkdir(parents=True)
     (folder / "data" / "a.txt").write_text("a")
@@ -104,7 +104,7 @@ def test_links_in_a_tree_are_kept_where_they_stay_inside_and_nothing_is_written_
 
 @pytest.mark.parametrize(("name", "target"), [("a", "../x"), ("a", "/etc"), ("d/a", "../../x"), ("d/a", "b/../../.."), ("a", "")])
 def test_a_link_in_a_tree_that_leads_outside_is_refused(name: str, target: str, shell: Shell, tmp_path: Path) -> None:
-    bucket = open_bucket((tmp_path / "bucket").as_uri())
+    bucket = open_bucket((tmp_path / "bucket").as_uri(), make=True)
     link = tarfile.TarInfo(name)
     link.type, link.linkname = tarfile.SYMTYPE, target
     bucket.put("tree", gzip.compress(link.tobuf() + bytes(1024)))
@@ -114,7 +114,7 @@ def test_a_link_in_a_tree_that_leads_outside_is_refused(name: str, target: str, 
 
 
 def test_a_tree_that_is_cut_off_or_absent_is_said(shell: Shell, tmp_path: Path) -> None:
-    bucket = open_bucket((tmp_path / "bucket").as_uri())
+    bucket = open_bucket((tmp_path / "bucket").as_uri(), make=True)
     bucket.put("cut", packed({"a": os.urandom(10_000)})[:5000])
     with pytest.raises(PhaseError, match="can not be unpacked"):
         unpack(bucket, "cut", shell.cwd, shell)

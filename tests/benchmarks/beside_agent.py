@@ -19,7 +19,7 @@ def checkpoints(disk: Path) -> Path:
 
 def main() -> None:
     disk = Path(sys.argv[1])
-    agent = uploader(open_bucket(os.environ["BENCH_BUCKET"]), disk, files=[])
+    agent = uploader(open_bucket(os.environ["BENCH_BUCKET"], make=True), disk, files=[])
     for step in _steps(disk):
         (local,) = agent.scan(NOW_S)
         agent.upload(local, cancelled=lambda: False)

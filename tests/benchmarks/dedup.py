@@ -36,7 +36,7 @@ def _ship_steps(disk: Path, base_mib: int) -> list[tuple[int, int]]:
     frozen = tensors(os.urandom(base_mib * MIB))
     adapter_mib = ADAPTER_MIB * base_mib // BASE_MIB
     (disk / "bucket").mkdir()
-    bucket = open_bucket((disk / "bucket").as_uri())
+    bucket = open_bucket((disk / "bucket").as_uri(), make=True)
     agent, rows, before = uploader(bucket, disk, files=[]), [], 0
     for step in range(1, STEPS + 1):
         adapter = tensors(os.urandom(adapter_mib * MIB))

@@ -31,7 +31,7 @@ class Upload:
 
 def main() -> None:
     disk, compress = Path(sys.argv[1]), sys.argv[2]
-    agent = uploader(open_bucket(os.environ["BENCH_BUCKET"]), disk, files=[], compress=compress)
+    agent = uploader(open_bucket(os.environ["BENCH_BUCKET"], make=True), disk, files=[], compress=compress)
     (disk / "tree" / "checkpoints").mkdir(parents=True)
     for path in sorted((disk / WAITING).iterdir()):
         path.rename(disk / "tree" / "checkpoints" / path.name)

@@ -70,7 +70,7 @@ def measure(folder: Path, runs: int, repeats: int) -> list[str]:
     assert len(store.due(now_s, DUE_MAX)) == len(unindexed.due(now_s, DUE_MAX)) == DUE
     indexed_ms = median_ms(repeats * 10, lambda: store.due(now_s, DUE_MAX))
     unindexed_ms = median_ms(repeats, lambda: unindexed.due(now_s, DUE_MAX))
-    world = World(store, FolderBucket(folder / "bucket"), MemoryPods(), b"master", "http://127.0.0.1:1")
+    world = World(store, FolderBucket(folder / "bucket", make=True), MemoryPods(), b"master", "http://127.0.0.1:1")
     with closing(sqlite3.connect(path)) as sql:
 
         def again() -> None:

@@ -16,7 +16,7 @@ def up(url: str, disk: Path) -> None:
     """What lies in `disk` as step 1: scanned, hashed, sent, looked up in the bucket's list, and then listed in a manifest."""
     from tests.agent.saving import NOW_S, uploader
 
-    made = uploader(open_bucket(url), disk, files=[])
+    made = uploader(open_bucket(url, make=True), disk, files=[])
     (local,) = made.scan(NOW_S)
     made.upload(local, cancelled=lambda: False)
 
@@ -25,7 +25,7 @@ def down(url: str, into: Path) -> None:
     """Every chunk is checked against its hash before the checkpoint's folder appears."""
     from prime_train.checkpoints.restore import restore
 
-    restore(open_bucket(url), RUN_ID, ResumePoint(step=STEP, epoch=1, key=manifest_key(RUN_ID, STEP, 1)), into)
+    restore(open_bucket(url, make=True), RUN_ID, ResumePoint(step=STEP, epoch=1, key=manifest_key(RUN_ID, STEP, 1)), into)
 
 
 def main() -> None:

@@ -183,7 +183,7 @@ def main() -> None:
     for line in sys.stdin:
         job = Job(**json.loads(line))
         if job.url not in opened:
-            opened[job.url] = open_bucket(job.url, job.env)
+            opened[job.url] = open_bucket(job.url, job.env, make=True)
         pid = os.fork()
         if pid == 0:
             _live(job, opened[job.url])

@@ -16,7 +16,7 @@ from tests.builders import RUN_ID
 @pytest.fixture
 def bucket(tmp_path: Path) -> FolderBucket:
     """With the checkpoints of steps 10, 20 and 30."""
-    bucket = FolderBucket(tmp_path / "bucket")
+    bucket = FolderBucket(tmp_path / "bucket", make=True)
     made = uploader(bucket, tmp_path / "old", keep=10)
     for step in (10, 20, 30):
         save(tmp_path / "old" / "tree", step)

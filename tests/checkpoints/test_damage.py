@@ -30,7 +30,7 @@ SMALL = {"weights.bin": WEIGHTS, "other.bin": WEIGHTS[::-1], "text": b"lorem ips
 
 @pytest.fixture
 def bucket(tmp_path: Path) -> FolderBucket:
-    return FolderBucket(tmp_path / "bucket")
+    return FolderBucket(tmp_path / "bucket", make=True)
 
 
 def shipped(bucket: FolderBucket, disk: Path, files: Mapping[str, bytes], compress: Compress = Compress.OFF) -> Manifest:

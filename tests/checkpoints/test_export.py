@@ -18,7 +18,7 @@ from tests.agent.saving import contents, key_of, on_disk, save, ship, uploader
 
 @pytest.fixture
 def bucket(tmp_path: Path) -> FolderBucket:
-    return FolderBucket(tmp_path / "bucket")
+    return FolderBucket(tmp_path / "bucket", make=True)
 
 
 @pytest.fixture

@@ -99,11 +99,11 @@ def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     with Driver() as driver:
         if kind == "folder":
             url = tmp_path_factory.mktemp("bucket").as_uri()
-            yield Field(driver, open_bucket(url), url)
+            yield Field(driver, open_bucket(url, make=True), url)
             return
         server: S3Server = request.getfixturevalue("minio")
         with FaultyProxy(server.url) as proxy:
-            direct = open_bucket(url_of(server, "kills"), keys_for(server))
+            direct = open_bucket(url_of(server, "kills"), keys_for(server), make=True)
             yield Field(driver, direct, url_of(server.through(proxy.url), "kills"), keys_for(server), proxy)
 
 

@@ -22,7 +22,7 @@ STEPS = (10, 20, 30, 40)
 
 @pytest.fixture
 def bucket(tmp_path: Path) -> FolderBucket:
-    bucket = FolderBucket(tmp_path / "bucket")
+    bucket = FolderBucket(tmp_path / "bucket", make=True)
     made = uploader(bucket, tmp_path / "old", keep=10)
     for step in STEPS:
         save(tmp_path / "old" / "tree", step)

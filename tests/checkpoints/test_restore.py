@@ -17,7 +17,7 @@ from tests.builders import RUN_ID, digest, spec
 
 @pytest.fixture
 def bucket(tmp_path: Path) -> FolderBucket:
-    return FolderBucket(tmp_path / "bucket")
+    return FolderBucket(tmp_path / "bucket", make=True)
 
 
 @pytest.fixture

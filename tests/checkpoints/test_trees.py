@@ -57,7 +57,7 @@ SMALL: Mapping[str, Mapping[str, bytes]] = {
 
 @pytest.fixture
 def bucket(tmp_path: Path) -> FolderBucket:
-    return FolderBucket(tmp_path / "bucket")
+    return FolderBucket(tmp_path / "bucket", make=True)
 
 
 def times(folder: Path) -> dict[str, int]:
@@ -195,7 +195,7 @@ def moments(bucket: FolderBucket, folder: Path, change: Callable[[Path], object]
 def test_a_file_that_changes_at_any_moment_of_an_upload_is_never_kept_half(tmp_path: Path, change: str) -> None:
     harm, survives = CHANGES[change]
     files = {"a.bin": HALVES, "b.bin": SINGLES, "c.bin": HALVES[::-1], **MARK}
-    root = FolderBucket(tmp_path / "root")
+    root = FolderBucket(tmp_path / "root", make=True)
     for number, counted in enumerate(moments(root, tmp_path / "0" / "tree" / "checkpoints" / "step_10", harm)):
         shutil.rmtree(tmp_path / "0", ignore_errors=True)
         for manifest in manifests(root):

@@ -15,7 +15,7 @@ from tests.agent.saving import key_of, save, ship, uploader
 
 @pytest.fixture
 def bucket(tmp_path: Path) -> FolderBucket:
-    return FolderBucket(tmp_path / "bucket")
+    return FolderBucket(tmp_path / "bucket", make=True)
 
 
 @pytest.fixture

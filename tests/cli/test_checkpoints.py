@@ -43,7 +43,7 @@ def fill(bucket: Bucket, disk: Path) -> None:
 @pytest.fixture
 def bucket(tmp_path: Path) -> FolderBucket:
     """A bucket that no store knows."""
-    bucket = FolderBucket(tmp_path / "bucket")
+    bucket = FolderBucket(tmp_path / "bucket", make=True)
     fill(bucket, tmp_path / "pod")
     return bucket
 
@@ -133,7 +133,7 @@ def test_a_list_says_what_is_whole_and_why_it_is_kept(shell: Shell, bucket: Fold
 
 
 def test_what_compression_saved_is_shown(shell: Shell) -> None:
-    bucket = FolderBucket(shell.here / "bucket")
+    bucket = FolderBucket(shell.here / "bucket", make=True)
     save(shell.here / "tree", 10, {"moments.bin": bytes(3 * 2**20), "COMPLETE": b"10\n"})
     ship(uploader(bucket, shell.here, compress="zstd", files=[]))
     named = {"PRIME_TRAIN_BUCKET": (shell.here / "bucket").as_uri()}
@@ -336,7 +336,7 @@ def test_all_of_it_works_on_a_bucket_that_speaks_s3(shell: Shell, ministack: S3S
 
 def known(shell: Shell, state: RunState, **changes: Any) -> None:
     """The home's bucket with the four checkpoints, and its store with their run."""
-    fill(FolderBucket(shell.home / "bucket"), shell.here / "pod")
+    fill(FolderBucket(shell.home / "bucket", make=True), shell.here / "pod")
     SqliteStore(shell.home / "control.sqlite").create(run(state, spec=spec(checkpoints={"keep": 1}), **changes))
 
 

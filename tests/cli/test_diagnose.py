@@ -279,7 +279,7 @@ def said(shell: Inside, *words: str, **env: str) -> str:
 
 def test_a_run_that_failed_says_why_and_what_was_kept(shell: Inside) -> None:
     stored(shell, replace(b.run(RunState.FAILED), why="import error: no module named flash_attn"))
-    bucket = open_bucket((shell.home / "bucket").as_uri())
+    bucket = open_bucket((shell.home / "bucket").as_uri(), make=True)
     bucket.put(evidence_key("tiny-1", 1, "trainer.log"), f"ImportError: flash_attn\ntoken hf_{'x' * 30}\n".encode())
     text = said(shell)
     assert text.startswith("tiny-1: failed, attempt 1, step 10, newest checkpoint: none yet\n")
@@ -302,7 +302,7 @@ def test_a_run_whose_machine_is_gone_is_told_so_before_any_watcher_acts(shell: I
 def test_the_rewards_are_the_trainers_own(shell: Inside) -> None:
     stored(shell, replace(b.run(RunState.STOPPED), spec=b.spec(trainer={"progress": {"file": "m.jsonl"}})))
     rows = "".join(json.dumps({"step": step, "reward": 0.5 if step < 20 else 0.0}) + "\n" for step in range(1, 41))
-    open_bucket((shell.home / "bucket").as_uri()).put(evidence_key("tiny-1", 1, "metrics.jsonl"), rows.encode())
+    open_bucket((shell.home / "bucket").as_uri(), make=True).put(evidence_key("tiny-1", 1, "metrics.jsonl"), rows.encode())
     assert "reward 0 since step 20" in said(shell)
 
 

@@ -60,7 +60,7 @@ def test_the_last_lines_come_from_the_machine(on: Rented) -> None:
 
 @needs_sshd
 def test_what_was_kept_is_shown_where_the_machine_can_not_be_reached(on: Rented) -> None:
-    open_bucket((on.shell.home / "bucket").as_uri()).put(evidence_key("tiny-1", 1, "trainer.log"), b"line 1\nline 2\n")
+    open_bucket((on.shell.home / "bucket").as_uri(), make=True).put(evidence_key("tiny-1", 1, "trainer.log"), b"line 1\nline 2\n")
     on.fake.cut_ssh(after_bytes=100)
     done = on.shell.run("logs", "tiny-1", "--lines", "1", **on.env)
     assert done.returncode == 0, done.stderr
@@ -135,7 +135,9 @@ def test_it_waits_for_a_machine_that_is_not_up_yet(shell: Shell) -> None:
 def test_the_end_of_a_run_ends_it_with_what_was_kept_of_the_rest(on: Rented) -> None:
     on.log("trainer.log", "line 1\n")
     with followed(on, "line 1") as process:
-        open_bucket((on.shell.home / "bucket").as_uri()).put(evidence_key("tiny-1", 1, "trainer.log"), b"line 0\nline 1\nline 2\n")
+        open_bucket((on.shell.home / "bucket").as_uri(), make=True).put(
+            evidence_key("tiny-1", 1, "trainer.log"), b"line 0\nline 1\nline 2\n"
+        )
         on.ended()
         assert process.wait(CALL_S_MAX) == 0
     assert lines(on) == ["line 1", "line 2"]

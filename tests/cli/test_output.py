@@ -111,7 +111,7 @@ def test_a_hostile_machine_moves_nothing_on_a_real_terminal(shell: Shell, verb: 
     store = SqliteStore(shell.home / "control.sqlite")
     store.create(builders.run(RunState.FAILED, epoch=1, attempts=(died,), why=HOSTILE))
     store.close()
-    bucket = open_bucket((shell.home / "bucket").as_uri())
+    bucket = open_bucket((shell.home / "bucket").as_uri(), make=True)
     bucket.put(evidence_key(RUN_ID, 1, "trainer.log"), f"Traceback\n{HOSTILE}\nRuntimeError: {HOSTILE}\n".encode())
     with terminal(shell, verb, RUN_ID, columns=200) as screen:
         code = screen.end()

@@ -117,7 +117,7 @@ def test_the_metrics_of_a_run_are_read_on_its_machine_and_later_in_the_bucket(sh
     assert none.returncode == 2
     assert "there are no metrics of tiny-1" in none.stderr
 
-    open_bucket((shell.home / "bucket").as_uri()).put(evidence_key("tiny-1", 1, "metrics.jsonl"), text(INFERENCE).encode())
+    open_bucket((shell.home / "bucket").as_uri(), make=True).put(evidence_key("tiny-1", 1, "metrics.jsonl"), text(INFERENCE).encode())
     kept = narrow(shell, "tiny-1")
     assert "evidence/tiny-1/e1/metrics.jsonl" in "".join(kept.stdout.split())
     assert "the inference engines are full (sure)" in " ".join(kept.stdout.split())

@@ -359,6 +359,27 @@ def test_of_two_that_serve_a_home_at_the_same_moment_one_is_refused(shell: Shell
             process.wait(30)
 
 
+def test_a_bucket_whose_disk_is_not_mounted_is_refused_and_nothing_is_made_in_its_place(shell: Shell) -> None:
+    bucket, away = shell.here / "disk", shell.here / "unmounted"
+    at = {"PRIME_TRAIN_BUCKET": bucket.as_uri()}
+    config = shell.config()
+    assert shell.run("run", config, **at).returncode == 0
+    assert (bucket / "bucket.json").exists()
+    bucket.rename(away)
+    for empty in (False, True):
+        if empty:
+            bucket.mkdir()
+        for command in (["serve", "--port", "0"], ["run", config]):
+            done = shell.run(*command, **at)
+            assert done.returncode == 4, done.stderr
+            assert "is its disk mounted?" in done.stderr
+            assert "mount its disk, or set PRIME_TRAIN_BUCKET" in done.stderr
+    assert list(bucket.iterdir()) == []
+    bucket.rmdir()
+    away.rename(bucket)
+    assert shell.run("run", config, **at).returncode == 0
+
+
 def test_serve_names_the_secrets_that_waiting_runs_will_not_get(shell: Shell) -> None:
     shell.ok("run", shell.config(CONFIG + "secrets: [NEPTUNE_API_TOKEN]\n"))
     with shell.started("serve", "--port", "0", "--no-watch", until="can not start"):

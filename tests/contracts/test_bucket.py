@@ -29,7 +29,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from prime_train.adapters.bucket import open_bucket
-bucket, file, key = open_bucket(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+bucket, file, key = open_bucket(sys.argv[1], make=True), Path(sys.argv[2]), sys.argv[3]
 for turn in range(1_000_000):
     data = bytes([97 + turn % 26]) * (3_000_000 + turn)
     if turn % 2:
@@ -44,7 +44,7 @@ for turn in range(1_000_000):
 COUNTER = """
 import json, sys
 from prime_train.adapters.bucket import open_bucket
-bucket, won = open_bucket(sys.argv[1]), 0
+bucket, won = open_bucket(sys.argv[1], make=True), 0
 print("ready", flush=True)
 sys.stdin.readline()
 while won < int(sys.argv[2]):
@@ -67,7 +67,7 @@ def _url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.fixture(name="bucket")
 def _bucket(url: str) -> Bucket:
-    return open_bucket(url)
+    return open_bucket(url, make=True)
 
 
 def keys(bucket: Bucket, prefix: str = "") -> list[str]:
@@ -82,7 +82,7 @@ def data(bucket: Bucket, key: str) -> bytes | None:
 def test_what_was_put_is_read_back_by_anybody(bucket: Bucket, url: str) -> None:
     bucket.put("runs/a/spec.json", b"one")
     bucket.put("runs/a/spec.json", b"two")
-    assert data(open_bucket(url), "runs/a/spec.json") == b"two"
+    assert data(open_bucket(url, make=True), "runs/a/spec.json") == b"two"
 
 
 def test_an_empty_object_is_an_object(bucket: Bucket) -> None:
@@ -278,7 +278,7 @@ def test_of_sixteen_who_write_at_once_one_wins_each_round(url: str) -> None:
     gate = threading.Barrier(others)
 
     def race(who: int) -> list[bool]:
-        bucket = open_bucket(url)
+        bucket = open_bucket(url, make=True)
         won: list[bool] = []
         for _ in range(rounds):
             seen = bucket.get("latest.json")

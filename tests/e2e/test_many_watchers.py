@@ -26,7 +26,7 @@ from prime_train.reconcile import World, sweep
 home = pathlib.Path(sys.argv[1])
 idle = [sys.executable, "-c", "import threading; threading.Event().wait()"]
 world = World(
-    store=SqliteStore(home / "control.sqlite"), bucket=open_bucket((home / "bucket").as_uri()),
+    store=SqliteStore(home / "control.sqlite"), bucket=open_bucket((home / "bucket").as_uri(), make=True),
     pods=LocalPods(home / "pods", agent_command=idle), master=b"m" * 32, webhook_url="http://127.0.0.1:9",
 )
 print("ready", flush=True)

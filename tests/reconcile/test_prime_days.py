@@ -75,7 +75,7 @@ def _days(tmp_path: Path) -> Iterator[Days]:
         store.create(Run(b.RUN_ID, spec, created_s=b.T0_S))
         world = World(
             store,
-            FolderBucket(tmp_path / "bucket"),
+            FolderBucket(tmp_path / "bucket", make=True),
             PrimePods(client, pushed, mark=MARK, pause=lambda _: None),
             master=b"master",
             webhook_url="http://127.0.0.1:1",

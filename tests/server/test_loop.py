@@ -54,7 +54,7 @@ def sweeps() -> Sweeps:
 
 
 def world(store: MemoryStore, tmp_path: Path) -> World:
-    return World(store, FolderBucket(tmp_path / "bucket"), MemoryPods(), MASTER, "http://nowhere")
+    return World(store, FolderBucket(tmp_path / "bucket", make=True), MemoryPods(), MASTER, "http://nowhere")
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from tests.webhook.asking import MASTER, desk
 
 home = Path(sys.argv[1])
 store = SqliteStore(home / "control.sqlite")
-world = World(store, FolderBucket(home / "bucket"), MemoryPods(), MASTER, "")
+world = World(store, FolderBucket(home / "bucket", make=True), MemoryPods(), MASTER, "")
 run_server(desk(store), world, interval_s=0.2, announce=lambda url: print(url, flush=True))
 print("stopped", flush=True)
 """

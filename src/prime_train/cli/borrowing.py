@@ -4,7 +4,6 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from prime_train.adapters.store_remote import RemoteStore
@@ -27,11 +26,8 @@ def has_own(environment: Mapping[str, str]) -> bool:
 
 
 def borrowed(url: str, environment: Mapping[str, str], plane: "RemoteStore") -> "Bucket":
-    """A folder needs no keys."""
     from prime_train.adapters.bucket import open_bucket
 
-    if urlsplit(url).scheme == "file":
-        return open_bucket(url, environment)
     opening = plane.opening()
     renewed = Renewed(opening, plane.opening) if opening.keys is not None else None
     return open_bucket(url, {**environment, **opening.environment}, renewed)

@@ -52,6 +52,7 @@ def control_plane(
     with home.serving_alone():
         number = home.port_meanwhile() if port is None else port
         refuse_unheard(home, home.public_url(url_of("127.0.0.1", number)))
+        home.make_bucket()
         desk = home.desk()
         home.catch_up()
         with Server(desk, port=number) as server:

@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 from prime_train.cli.exits import Exit, Refused
 from prime_train.cli.providers import PRIME, PUBLIC_URL, STORE
 from prime_train.cli.run_secrets import listed
+from prime_train.core.keys import RUNS
 from prime_train.core.run_secrets import for_runs
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ SLACK = "PRIME_TRAIN_SLACK_"
 LOCAL = "local"
 MASTER_BYTES = 32
 FIX_MASTER = "where it is served, prime-train key --show prints it; on AWS, prime-train doctor --show-key"
+FILE = "file:"
+FIX_BUCKET = f"mount its disk, or set {BUCKET} to where it is now"
 PORT = 7431
 PID_CHARS_MAX = 20
 
@@ -121,9 +124,43 @@ class Home:
         from prime_train.cli.borrowing import borrowed, has_own
 
         self._make()
-        if self.elsewhere and not has_own(self.environment):
+        if self.elsewhere and not has_own(self.environment) and not self.bucket_url.startswith(FILE):
             return borrowed(self.bucket_url, self.environment, self.remote())
-        return open_bucket(self.bucket_url, self.environment)
+        return open_bucket(self.bucket_url, self.environment, mark=self.bucket_mark)
+
+    @property
+    def bucket_mark(self) -> str:
+        """The identity of the folder that is the bucket, as the store remembers it; empty where it was never used from here. A bucket of
+        S3's kind is never missing by its address, so it is compared only when it is about to be used."""
+        if not self.bucket_url.startswith(FILE) or not self.has_runs:
+            return ""
+        return self.store().watch().buckets.get(self.bucket_url, "")
+
+    def make_bucket(self) -> None:
+        """The bucket is about to be used: one that is new, such as a folder that is absent or empty, is made and marked, and its identity
+        is remembered. Refused where the bucket that is known by this address is not there, or another one is. Raises OutsideError where it
+        does not answer."""
+        from prime_train.adapters.bucket import open_bucket
+        from prime_train.adapters.bucket.marks import OtherBucket, mark_of, marked, other_bucket
+
+        self._make()
+        store, url = self.store(), self.bucket_url
+        known = store.watch().buckets.get(url, "")
+        bucket = open_bucket(url, self.environment, mark=known, make=not known)
+        if known:
+            try:
+                found = mark_of(bucket)
+            except OtherBucket as error:
+                raise Refused(str(error), fix=FIX_BUCKET, code=Exit.OUTSIDE_REFUSED) from error
+            if found != known:
+                raise Refused(other_bucket(url, found, known), fix=FIX_BUCKET, code=Exit.OUTSIDE_REFUSED)
+            return
+        _refuse_empty(store, bucket, url)
+        mark, written = marked(bucket), False
+        while not written:
+            watch = store.watch()
+            after = replace(watch, version=watch.version + 1, buckets=watch.buckets | {url: mark})
+            written = store.save_watch(after, version=watch.version)
 
     @cached_property
     def about(self) -> "About":
@@ -204,7 +241,6 @@ class Home:
         from prime_train.cli.providers import default_provider
         from prime_train.webhook import Desk
 
-        self.bucket()  # a folder is there from now on, and so known as one of this box
         keys, lend = keys_for_pods(self.bucket_url, self.environment)
         return Desk(
             self.store(),
@@ -212,6 +248,7 @@ class Home:
             secrets=self.secrets,
             run_secrets=self.run_secrets,
             bucket_url=self.bucket_url,
+            bucket_mark=self.bucket_mark,
             bucket_keys=keys,
             lend=lend,
             provider=default_provider(self.environment),
@@ -371,9 +408,15 @@ class Home:
             raise Refused(f"{self.root}: {error.strerror}", fix=f"set {HOME} to a folder of yours", code=Exit.OUTSIDE_REFUSED) from error
 
 
-def _watched_by(world: "World", watched: "Watched") -> "World":
-    from dataclasses import replace
+def _refuse_empty(store: "Store", bucket: "Bucket", url: str) -> None:
+    """A bucket that was used before there were marks, and whose disk is not mounted now."""
+    going_on = [run.run_id for run in store.list_runs() if not run.is_over and run.durable_step]
+    if going_on and not any(True for _ in bucket.list(RUNS)):
+        said = f"the bucket {url} is empty, and {going_on[0]} has checkpoints in its bucket"
+        raise Refused(said, fix=FIX_BUCKET, code=Exit.OUTSIDE_REFUSED)
 
+
+def _watched_by(world: "World", watched: "Watched") -> "World":
     return replace(world, watched=watched)
 
 

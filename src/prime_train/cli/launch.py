@@ -67,6 +67,8 @@ def launch_as(home: Home, run_id: str, spec: "RunSpec", made: Plan, *, origin: "
         return None
     now_s = store.now_s()
     run = Run(run_id, on_provider(spec, home), created_s=now_s, next_check_s=now_s, commit=made.commit, origin=origin)
+    if not home.elsewhere:
+        home.make_bucket()
     if made.tree is not None:
         run = replace(run, tree_sha256=_put_tree(home, made.tree, run_id))
     return run if store.create(run) else None

@@ -45,13 +45,14 @@ def serve(
         renting = default_provider(home.environment)
         public = home.public_url(url_of(host, number))
         refuse_unheard(home, public)
-        world = home.world(public, watched=_log) if watching else None
 
         def announce(url: str) -> None:
             home.say_serving(url)
             typer.echo(f"serving {home.root} at {url}, {'watching' if watching else 'not watching'}, renting from {renting}")
             _say_unset_secrets(home)
 
+        _make_bucket(home)
+        world = home.world(public, watched=_log) if watching else None
         desk = home.desk(public, watches=watching)
         if desk.lend is not None:
             try_role(desk.lend)
@@ -95,6 +96,19 @@ def _log(run_id: str, what: str, text: str) -> None:
     import logging
 
     logging.getLogger("prime_train.watch").info("%s %s %s", run_id, what, text)
+
+
+def _make_bucket(home: "Home") -> None:
+    """Whether it answers is seen later, and told: it may come back. That it is another one is not waited for."""
+    import logging
+
+    from prime_train.ports import OutsideError
+
+    try:
+        home.make_bucket()
+    except OutsideError as error:
+        log = logging.getLogger("prime_train.serve")
+        log.warning("whether the bucket %s is the one that is known cannot be told now: %s", home.bucket_url, error)
 
 
 def _try_bucket(home: "Home") -> None:

@@ -187,6 +187,8 @@ class Watch:
     """How many sweeps have let one run through: whose turn it is."""
     account: str = ""
     """Whose the machines are, by the provider's word for it; empty where that is remembered elsewhere."""
+    buckets: dict[str, str] = field(default_factory=dict)
+    """Identities of the buckets that were made or met, by URL."""
 
 
 @dataclass(frozen=True)

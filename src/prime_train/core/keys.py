@@ -9,6 +9,8 @@ import re
 RUNS, EVIDENCE, RECORDS = "runs/", "evidence/", "attempts/"
 """With what every key in the bucket begins."""
 
+MARK_KEY = "bucket.json"
+"""Of the object that is put into a bucket when it is made, with its identity: an empty folder, where nothing is mounted, lacks it."""
 RUN_ID_PATTERN = r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?"
 _RUN_ID = re.compile(RUN_ID_PATTERN)
 IDENTITY_PATTERN = r"[0-9a-f]{16}"

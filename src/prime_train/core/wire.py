@@ -66,7 +66,7 @@ __all__ = [
 LOG_TAIL_CHARS_MAX = 8000
 GPU_NOTE_CHARS_MAX = 200
 UPLOAD_TROUBLE_CHARS_MAX = 300
-LATER = ("keys", "origin_url", "identity", "tree_sha256")
+LATER = ("keys", "origin_url", "identity", "tree_sha256", "bucket_mark")
 
 RunId = Annotated[str, Field(pattern=f"^{RUN_ID_PATTERN}$")]
 Epoch = Annotated[int, Field(ge=1, le=10**9)]
@@ -258,6 +258,8 @@ class Bootstrap(Answered):
     epoch: Epoch
     spec: RunSpec
     bucket_url: str
+    bucket_mark: str = ""
+    """The identity of the bucket: a folder without it is another one. Empty where it is not known."""
     bucket_keys: dict[str, str] = Field(default_factory=dict, repr=False)
     """Environment variables that open the bucket; the trainer does not get them."""
     keys: PodKeys | None = None

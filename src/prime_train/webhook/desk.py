@@ -26,6 +26,7 @@ class Desk(Keyring):
         *,
         secrets: Secrets,
         bucket_url: str,
+        bucket_mark: str = "",
         bucket_keys: Secrets | None = None,
         lend: Lend | None = None,
         provider: str = "",
@@ -34,7 +35,7 @@ class Desk(Keyring):
         run_secrets: tuple[str, ...] = DEFAULT,
     ) -> None:
         super().__init__(masters)
-        self.store, self.secrets, self.bucket_url = store, secrets, bucket_url
+        self.store, self.secrets, self.bucket_url, self.bucket_mark = store, secrets, bucket_url, bucket_mark
         self.provider, self.public_url, self.watches, self.run_secrets = provider, public_url, watches, run_secrets
         self.bucket_keys, self.lend = dict(bucket_keys or {}), lend
         self._paces: dict[str, int] = {}

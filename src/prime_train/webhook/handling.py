@@ -143,6 +143,7 @@ def _job(desk: Desk, run: Run, call: BootstrapCall, now_s: int) -> Bootstrap:
         epoch=epoch,
         spec=spec,
         bucket_url=desk.bucket_url,
+        bucket_mark=desk.bucket_mark,
         bucket_keys=desk.bucket_keys,
         keys=desk.lend(run.run_id, epoch) if desk.lend is not None and desk.starts_with_lent else None,
         tree_key=None if spec.trainer.tree.repo else tree_key(run.run_id),

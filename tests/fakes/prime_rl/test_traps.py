@@ -31,7 +31,7 @@ def machine(tmp_path: Path) -> Machine:
 
 def uploader(machine: Machine, *, known: ResumePoint | None = None, epoch: int = 1) -> Uploader:
     return Uploader(
-        bucket=open_bucket((machine.disk.parent / "bucket").as_uri()),
+        bucket=open_bucket((machine.disk.parent / "bucket").as_uri(), make=True),
         spec=machine.spec,
         run_id=RUN_ID,
         epoch=epoch,
@@ -95,7 +95,7 @@ def test_another_machine_goes_on_from_the_bucket_with_nothing_but_the_two_halves
     machine.launch(dies="oom@14")
     manifest = shipped(uploader(machine))
     other = Machine(tmp_path / "other")
-    bucket = open_bucket((tmp_path / "bucket").as_uri())
+    bucket = open_bucket((tmp_path / "bucket").as_uri(), make=True)
     restore(bucket, RUN_ID, point_of(manifest), other.checkpoints)
     assert other.tidy(10) == ()
     assert other.launch(10).code == 0

@@ -17,7 +17,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from prime_train.adapters.bucket.marks import MARK_BYTES_MAX, OtherBucket, mark_in, other_bucket
 from prime_train.adapters.bucket.names import check_key
+from prime_train.core.keys import MARK_KEY
 from prime_train.ports import GET_BYTES_MAX, Content, Data, PermanentError, Stat, TemporaryError
 
 LOCKS_MAX = 256
@@ -37,15 +39,18 @@ _NO_FAST_COPY = frozenset({errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOT
 class FolderBucket:
     """A folder as bucket; keys are paths in it. A key can not lie under another one (`a` and `a/b`): the later write is refused.
 
-    Once made, a folder that is missing is an error and not an empty bucket: a disk that is not mounted has not lost its checkpoints.
+    A folder that is missing is an error and not an empty bucket, unless it is to be made: a disk that is not mounted has not lost its
+    checkpoints. Where such a disk is mounted there is a folder all the same: with a `mark`, the bucket's identity, each call that writes or
+    finds nothing looks whether it is this bucket that is there.
     """
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, root: Path, *, mark: str = "", make: bool = False) -> None:
+        self._root, self._mark = root, mark
         self._temp = root / _TEMP
         self._swept_s = 0.0
-        with _told(root):
-            self._temp.mkdir(parents=True, exist_ok=True)
+        if make:
+            with _told(root):
+                self._temp.mkdir(parents=True, exist_ok=True)
 
     def put(self, key: str, data: Data) -> None:
         path = self._path(key)
@@ -166,7 +171,22 @@ class FolderBucket:
 
     def _must_be_there(self) -> None:
         if not self._root.is_dir():
-            raise TemporaryError(f"the bucket's folder {self._root} is not there")
+            raise OtherBucket(f"the bucket's folder {self._root} is not there; is its disk mounted?")
+        found = mark_in(self._read_mark()) if self._mark else ""
+        if found != self._mark:
+            raise OtherBucket(f"{other_bucket(str(self._root), found, self._mark)}; is its disk mounted?")
+
+    def _read_mark(self) -> bytes:
+        try:
+            with (self._root / MARK_KEY).open("rb") as file:
+                return file.read(MARK_BYTES_MAX)
+        except FileNotFoundError:
+            return b""
+
+    def _must_take(self) -> None:
+        """Before something is written: not beside a bucket that is not there now."""
+        self._must_be_there()
+        self._temp.mkdir(exist_ok=True)
 
     def _walk(self, folder: str, start: str) -> Iterator[Stat]:
         """Objects under `folder` ("" or ending in /) whose next part begins with `start`, in the order of keys."""
@@ -198,6 +218,7 @@ class FolderBucket:
     @contextmanager
     def _draft(self) -> Iterator[Path]:
         """A name to write to before the object is put in its place; nothing is left of it afterwards."""
+        self._must_take()
         self._sweep()
         draft = self._temp / secrets.token_hex(16)
         try:
@@ -208,6 +229,7 @@ class FolderBucket:
     @contextmanager
     def _locked(self, key: str) -> Iterator[None]:
         """Alone with this key among all threads and processes. TemporaryError after `LOCK_WAIT_S_MAX`."""
+        self._must_take()
         place = int.from_bytes(hashlib.sha256(key.encode()).digest()[:4], "big") % LOCKS_MAX
         lock = os.open(self._temp / f"lock-{place:03d}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:

@@ -11,16 +11,19 @@ from prime_train.adapters.bucket.places import PLACES, place_of, split
 from prime_train.ports import Bucket, PermanentError
 
 
-def open_bucket(url: str, environment: Mapping[str, str] | None = None, lent: Lent | None = None) -> Bucket:
+def open_bucket(
+    url: str, environment: Mapping[str, str] | None = None, lent: Lent | None = None, *, mark: str = "", make: bool = False
+) -> Bucket:
     """The bucket at `url`: a folder (`file:///srv/bucket`) or a bucket that speaks S3 (see `places`).
 
     Keys and settings are read from `environment` (this process's own, when it is None) and from AWS's own files, as AWS's tools read
     them; where keys are `lent`, those count. PermanentError for a scheme that is not known, a path that is not absolute, and settings that
-    are missing or make no sense. Nothing is asked of the bucket yet.
+    are missing or make no sense. Nothing is asked of the bucket yet. A folder with a known `mark` is looked at whenever something is
+    written or not found: where it does not bear that mark, OtherBucket is raised. A folder that is not there is made only with `make`.
     """
     scheme = split(url).scheme
     if scheme == "file":
-        return FolderBucket(_folder(url))
+        return FolderBucket(_folder(url), mark=mark, make=make)
     if scheme in PLACES:
         # Only here, for it takes a while, and a run on one machine never needs it.
         from prime_train.adapters.bucket.s3 import S3Bucket

@@ -1,0 +1,50 @@
+"""The mark of a bucket: an object with its identity, put there when the bucket is made.
+
+A folder on a disk that is not mounted looks like a new and empty bucket, and an address with a typing error may be somebody else's. A
+control plane remembers the identity of the bucket at each address that it has used, and refuses one that lacks its mark.
+"""
+
+import json
+import re
+from secrets import token_hex
+
+from prime_train.core.keys import MARK_KEY
+from prime_train.ports import Bucket, PermanentError, TemporaryError
+
+MARK_BYTES_MAX = 4096
+_MARK = re.compile(r"[0-9a-f]{32}")
+
+
+class OtherBucket(TemporaryError):
+    """The bucket that is known at this address is not there; nothing, or another one, is."""
+
+
+def other_bucket(where: str, found: str, known: str) -> str:
+    """What is wrong, in words. `found`: the identity of what is there; empty where it has no mark."""
+    what = f"is another bucket ({found})" if found else f"lacks its mark, {MARK_KEY}"
+    return f"the bucket {where} {what}, and is not the one that is known here by this address ({known})"
+
+
+def mark_in(data: bytes) -> str:
+    """The identity that is in the mark; empty where it is none."""
+    try:
+        said = json.loads(data).get("id")
+    except (ValueError, AttributeError, RecursionError):
+        return ""
+    return said if isinstance(said, str) and _MARK.fullmatch(said) else ""
+
+
+def mark_of(bucket: Bucket) -> str:
+    """The identity of the bucket; empty where it has no mark. Raises OutsideError."""
+    content = bucket.get(MARK_KEY)
+    return mark_in(content.data) if content is not None else ""
+
+
+def marked(bucket: Bucket) -> str:
+    """The identity of the bucket, which gets one if it has none: whoever comes first gives it. Raises OutsideError."""
+    if bucket.get(MARK_KEY) is None:
+        bucket.put_if(MARK_KEY, json.dumps({"id": token_hex(16)}).encode() + b"\n", tag=None)
+    found = mark_of(bucket)
+    if not found:
+        raise PermanentError(f"{MARK_KEY} in the bucket is not the mark of one; move it away if it is something else")
+    return found
