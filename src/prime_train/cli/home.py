@@ -126,7 +126,9 @@ class Home:
         self._make()
         if self.elsewhere and not has_own(self.environment) and not self.bucket_url.startswith(FILE):
             return borrowed(self.bucket_url, self.environment, self.remote())
-        return open_bucket(self.bucket_url, self.environment, mark=self.bucket_mark)
+        mark = self.bucket_mark
+        is_new = not mark and not self.environment.get(BUCKET)  # the home's own folder, which nothing has been in
+        return open_bucket(self.bucket_url, self.environment, mark=mark, make=is_new)
 
     @property
     def bucket_mark(self) -> str:
