@@ -74,7 +74,7 @@ class Agent:
         self._job, self._world, self._inbox = job, world, inbox
         self._place = Place(disk)
         resume_step = job.resume.step if job.resume is not None else None
-        self._state = initial(Job(job.run, job.epoch, job.spec, resume_step, job.train_s_max, job.identity))
+        self._state = initial(Job(job.run, job.epoch, job.spec, resume_step, job.train_s_max, job.identity, job.deadline_in_s))
         env = trainer_for(job.spec).environment(job.spec, epoch=job.epoch, run_id=job.run, link=job.origin_url)
         self._loan = _loan(world, disk)
         children = for_children(os.environ, job.spec.environment, job.secrets, env)

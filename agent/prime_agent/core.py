@@ -53,7 +53,7 @@ def step(state: AgentState, event: v.Event, now_s: float) -> Out:
 
 def next_tick_s(state: AgentState, now_s: float) -> float:
     """The next moment after `now_s` at which something is due, if nothing happens before. What was due earlier waits for an event."""
-    moments = [*transfers.due_s(state.transfers), link.due_s(state.link), state.train_until_s, state.exit_until_s]
+    moments = [*transfers.due_s(state.transfers), link.due_s(state.link), state.train_until_s, state.deadline_s, state.exit_until_s]
     if state.stop is not None and state.running:
         moments.append(state.stop.kill_s + (STUCK_S_MAX if state.stop.killed else 0))
     if state.flush is not None and state.flush.until_s is not None:
@@ -71,7 +71,8 @@ def _heard(state: AgentState, event: v.Event, now_s: float) -> Out:
         case v.Tick():
             return state, ()
         case v.Started():
-            return _enter(state, Phase.PREFLIGHT, now_s)
+            left_s = state.job.deadline_in_s
+            return _enter(replace(state, deadline_s=now_s + left_s if left_s is not None else None), Phase.PREFLIGHT, now_s)
         case v.PhaseDone(phase):
             return _phase_done(state, phase, now_s)
         case v.PhaseFailed(phase, cause, detail, tail):
@@ -147,8 +148,6 @@ def _enter(state: AgentState, phase: Phase, now_s: float) -> Out:
 def _phase_done(state: AgentState, phase: Phase, now_s: float) -> Out:
     if phase is not state.phase or phase not in ORDER[:-1]:
         return state, ()
-    if phase is Phase.VERIFY and state.job.train_s_max is not None:
-        state = replace(state, train_until_s=now_s + state.job.train_s_max)
     after = ORDER[ORDER.index(phase) + 1]
     if after is Phase.SMOKE and state.job.spec.smoke is None:
         after = Phase.RESTORE
@@ -197,7 +196,8 @@ def _steps_seen(state: AgentState, rows: tuple[Progress, ...], now_s: float) -> 
             return _stopping(state, Cause.RESUME_IGNORED, detail, now_s)
     state = replace(state, steps=progress.seen(state.steps, rows, now_s))
     if first and state.steps.step > 0:
-        state = _with_news(state)
+        left_s = state.job.train_s_max
+        state = _with_news(replace(state, train_until_s=now_s + left_s if left_s is not None else None))
     limit = state.job.spec.health.zero_reward_steps
     if limit and state.steps.zeros >= limit:
         return _stopping(state, Cause.ZERO_REWARD, f"reward 0 in {state.steps.zeros} steps in a row, up to step {state.steps.step}", now_s)
@@ -329,9 +329,12 @@ def _end(state: AgentState, ended: JobExit, now_s: float) -> AgentState:
 
 
 def _keep_deadline(state: AgentState, now_s: float) -> Out:
+    """Kept here too, for the control plane may be away."""
+    if state.deadline_s is not None and now_s >= state.deadline_s and state.running:
+        return _stopping(state, Cause.DEADLINE, f"the deadline ({state.job.spec.budget.deadline}) is near", now_s)
     if state.train_until_s is None or now_s < state.train_until_s:
         return state, ()
-    return _stopping(state, Cause.DEADLINE, f"the {state.job.train_s_max} s left to this run are used up", now_s)
+    return _stopping(state, Cause.HOURS_SPENT, f"the {state.job.train_s_max} s of training left to this run are used up", now_s)
 
 
 def _kill_what_stays(state: AgentState, now_s: float) -> Out:

@@ -25,7 +25,8 @@ LONG_FLUSH_S = 10
 
 @dataclass(frozen=True)
 class Job:
-    """What the attempt is. `train_s_max`: paid seconds left, counted from the end of verification."""
+    """What the attempt is. `train_s_max`: seconds of training left, counted from the first step. `deadline_in_s`: when to save and leave,
+    counted from the start."""
 
     run_id: str
     epoch: int
@@ -33,6 +34,7 @@ class Job:
     resume_step: int | None = None
     train_s_max: int | None = None
     identity: str = ""
+    deadline_in_s: int | None = None
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ class AgentState:
     stop: Stop | None = None
     flush: Flush | None = None
     train_until_s: float | None = None
+    deadline_s: float | None = None
     sensed: Sensed = field(default_factory=Sensed)
     gpus: GpuHealth = field(default_factory=GpuHealth)
     inference: Inference = field(default_factory=Inference)

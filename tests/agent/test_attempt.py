@@ -375,7 +375,7 @@ def test_evidence_is_in_the_bucket_before_it_is_said_to_be(tmp_path: Path) -> No
 def test_the_deadline_drains(tmp_path: Path) -> None:
     with attempt(tmp_path, demo_spec(LONG), train_s_max=3) as here:
         last = the_exit(here)
-        assert cause_of(last) is Cause.DEADLINE
+        assert cause_of(last) is Cause.HOURS_SPENT
         assert last.uploaded_step == last.step > 0
 
 

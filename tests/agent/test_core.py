@@ -474,7 +474,7 @@ def test_sigterm_in_the_middle_of_a_set_up_ends_it() -> None:
     assert history.said[-1].exit.cause is Cause.PREEMPTED
 
 
-def test_the_deadline_counts_from_the_end_of_verification_and_drains() -> None:
+def test_the_hours_count_from_the_first_step_however_long_the_set_up_takes() -> None:
     history = History(train_s_max=600)
     history.hear(v.Started())
     history.hear(v.PhaseDone(Phase.PREFLIGHT))
@@ -483,6 +483,17 @@ def test_the_deadline_counts_from_the_end_of_verification_and_drains() -> None:
     history.train(1).wait(590)
     assert not history.of(e.SignalTrainer)
     history.wait(20)
+    assert history.of(e.SignalTrainer) == [ASK]
+    history.end(v.TrainerExited(143, Cause.KILLED))
+    assert history.said[-1].exit is not None
+    assert history.said[-1].exit.cause is Cause.HOURS_SPENT
+
+
+def test_the_deadline_is_kept_by_the_agent_itself() -> None:
+    history = History(deadline_in_s=600).begin().train(1)
+    history.wait(500)
+    assert not history.of(e.SignalTrainer)
+    history.wait(120)
     assert history.of(e.SignalTrainer) == [ASK]
     history.end(v.TrainerExited(143, Cause.KILLED))
     assert history.said[-1].exit is not None

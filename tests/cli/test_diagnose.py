@@ -196,10 +196,21 @@ def test_what_is_no_longer_done_by_itself_is_no_advice() -> None:
 
 
 def test_what_to_do_is_told_once_and_names_the_run() -> None:
-    why = "the budget is spent: $5.00 of $5.00. Raise the budget: prime-train resume RUN --usd N."
+    why = "the budget of $5.00 is spent. Raise budget.usd."
     (ended, *_) = conclude(facts(replace(b.run(RunState.STOPPED), cause=Cause.BUDGET_SPENT, why=why)))
-    assert ended.because == "the budget is spent: $5.00 of $5.00 (attempt 1, at step 10)"
-    assert ended.advice == "Raise the budget: prime-train resume tiny-1 --usd N."
+    assert ended.because == "the budget of $5.00 is spent (attempt 1, at step 10)"
+    assert ended.advice.startswith("Raise budget.usd. Then prime-train resume tiny-1 --usd ")
+
+
+@pytest.mark.parametrize(
+    ("cause", "option"),
+    [(Cause.BUDGET_SPENT, "--usd"), (Cause.HOURS_SPENT, "--hours"), (Cause.DEADLINE, "--deadline"), (Cause.IMPORT_ERROR, "--config FILE")],
+)
+def test_the_advice_names_the_option_that_helps_and_no_other(cause: Cause, option: str) -> None:
+    advice = conclude(facts(replace(b.run(RunState.STOPPED), cause=cause)))[0].advice
+    assert f"prime-train resume tiny-1 {option}" in advice
+    assert advice.count("--") == 1
+    assert "launch it anew" not in advice
 
 
 def test_a_reward_that_went_with_a_resume_says_so() -> None:

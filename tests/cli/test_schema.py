@@ -51,4 +51,4 @@ def test_the_schema_bites(change: dict[str, Any]) -> None:
 
 def test_editors_can_show_what_a_key_means() -> None:
     properties = schema()["$defs"]["BudgetSpec"]["properties"]
-    assert properties["hours"]["description"] == "Paid machine hours over all attempts."
+    assert properties["hours"]["description"] == "Hours of training over all attempts, each counted from its first step."

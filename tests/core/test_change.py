@@ -11,6 +11,7 @@ from prime_train.adapters.store_memory import MemoryStore
 from prime_train.core import change as c
 from prime_train.core import decide as d
 from prime_train.core import ledger
+from prime_train.core.budget import Exhausted, Limit
 from prime_train.core.causes import POLICY, Cause, Retry
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.run import (
@@ -524,7 +525,7 @@ def test_a_run_that_is_over_can_not_be_stopped(state: RunState, want: Want) -> N
 @pytest.mark.parametrize("state", [S.FAILED, S.STOPPED, S.CANCELLED])
 def test_a_run_that_was_stopped_goes_on_where_it_was_with_a_clean_slate_and_a_larger_budget(state: RunState) -> None:
     run = a_run(state, want=Want.STOP, strikes=(Cause.STALLED,) * 3, backoffs=5, not_before_s=NOW_S + 999, resume=POINT, excluded=("a",))
-    after = c.resumed(replace(run, notices=(Notice("budget", 1),)), NOW_S, usd=50.0).run
+    after = c.resumed(replace(run, notices=(Notice("budget", 1),)), NOW_S, {Limit.USD: 50.0}).run
     assert (after.state, after.want, after.strikes, after.backoffs, after.notices, after.why) == (S.QUEUED, Want.RUN, (), 0, (), "")
     assert (after.spec.budget.usd, after.spec.budget.hours, after.resume, after.epoch, after.ended_s) == (50.0, None, POINT, 1, None)
     assert (after.not_before_s, after.next_check_s) == (NOW_S, NOW_S)
@@ -542,11 +543,34 @@ def test_a_run_that_was_not_stopped_can_not_be_resumed(state: RunState) -> None:
         c.resumed(a_run(state), NOW_S)
 
 
-def test_a_resumed_run_is_still_held_to_its_budget() -> None:
-    spent = a_run(S.STOPPED)
-    spent = replace(spent, folded=replace(spent.folded, usd=4.9))
-    assert isinstance(decided(c.resumed(spent, NOW_S).run), d.Finish)
-    assert isinstance(decided(c.resumed(spent, NOW_S, usd=50.0).run), d.Launch)
+@pytest.mark.parametrize(
+    ("limit", "budget", "more"),
+    [
+        (Limit.USD, {"usd": 5.0}, 50.0),
+        (Limit.HOURS, {"usd": 90.0, "hours": 1.0}, 2.0),
+        (Limit.DEADLINE, {"usd": 90.0, "deadline": "1970-01-12"}, "1970-02-01T12:00+02:00"),
+    ],
+)
+def test_a_resume_is_refused_until_the_limit_that_is_used_up_is_raised(limit: Limit, budget: dict[str, Any], more: Any) -> None:
+    spent = a_run(S.STOPPED, budget=budget)
+    spent = replace(spent, folded=replace(spent.folded, paid_s=9000, useful_s=3600, usd=4.9))
+    with pytest.raises(Exhausted) as refused:
+        c.resumed(spent, NOW_S + 90_000)
+    assert refused.value.limits == (limit,)
+    again = c.resumed(spent, NOW_S + 90_000, {limit: more}).run
+    assert isinstance(d.decide(again, None, as_expected(again), NOW_S + 90_000), d.Launch)
+
+
+def test_a_run_goes_on_with_another_config_from_its_checkpoint() -> None:
+    run = a_run(S.FAILED, resume=POINT)
+    after = c.resumed(run, NOW_S, renewed=c.Renewed(b.spec(trainer={"command": "python fixed.py"}), "c0ffee")).run
+    assert (after.spec.trainer.command, after.commit, after.revision, after.resume) == ("python fixed.py", "c0ffee", 1, POINT)
+
+
+@pytest.mark.parametrize("changes", [{"name": "other"}, {"trainer": {"kind": "torchrun"}}, {"checkpoints": {"pattern": "ckpt-{step}"}}])
+def test_a_config_that_could_not_find_the_runs_checkpoints_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(changes))):
+        c.resumed(a_run(S.FAILED), NOW_S, renewed=c.Renewed(b.spec(**changes), ""))
 
 
 def decided(run: Run, verdict: Any = None, now_s: int = NOW_S) -> d.Decision:

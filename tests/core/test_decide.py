@@ -1,6 +1,7 @@
 """The one next thing to do, state by state and verdict by verdict."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -9,9 +10,10 @@ from hypothesis import strategies as st
 
 from prime_train.core import decide as d
 from prime_train.core import ledger
+from prime_train.core.budget import training_s
 from prime_train.core.causes import POLICY, Cause, Retry
 from prime_train.core.change import change
-from prime_train.core.run import ATTENDED, TERMINAL, Attempt, DrainReason, Notice, Run, RunState, Stray, Want, with_attempt
+from prime_train.core.run import ATTENDED, TERMINAL, Attempt, DrainReason, Notice, Run, RunState, Stray, Totals, Want, with_attempt
 from prime_train.core.verdict import Finished, Gone, Healthy, PodsSeen, PodStatus, PodsView, Sick, Silent, Stalled, Unknown, Verdict
 from prime_train.core.wire import Phase
 from tests import builders as b
@@ -217,10 +219,10 @@ def test_after_three_preemptions_in_an_hour_on_demand_instead_of_spot(ago_s: tup
 
 
 def test_well_behind_the_deadline_line_on_demand_instead_of_spot() -> None:
-    """640 of 3600 s are used up: 17.8 %."""
+    """540 of 3600 s of training are used up: 15 %."""
     behind = {"trainer": {"steps": 100}, "budget": {"hours": 1.0}, "epoch": 1}
-    assert after(a_run(S.QUEUED, durable_step=7, **behind), None) == d.Launch(on_demand=True)
-    assert after(a_run(S.QUEUED, durable_step=8, **behind), None) == d.Launch(on_demand=False)
+    assert after(a_run(S.QUEUED, durable_step=4, **behind), None) == d.Launch(on_demand=True)
+    assert after(a_run(S.QUEUED, durable_step=6, **behind), None) == d.Launch(on_demand=False)
 
 
 def test_an_offer_whose_machine_was_taken_away_is_avoided_for_an_hour() -> None:
@@ -514,19 +516,57 @@ def test_the_budget_holds_across_dead_attempts() -> None:
 
 
 def test_the_hours_hold_across_dead_attempts() -> None:
-    run = a_run(epoch=4, budget={"hours": 2000 / 3600}, notices=noted("budget"))
-    assert isinstance(after(run, now_s=newest(run).launched_s + 79), d.Wait)
-    decision = after(run, now_s=newest(run).launched_s + 80)
+    """Three that trained for 540 s each, from the first step to the last sign of life; and the fourth's, from its first step at 60 s."""
+    run = a_run(epoch=4, budget={"hours": 1700 / 3600}, notices=noted("budget"))
+    assert isinstance(after(run, now_s=newest(run).launched_s + 60 + 79), d.Wait)
+    decision = after(run, now_s=newest(run).launched_s + 60 + 80)
     assert isinstance(decision, d.Drain)
-    assert decision.reason is DrainReason.BUDGET
+    assert decision.reason is DrainReason.HOURS
 
 
-def test_every_machine_that_is_not_proven_gone_uses_up_hours_at_once() -> None:
-    run = a_run(epoch=2, budget={"hours": 1.0}, notices=noted("budget"))
+@pytest.mark.parametrize("state", [S.LAUNCHING, S.BOOTING, S.STARTING])
+def test_a_set_up_that_takes_longer_than_the_hours_does_not_use_them_up(state: RunState) -> None:
+    run = a_run(state, budget={"hours": 18 / 3600})
+    assert not isinstance(after(run, Healthy(Phase.SETUP, 0), now_s=b.T0_S + 60), d.Drain | d.Finish)
+
+
+def test_every_machine_that_is_not_proven_gone_is_paid_for() -> None:
+    run = a_run(epoch=2)
     run = replace(run, attempts=(replace(run.attempts[0], ended_s=None), run.attempts[1]))
     first_s, second_s = (a.launched_s for a in run.attempts)
-    assert isinstance(after(run, now_s=second_s), d.Drain)
     assert ledger.totals(run, second_s + 100).paid_s == (second_s - first_s + 100) + 100
+
+
+def until(end_s: int) -> dict[str, str]:
+    return {"deadline": datetime.fromtimestamp(end_s, UTC).isoformat()}
+
+
+def test_before_the_deadline_there_is_time_for_the_flush() -> None:
+    run = a_run(budget=until(NOW_S + 600 + 30), created_s=0, notices=noted("budget"))
+    decision = after(run)
+    assert isinstance(decision, d.Drain)
+    assert decision.reason is DrainReason.DEADLINE
+    assert not isinstance(after(run, now_s=NOW_S - 1), d.Drain)
+
+
+@pytest.mark.parametrize("state", sorted(ATTENDED))
+def test_at_the_deadline_a_run_is_stopped_in_every_state_that_costs_money(state: RunState) -> None:
+    decision = finish_of(after(a_run(state, budget=until(NOW_S)), PAST_LIMIT))
+    assert (decision.state, decision.cause) == (S.STOPPED, Cause.DEADLINE)
+
+
+@pytest.mark.parametrize(("left_s", "ends"), [(600 + 31, False), (600 + 30, True), (-5, True)])
+def test_no_machine_is_rented_when_the_deadline_is_nearer_than_a_flush(left_s: int, ends: bool) -> None:
+    decision = after(a_run(S.QUEUED, budget=until(NOW_S + left_s)), None)
+    assert finish_of(decision).cause is Cause.DEADLINE if ends else isinstance(decision, d.Launch)
+
+
+@pytest.mark.parametrize("left_s", [100_000, 1000, 100])
+def test_a_healthy_run_is_looked_at_again_before_its_deadline_asks_for_something(left_s: int) -> None:
+    run = a_run(budget=until(NOW_S + left_s), notices=noted("budget"))
+    moment_s = d.budget_moment_s(run, NOW_S)
+    assert moment_s is not None
+    assert NOW_S < moment_s <= NOW_S + left_s + 1
 
 
 @pytest.mark.parametrize("state", AGENT_THERE)
@@ -541,13 +581,14 @@ def test_at_the_end_of_the_budget_a_run_is_flushed_before_it_is_stopped(state: R
 
 @pytest.mark.parametrize("state", [S.LAUNCHING, S.BOOTING])
 def test_at_the_end_of_the_hours_a_machine_that_has_nothing_to_flush_is_given_back(state: RunState) -> None:
-    run = a_run(state, budget={"hours": 0.1})
+    run = a_run(state, budget={"hours": 0.1}, folded=Totals(paid_s=400, useful_s=360))
     assert finish_of(after(run, NOT_YET)).state is S.STOPPED
 
 
 @pytest.mark.parametrize("state", [S.LAUNCHING, S.BOOTING])
-def test_a_run_that_hours_stopped_while_it_booted_says_that_it_was_the_budget(state: RunState) -> None:
-    assert finish_of(after(a_run(state, budget={"hours": 0.1}), NOT_YET)).cause is Cause.BUDGET_SPENT
+def test_a_run_that_hours_stopped_while_it_booted_says_that_it_was_the_hours(state: RunState) -> None:
+    run = a_run(state, budget={"hours": 0.1}, folded=Totals(paid_s=400, useful_s=360))
+    assert finish_of(after(run, NOT_YET)).cause is Cause.HOURS_SPENT
 
 
 @pytest.mark.parametrize(("usd", "ends"), [(9.49, False), (9.5, True), (10.0, True), (50.0, True)])
@@ -559,8 +600,8 @@ def test_no_machine_is_rented_for_what_is_left_only_for_a_flush(usd: float, ends
 @pytest.mark.parametrize(("paid_s", "ends"), [(3599, False), (3600, True)])
 def test_no_machine_is_rented_when_the_hours_are_used_up(paid_s: int, ends: bool) -> None:
     run = spending(S.QUEUED, 0.0, budget={"hours": 1.0})
-    decision = after(replace(run, folded=replace(run.folded, paid_s=paid_s)), None)
-    assert finish_of(decision).cause is Cause.BUDGET_SPENT if ends else isinstance(decision, d.Launch)
+    decision = after(replace(run, folded=replace(run.folded, paid_s=9000, useful_s=paid_s)), None)
+    assert finish_of(decision).cause is Cause.HOURS_SPENT if ends else isinstance(decision, d.Launch)
 
 
 @pytest.mark.parametrize(("usd", "warned"), [(7.99, False), (8.0, True), (8.01, True)])
@@ -571,7 +612,7 @@ def test_people_are_warned_once_at_80_percent_of_the_budget(usd: float, warned: 
 
 
 def test_people_are_warned_at_80_percent_of_the_hours_too() -> None:
-    run = spending(S.TRAINING, 0.0, budget={"hours": 700 / 0.8 / 3600})
+    run = spending(S.TRAINING, 0.0, budget={"hours": 640 / 0.8 / 3600})
     assert isinstance(after(run), d.Note)
     assert not isinstance(after(run, now_s=NOW_S - 1), d.Note)
 
@@ -592,22 +633,25 @@ def rich(money: Any) -> Run:
     """A run that trains, with some of its past machines not proven gone yet."""
     usd, hours, rates, gone, usd_past, paid_past, warned = money
     run = a_run(epoch=len(rates), budget={"usd": usd, "hours": hours}, notices=noted("budget") if warned else ())
-    attempts = tuple(
-        replace(a, launched_s=NOW_S - 100, offer=b.offer(usd_per_hour=rate), ended_s=NOW_S if a.epoch < len(rates) and gone[n] else None)
-        for n, (a, rate) in enumerate(zip(run.attempts, rates, strict=True))
-    )
-    return replace(run, attempts=attempts, folded=replace(run.folded, usd=usd_past, paid_s=paid_past))
+    marks: dict[str, Any] = {"launched_s": NOW_S - 100, "first_beat_s": NOW_S - 90, "first_step_s": NOW_S - 80}
+    *past, newest_one = (replace(a, **marks, offer=b.offer(usd_per_hour=rate)) for a, rate in zip(run.attempts, rates, strict=True))
+    lost = [
+        replace(a, last_sign_s=NOW_S - 20, fenced_s=NOW_S - 10, ended_s=NOW_S if is_gone else None)
+        for a, is_gone in zip(past, gone, strict=False)
+    ]
+    attempts = (*lost, newest_one)
+    return replace(run, attempts=attempts, folded=replace(run.folded, usd=usd_past, paid_s=paid_past, useful_s=paid_past))
 
 
 def crossed(run: Run, at_s: int) -> frozenset[str]:
     """The marks of money and hours that are reached at that second."""
-    spent, budget = ledger.totals(run, at_s), run.spec.budget
+    spent, budget, trained_s = ledger.totals(run, at_s), run.spec.budget, training_s(run, at_s)
     marks = {
         "warning": not run.noted_s("budget") and spent.usd >= budget.usd * d.WARN_SHARE - 1e-9,
         "flush": spent.usd >= budget.usd - d.drain_reserve_usd(run) - 1e-9,
         "end": spent.usd >= budget.usd - 1e-9,
-        "hours warning": budget.hours is not None and spent.paid_s >= budget.hours * 3600 * d.WARN_SHARE - 1e-6,
-        "hours": budget.hours is not None and spent.paid_s >= budget.hours * 3600 - 1e-6,
+        "hours warning": budget.hours is not None and trained_s >= budget.hours * 3600 * d.WARN_SHARE - 1e-6,
+        "hours": budget.hours is not None and trained_s >= budget.hours * 3600 - 1e-6,
     }
     return frozenset(name for name, reached in marks.items() if reached)
 
@@ -626,12 +670,10 @@ def test_at_the_moment_money_asks_for_something_a_mark_is_reached_and_not_a_seco
     assert crossed(run, max(NOW_S, moment_s - 2)) == before
 
 
-def test_a_machine_that_is_in_no_attempt_brings_the_end_of_the_hours_nearer() -> None:
+def test_a_machine_that_is_in_no_attempt_costs_dollars_and_no_hours() -> None:
     stray = Stray("pod-x", "pt-x-e1", asked_s=NOW_S, first_asked_s=NOW_S, created_s=NOW_S)
-    run = a_run(budget={"usd": 1000.0, "hours": 1000 / 3600}, notices=noted("budget"), strays=(stray,))
-    assert d.budget_moment_s(run, NOW_S) in (NOW_S + 50, NOW_S + 51)
     run = a_run(budget={"usd": 1000.0, "hours": 900 / 3600}, notices=noted("budget"), strays=(stray,))
-    assert d.budget_moment_s(run, NOW_S) in (NOW_S + 10, NOW_S + 11)
+    assert d.budget_moment_s(run, NOW_S) in (NOW_S + 80, NOW_S + 81)  # the warning's share of 900 s, of which 640 s are used
 
 
 @PROPERTY

@@ -1,6 +1,7 @@
 """Whatever happens to a run, in whatever order: what is saved is always legal, and in the end nothing is left over."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from prime_train.core import change as c
 from prime_train.core import ledger
+from prime_train.core.budget import Exhausted
 from prime_train.core.causes import Cause
 from prime_train.core.run import ATTENDED, TERMINAL, TRANSITIONS, Run, RunState, Want
 from prime_train.core.verdict import PodStatus
@@ -44,7 +46,9 @@ def wish(want: Want) -> Act:
     def act(w: Outside) -> object:
         change = c.resumed if w.run().state in {S.FAILED, S.STOPPED, S.CANCELLED} and want is Want.RUN else None
         if change is not None:
-            return w.store.save(change(w.run(), w.now_s))
+            with suppress(Exhausted):
+                w.store.save(change(w.run(), w.now_s))
+            return None
         return w.store.save(c.wished(w.run(), want, w.now_s)) if not w.run().is_over else None
 
     return act

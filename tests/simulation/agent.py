@@ -7,7 +7,7 @@ last word until it is answered, and never stops because nobody answers. Steps ar
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from prime_train.core import ledger
+from prime_train.core.budget import training_s
 from prime_train.core.causes import POLICY, Cause, Retry
 from prime_train.core.manifest import Manifest, ResumePoint, unreferenced
 from prime_train.core.retention import Kept, Policy, expired
@@ -170,7 +170,7 @@ class VirtualAgent:
         self._resume, self._slow_s = run.resume, run.step_slow_s
         self.base = self._uploaded = self._acked = run.resume.step if run.resume else 0
         if run.spec.budget.hours is not None:
-            self._train_s_max = max(0, int(run.spec.budget.hours * 3600) - ledger.totals(run, int(loop.now_s)).paid_s)
+            self._train_s_max = max(0, int(run.spec.budget.hours * 3600) - training_s(run, int(loop.now_s)))
         self._t.restored(self.run_id, self.epoch, run.resume)
         self.beating_since_s = loop.now_s
         self._beat_s = run.spec.health.beat_s
@@ -217,7 +217,7 @@ class VirtualAgent:
         loop.at(self._when(self.work.steps - self.base), self._finish)
         loop.at(self._first_s, self._say_first_step)
         if self._train_s_max is not None:
-            loop.after(self._train_s_max, lambda: self._flush(Cause.DEADLINE))
+            loop.at(self._first_s + self._train_s_max, lambda: self._flush(Cause.HOURS_SPENT))
         self._save_later()
 
     def _say_first_step(self) -> None:

@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn, TypeVar
 
 from prime_train.core import ledger
+from prime_train.core.budget import training_s
 from prime_train.core.causes import POLICY, Cause, Retry
 from prime_train.core.keys import parse_pod_name, pod_name
 from prime_train.core.manifest import ResumePoint
@@ -479,7 +480,7 @@ class Keeper:
         return max(longest_s, now_s - marks[-1])
 
     def _reported(self, truth: Truth, attempt: Attempt) -> None:
-        known = {*truth.ailments[attempt.epoch], Cause.FINISHED, Cause.DRAINED, Cause.PREEMPTED, Cause.DEADLINE, Cause.BUDGET_SPENT}
+        known = {*truth.ailments[attempt.epoch], Cause.FINISHED, Cause.DRAINED, Cause.PREEMPTED, Cause.HOURS_SPENT, Cause.BUDGET_SPENT}
         if attempt.cause not in known:
             self._broken(6, "the cause is the true one", truth.run.run_id, f"{attempt.cause}, but it was one of {known}")
 
@@ -495,15 +496,16 @@ class Keeper:
         agent = truth.agents.get(new.epoch)
         if new.drain is DrainReason.PREEMPTION and (agent is None or not agent.warned):
             self._broken(4, "a healthy run is never destroyed", new.run_id, "drained for a preemption nobody announced")
-        if new.drain is DrainReason.BUDGET and not self._is_spent(new):
+        if new.drain in (DrainReason.BUDGET, DrainReason.HOURS) and not self._is_spent(new):
             self._broken(4, "a healthy run is never destroyed", new.run_id, "drained for a budget that is not spent")
         if new.drain is DrainReason.USER and Want.STOP not in truth.asked:
             self._broken(4, "a healthy run is never destroyed", new.run_id, "drained, but nobody asked")
 
     def _is_spent(self, run: Run) -> bool:
-        spent = ledger.totals(run, int(self._loop.now_s) + SKEW_S)
-        hours = run.spec.budget.hours
-        return spent.usd >= run.spec.budget.usd * BUDGET_SHARE_MIN or (hours is not None and spent.paid_s >= hours * 3600 - 2 * SKEW_S)
+        now_s, hours = int(self._loop.now_s) + SKEW_S, run.spec.budget.hours
+        spent = ledger.spent(run, now_s)
+        trained = hours is not None and training_s(run, now_s) >= hours * 3600 - 2 * SKEW_S
+        return spent.usd >= run.spec.budget.usd * BUDGET_SHARE_MIN or trained
 
     def _ended(self, truth: Truth, old: Held, new: Run) -> None:
         why = f"{new.state.value} by {new.cause.value if new.cause else 'nobody'}: {new.why}"
@@ -524,9 +526,9 @@ class Keeper:
                 return new.cause in ailments and new.cause is not None and POLICY[new.cause].retry is Retry.NEVER
             case _:
                 struck = truth.strikes >= new.spec.budget.restarts_without_progress and old.state is RunState.QUEUED
-                spent = new.cause in (Cause.BUDGET_SPENT, None) and self._is_spent(new)
+                spent = new.cause in (Cause.BUDGET_SPENT, Cause.HOURS_SPENT, None) and (self._is_spent(new) or self._is_spent(old))
                 # The agent's own limit was told to it when launches that came to nothing were still counted.
-                spent = spent or (new.cause is Cause.DEADLINE and new.spec.budget.hours is not None)
+                spent = spent or (new.cause is Cause.HOURS_SPENT and new.spec.budget.hours is not None)
                 return struck or spent or Want.STOP in truth.asked or (new.cause in ailments and new.cause is not None)
 
     def _is_kept_long_enough(self, truth: Truth, run: Run) -> bool:

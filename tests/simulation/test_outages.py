@@ -159,7 +159,7 @@ def test_an_hour_without_a_watcher_loses_nothing_and_doubles_nothing() -> None:
     assert came.begun == 0
     assert came.repeated == {}
     leases = [held.lease for run_id in stage.keeper.runs if (held := stage.store.load(run_id)) is not None]
-    at_their_hours = [lease for lease in leases if lease.beat and lease.beat.exit and lease.beat.exit.cause is Cause.DEADLINE]
+    at_their_hours = [lease for lease in leases if lease.beat and lease.beat.exit and lease.beat.exit.cause is Cause.HOURS_SPENT]
     assert at_their_hours
     assert all(lease.beat is not None and lease.committed_step == lease.beat.step for lease in at_their_hours)
     assert 0 < came.over_usd < 1.1 * OFFERS[0].usd_per_hour

@@ -172,11 +172,11 @@ def test_a_secret_that_is_not_there_is_told_by_its_name(store: Store) -> None:
     assert SECRETS["HF_TOKEN"] not in response.body.decode()
 
 
-def test_hours_paid_by_lost_attempts_are_taken_off_the_time_left(store: Store) -> None:
+def test_the_hours_that_lost_attempts_trained_are_taken_off_the_time_left(store: Store) -> None:
     of = held()
     spec = of.run.spec.model_copy(update={"budget": of.run.spec.budget.model_copy(update={"hours": 1.0})})
     stored(store, replace(of, run=replace(of.run, spec=spec)))
-    lost_s, this_s = 640, 500  # the first attempt was gone after 640 s, the second was launched 500 s ago
+    lost_s, this_s = 540, 440  # from each one's first step: to the last sign of life of the one, and to now
 
     job = Bootstrap.model_validate_json(handle(desk(store), ask("bootstrap")).body)
 

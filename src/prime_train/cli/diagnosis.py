@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from prime_train.cli.conclusion import Conclusion, Facts, Kind
 from prime_train.cli.diagnosis_history import ended_before, repeated, zero_reward
 from prime_train.cli.diagnosis_tracker import tracking
+from prime_train.cli.remedies import go_on
 from prime_train.core.amounts import span
 from prime_train.core.causes import POLICY, advice_at_the_end
-from prime_train.core.run import Run, RunState
+from prime_train.core.run import RunState
 from prime_train.core.verdict import Finished, Gone, Healthy, Sick, Silent, Stalled, Unknown, Verdict
 from prime_train.told import stopped_as_asked
 
@@ -29,11 +30,12 @@ def _state(facts: Facts) -> Conclusion:
         return _of_verdict(facts, facts.verdict)
     if run.state is RunState.SUCCEEDED:
         return Conclusion(Kind.FINISHED, "it has finished", run.why or f"step {run.best_step:,}")
-    return _ended(run) if run.is_over else _waiting(facts)
+    return _ended(facts) if run.is_over else _waiting(facts)
 
 
-def _ended(run: Run) -> Conclusion:
+def _ended(facts: Facts) -> Conclusion:
     """What to do is told once, and not among the reasons."""
+    run = facts.held.run
     general = advice_at_the_end(run.cause) if run.cause is not None else ""
     advice = general.replace(" RUN", f" {run.run_id}")
     why = run.why.removesuffix(general).strip().rstrip(".") or "no reason was kept"
@@ -42,9 +44,7 @@ def _ended(run: Run) -> Conclusion:
     if stopped_as_asked(run) or run.state is RunState.CANCELLED:
         return Conclusion(Kind.ENDED, f"it was {run.state.value}, as asked", why + where)
     title = "it failed" if run.state is RunState.FAILED else "it has stopped: a person must look"
-    resume = f"prime-train resume {run.run_id}"
-    again = "" if resume in advice else f"Then {resume}, or launch it anew if its config or its code must change."
-    return Conclusion(Kind.ENDED, title, why + where, f"{advice} {again}".strip())
+    return Conclusion(Kind.ENDED, title, why + where, f"{advice} Then {go_on(run, facts.now_s)}".strip())
 
 
 def _waiting(facts: Facts) -> Conclusion:

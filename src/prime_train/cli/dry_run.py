@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from prime_train.cli.home import Home, wall_s
 from prime_train.cli.launch import Plan
 from prime_train.core.amounts import size, span, usd
+from prime_train.core.deadline import parse_deadline
 from prime_train.core.decide import Launch, decide
 from prime_train.core.offers import Offer, Ranking, rank
 from prime_train.core.run import Run
@@ -81,13 +82,15 @@ def _others(ranked: Ranking) -> Iterator[tuple[str, str]]:
 def _affordable_s(spec: "RunSpec", offer: Offer) -> float:
     by_money_s = spec.budget.usd / offer.usd_per_hour * 3600 if offer.usd_per_hour > 0 else float("inf")
     by_hours_s = spec.budget.hours * 3600 if spec.budget.hours is not None else float("inf")
-    least_s = min(by_money_s, by_hours_s)
+    by_deadline_s = parse_deadline(spec.budget.deadline) - wall_s() if spec.budget.deadline is not None else float("inf")
+    least_s = max(0.0, min(by_money_s, by_hours_s, by_deadline_s))
     return least_s if least_s != float("inf") else 0.0
 
 
 def _hours(spec: "RunSpec") -> str:
     hours = spec.budget.hours
-    return f", {hours:g} hour{'' if hours == 1 else 's'}" if hours is not None else ""
+    until = f", until {spec.budget.deadline}" if spec.budget.deadline is not None else ""
+    return (f", {hours:g} hour{'' if hours == 1 else 's'}" if hours is not None else "") + until
 
 
 def _named(offer: Offer) -> str:

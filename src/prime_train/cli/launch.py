@@ -60,6 +60,7 @@ def launch(home: Home, spec: "RunSpec", made: Plan) -> "Run":
 
 def launch_as(home: Home, run_id: str, spec: "RunSpec", made: Plan, *, origin: "Origin | None" = None) -> "Run | None":
     """As `launch`, by an id that is given. None: there is such a run already, and nothing is changed."""
+    from prime_train.core.keys import tree_key
     from prime_train.core.run import Run
 
     store = home.store()
@@ -70,7 +71,7 @@ def launch_as(home: Home, run_id: str, spec: "RunSpec", made: Plan, *, origin: "
     if not home.elsewhere:
         home.make_bucket()
     if made.tree is not None:
-        run = replace(run, tree_sha256=_put_tree(home, made.tree, run_id))
+        run = replace(run, tree_sha256=put_tree(home, made.tree, tree_key(run_id)))
     return run if store.create(run) else None
 
 
@@ -138,16 +139,15 @@ def _repository(spec: "RunSpec", file: str) -> Plan:
     return Plan(None, checkout.commit, tuple(findings))
 
 
-def _put_tree(home: Home, tree: "Tree", run_id: str) -> str:
-    """The SHA-256 of what was put."""
+def put_tree(home: Home, tree: "Tree", key: str) -> str:
+    """Packs the folder into the bucket; the SHA-256 of what was put. Raises Unfit, and the port's errors."""
     from prime_train.adapters.tree_pack import pack
-    from prime_train.core.keys import tree_key
 
     with tempfile.TemporaryDirectory(prefix="prime-train-") as folder:
         packed = Path(folder) / "tree.tar.gz"
         finding = pack(tree, packed)
         if finding is not None:
             raise Unfit((finding,))
-        home.bucket().put_file(tree_key(run_id), packed)
+        home.bucket().put_file(key, packed)
         with packed.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,35 +1,113 @@
 """`prime-train resume RUN`: let an ended run go on from its newest checkpoint."""
 
 import os
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.cli.exits import Refused
+from prime_train.cli.exits import Exit, Refused
+
+if TYPE_CHECKING:
+    from prime_train.cli.home import Home
+    from prime_train.core.budget import Limit
+    from prime_train.core.change import Renewed
+    from prime_train.core.run import Run
 
 
 def resume(
     run: Annotated[str, typer.Argument(help="The run, or the start of its id.", show_default=False)],
     usd: Annotated[float | None, typer.Option(help="A new budget in dollars, for all attempts together.", show_default=False)] = None,
-    hours: Annotated[float | None, typer.Option(help="A new limit of paid hours, for all attempts together.", show_default=False)] = None,
-) -> None:
+    hours: Annotated[float | None, typer.Option(help="A new limit of hours of training.", show_default=False)] = None,
+    deadline: Annotated[str | None, typer.Option(help="A new deadline, such as 2026-12-01T18:00+01:00.", show_default=False)] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="The config to go on with, changed, and the code as it is here now.", show_default=False)
+    ] = None,
+) -> Exit:
     """Let an ended run go on.
 
-    One that was stopped, failed or cancelled goes on from its newest checkpoint.
+    One that was stopped, failed or cancelled goes on from its newest checkpoint: with what it was launched with, or with --config.
     """
-    from math import isfinite
-
     from prime_train.cli.home import Home
+    from prime_train.cli.launch import Unfit
+    from prime_train.cli.names import find
     from prime_train.cli.wishes import ask
     from prime_train.core.change import resumed
 
-    for option, value in (("--usd", usd), ("--hours", hours)):
-        if value is not None and not (isfinite(value) and value > 0):
-            raise Refused(f"{option} must be more than 0, not {value}")
+    limits = _limits(usd, hours, deadline)
     home = Home.of(os.environ)
-    held = ask(home.store(), run, lambda current, now_s: resumed(current, now_s, usd=usd, hours=hours))
+    store = home.store()
+    try:
+        renewed = _renewed(home, find(store, run).run, config) if config is not None else None
+    except Unfit as error:
+        return _unfit(error)
+    try:
+        held = ask(store, run, lambda current, now_s: resumed(current, now_s, limits, renewed))
+    except ValueError as error:
+        raise Refused(f"{config}: {error}", fix="launch it as a run of its own: prime-train run CONFIG") from error
     point = held.run.resume
     start = f"step {point.step}" if point is not None else "its newest checkpoint, if it has any"
     typer.echo(f"{held.run.run_id} is queued again, to go on from {start}")
     if home.serving() is None:
         typer.echo("no control plane serves it: start one (prime-train serve)")
+    return Exit.OK
+
+
+def _limits(usd: float | None, hours: float | None, deadline: str | None) -> "dict[Limit, float | str]":
+    from math import isfinite
+
+    from prime_train.core.budget import Limit
+    from prime_train.core.deadline import parse_deadline
+
+    for option, value in (("--usd", usd), ("--hours", hours)):
+        if value is not None and not (isfinite(value) and value > 0):
+            raise Refused(f"{option} must be more than 0, not {value}")
+    try:
+        if deadline is not None:
+            parse_deadline(deadline)
+    except ValueError as error:
+        raise Refused(f"--deadline {error}") from error
+    given = {Limit.USD: usd, Limit.HOURS: hours, Limit.DEADLINE: deadline}
+    return {limit: value for limit, value in given.items() if value is not None}
+
+
+def _renewed(home: "Home", run: "Run", config: Path) -> "Renewed":
+    """The config, checked as for a launch, with its code in the bucket: under a key of its own, so that nothing is changed for the run
+    before it takes it up. Raises Unfit."""
+    from prime_train.adapters.config_yaml import read_config
+    from prime_train.cli.check import judged
+    from prime_train.cli.launch import Unfit, on_provider, plan, put_tree
+    from prime_train.cli.run_found import found_for
+    from prime_train.core.change import Renewed
+    from prime_train.core.finding import has_errors
+    from prime_train.core.keys import tree_key
+    from prime_train.core.run import Event, move
+
+    read = read_config(config)
+    if read.spec is None:
+        raise Unfit(judged(read)[0])
+    named = read.spec.model_copy(update={"name": run.spec.name})
+    spec = on_provider(named, home)
+    found, _ = found_for(read, spec, home.run_secrets)
+    if has_errors(found):
+        raise Unfit(found)
+    if read.spec.name != run.spec.name:
+        raise Refused(
+            f"{config} is the config of {read.spec.name}, and {run.run_id} is a run of {run.spec.name}", fix="name its own config"
+        )
+    renewed = Renewed(spec, "")
+    move(run, Event.RESUME)
+    renewed.check(run)
+    made = plan(spec, file=str(config))
+    digest = put_tree(home, made.tree, tree_key(run.run_id, run.revision + 1)) if made.tree is not None else ""
+    return Renewed(spec, made.commit, digest)
+
+
+def _unfit(error: Exception) -> Exit:
+    from prime_train.cli import findings
+    from prime_train.cli.launch import Unfit
+
+    assert isinstance(error, Unfit)
+    findings.print_findings(error.findings, {})
+    findings.summary(error.findings, len({finding.file for finding in error.findings}))
+    return Exit.FINDINGS

@@ -1,6 +1,7 @@
 """A run's spec with the trainer's config that it names: what is laid over what, and where each of it is written."""
 
 import os
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -37,7 +38,7 @@ def of_config(config: Config) -> Matter:
         # What it names is judged with it, once it can be: by itself it may lack what the spec gives it.
         return Matter(config.file, None, config.findings, {config.file: config.source}, _named_by(config.file, config.root))
     document = Document(config.file, config.root, config.source)
-    subject = Subject(spec=config.spec, config=document, run_secrets=listed(os.environ))
+    subject = Subject(spec=config.spec, config=document, run_secrets=listed(os.environ), now_s=int(time.time()))
     if config.spec.trainer.tree.ref is not None:
         # What lies here may be another version than the one that is checked out: what the command says by itself is all there is.
         told = _by_command(config, subject)

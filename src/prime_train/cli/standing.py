@@ -44,6 +44,8 @@ class Standing:
     budget_usd: float
     paid_s: int
     budget_hours: float | None
+    training_s: int
+    deadline: str | None
     attempts: int
     restarts: tuple[Restart, ...]
     next_check_s: int | None
@@ -115,6 +117,8 @@ def standing(held: Held, now_s: int) -> Standing:
         budget_usd=run.spec.budget.usd,
         paid_s=spent.paid_s,
         budget_hours=run.spec.budget.hours,
+        training_s=spent.useful_s + spent.recomputed_s,
+        deadline=run.spec.budget.deadline,
         attempts=now.attempts,
         restarts=tuple(Restart(a.epoch, a.cause.value if a.cause else "", a.detail, a.fenced_s) for a in now.lost),
         next_check_s=run.next_check_s,

@@ -67,6 +67,8 @@ def _facts(one: Standing) -> list[tuple[str, RenderableType]]:
     facts += saving.facts(one.saving) if one.saving is not None else []
     facts += [("GPUs", gpus.fact(one.gpus))] if one.gpus is not None else []
     facts.append(("spent", f"{one.money}, {one.figures.paid} paid"))
+    facts += [("training", one.figures.trained)] if one.figures.trained else []
+    facts += [("deadline", one.figures.deadline)] if one.figures.deadline else []
     facts.append(("restarts", f"{one.figures.restarts}: {one.causes}" if one.figures.restarts else "none"))
     if one.pod:
         facts.append(("machine", f"{one.offer}, {one.pod}"))

@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 from prime_train.cli.exits import Exit, Refused
 from prime_train.cli.names import find
+from prime_train.cli.remedies import needed
+from prime_train.core.budget import Exhausted
 from prime_train.core.run import TRANSITIONS, Change, Event, IllegalMove, Run
 from prime_train.ports import Held, Store
 
@@ -14,7 +16,7 @@ COMMANDS = {Event.STOP: "stop", Event.CANCEL: "stop --now", Event.RESUME: "resum
 
 def ask(store: Store, name: str, change: Callable[[Run, int], Change]) -> Held:
     """Saves `change(run, now_s)`, decided anew each time somebody else was first. Raises Refused where the run's state does
-    not allow it."""
+    not allow it, or its budget is spent."""
     run_id = find(store, name).run.run_id
     for _ in range(TRIES_MAX):
         held = find(store, run_id)
@@ -22,6 +24,9 @@ def ask(store: Store, name: str, change: Callable[[Run, int], Change]) -> Held:
             wish = change(held.run, store.now_s())
         except IllegalMove as error:
             raise _impossible(error) from error
+        except Exhausted as error:
+            options = " ".join(needed(held.run, limit, store.now_s()) for limit in error.limits)
+            raise Refused(f"{run_id} cannot go on: {error}", fix=f"prime-train resume {run_id} {options}") from error
         if store.save(wish):
             return find(store, run_id)
     raise Refused(f"{run_id} changed {TRIES_MAX} times while it was asked", fix="ask again", code=Exit.OUTSIDE_FAILED)

@@ -62,6 +62,7 @@ CAUSES = (
     "weight_broadcast",
     "empty_batches",
     "log_rule",
+    "hours_spent",
     "deadline",
     "budget_spent",
     "drained",

@@ -56,6 +56,7 @@ class Cause(StrEnum):
     WEIGHT_BROADCAST = "weight_broadcast"
     EMPTY_BATCHES = "empty_batches"
     LOG_RULE = "log_rule"
+    HOURS_SPENT = "hours_spent"
     DEADLINE = "deadline"
     BUDGET_SPENT = "budget_spent"
     DRAINED = "drained"
@@ -134,12 +135,36 @@ POLICY: dict[Cause, Policy] = {
     Cause.WEIGHT_BROADCAST: Policy(_COUNTED, "weights not broadcast over NCCL", "Fall back to the filesystem broadcast once."),
     Cause.EMPTY_BATCHES: Policy(_NEVER, "no rollouts to train on", "Look at the rollouts: all failed or were left out.", needs_person=True),
     Cause.LOG_RULE: Policy(_NEVER, "a log rule fired", "See the matched line.", needs_person=True),
-    Cause.DEADLINE: Policy(_NEVER, "hours used up", "Raise budget.hours and resume.", needs_person=True),
-    Cause.BUDGET_SPENT: Policy(_NEVER, "budget spent", "Raise the budget: prime-train resume RUN --usd N.", needs_person=True),
+    Cause.HOURS_SPENT: Policy(_NEVER, "hours used up", "Raise budget.hours.", needs_person=True),
+    Cause.DEADLINE: Policy(_NEVER, "deadline reached", "Set a later budget.deadline.", needs_person=True),
+    Cause.BUDGET_SPENT: Policy(_NEVER, "budget spent", "Raise budget.usd.", needs_person=True),
     Cause.DRAINED: Policy(_FREE, "flushed and stopped as ordered", ""),
     Cause.FENCED: Policy(_FREE, "replaced by a newer attempt", ""),
     Cause.FINISHED: Policy(_NEVER, "finished", ""),
 }
+
+MENDED_IN_CONFIG = frozenset(
+    {
+        Cause.BAD_CONFIG,
+        Cause.EMPTY_BATCHES,
+        Cause.GPU_OOM,
+        Cause.HOST_OOM,
+        Cause.IMPORT_ERROR,
+        Cause.INFERENCE_OOM,
+        Cause.LOG_RULE,
+        Cause.NOT_FINITE,
+        Cause.OPEN_FILES,
+        Cause.RESUME_IGNORED,
+        Cause.SETUP_FAILED,
+        Cause.SMOKE_FAILED,
+        Cause.START_TIMEOUT,
+        Cause.STOPPED_EARLY,
+        Cause.TRAINER_ERROR,
+        Cause.VERIFY_FAILED,
+        Cause.ZERO_REWARD,
+    }
+)
+"""What the same config and code would run into again: one of them must change first."""
 
 _BY_ITSELF = ("Another ", "Nothing to do", "it is replaced", "it then goes on")
 

@@ -3,10 +3,13 @@
 Pure, like the decision. What is outside (create, terminate, send) is touched only after the write was won.
 """
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from prime_train.core import decide as d
 from prime_train.core import ledger
+from prime_train.core.amounts import usd as dollars
+from prime_train.core.budget import Exhausted, Limit, used_up
 from prime_train.core.causes import POLICY, Cause, Retry
 from prime_train.core.manifest import BLOB_GRACE_S, ResumePoint
 from prime_train.core.offers import Offer
@@ -29,6 +32,7 @@ from prime_train.core.run import (
     move,
     with_attempt,
 )
+from prime_train.core.spec import RunSpec
 from prime_train.core.verdict import Pod, is_saving, step_limit_s, step_rose_s
 from prime_train.core.wire import Order
 
@@ -415,9 +419,9 @@ def _finish(run: Run, lease: Lease, decision: d.Finish, now_s: int) -> Change:
     has_uploaded = any(attempt.first_beat_s is not None for attempt in fenced.attempts)
     after = replace(fenced, why=why, cause=decision.cause, ended_s=now_s, next_check_s=now_s, strikes=run.strikes)
     after = replace(after, cleanup_s=now_s + CLEANUP_AFTER_S if has_uploaded else None)
-    spent = ledger.totals(after, now_s)
-    attempts = f"{spent.attempts} attempt{'' if spent.attempts == 1 else 's'}"
-    text = f"{why.rstrip('.')}. {attempts}, ${spent.usd:.2f}, newest committed step: {after.durable_step or 'none'}"
+    count = len(after.attempts) + after.folded.attempts
+    attempts = f"{count} attempt{'' if count == 1 else 's'}"
+    text = f"{why.rstrip('.')}. {attempts}, newest committed step: {after.durable_step or 'none'}"
     severity = Severity.WARNING if undurable and decision.state is RunState.SUCCEEDED else _END_SEVERITY[decision.state]
     alert = told(after, now_s, decision.state.value, severity, f"run {decision.state.value}", text)
     step = after.attempts[-1].last_step if after.attempts else 0
@@ -503,7 +507,7 @@ def _settle(run: Run, decision: d.Settle, now_s: int) -> Change:
 def billed(run: Run, epoch: int, usd: float, now_s: int) -> Change:
     """The provider has told what that attempt's pod cost in all."""
     attempts = tuple(replace(a, billed_usd=usd) if a.epoch == epoch else a for a in run.attempts)
-    text = f"attempt {epoch} was billed at ${usd:.2f}"
+    text = f"attempt {epoch} was billed at {dollars(usd)}"
     after = replace(run, attempts=attempts)
     return _saved(after, happened(run, now_s, "billed", text), alerts=_mirrored(after, "billed", now_s))
 
@@ -518,13 +522,39 @@ def wished(run: Run, want: Want, now_s: int) -> Change:
     return _saved(replace(run, want=want, next_check_s=now_s), happened(run, now_s, "asked", f"the user asks to {want.value}"))
 
 
-def resumed(run: Run, now_s: int, *, usd: float | None = None, hours: float | None = None) -> Change:
-    """The user lets an ended run go on, perhaps with a larger budget. Raises IllegalMove unless it stopped, failed or was cancelled."""
-    budget = run.spec.budget
-    budget = budget.model_copy(update={k: v for k, v in (("usd", usd), ("hours", hours)) if v is not None})
+@dataclass(frozen=True)
+class Renewed:
+    """What a run goes on with in place of what it had: another config and other code. ValueError where it could not go on with them."""
+
+    spec: RunSpec
+    commit: str
+    tree_sha256: str = ""
+    """Of the packed working tree; empty where a repository is checked out."""
+
+    def check(self, run: Run) -> None:
+        """Its name, its kind of trainer and how checkpoints are named stay: by these its checkpoints are found and read."""
+        old, new = run.spec, self.spec
+        kept = (
+            ("name", old.name, new.name),
+            ("trainer.kind", old.trainer.kind, new.trainer.kind),
+            ("checkpoints.pattern", old.checkpoints.pattern, new.checkpoints.pattern),
+        )
+        for field, before, after in kept:
+            if before != after:
+                raise ValueError(f"{field} is {after}, and run {run.run_id} has {before}")
+
+
+def resumed(run: Run, now_s: int, limits: Mapping[Limit, float | str] | None = None, renewed: Renewed | None = None) -> Change:
+    """The user lets an ended run go on, perhaps with larger limits or another config. Raises IllegalMove unless it stopped, failed or was
+    cancelled, Exhausted where its budget is used up even so, and ValueError where it cannot go on with that config."""
+    moved = move(run, Event.RESUME)
+    if renewed is not None:
+        renewed.check(run)
+        moved = replace(moved, spec=renewed.spec, commit=renewed.commit, revision=run.revision + 1, tree_sha256=renewed.tree_sha256)
+    budget = moved.spec.budget.model_copy(update={limit.value: value for limit, value in (limits or {}).items()})
     after = replace(
-        move(run, Event.RESUME),
-        spec=run.spec.model_copy(update={"budget": budget}),
+        moved,
+        spec=moved.spec.model_copy(update={"budget": budget}),
         want=Want.RUN,
         strikes=(),
         backoffs=0,
@@ -535,7 +565,11 @@ def resumed(run: Run, now_s: int, *, usd: float | None = None, hours: float | No
         ended_s=None,
         cleanup_s=None,
     )
-    return _saved(after, happened(after, now_s, "asked", "the user asks to go on"), alerts=_mirrored(after, "resumed", now_s))
+    exhausted = used_up(after, now_s)
+    if exhausted:
+        raise Exhausted(after, exhausted)
+    text = "the user asks to go on" + (f" with another config, at {renewed.commit or 'no commit'}" if renewed is not None else "")
+    return _saved(after, happened(after, now_s, "asked", text), alerts=_mirrored(after, "resumed", now_s))
 
 
 # -------------------------------------------------------------------------------------------------------------------- lines

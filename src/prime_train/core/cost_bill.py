@@ -90,12 +90,17 @@ class Bill:
         return sum((line.time for line in self.lines[1:]), start=self.lines[0].time)
 
     @property
+    def training(self) -> Between:
+        """Of it, what counts as hours of the budget: from the first step on."""
+        return sum((line.time for line in self.lines if line.name in ("training", "saving")), start=Between(0.0, 0.0))
+
+    @property
     def usd(self) -> Between:
         return self.rate.usd(self.time)
 
     def budget_says(self, usd_max: float, hours_max: float | None = None) -> str:
         """Whether the budget is enough, in words."""
-        usd, hours = self.usd, self.time * Between(1 / HOUR_S, 1 / HOUR_S)
+        usd, hours = self.usd, self.training * Between(1 / HOUR_S, 1 / HOUR_S)
         if hours_max is not None and hours.low > hours_max:
             return f"too few hours: {hours_max:g} h against {hours.low:.1f} h at the least; the run is stopped before it ends"
         if usd.low > usd_max:

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from prime_train.core import ledger
+from prime_train.core import budget, ledger
 from prime_train.core.amounts import percents, span, spans, usd, usds
 from prime_train.core.causes import Cause
 from prime_train.core.run import Attempt, Lease, Run, Totals, with_attempt
@@ -108,6 +108,19 @@ class RunFigures:
     @property
     def money(self) -> str:
         return f"{usd(self.totals.usd)} of {usd(self.run.spec.budget.usd)}"
+
+    @property
+    def trained(self) -> str:
+        """Hours of training, where the budget limits them: 1 h 3 min of 2 h"""
+        hours = self.run.spec.budget.hours
+        return f"{span(budget.training_s(self.run, self.now_s))} of {span(hours * 3600)}" if hours is not None else ""
+
+    @property
+    def deadline(self) -> str:
+        """2026-12-01T18:00+01:00, in 3 d 4 h; empty where there is none."""
+        end_s = budget.deadline_s(self.run)
+        left = f", in {span(end_s - self.now_s)}" if end_s is not None and end_s > self.now_s and not self.run.is_over else ""
+        return f"{self.run.spec.budget.deadline}{left}" if end_s is not None else ""
 
     @property
     def paid(self) -> str:

@@ -62,9 +62,10 @@ def spec_key(run_id: str) -> str:
     return f"runs/{run_id}/spec.json"
 
 
-def tree_key(run_id: str) -> str:
-    """The working tree as it was at the launch, a gzipped tar: what every attempt of the run unpacks."""
-    return f"runs/{run_id}/tree.tar.gz"
+def tree_key(run_id: str, revision: int = 0) -> str:
+    """The working tree as it was at the launch, or at the resume that brought revision 1, 2, ... of the code: a gzipped tar, which every
+    attempt from then on unpacks."""
+    return f"runs/{run_id}/tree{f'-{revision}' if revision else ''}.tar.gz"
 
 
 def blob_prefix(run_id: str) -> str:

@@ -112,10 +112,6 @@ def burn_usd_per_s(run: Run) -> float:
     return (attempts + sum(stray.usd_per_hour for stray in unowned(run))) / 3600
 
 
-def paid_hours(run: Run, now_s: int) -> float:
-    return spent(run, now_s).paid_s / 3600
-
-
 def fold(run: Run) -> Run:
     """Moves the oldest ended attempts into `folded`, so that a run that was preempted a thousand times stays a small record."""
     surplus = len(run.attempts) - ATTEMPTS_KEPT_MAX

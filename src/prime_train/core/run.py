@@ -90,6 +90,8 @@ class IllegalMove(Exception):
 class DrainReason(StrEnum):
     USER = "user"
     BUDGET = "budget"
+    HOURS = "hours"
+    DEADLINE = "deadline"
     PREEMPTION = "preemption"
     FUNDS = "funds"
 
@@ -210,7 +212,9 @@ class Run:
     tree_sha256: str = ""
     """Of the packed working tree, as hex digits; empty where there is none, and of runs from before it was kept."""
     commit: str = ""
-    """The commit the config was launched from."""
+    """The commit the config was launched from, or last resumed with."""
+    revision: int = 0
+    """How often it was resumed with another config or other code: see `keys.tree_key`."""
     origin: Origin | None = None
     attempts: tuple[Attempt, ...] = ()
     folded: Totals = Totals()

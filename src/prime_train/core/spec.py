@@ -13,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from prime_train.core import prime_rl
 from prime_train.core.causes import Cause
+from prime_train.core.deadline import parse_deadline
 from prime_train.core.paths import flaw_of_folder
 from prime_train.core.sizes import NUMBER_MAX, SHOWN_CHARS, parse_gib, parse_hours, parse_seconds, parse_size, parse_whole_gib
 
@@ -42,9 +43,15 @@ def _regex(value: str) -> str:
     return value
 
 
+def _deadline(value: str) -> str:
+    parse_deadline(value)
+    return value
+
+
 Bytes = Annotated[int, BeforeValidator(parse_size, json_schema_input_type=int | str), Field(ge=0)]
 InsidePath = Annotated[str, BeforeValidator(lambda v: _inside(v) if isinstance(v, str) else v)]
 Regex = Annotated[str, BeforeValidator(lambda v: _regex(v) if isinstance(v, str) else v)]
+Deadline = Annotated[str, BeforeValidator(lambda v: _deadline(v) if isinstance(v, str) else v)]
 EnvName = Annotated[str, Field(pattern=_ENV_NAME)]
 Seconds = Annotated[int, BeforeValidator(parse_seconds, json_schema_input_type=int | str), Field(ge=1, le=30 * 86400)]
 Hours = Annotated[float, BeforeValidator(parse_hours, json_schema_input_type=float | str), Field(gt=0)]
@@ -366,7 +373,10 @@ class BudgetSpec(Part):
 
     usd: float = Field(gt=0)
     hours: Hours | None = None
-    """Paid machine hours over all attempts."""
+    """Hours of training over all attempts, each counted from its first step."""
+    deadline: Deadline | None = None
+    """When it must be saved and its machine given back: a date-time with its offset, such as 2026-12-01T18:00+01:00, or a date, which
+    stands for its end in UTC."""
     upload_usd: float | None = Field(default=None, gt=0)
     """What a machine may cost after the training, kept only while the last checkpoint can not be uploaded from it. Without it, a tenth of
     `usd`."""

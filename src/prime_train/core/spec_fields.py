@@ -55,6 +55,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "BudgetSpec": {
         "usd": (("number", None, 0, None),),
         "hours": (("null", ("hours", None, 0, None)), None),
+        "deadline": (("null", ("other",)), None),
         "upload_usd": (("null", ("number", None, 0, None)), None),
         "restarts_without_progress": (("whole", 1, None, None), 3),
     },

@@ -66,7 +66,7 @@ __all__ = [
 LOG_TAIL_CHARS_MAX = 8000
 GPU_NOTE_CHARS_MAX = 200
 UPLOAD_TROUBLE_CHARS_MAX = 300
-LATER = ("keys", "origin_url", "identity", "tree_sha256", "bucket_mark")
+LATER = ("keys", "origin_url", "identity", "tree_sha256", "bucket_mark", "deadline_in_s")
 
 RunId = Annotated[str, Field(pattern=f"^{RUN_ID_PATTERN}$")]
 Epoch = Annotated[int, Field(ge=1, le=10**9)]
@@ -275,7 +275,9 @@ class Bootstrap(Answered):
     resume: ResumePoint | None = None
     secrets: dict[str, str] = Field(default_factory=dict, repr=False)
     train_s_max: int | None = None
-    """Paid seconds left; counted from the end of verification."""
+    """Seconds of training left; counted from this attempt's first step."""
+    deadline_in_s: int | None = None
+    """After so many seconds it has to save and leave, to be done by the run's deadline."""
     last_cause: Cause | None = None
     """Why the last attempt whose agent was heard ended, where there was one: what failed there may be done otherwise here."""
     best_step: int = 0

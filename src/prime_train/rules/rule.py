@@ -67,6 +67,8 @@ class Subject:
     """File and text of whatever `trainer` includes."""
     run_secrets: tuple[str, ...] = DEFAULT
     """Names and globs of the variables that the control plane hands to runs."""
+    now_s: int | None = None
+    """The second at which it is looked at, for what depends on it."""
     upstream: "Upstream | None" = None
     """What prime-rl's own validators say of `trainer`, where they were asked."""
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from prime_train.core.deadline import parse_deadline
 from prime_train.core.finding import Severity
 from prime_train.core.prime_rl_arguments import arguments
 from prime_train.core.run_secrets import NEVER, VARIABLE, is_allowed
@@ -137,6 +138,16 @@ def _twice_in_environment(subject: Subject) -> Iterator[Flaw]:
         first = seen.setdefault(entry.key.upper(), entry.key)
         if first != entry.key:
             yield Flaw(("environment", entry.key), f"{entry.key} and {first} are two variables: capitals count", on_key=True)
+
+
+def _past_deadline(subject: Subject) -> Iterator[Flaw]:
+    spec = subject.spec
+    if spec is None or spec.budget.deadline is None or subject.now_s is None:
+        return
+    left_s, flush_s = parse_deadline(spec.budget.deadline) - subject.now_s, spec.health.drain_s + spec.health.beat_s
+    if left_s <= flush_s:
+        said = "has passed" if left_s <= 0 else f"leaves no time: {flush_s} s before it the run is saved and stopped"
+        yield Flaw(("budget", "deadline"), f"the deadline {spec.budget.deadline} {said}")
 
 
 def _misspelt_file(subject: Subject) -> Iterator[Flaw]:
@@ -373,6 +384,16 @@ RULES = (
         "delete it, or have the operator add it to PRIME_TRAIN_RUN_SECRETS of the control plane (and of wherever configs are checked)",
         FAMILY,
         _secrets_not_for_runs,
+        "spec",
+    ),
+    Rule(
+        "PT046",
+        Severity.ERROR,
+        "a deadline that has passed",
+        "No machine is rented for a run whose deadline is nearer than the time that its last save may take.",
+        "write a later date, or a date-time with its offset",
+        FAMILY,
+        _past_deadline,
         "spec",
     ),
 )

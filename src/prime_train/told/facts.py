@@ -78,6 +78,10 @@ def gap_usd(before: Attempt, after: Attempt, now_s: int) -> float:
 def _money(now: RunFigures, attempt: Attempt | None) -> Facts:
     left_usd, burn = now.run.spec.budget.usd - now.totals.usd, ledger.burn_usd_per_s(now.run)
     yield "Spent", f"{now.money}, {now.paid} of paid time"
+    if now.trained:
+        yield "Training", now.trained
+    if now.deadline:
+        yield "Deadline", now.deadline
     if burn > 0 and left_usd > 0:
         yield "It lasts for", f"{span(left_usd / burn)} at {usd(burn * 3600)} an hour"
 

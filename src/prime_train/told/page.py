@@ -89,6 +89,8 @@ def _facts(now: RunFigures, lease: Lease) -> list[tuple[str, ...]]:
         ("Newest checkpoint in the bucket", f"step {durable:,}" if durable else "none yet"),
         ("Spent", f"{now.money} ({_share(now.totals.usd, run.spec.budget.usd)}), {now.paid} of paid time"),
     ]
+    rows += [("Training", now.trained)] if now.trained else []
+    rows += [("Deadline", now.deadline)] if now.deadline else []
     if run.state in ATTENDED and run.attempt is not None:
         rows.append(("Machine", f"attempt {run.epoch}: {_machine(run.attempt.offer)}"))
     rows.append(("Restarts", f"{now.restarts}: {_causes(now)}" if now.restarts else "none"))

@@ -6,9 +6,9 @@ from typing import TypeGuard
 from pydantic import ValidationError
 
 from prime_train import __version__
+from prime_train.core.budget import flush_from_s, training_s
 from prime_train.core.causes import Cause
 from prime_train.core.keys import tree_key
-from prime_train.core.ledger import totals
 from prime_train.core.run import Run
 from prime_train.core.run_secrets import VARIABLE
 from prime_train.core.tracked import origin_url
@@ -137,7 +137,7 @@ def _no_keys_now(now_s: int) -> Response:
 
 def _job(desk: Desk, run: Run, call: BootstrapCall, now_s: int) -> Bootstrap:
     spec, epoch = run.spec, call.epoch
-    hours = spec.budget.hours
+    hours, flush_s = spec.budget.hours, flush_from_s(run)
     return Bootstrap(
         run=run.run_id,
         epoch=epoch,
@@ -146,13 +146,14 @@ def _job(desk: Desk, run: Run, call: BootstrapCall, now_s: int) -> Bootstrap:
         bucket_mark=desk.bucket_mark,
         bucket_keys=desk.bucket_keys,
         keys=desk.lend(run.run_id, epoch) if desk.lend is not None and desk.starts_with_lent else None,
-        tree_key=None if spec.trainer.tree.repo else tree_key(run.run_id),
+        tree_key=None if spec.trainer.tree.repo else tree_key(run.run_id, run.revision),
         tree_sha256=run.tree_sha256,
         commit=run.commit,
         origin_url=origin_url(run),
         resume=run.resume,
         secrets={name: desk.secrets[name] for name in spec.secrets},
-        train_s_max=None if hours is None else max(0, int(hours * 3600) - totals(run, now_s).paid_s),
+        train_s_max=None if hours is None else max(0, int(hours * 3600) - training_s(run, now_s)),
+        deadline_in_s=None if flush_s is None else max(1, flush_s - now_s),
         last_cause=_last_cause(run, epoch),
         best_step=run.best_step,
         step_slow_s=run.step_slow_s,

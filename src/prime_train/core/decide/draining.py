@@ -1,7 +1,9 @@
 """A run that was told to flush and stop."""
 
+from prime_train.core.budget import CAUSES, said
 from prime_train.core.causes import POLICY, Cause, Retry
 from prime_train.core.decide.concluding import sick
+from prime_train.core.decide.money import REASONS
 from prime_train.core.decide.pace import check_s
 from prime_train.core.decision import Decision, Finish, Recover, Wait
 from prime_train.core.run import DrainReason, Run, RunState
@@ -41,6 +43,7 @@ def _drained(run: Run, verdict: Verdict) -> Decision:
             return Recover(Cause.NO_FUNDS, "told to leave before the wallet was empty")
         return Recover(Cause.PREEMPTED, "taken away after a notice")
     flushed = isinstance(verdict, Sick) and verdict.cause is Cause.DRAINED
-    cause = Cause.DRAINED if run.drain is DrainReason.USER else Cause.BUDGET_SPENT
-    why = "stopped by the user" if run.drain is DrainReason.USER else "the budget is used up"
+    limit = REASONS.get(run.drain) if run.drain is not None else None
+    cause = CAUSES[limit] if limit is not None else Cause.DRAINED
+    why = said(run, limit) if limit is not None else "stopped by the user"
     return Finish(RunState.STOPPED, cause, f"{why}; {'flushed' if flushed else 'it was not flushed in time'}")

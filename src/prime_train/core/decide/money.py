@@ -1,6 +1,8 @@
 """What money and the user ask for, in a state that has an attempt."""
 
-from prime_train.core import ledger
+from prime_train.core import budget, ledger
+from prime_train.core.amounts import usd
+from prime_train.core.budget import Limit
 from prime_train.core.causes import Cause
 from prime_train.core.decide.uploading import given_up, upload_left_usd
 from prime_train.core.decision import AllClear, Decision, Drain, Finish, Note, Recover
@@ -9,7 +11,9 @@ from prime_train.core.run import DrainReason, Run, RunState, Severity, Want
 from prime_train.core.verdict import Finished, Healthy, Verdict
 
 WARN_SHARE = 0.8
-DRAIN_SHARE_MAX = 0.05
+DRAIN_SHARE_MAX = budget.RESERVED_SHARE
+REASONS = {DrainReason.BUDGET: Limit.USD, DrainReason.HOURS: Limit.HOURS, DrainReason.DEADLINE: Limit.DEADLINE}
+_WORDS = {Limit.USD: "dollars", Limit.HOURS: "hours of training", Limit.DEADLINE: "time until the deadline"}
 
 
 def wished(run: Run, verdict: Verdict, funds: Funds | None, now_s: int) -> Decision | None:
@@ -18,12 +22,13 @@ def wished(run: Run, verdict: Verdict, funds: Funds | None, now_s: int) -> Decis
         return None
     if run.want is Want.CANCEL:
         return Finish(RunState.CANCELLED, None, "cancelled by the user")
-    if run.state is RunState.UPLOADING and (ended := given_up(run, now_s)) is not None:
-        return ended
-    spent = ledger.spent(run, now_s)
-    budget = run.spec.budget
-    if spent.usd >= budget.usd:
-        return Finish(RunState.STOPPED, Cause.BUDGET_SPENT, f"the budget is spent: ${spent.usd:.2f} of ${budget.usd:.2f}")
+    if run.state is RunState.UPLOADING and (over := given_up(run, now_s)) is not None:
+        return over
+    if ledger.spent(run, now_s).usd >= run.spec.budget.usd:
+        return ended(run, Limit.USD)
+    end_s = budget.deadline_s(run)
+    if end_s is not None and now_s >= end_s:
+        return ended(run, Limit.DEADLINE)
     reason = _drain_reason(run, verdict, funds, now_s)
     if reason is not None and run.state is not RunState.DRAINING:
         if run.state in (RunState.STARTING, RunState.TRAINING, RunState.UPLOADING):
@@ -31,20 +36,27 @@ def wished(run: Run, verdict: Verdict, funds: Funds | None, now_s: int) -> Decis
         if reason[0] is DrainReason.FUNDS:
             return Recover(Cause.NO_FUNDS, reason[1])
         if reason[0] is not DrainReason.PREEMPTION:
-            return Finish(RunState.STOPPED, Cause.BUDGET_SPENT if reason[0] is DrainReason.BUDGET else None, reason[1])
+            return ended(run, REASONS[reason[0]]) if reason[0] in REASONS else Finish(RunState.STOPPED, None, reason[1])
     return _warned(run, now_s) or _warned_of_funds(run, funds)
 
 
+def ended(run: Run, limit: Limit) -> Finish:
+    """The run has reached that limit."""
+    return Finish(RunState.STOPPED, budget.CAUSES[limit], budget.said(run, limit))
+
+
 def _drain_reason(run: Run, verdict: Verdict, funds: Funds | None, now_s: int) -> tuple[DrainReason, str] | None:
-    spent, budget = ledger.spent(run, now_s), run.spec.budget
+    flush_s = budget.flush_from_s(run)
     if run.want is Want.STOP:
         return DrainReason.USER, "stopped by the user"
     if run.state is RunState.UPLOADING:  # the flush is what it does; when it has cost too much is asked before
         return _warned_away(run, verdict, funds)
-    if spent.usd >= budget.usd - drain_reserve_usd(run):
-        return DrainReason.BUDGET, f"the budget is nearly spent: ${spent.usd:.2f} of ${budget.usd:.2f}"
-    if budget.hours is not None and spent.paid_s >= budget.hours * 3600:
-        return DrainReason.BUDGET, f"the hours are used up: {spent.paid_s / 3600:.2f} of {budget.hours:.2f}"
+    if ledger.spent(run, now_s).usd >= run.spec.budget.usd - drain_reserve_usd(run):
+        return DrainReason.BUDGET, f"the budget of {usd(run.spec.budget.usd)} is nearly spent"
+    if run.spec.budget.hours is not None and budget.training_s(run, now_s) >= run.spec.budget.hours * 3600:
+        return DrainReason.HOURS, budget.said(run, Limit.HOURS)
+    if flush_s is not None and now_s >= flush_s:
+        return DrainReason.DEADLINE, f"the deadline ({run.spec.budget.deadline}) is near"
     return _warned_away(run, verdict, funds)
 
 
@@ -75,12 +87,14 @@ def _warned_of_funds(run: Run, funds: Funds | None) -> Decision | None:
 
 
 def _warned(run: Run, now_s: int) -> Note | None:
-    spent, budget = ledger.spent(run, now_s), run.spec.budget
-    share = max(spent.usd / budget.usd, spent.paid_s / 3600 / budget.hours if budget.hours else 0.0)
-    if share < WARN_SHARE or run.noted_s("budget") is not None:
+    if run.noted_s("budget") is not None:
         return None
-    text = f"${spent.usd:.2f} of ${budget.usd:.2f} are spent, {spent.paid_s / 3600:.2f} paid hours"
-    return Note("budget", Severity.WARNING, f"{share:.0%} of the budget is used", text)
+    used = budget.shares(run, now_s)
+    limit = max(used, key=lambda each: used[each])
+    if used[limit] < WARN_SHARE:
+        return None
+    title = f"{WARN_SHARE:.0%} of the budget is used"
+    return Note("budget", Severity.WARNING, title, f"the run is saved and stopped when its {_WORDS[limit]} are used up")
 
 
 def drain_reserve_usd(run: Run) -> float:
@@ -91,14 +105,19 @@ def drain_reserve_usd(run: Run) -> float:
 
 def budget_moment_s(run: Run, now_s: int) -> int | None:
     """When money or hours next ask for something at the present burn: the warning, the flush or the end."""
-    spent, budget, burn = ledger.spent(run, now_s), run.spec.budget, ledger.burn_usd_per_s(run)
-    paid_each_s = sum(1 for a in run.attempts if a.ended_s is None) + len(ledger.unowned(run))
-    marks = [budget.usd, budget.usd - drain_reserve_usd(run)] + ([] if run.noted_s("budget") is not None else [budget.usd * WARN_SHARE])
+    spent, limits, burn = ledger.spent(run, now_s), run.spec.budget, ledger.burn_usd_per_s(run)
+    is_warned = run.noted_s("budget") is not None
+    marks = [limits.usd, limits.usd - drain_reserve_usd(run)] + ([] if is_warned else [limits.usd * WARN_SHARE])
     moments = [(mark - spent.usd) / burn for mark in marks if burn > 0 and mark > spent.usd]
-    if budget.hours is not None and paid_each_s:
-        moments += [(budget.hours * 3600 * share - spent.paid_s) / paid_each_s for share in (WARN_SHARE, 1.0)]
     upload_usd = upload_left_usd(run, now_s)
     if upload_usd is not None and burn > 0:
         moments.append(upload_usd / burn)
+    training = next((a.first_step_s for a in run.attempts if a.first_step_s is not None and a.fenced_s is None), None)
+    if limits.hours is not None and training is not None:
+        from_now_s = max(0, training - now_s) - budget.training_s(run, now_s)
+        moments += [limits.hours * 3600 * share + from_now_s for share in (WARN_SHARE, 1.0)]
+    end_s, flush_s = budget.deadline_s(run), budget.flush_from_s(run)
+    if end_s is not None and flush_s is not None:
+        moments += [at_s - now_s for at_s in (run.created_s + (end_s - run.created_s) * WARN_SHARE, flush_s, end_s)]
     ahead = [m for m in moments if m > 0]
     return now_s + int(min(ahead)) + 1 if ahead else None

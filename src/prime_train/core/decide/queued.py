@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from prime_train.core import ledger, run_secrets
+from prime_train.core import run_secrets
+from prime_train.core.budget import training_s, used_up
 from prime_train.core.causes import POLICY, Cause, advice_at_the_end
 from prime_train.core.decide.concluding import unknown
-from prime_train.core.decide.money import DRAIN_SHARE_MAX, in_wallet
+from prime_train.core.decide.money import ended, in_wallet
 from prime_train.core.decide.pace import BACKOFF_S_MAX, back_off_until_s
 from prime_train.core.decision import ChooseResume, Decision, Finish, Hold, Launch, Wait
 from prime_train.core.funds import LAUNCH_S, RESERVE_S, Funds
@@ -23,16 +24,10 @@ def decide_queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str], 
         return Finish(state, None, "stopped by the user " + ("between two machines" if run.attempts else "before a machine was rented"))
     if not run.resume_chosen:
         return ChooseResume()
-    spent, budget = ledger.spent(run, now_s), run.spec.budget
-    if spent.usd >= budget.usd * (1 - DRAIN_SHARE_MAX):
-        return Finish(RunState.STOPPED, Cause.BUDGET_SPENT, f"the budget is spent: ${spent.usd:.2f} of ${budget.usd:.2f}")
-    if budget.hours is not None and spent.paid_s >= budget.hours * 3600:
-        return Finish(
-            RunState.STOPPED,
-            Cause.BUDGET_SPENT,
-            f"the hours are used up: {spent.paid_s / 3600:.2f} of {budget.hours:.2f}",
-        )
-    if len(run.strikes) >= budget.restarts_without_progress:
+    limits = used_up(run, now_s)
+    if limits:
+        return ended(run, limits[0])
+    if len(run.strikes) >= run.spec.budget.restarts_without_progress:
         return Finish(
             RunState.STOPPED,
             run.strikes[-1],
@@ -73,7 +68,7 @@ def wants_on_demand(run: Run, now_s: int) -> bool:
     steps, hours = run.spec.trainer.steps, run.spec.budget.hours
     if len(lately) >= PREEMPTIONS_AN_HOUR_MAX or steps is None or hours is None:
         return len(lately) >= PREEMPTIONS_AN_HOUR_MAX
-    return run.durable_step / steps + BEHIND_SHARE_MAX < ledger.paid_hours(run, now_s) / hours
+    return run.durable_step / steps + BEHIND_SHARE_MAX < training_s(run, now_s) / 3600 / hours
 
 
 def avoided_offers(run: Run, now_s: int) -> frozenset[str]:
