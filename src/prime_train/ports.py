@@ -211,7 +211,7 @@ class Pods(Protocol):
         """Every pod of ours. It may lag: absence proves nothing."""
 
     def get(self, pod_id: str) -> "Pod | None":
-        """None: the provider no longer knows an id it once gave."""
+        """None: the provider no longer knows an id it once gave. One that it still knows as ended is GONE, with the time if it tells it."""
 
     def put_agent(self, pod: "Pod", ticket: Ticket) -> None:
         """Starts the agent with this ticket; where it runs already, nothing happens. May return before it is there: its beat tells."""

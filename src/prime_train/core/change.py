@@ -481,17 +481,21 @@ def _terminate(run: Run, pods: tuple[Pod, ...], now_s: int) -> Change:
 def _asked_back(attempt: Attempt, pod: Pod, run: Run, now_s: int) -> Attempt:
     """The attempt knows its pod, even one that a lost create answer made and that appears only now."""
     if attempt.pod_id is None and pod.name == d.name_of(run, attempt.epoch):
-        return replace(attempt, pod_id=pod.pod_id, terminate_asked_s=now_s, ended_s=None)
+        return replace(_with_pod(attempt, pod), terminate_asked_s=now_s, ended_s=None)
     return replace(attempt, terminate_asked_s=now_s, ended_s=None) if attempt.pod_id == pod.pod_id else attempt
 
 
 def _settle(run: Run, decision: d.Settle, now_s: int) -> Change:
-    ended = dict.fromkeys(decision.epochs, now_s)
+    told = {pod.pod_id: pod for pod in decision.told}
     attempts = tuple(
-        replace(a, ended_s=now_s if a.pod_id is not None else a.launched_s) if a.epoch in ended and a.ended_s is None else a
-        for a in run.attempts
+        _gone(run, a, decision.told, now_s) if a.epoch in decision.epochs and a.ended_s is None else a for a in run.attempts
     )
-    paid = [ledger.stray_totals(s, now_s) for s in ledger.unowned(run) if s.pod_id in decision.strays]
+    owned = {a.pod_id for a in attempts}
+    paid = [
+        ledger.stray_totals(s, _ended_s(told.get(s.pod_id), s.created_s, now_s))
+        for s in ledger.unowned(run)
+        if s.pod_id in decision.strays and s.pod_id not in owned
+    ]
     after = replace(
         run,
         attempts=attempts,
@@ -504,9 +508,39 @@ def _settle(run: Run, decision: d.Settle, now_s: int) -> Change:
     return _saved(after, line, alerts=_mirrored(after, "settled", now_s) if run.is_over else ())
 
 
-def billed(run: Run, epoch: int, usd: float, now_s: int) -> Change:
-    """The provider has told what that attempt's pod cost in all."""
-    attempts = tuple(replace(a, billed_usd=usd) if a.epoch == epoch else a for a in run.attempts)
+def _gone(run: Run, attempt: Attempt, told: tuple[Pod, ...], now_s: int) -> Attempt:
+    """The attempt with the end of its machine. One whose machine was made during a crash, and was gone before anybody knew its id, is known
+    by its name; one that no machine was made for cost nothing."""
+    name = d.name_of(run, attempt.epoch)
+    pod = next((p for p in told if p.pod_id == attempt.pod_id or (attempt.pod_id is None and p.name == name)), None)
+    if attempt.pod_id is None:
+        if pod is None:
+            return replace(attempt, ended_s=attempt.launched_s)
+        attempt = _with_pod(attempt, pod)
+    return replace(attempt, ended_s=_ended_s(pod, max(attempt.launched_s, attempt.last_sign_s or 0), now_s))
+
+
+def _with_pod(attempt: Attempt, pod: Pod) -> Attempt:
+    """The attempt knows its machine, since when it is there, and its price in the end, as far as these are told."""
+    offer = replace(attempt.offer, usd_per_hour=pod.usd_per_hour) if pod.usd_per_hour > 0 else attempt.offer
+    return replace(attempt, pod_id=pod.pod_id, created_s=pod.created_s or None, offer=offer)
+
+
+def _ended_s(pod: Pod | None, least_s: int, now_s: int) -> int:
+    """When the provider says that the pod ended: neither before its last sign of life nor in the future. Now, where it does not say."""
+    told_s = pod.ended_s if pod is not None and pod.ended_s is not None else now_s
+    return min(now_s, max(told_s, least_s))
+
+
+def billed(run: Run, epoch: int, pod: Pod, usd: float, now_s: int) -> Change:
+    """The provider has told what that attempt's pod cost in all, and from when to when it was there."""
+
+    def booked(attempt: Attempt) -> Attempt:
+        known = attempt if attempt.pod_id is not None else _with_pod(attempt, pod)
+        ended_s = _ended_s(pod, max(attempt.launched_s, attempt.last_sign_s or 0), known.ended_s or now_s)
+        return replace(known, billed_usd=usd, ended_s=ended_s if attempt.pod_id is not None else _ended_s(pod, attempt.launched_s, now_s))
+
+    attempts = tuple(booked(a) if a.epoch == epoch else a for a in run.attempts)
     text = f"attempt {epoch} was billed at {dollars(usd)}"
     after = replace(run, attempts=attempts)
     return _saved(after, happened(run, now_s, "billed", text), alerts=_mirrored(after, "billed", now_s))

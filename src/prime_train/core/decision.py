@@ -135,6 +135,8 @@ class Settle:
 
     epochs: tuple[int, ...]
     strays: tuple[str, ...] = ()
+    told: tuple[Pod, ...] = ()
+    """What the provider still tells of these pods, such as since when they are gone."""
 
 
 Decision = (

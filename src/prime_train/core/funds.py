@@ -32,3 +32,6 @@ class Bill:
     pod_id: str
     name: str
     usd: float
+    created_s: int = 0
+    ended_s: int | None = None
+    """From when to when it was there; 0 and None: not told."""

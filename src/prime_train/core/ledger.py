@@ -14,7 +14,7 @@ from prime_train.core.run import ATTEMPTS_KEPT_MAX, Attempt, Run, Stray, Totals
 
 def attempt_totals(attempt: Attempt, now_s: int) -> Totals:
     """The ledger of one attempt up to `now_s`, or to its end."""
-    start_s = attempt.launched_s
+    start_s = paid_from_s(attempt, now_s)
     end_s = max(start_s, attempt.ended_s if attempt.ended_s is not None else now_s)
     marks = [start_s]
     fenced_s = attempt.fenced_s if attempt.fenced_s is not None else end_s
@@ -43,6 +43,14 @@ def attempt_totals(attempt: Attempt, now_s: int) -> Totals:
 def attempt_usd(attempt: Attempt, paid_s: int) -> float:
     """What it cost: in the provider's own words, or else its price for so long."""
     return attempt.billed_usd if attempt.billed_usd is not None else paid_s * (attempt.offer.usd_per_hour / 3600)
+
+
+def paid_from_s(attempt: Attempt, now_s: int) -> int:
+    """When the provider created the machine: never before it was asked for, nor after its first sign of life or its end."""
+    if attempt.created_s is None:
+        return attempt.launched_s
+    latest = [at_s for at_s in (attempt.first_beat_s, attempt.fenced_s, attempt.ended_s) if at_s is not None]
+    return max(attempt.launched_s, min(attempt.created_s, now_s, *latest))
 
 
 def _recomputed_s(attempt: Attempt, train_s: int) -> int:
@@ -98,7 +106,7 @@ def spent(run: Run, now_s: int) -> Spent:
     """The two figures of `totals` that decisions are made of; decided in every step, so they are worth a short cut."""
     usd, paid_s = run.folded.usd, run.folded.paid_s
     for attempt in run.attempts:
-        each_s = max(0, (attempt.ended_s if attempt.ended_s is not None else now_s) - attempt.launched_s)
+        each_s = max(0, (attempt.ended_s if attempt.ended_s is not None else now_s) - paid_from_s(attempt, now_s))
         usd, paid_s = usd + attempt_usd(attempt, each_s), paid_s + each_s
     for stray in unowned(run):
         each_s = max(0, now_s - stray.created_s)

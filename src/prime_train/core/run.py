@@ -120,6 +120,8 @@ class Attempt:
     offer: Offer
     launched_s: int
     pod_id: str | None = None
+    created_s: int | None = None
+    """Since when the machine is there and paid for, in the provider's own words; None: not told, `launched_s` counts."""
     agent_put_s: int | None = None
     first_beat_s: int | None = None
     first_step_s: int | None = None
@@ -139,7 +141,7 @@ class Attempt:
     detail: str = ""
     terminate_asked_s: int | None = None
     ended_s: int | None = None
-    """When the provider itself said that the pod is gone: until then it is paid for."""
+    """Since when the pod is gone, or, where the provider does not tell that, when it said so: until then it is paid for."""
     billed_usd: float | None = None
     """What the provider says it cost in all; None: not told (yet), the price of its offer counts."""
     identity: str = ""

@@ -35,6 +35,8 @@ class Pod:
     status: PodStatus
     created_s: int = 0
     usd_per_hour: float = 0.0
+    ended_s: int | None = None
+    """Of one that is gone: since when, in the provider's own words; None: it does not say."""
 
 
 @dataclass(frozen=True)

@@ -130,10 +130,19 @@ def _book(world: World, now_s: int, failures: Failures) -> None:
         named = parse_pod_name(bill.name)
         held = failures.load(world.store, named[0]) if named is not None else None
         attempts = held.run.attempts if held is not None else ()
-        mine = next((a for a in attempts if a.pod_id == bill.pod_id and a.ended_s is not None and a.billed_usd is None), None)
+        mine = next((a for a in attempts if _is_of(bill, a, named) and a.ended_s is not None and a.billed_usd is None), None)
         if held is not None and mine is not None:
             with failures.kept(held.run.run_id):
-                world.store.save(c.billed(held.run, mine.epoch, bill.usd, now_s))
+                world.store.save(c.billed(held.run, mine.epoch, _pod_of(bill), bill.usd, now_s))
+
+
+def _is_of(bill: Bill, attempt: Attempt, named: tuple[str, int] | None) -> bool:
+    """A pod that was made during a crash, and was gone before anybody knew its id, is known by its name."""
+    return attempt.pod_id == bill.pod_id or (attempt.pod_id is None and named is not None and named[1] == attempt.epoch)
+
+
+def _pod_of(bill: Bill) -> Pod:
+    return Pod(bill.pod_id, bill.name, PodStatus.GONE, bill.created_s, ended_s=bill.ended_s)
 
 
 def _belongs(run: Run, pod: Pod, epoch: int) -> bool:

@@ -65,7 +65,7 @@ class PrimeAccount:
         before_s = self._wall() - BILLED_AFTER_S
         told = [(row, self._mark.without(row.name or "")) for row in self._client.history()]
         return [
-            Bill(row.id, name, row.total_billed_price)
+            Bill(row.id, name, row.total_billed_price, second(row.created_at), second(row.terminated_at))
             for row, name in told
             if name is not None and row.total_billed_price is not None and 0 < second(row.terminated_at) <= before_s
         ]

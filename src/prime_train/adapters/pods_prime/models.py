@@ -89,6 +89,7 @@ class Rented(Part):
     price_hr: Figure = None
     wallet_id: Told = None
     created_at: Told = None
+    terminated_at: Told = None
     ssh_connection: object = None
     ip: object = None
     prime_port_mapping: object = None

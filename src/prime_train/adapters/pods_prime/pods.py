@@ -100,7 +100,7 @@ class PrimePods:
     def get(self, pod_id: str) -> Pod | None:
         rented = self._found(pod_id)
         pod = pod_of(rented) if rented is not None else None
-        return None if pod is None or pod.status is PodStatus.GONE else self._named(pod)
+        return self._named(pod) if pod is not None else None
 
     def put_agent(self, pod: Pod, ticket: Ticket) -> None:
         """TemporaryError: the pod is gone, still booting, or does not say yet how to reach it; or its agent could not call us."""

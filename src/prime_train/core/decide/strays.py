@@ -3,7 +3,7 @@
 from prime_train.core.decision import Decision, Settle, Terminate
 from prime_train.core.keys import pod_name
 from prime_train.core.run import Attempt, Run, RunState
-from prime_train.core.verdict import Pod, PodsSeen, PodsUnknown, PodsView
+from prime_train.core.verdict import Pod, PodsSeen, PodStatus, PodsUnknown, PodsView
 
 STRAY_ASK_AGAIN_S = 30
 
@@ -18,7 +18,11 @@ def housekeeping(run: Run, pods: PodsView, now_s: int) -> Decision | None:
         return Terminate(due)
     epochs = tuple(a.epoch for a in run.attempts if _is_settled(run, a, pods, now_s))
     strays = tuple(stray.pod_id for stray in run.strays if stray.pod_id in pods.gone)
-    return Settle(epochs, strays) if epochs or strays else None
+    if not (epochs or strays):
+        return None
+    ids = {*strays, *(a.pod_id for a in run.attempts if a.epoch in epochs)}
+    names = {name_of(run, a.epoch) for a in run.attempts if a.epoch in epochs and a.pod_id is None}
+    return Settle(epochs, strays, tuple(p for p in pods.pods if p.status is PodStatus.GONE and (p.pod_id in ids or p.name in names)))
 
 
 def current_epoch(run: Run) -> int | None:
