@@ -151,3 +151,8 @@ def digest(number: int) -> str:
 def stored_file(path: str = "weights", number: int = 0, size: int = 5, **changes: Any) -> ManifestFile:
     """A file of one chunk whose digest is `digest(number)`, stored as it is."""
     return ManifestFile(path=path, size=size, chunks=(Chunk(digest=digest(number), size=size, stored=size),), **changes)
+
+
+def is_gone(seen: Pod | None) -> bool:
+    """What a provider tells of a pod that is no more: nothing, or that it is gone."""
+    return seen is None or seen.status is PodStatus.GONE

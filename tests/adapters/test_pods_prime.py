@@ -18,6 +18,7 @@ from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
 from prime_train.ports import LimitReached, NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
 from tests.adapters.answering import Answering
+from tests.builders import is_gone
 from tests.fakes import prime as fakes
 from tests.fakes.prime import FakePrime, Plan
 
@@ -472,7 +473,7 @@ def test_a_deleted_pod_is_gone_whether_prime_still_knows_its_id_or_not(fake: Fak
     pod = rent(pods)
     for _ in range(3):
         pods.terminate(pod.pod_id)
-        assert pods.get(pod.pod_id) is None
+        assert is_gone(pods.get(pod.pod_id))
         assert pods.list() == []
     assert raised(lambda: pods.put_agent(pod, TICKET)).args == (f"pod {pod.pod_id} is gone",)
 
@@ -507,7 +508,8 @@ def test_a_machine_that_was_taken_away_is_gone_where_prime_says_so(fake: FakePri
     fake.preempt(pod.pod_id, seen_as=end)
     found = pods.get(pod.pod_id)
 
-    assert (found.status if found else None) is seen
+    assert is_gone(found) if seen is None else found is not None and found.status is seen
+    assert found is None or seen is not None or (found.ended_s or 0) >= pod.created_s > 0
     assert [pod.status for pod in pods.list()] == ([seen] if seen else [])
 
 
@@ -531,7 +533,7 @@ def test_a_pod_that_is_being_deleted_is_not_gone_yet(fake: FakePrime) -> None:
     assert seen is not None
     assert seen.status is PodStatus.ODD
     fake.advance(61)
-    assert pods.get(pod.pod_id) is None
+    assert is_gone(pods.get(pod.pod_id))
 
 
 def test_a_pod_is_active_when_it_is_installed(fake: FakePrime) -> None:

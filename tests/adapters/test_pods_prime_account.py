@@ -33,6 +33,7 @@ from prime_train.core.verdict import Pod
 from prime_train.core.wire import Ticket
 from prime_train.ports import OutsideError, PermanentError, TemporaryError
 from tests import builders as b
+from tests.builders import is_gone
 from tests.fakes.prime import ALL, ALWAYS, SERVER_ERROR, Answer, ApiKey, End, FakePrime, Plan, Team
 
 NAME = "pt-tiny-1-e1"
@@ -219,7 +220,7 @@ def test_a_whoami_that_fails_or_is_odd_keeps_no_machine_from_being_seen_and_give
     assert pods.get(pod.pod_id) is not None
     pods.terminate(pod.pod_id)
     assert not fake.alive
-    assert pods.get(pod.pod_id) is None
+    assert is_gone(pods.get(pod.pod_id))
 
 
 def test_while_it_is_not_known_whose_the_key_is_an_id_that_is_not_known_is_not_gone(fake: FakePrime, tmp_path: Path) -> None:
@@ -232,7 +233,7 @@ def test_while_it_is_not_known_whose_the_key_is_an_id_that_is_not_known_is_not_g
     with pytest.raises(TemporaryError, match="whoami"):
         guarded(fake, memory).terminate(pod.pod_id)
     fake.heal()
-    assert guarded(fake, memory).get(pod.pod_id) is None
+    assert is_gone(guarded(fake, memory).get(pod.pod_id))
 
 
 def test_whose_account_it_is_is_remembered_when_a_machine_is_rented(fake: FakePrime, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from prime_train.core.spec import HardwareSpec, Spot
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
 from prime_train.ports import NoCapacity, PermanentError, Pods, TemporaryError
+from tests.builders import is_gone
 from tests.contracts.prime_account import PrimeAccount
 
 HARDWARE = HardwareSpec(disk_gib=1)
@@ -129,7 +130,7 @@ def test_a_terminated_pod_is_gone_for_good_and_the_others_stay(pods: Pods) -> No
     one, two = rent(pods), rent(pods, "pt-other-e3")
     for _ in range(3):
         pods.terminate(one.pod_id)
-        assert pods.get(one.pod_id) is None
+        assert is_gone(pods.get(one.pod_id))
         assert list(pods.list()) == [two]
     assert rent(pods).pod_id not in (one.pod_id, two.pod_id)
 
@@ -138,7 +139,7 @@ def test_a_terminated_pod_is_gone_for_good_and_the_others_stay(pods: Pods) -> No
 def test_an_id_nobody_gave_is_unknown_and_ending_it_is_no_error(pods: Pods, pod_id: str) -> None:
     kept = rent(pods)
     pods.terminate(pod_id)
-    assert pods.get(pod_id) is None
+    assert is_gone(pods.get(pod_id))
     assert list(pods.list()) == [kept]
 
 
@@ -239,7 +240,7 @@ def test_a_pod_that_boots_is_pending_and_takes_no_agent_yet(provider: Provider) 
     with pytest.raises(TemporaryError, match="booting"):
         pods.put_agent(pod, TICKET)
     pods.terminate(pod.pod_id)
-    assert pods.get(pod.pod_id) is None
+    assert is_gone(pods.get(pod.pod_id))
 
 
 def test_a_pod_that_has_booted_is_active(provider: Provider) -> None:

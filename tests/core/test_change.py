@@ -29,7 +29,7 @@ from prime_train.core.run import (
     Stray,
     Want,
 )
-from prime_train.core.verdict import Stalled
+from prime_train.core.verdict import PodStatus, Stalled
 from prime_train.core.wire import Order, Phase, Verdict
 from tests import builders as b
 from tests.core.given import CAUSES, NOW_S, PROPERTY, TRAINS, a_run, as_expected, newest
@@ -465,8 +465,41 @@ def test_a_machine_that_a_lost_create_call_made_is_paid_for_by_its_attempt_thoug
     assert ledger.totals(run, NOW_S).paid_s == 0
     after = changed(d.Terminate((POD,)), run).run
     assert (newest(after).pod_id, newest(after).terminate_asked_s) == ("pod-x", NOW_S)
-    assert ledger.totals(after, NOW_S).paid_s == 700
-    assert ledger.totals(changed(d.Settle((1,), ("pod-x",)), after, now_s=NOW_S + 50).run, NOW_S + 5000).paid_s == 750
+    assert ledger.totals(after, NOW_S).paid_s == 100
+    assert ledger.totals(changed(d.Settle((1,), ("pod-x",)), after, now_s=NOW_S + 50).run, NOW_S + 5000).paid_s == 150
+
+
+def test_a_machine_that_died_while_nobody_looked_is_paid_for_until_it_died() -> None:
+    lost = replace(b.attempt(1, S.QUEUED), ended_s=None)
+    gone = replace(b.pod(epoch=1), status=PodStatus.GONE, ended_s=b.T0_S + 630)
+    after = changed(d.Settle((1,), (), (gone,)), a_run(S.QUEUED, attempts=(lost,), epoch=1), now_s=NOW_S + 3600).run
+    assert newest(after).ended_s == b.T0_S + 630
+
+
+@pytest.mark.parametrize(("told_s", "ended_s"), [(b.T0_S + 1, b.T0_S + 600), (NOW_S + 9_999, NOW_S), (None, NOW_S)])
+def test_no_machine_ended_before_its_last_sign_of_life_or_in_the_future(told_s: int | None, ended_s: int) -> None:
+    lost = replace(b.attempt(1, S.QUEUED), ended_s=None)
+    gone = replace(b.pod(epoch=1), status=PodStatus.GONE, ended_s=told_s)
+    after = changed(d.Settle((1,), (), (gone,)), a_run(S.QUEUED, attempts=(lost,), epoch=1)).run
+    assert newest(after).ended_s == ended_s
+
+
+def test_a_machine_that_was_made_during_a_crash_and_is_gone_again_is_paid_for_by_its_attempt() -> None:
+    lost = replace(b.attempt(1, S.LAUNCHING), fenced_s=NOW_S - 300)
+    gone = replace(POD, status=PodStatus.GONE, ended_s=NOW_S - 40)
+    run = a_run(S.QUEUED, attempts=(lost,), epoch=1)
+    after = changed(d.Settle((1,), (), (gone,)), run).run
+    assert (newest(after).pod_id, newest(after).ended_s) == ("pod-x", NOW_S - 40)
+    assert ledger.totals(after, NOW_S + 5000).paid_s == 60
+    assert ledger.totals(after, NOW_S + 5000).usd == pytest.approx(0.006)
+
+
+def test_a_bill_for_a_machine_that_nobody_ever_saw_is_booked_by_its_name() -> None:
+    lost = replace(b.attempt(1, S.LAUNCHING), fenced_s=NOW_S - 300, ended_s=b.T0_S)
+    bill = replace(POD, status=PodStatus.GONE, ended_s=NOW_S - 40)
+    after = c.billed(a_run(S.QUEUED, attempts=(lost,), epoch=1), 1, bill, 0.5, NOW_S).run
+    assert (newest(after).pod_id, newest(after).billed_usd) == ("pod-x", 0.5)
+    assert ledger.totals(after, NOW_S).paid_s == 60
 
 
 def test_a_machine_that_is_in_no_attempt_is_paid_for_too_and_only_once() -> None:
@@ -489,7 +522,7 @@ def test_two_machines_that_one_lost_create_call_made_are_both_paid_for() -> None
     run = a_run(S.QUEUED, attempts=(lost,), epoch=1)
     asked = changed(d.Terminate((POD, replace(POD, pod_id="pod-y"))), run).run
     after = changed(d.Settle((1,), ("pod-x", "pod-y")), asked).run
-    assert ledger.totals(after, NOW_S + 5000).paid_s == 700 + 100
+    assert ledger.totals(after, NOW_S + 5000).paid_s == 100 + 100
 
 
 def test_a_launch_that_never_made_a_machine_is_settled_at_no_cost() -> None:

@@ -46,11 +46,12 @@ def _stop_run(home: "Home", run: str, *, now: bool) -> None:
 def _give_back(home: "Home", pod_id: str) -> None:
     """Of a run that is known here, whoever watches it decides about its machines."""
     from prime_train.core.keys import parse_pod_name
+    from prime_train.core.verdict import PodStatus
 
     pods = home.pods()
     pod = pods.get(pod_id)
     named = parse_pod_name(pod.name) if pod is not None else None
-    if pod is None or named is None:
+    if pod is None or named is None or pod.status is PodStatus.GONE:
         raise Refused(f"there is no machine {pod_id!r} that a control plane with this master key has rented", code=Exit.USAGE)
     if home.store().load(named[0]) is not None:
         raise Refused(f"{pod_id} is a machine of run {named[0]}", fix=f"prime-train stop {named[0]}", code=Exit.USAGE)

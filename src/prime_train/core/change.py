@@ -68,8 +68,8 @@ def change(run: Run, lease: Lease, decision: d.Decision, now_s: int) -> Change:
         case d.Wait():
             until_s = next_check_s(run, lease, decision, now_s)
             return Change(replace(_with_sign(run, decision), next_check_s=until_s, version=run.version + 1))
-        case d.Adopt(pod_id, usd_per_hour):
-            return adopted(run, pod_id, now_s, usd_per_hour=usd_per_hour)
+        case d.Adopt(pod_id, usd_per_hour, created_s):
+            return adopted(run, pod_id, now_s, usd_per_hour=usd_per_hour, created_s=created_s)
         case d.PutAgent():
             return _put_agent(run, now_s)
         case d.SeeBeat():
@@ -168,13 +168,14 @@ def _in_words(offer: Offer) -> str:
     return f"{offer.offer_id} ({'spot' if offer.spot else 'on-demand'}, ${offer.usd_per_hour:.2f}/h)"
 
 
-def adopted(run: Run, pod_id: str, now_s: int, *, usd_per_hour: float = 0.0) -> Change:
+def adopted(run: Run, pod_id: str, now_s: int, *, usd_per_hour: float = 0.0, created_s: int = 0) -> Change:
     """The pod of the current attempt is known by its id: there is a machine, and people are told. `usd_per_hour`: its price in the end,
-    which may differ from the offer's; 0: not told."""
+    which may differ from the offer's; `created_s`: since when it is there. 0: not told."""
     if run.attempt is None:
         raise ValueError(f"run {run.run_id} has no attempt that could have the pod {pod_id}")
     offer = replace(run.attempt.offer, usd_per_hour=usd_per_hour) if usd_per_hour > 0 else run.attempt.offer
-    after = with_attempt(_turned(move(run, Event.POD_CREATED)), replace(run.attempt, pod_id=pod_id, offer=offer))
+    attempt = replace(run.attempt, pod_id=pod_id, offer=offer, created_s=created_s or None)
+    after = with_attempt(_turned(move(run, Event.POD_CREATED)), attempt)
     after = replace(after, notices=tuple(n for n in run.notices if n.kind not in ("no_capacity", "funds")), next_check_s=now_s)
     kind = "launched" if run.epoch == 1 else "relaunched"
     text = f"{_in_words(offer)}, machine {pod_id}"
@@ -419,9 +420,9 @@ def _finish(run: Run, lease: Lease, decision: d.Finish, now_s: int) -> Change:
     has_uploaded = any(attempt.first_beat_s is not None for attempt in fenced.attempts)
     after = replace(fenced, why=why, cause=decision.cause, ended_s=now_s, next_check_s=now_s, strikes=run.strikes)
     after = replace(after, cleanup_s=now_s + CLEANUP_AFTER_S if has_uploaded else None)
-    count = len(after.attempts) + after.folded.attempts
-    attempts = f"{count} attempt{'' if count == 1 else 's'}"
-    text = f"{why.rstrip('.')}. {attempts}, newest committed step: {after.durable_step or 'none'}"
+    spent = ledger.totals(after, now_s)
+    attempts = f"{spent.attempts} attempt{'' if spent.attempts == 1 else 's'}"
+    text = f"{why.rstrip('.')}. {attempts}, {dollars(spent.usd)} so far, newest committed step: {after.durable_step or 'none'}"
     severity = Severity.WARNING if undurable and decision.state is RunState.SUCCEEDED else _END_SEVERITY[decision.state]
     alert = told(after, now_s, decision.state.value, severity, f"run {decision.state.value}", text)
     step = after.attempts[-1].last_step if after.attempts else 0
@@ -487,9 +488,7 @@ def _asked_back(attempt: Attempt, pod: Pod, run: Run, now_s: int) -> Attempt:
 
 def _settle(run: Run, decision: d.Settle, now_s: int) -> Change:
     told = {pod.pod_id: pod for pod in decision.told}
-    attempts = tuple(
-        _gone(run, a, decision.told, now_s) if a.epoch in decision.epochs and a.ended_s is None else a for a in run.attempts
-    )
+    attempts = tuple(_gone(run, a, decision.told, now_s) if a.epoch in decision.epochs and a.ended_s is None else a for a in run.attempts)
     owned = {a.pod_id for a in attempts}
     paid = [
         ledger.stray_totals(s, _ended_s(told.get(s.pod_id), s.created_s, now_s))
@@ -536,9 +535,9 @@ def billed(run: Run, epoch: int, pod: Pod, usd: float, now_s: int) -> Change:
     """The provider has told what that attempt's pod cost in all, and from when to when it was there."""
 
     def booked(attempt: Attempt) -> Attempt:
-        known = attempt if attempt.pod_id is not None else _with_pod(attempt, pod)
-        ended_s = _ended_s(pod, max(attempt.launched_s, attempt.last_sign_s or 0), known.ended_s or now_s)
-        return replace(known, billed_usd=usd, ended_s=ended_s if attempt.pod_id is not None else _ended_s(pod, attempt.launched_s, now_s))
+        is_known = attempt.pod_id is not None
+        known, latest_s = (attempt, attempt.ended_s or now_s) if is_known else (_with_pod(attempt, pod), now_s)
+        return replace(known, billed_usd=usd, ended_s=_ended_s(pod, max(attempt.launched_s, attempt.last_sign_s or 0), latest_s))
 
     attempts = tuple(booked(a) if a.epoch == epoch else a for a in run.attempts)
     text = f"attempt {epoch} was billed at {dollars(usd)}"

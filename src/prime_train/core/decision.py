@@ -1,6 +1,6 @@
 """What there is to do next: each decision is a value, and one of these."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from prime_train.core.causes import Cause
 from prime_train.core.run import DrainReason, RunState, Severity, TrackedStep
@@ -19,10 +19,12 @@ class Wait:
 
 @dataclass(frozen=True)
 class Adopt:
-    """The provider knows the pod of the current epoch: the launch is settled. `usd_per_hour`: what it says that it costs."""
+    """The provider knows the pod of the current epoch: the launch is settled. `usd_per_hour`: what it says that it costs; `created_s`:
+    since when it says that it is there."""
 
     pod_id: str
     usd_per_hour: float = 0.0
+    created_s: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)

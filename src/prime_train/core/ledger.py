@@ -49,7 +49,7 @@ def paid_from_s(attempt: Attempt, now_s: int) -> int:
     """When the provider created the machine: never before it was asked for, nor after its first sign of life or its end."""
     if attempt.created_s is None:
         return attempt.launched_s
-    latest = [at_s for at_s in (attempt.first_beat_s, attempt.fenced_s, attempt.ended_s) if at_s is not None]
+    latest = [at_s for at_s in (attempt.first_beat_s, attempt.ended_s) if at_s is not None]
     return max(attempt.launched_s, min(attempt.created_s, now_s, *latest))
 
 

@@ -197,4 +197,4 @@ def _create(world: World, held: Held, offer: Offer, now_s: int) -> None:
     except TemporaryError as error:
         world.watched(run.run_id, "CreateUnknown", f"{error}; settled by the pod's name")
     else:
-        _save(world, held, c.adopted(run, pod.pod_id, now_s, usd_per_hour=pod.usd_per_hour))
+        _save(world, held, c.adopted(run, pod.pod_id, now_s, usd_per_hour=pod.usd_per_hour, created_s=pod.created_s))

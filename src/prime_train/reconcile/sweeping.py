@@ -5,8 +5,9 @@ from dataclasses import replace
 
 from prime_train.core import change as c
 from prime_train.core import decide as d
+from prime_train.core.funds import Bill
 from prime_train.core.keys import parse_pod_name
-from prime_train.core.run import Alert, Run, RunState, Severity
+from prime_train.core.run import Alert, Attempt, Run, RunState, Severity
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.ports import OutsideError
 from prime_train.reconcile.carrying import terminate

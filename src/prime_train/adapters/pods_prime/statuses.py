@@ -33,7 +33,8 @@ def status_of(rented: Rented) -> PodStatus:
 
 
 def pod_of(rented: Rented) -> Pod:
-    return Pod(rented.id, rented.name or "", status_of(rented), second(rented.created_at), _usd_per_hour(rented))
+    ended_s = second(rented.terminated_at) or None
+    return Pod(rented.id, rented.name or "", status_of(rented), second(rented.created_at), _usd_per_hour(rented), ended_s)
 
 
 def _usd_per_hour(rented: Rented) -> float:

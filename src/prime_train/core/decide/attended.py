@@ -80,7 +80,7 @@ def _launching(run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView, now
         if most_usd is not None and first.usd_per_hour > most_usd:
             dear = f"machine {first.pod_id} came at ${first.usd_per_hour:.2f}/h, over hardware.usd_per_hour_max {most_usd:.2f}"
             return Recover(Cause.LAUNCH_REFUSED, f"{dear}; it is given back")
-        return Adopt(first.pod_id, first.usd_per_hour)
+        return Adopt(first.pod_id, first.usd_per_hour, first.created_s)
     settled_s = attempt.launched_s + run.spec.health.settle_s
     beats = isinstance(verdict, Healthy) and verdict.phase is not None
     if pods.as_of_s(now_s) < settled_s or beats:
