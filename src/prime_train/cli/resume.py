@@ -31,18 +31,20 @@ def resume(
     from prime_train.cli.home import Home
     from prime_train.cli.launch import Unfit
     from prime_train.cli.names import find
-    from prime_train.cli.wishes import ask
+    from prime_train.cli.wishes import ask, impossible
     from prime_train.core.change import resumed
+    from prime_train.core.run import IllegalMove
 
     limits = _limits(usd, hours, deadline)
     home = Home.of(os.environ)
     store = home.store()
     try:
         renewed = _renewed(home, find(store, run).run, config) if config is not None else None
+        held = ask(store, run, lambda current, now_s: resumed(current, now_s, limits, renewed))
     except Unfit as error:
         return _unfit(error)
-    try:
-        held = ask(store, run, lambda current, now_s: resumed(current, now_s, limits, renewed))
+    except IllegalMove as error:
+        raise impossible(error) from error
     except ValueError as error:
         raise Refused(f"{config}: {error}", fix="launch it as a run of its own: prime-train run CONFIG") from error
     point = held.run.resume

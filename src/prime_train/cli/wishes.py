@@ -23,7 +23,7 @@ def ask(store: Store, name: str, change: Callable[[Run, int], Change]) -> Held:
         try:
             wish = change(held.run, store.now_s())
         except IllegalMove as error:
-            raise _impossible(error) from error
+            raise impossible(error) from error
         except Exhausted as error:
             options = " ".join(needed(held.run, limit, store.now_s()) for limit in error.limits)
             raise Refused(f"{run_id} cannot go on: {error}", fix=f"prime-train resume {run_id} {options}") from error
@@ -32,7 +32,7 @@ def ask(store: Store, name: str, change: Callable[[Run, int], Change]) -> Held:
     raise Refused(f"{run_id} changed {TRIES_MAX} times while it was asked", fix="ask again", code=Exit.OUTSIDE_FAILED)
 
 
-def _impossible(error: IllegalMove) -> Refused:
+def impossible(error: IllegalMove) -> Refused:
     """As the commands are called, not the moves."""
     possible = [f"prime-train {verb} {error.run_id}" for event, verb in COMMANDS.items() if (error.state, event) in TRANSITIONS]
     said = f"run {error.run_id} is {error.state.value}: {COMMANDS[error.event]} is not possible"
