@@ -421,3 +421,20 @@ def test_nobody_else_on_the_machine_reads_the_store_whatever_the_umask_is(path: 
     finally:
         os.umask(before)
     store.close()
+
+
+LOOK = "print(store.load(RUN_ID).run.backoffs)"
+
+
+def test_what_is_written_is_there_for_others_though_processes_come_and_go(tmp_path: Path) -> None:
+    """One that leaves last deletes the log; the one that goes on writing must be known to be there, however many connections it has."""
+    path = tmp_path / "store.sqlite"
+    store = SqliteStore(path)
+    assert store.create(run())
+    for turn in range(1, 3):
+        SqliteStore(path).list_runs()
+        held = store.load(RUN_ID)
+        assert held is not None
+        assert store.save(Change(replace(held.run, version=held.run.version + 1, backoffs=turn)))
+        done = subprocess.run([sys.executable, "-c", SETUP + LOOK, str(path)], cwd=ROOT, capture_output=True, text=True, check=True)
+        assert done.stdout == f"{turn}\n"

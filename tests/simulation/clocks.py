@@ -63,6 +63,7 @@ class ServingHost:
         self._host = host
         self._anchor: Anchor | None = None
         self._last_s = 0
+        self.start()
 
     def start(self) -> None:
         """A process opens the file."""
@@ -70,8 +71,6 @@ class ServingHost:
         self._anchor = anchored(self._anchor, self._last_s, boot="boot", uptime_s=host.uptime_s(), wall_s=host.wall_s())
 
     def now_s(self) -> float:
-        if self._anchor is None:
-            self.start()
         assert self._anchor is not None
         told_s = self._anchor.now_s(self._host.uptime_s())
         self._last_s = int(told_s)

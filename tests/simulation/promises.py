@@ -591,4 +591,6 @@ class Keeper:
 
 
 def _is_over(run: Run) -> bool:
-    return run.state in TERMINAL and run.next_check_s in (None, run.cleanup_s) and all(a.ended_s is not None for a in run.attempts)
+    """Nothing is left but to look after the bucket once more."""
+    rests = run.next_check_s is None or run.cleanup_s is not None
+    return run.state in TERMINAL and rests and all(a.ended_s is not None for a in run.attempts)

@@ -149,9 +149,14 @@ def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
 
 def _keep_private(path: Path) -> None:
     """Runs' texts, machines' addresses and the hashes of tokens are nobody else's: the file, and the logs that SQLite keeps beside it with
-    the same mode, are for their owner alone, whatever the umask was when they were made."""
+    the same mode, are for their owner alone, whatever the umask was when they were made.
+
+    A file that is there is never opened here: closing it would take all locks from the connections that this process has to it, and
+    another process would then delete their log, with everything that was written since.
+    """
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
             with suppress(FileNotFoundError):
                 _take_from_others(path.with_name(name))
