@@ -290,8 +290,7 @@ class Outside:
 
     def is_at_rest(self, run_id: str = b.RUN_ID) -> bool:
         """Nothing is left to do for it, but to look for chunks that nobody needs."""
-        run = self.run(run_id)
-        return run.is_over and run.next_check_s in (None, run.cleanup_s)
+        return self.run(run_id).is_at_rest
 
     def run(self, run_id: str = b.RUN_ID) -> Run:
         held = self.store.load(run_id)

@@ -30,7 +30,8 @@ def blobs(w: Outside) -> list[str]:
 
 def test_chunks_that_were_too_young_at_the_end_of_a_run_go_later() -> None:
     w = ended()
-    assert w.run().next_check_s == w.run().cleanup_s == w.now_s + c.CLEANUP_AFTER_S
+    assert w.run().is_at_rest
+    assert w.run().cleanup_s == w.now_s + c.CLEANUP_AFTER_S
     w.after(c.CLEANUP_AFTER_S - 1).sweep()
     assert len(blobs(w)) == 2
     w.after(1).sweep()

@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 
 from prime_train.core import decide as d
+from prime_train.core.breaker import HOLD_S
 from prime_train.core.causes import Cause
 from prime_train.core.change import adopted, wished
 from prime_train.core.keys import latest_key, manifest_key, spec_key
@@ -276,8 +277,7 @@ def test_on_takeover_first_the_fence_then_the_end_of_the_old_machine_then_the_la
     w = Outside().trains()
     fenced: list[bool] = []
     w.faults.looking_on = lambda call: fenced.append(not w.lease().open) if call == "terminate" else None
-    w.after(400).settle()
-    w.after(90).settle()
+    w.sweeps(330)
     assert fenced == [True]
     assert w.living() == [E2]
     order = [call.split()[0] for call in w.calls if call.split()[0] in ("terminate", "create")]
@@ -287,8 +287,7 @@ def test_on_takeover_first_the_fence_then_the_end_of_the_old_machine_then_the_la
 def test_a_machine_that_can_not_be_taken_back_does_not_hold_up_the_run_and_is_asked_again_and_again() -> None:
     w = Outside().trains()
     w.fail["terminate"] = DOWN
-    w.after(400).settle()
-    w.after(90).settle()
+    w.sweeps(330)
     assert w.living() == [E1, E2]
     asked = len(w.done("terminate"))
     w.sweeps(300)
@@ -713,7 +712,7 @@ def test_when_most_runs_fall_silent_at_once_nothing_is_destroyed_and_each_is_tol
 
 def test_when_most_runs_really_died_they_are_replaced_after_the_hold_one_by_one() -> None:
     w = four()
-    w.sweeps(980, every_s=30)
+    w.sweeps(HOLD_S + 80, every_s=30)
     replaced = []
     for _ in range(40):
         w.after(30).sweep()

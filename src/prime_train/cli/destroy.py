@@ -51,7 +51,7 @@ def _kept(account: "Account", stack: "Stack") -> list[str]:
         return []
     store = open_dynamo(f"dynamodb://{outputs['Table']}?region={account.region}", os.environ)
     # A clean-up that is still to come keeps nobody: the bucket stays.
-    awake = [run.run_id for run in store.list_runs() if not run.is_over or run.next_check_s not in (None, run.cleanup_s)]
+    awake = [run.run_id for run in store.list_runs() if not run.is_at_rest]
     if awake:
         shown = ", ".join(awake[:NAMED_MAX])
         raise Refused(f"{len(awake)} runs are not done: {shown}", fix="prime-train stop RUN for each, and wait until its machine has gone")

@@ -262,6 +262,12 @@ class Run:
     def is_over(self) -> bool:
         return self.state in TERMINAL
 
+    @property
+    def is_at_rest(self) -> bool:
+        """It is over, its machines are gone, and nothing is left to do but to look later for chunks that nobody needs."""
+        settled = not self.strays and all(attempt.ended_s is not None for attempt in self.attempts)
+        return self.is_over and settled and (self.next_check_s is None or self.cleanup_s is not None)
+
     def noted_s(self, kind: str) -> int | None:
         """When people were told of `kind`, or None."""
         return next((notice.at_s for notice in self.notices if notice.kind == kind), None)
