@@ -3,12 +3,13 @@
 import itertools
 import random
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from prime_train import reconcile
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.core import change as c
-from prime_train.core.budget import Limit
+from prime_train.core.budget import Exhausted, Limit
 from prime_train.core.causes import Cause
 from prime_train.core.run import TERMINAL, Alert, Change, IllegalMove, Run, RunState, Want
 from prime_train.core.spec import RunSpec
@@ -417,7 +418,8 @@ class Simulation(Stage):
     def _let_go_on(self, run_id: str) -> None:
         held = self.store.load(run_id)
         if held is not None and held.run.state in (RunState.STOPPED, RunState.CANCELLED, RunState.FAILED):
-            self._write(run_id, lambda run: c.resumed(run, self.store.now_s(), {Limit.USD: 200.0}))
+            with suppress(Exhausted):  # its hours are used up: this user leaves it at that
+                self._write(run_id, lambda run: c.resumed(run, self.store.now_s(), {Limit.USD: 200.0}))
 
 
 def _draw_run(rng: random.Random, run_id: str) -> tuple[Run, Work]:
