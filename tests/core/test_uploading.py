@@ -139,6 +139,18 @@ def test_a_machine_is_kept_for_its_checkpoint_up_to_a_limit_in_money() -> None:
     assert ended == d.Finish(S.FAILED, Cause.UPLOAD_FAILED, "the last checkpoint could not be uploaded for $2.00 (budget.upload_usd)")
 
 
+def test_a_run_whose_last_checkpoint_is_committed_has_succeeded_though_no_answer_reaches_its_machine() -> None:
+    run = uploading(kept_s=5000, usd_per_hour=36.0)
+    beat = b.beat(9, step=10, phase=Phase.FLUSH, upload_pending=True)
+    steps = run.spec.trainer.steps or beat.step
+    for committed, ending in ((steps - 1, S.FAILED), (steps, S.SUCCEEDED)):
+        seen = evidence(run, beat=beat.model_copy(update={"step": steps}), beat_s=NOW_S - 5)
+        verdict = judge(run, replace(seen, lease=replace(seen.lease, committed_step=committed)), NOW_S)
+        decision = after(run, verdict)
+        assert isinstance(decision, d.Finish)
+        assert decision.state is ending
+
+
 def test_that_limit_is_looked_at_the_second_it_is_reached() -> None:
     run = uploading(budget={"usd": 50.0, "upload_usd": 0.01}, kept_s=5)
     assert d.budget_moment_s(run, NOW_S) == NOW_S + 6

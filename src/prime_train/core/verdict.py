@@ -100,6 +100,8 @@ class Healthy:
     """The trainer has ended well, and its last checkpoint is not durable yet."""
     upload_trouble: str = ""
     """Why checkpoints do not become durable; empty: they do."""
+    is_durable: bool = False
+    """The trainer has ended well, and what it made is committed though its agent has not heard so."""
     sign_s: int | None = field(default=None, compare=False)
     """When it is cut off: the second of the tracker's last word."""
     tracked: TrackedStep | None = field(default=None, compare=False)
@@ -258,6 +260,7 @@ def _beating(run: Run, attempt: Attempt, beat: Beat, evidence: Evidence, now_s: 
             preempting=beat.preempting,
             upload_pending=beat.upload_pending,
             upload_trouble=beat.upload_trouble,
+            is_durable=beat.upload_pending and 0 < max(beat.step, run.spec.trainer.steps or 0) <= evidence.lease.committed_step,
         )
     if isinstance(evidence.pods, PodsUnknown):
         return Unknown(f"{late.cause.value}, but {evidence.pods.why}")

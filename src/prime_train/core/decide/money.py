@@ -22,7 +22,7 @@ def wished(run: Run, verdict: Verdict, funds: Funds | None, now_s: int) -> Decis
         return None
     if run.want is Want.CANCEL:
         return Finish(RunState.CANCELLED, None, "cancelled by the user")
-    if run.state is RunState.UPLOADING and (over := given_up(run, now_s)) is not None:
+    if run.state is RunState.UPLOADING and (over := given_up(run, verdict, now_s)) is not None:
         return over
     if ledger.spent(run, now_s).usd >= run.spec.budget.usd:
         return ended(run, Limit.USD)

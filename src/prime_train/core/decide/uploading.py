@@ -5,7 +5,7 @@ from prime_train.core.amounts import usd
 from prime_train.core.causes import Cause
 from prime_train.core.decision import AllClear, Finish, Note
 from prime_train.core.run import Attempt, Run, RunState, Severity
-from prime_train.core.verdict import Healthy
+from prime_train.core.verdict import Healthy, Verdict
 
 UPLOADS, KEPT = "uploads", "kept"
 """Kinds of what people are told: that uploads are in trouble, and that a machine is kept for them."""
@@ -32,11 +32,14 @@ def _until(run: Run, attempt: Attempt) -> str:
     return f"until the checkpoint is uploaded, the run is stopped, or that has cost {usd(upload_limit_usd(run))} (budget.upload_usd)"
 
 
-def given_up(run: Run, now_s: int) -> Finish | None:
-    """The end of a run whose last checkpoint could not be uploaded for the money that this may cost."""
+def given_up(run: Run, verdict: Verdict, now_s: int) -> Finish | None:
+    """The end of a run whose last checkpoint could not be uploaded for the money that this may cost. It has succeeded where the checkpoint
+    is committed and only the agent does not know, because answers do not reach it."""
     left_usd, spent_usd = upload_left_usd(run, now_s), ledger.spent(run, now_s).usd
     if left_usd is None or (left_usd > 0 and spent_usd < run.spec.budget.usd):
         return None
+    if isinstance(verdict, Healthy) and verdict.is_durable:
+        return Finish(RunState.SUCCEEDED, Cause.FINISHED, f"finished at step {verdict.step}")
     limit = f"{usd(upload_limit_usd(run))} (budget.upload_usd)" if left_usd <= 0 else f"the budget of {usd(run.spec.budget.usd)}"
     return Finish(RunState.FAILED, Cause.UPLOAD_FAILED, f"the last checkpoint could not be uploaded for {limit}")
 
