@@ -87,7 +87,7 @@ MUTANTS = (
     _mutant("the canary is never asked", (SEEING, "world.canary.sings(now_s) if world.canary is not None else True", "True")),
     _mutant(
         "a single step concludes from silence without listening",
-        (SEEING, "return replace(sight, hearing=_listen(world, now_s, provider=not isinstance(sight.listed, str)))", "return sight"),
+        (SEEING, "return replace(sight, hearing=hearing, listened_s=now_s)", "return sight"),
     ),
     _mutant(
         "a pod that is not listed is gone",
@@ -108,8 +108,8 @@ MUTANTS = (
     _mutant("attempts without progress are not counted", (CHANGE, "strikes = (*strikes, decision.cause)", "strikes = strikes")),
     _mutant(
         "the budget is not looked at",
-        (MONEY, "    if spent.usd >= budget.usd:\n", "    if spent.usd >= 1000 * budget.usd:\n"),
-        (MONEY, "if spent.usd >= budget.usd - drain_reserve_usd(run):", "if spent.usd >= 1000 * budget.usd:"),
+        (MONEY, ".usd >= run.spec.budget.usd:\n", ".usd >= 1000 * run.spec.budget.usd:\n"),
+        (MONEY, ".usd >= run.spec.budget.usd - drain_reserve_usd(run):", ".usd >= 1000 * run.spec.budget.usd:"),
     ),
     _mutant(
         "only the newest attempt is paid for",
@@ -255,6 +255,9 @@ BITTEN = {
     "the budget is not looked at": 0,
     "a silent machine is replaced without a word": 0,
     "a dead pod that a lagging list shows is asked back for ever": 0,
+    "a watcher decides by its own clock": 0,
+    "a watcher trusts what it knew of the store's time before its machine stood still": 0,
+    "the store's time is the wall clock of whatever process has opened it last": 80,
 }
 """Those that the simulation is held against in every test run, and the seed from which on it is: about where they were first noticed."""
 
