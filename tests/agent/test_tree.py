@@ -68,7 +68,7 @@ def test_a_tree_that_reaches_out_of_its_folder_is_refused(shell: Shell, tmp_path
 
 
 def test_a_tree_that_somebody_wrote_after_the_launch_is_not_unpacked(shell: Shell, tmp_path: Path) -> None:
-    bucket = open_bucket((tmp_path / "bucket").as_uri())
+    bucket = open_bucket((tmp_path / "bucket").as_uri(), make=True)
     launched = packed({"train.py": b"good"})
     bucket.put("tree", launched)
     unpack(bucket, "tree", shell.cwd, shell, sha256=hashlib.sha256(launched).hexdigest())

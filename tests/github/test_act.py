@@ -65,4 +65,4 @@ def test_a_summary_that_would_be_dropped_is_noticed(length: int, broken: bool) -
 
 
 def test_the_version_that_is_fetched_is_the_one_that_is_asked_for() -> None:
-    assert f"github.com/nektos/act@{VERSION} " in (ROOT / ".ci" / "run").read_text()
+    assert f"github.com/nektos/act@{VERSION}\n" in (ROOT / "Makefile").read_text()

@@ -124,8 +124,9 @@ def test_a_pull_request_launches_only_as_the_repository_says(
     [
         pytest.param({}, True, id="a member's command"),
         pytest.param({"body": "what about /prime-train stop?"}, False, id="a command spoken of"),
-        # GitHub calls a member so whose membership is private; the verb asks who may push.
-        pytest.param({"author_association": "CONTRIBUTOR"}, True, id="a contributor's"),
+        pytest.param({"author_association": "COLLABORATOR"}, True, id="a collaborator's"),
+        # Whoever had one pull request merged is one, and no such person's words start a job that holds keys.
+        pytest.param({"author_association": "CONTRIBUTOR"}, False, id="a contributor's"),
         pytest.param({"user": {"login": "b", "type": "Bot"}}, False, id="a bot's"),
     ],
 )
