@@ -103,7 +103,7 @@ def test_an_exit_said_twice_ends_the_attempt_once(store: Store) -> None:
 )
 def test_only_news_makes_the_run_due(said: Beat, wakes: bool, store: Store) -> None:
     of = held()
-    stored(store, replace(of, run=replace(of.run, next_check_s=NOW_S + 1000)))
+    stored(store, replace(of, run=replace(of.run, next_check_s=NOW_S + 500)))
 
     response = handle(desk(store), ask("beat", said))
 

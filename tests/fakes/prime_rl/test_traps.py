@@ -204,8 +204,9 @@ def test_a_checkpoint_that_it_removes_while_it_is_looked_at_does_no_harm(tmp_pat
     assert sorted(path.name for path in machine.checkpoints.iterdir()) == ["step_15", "step_20"]
     made = uploader(machine)
     (local,) = made.scan(NOW_S)
-    shutil.rmtree(local.path)
-    assert [left.step for left in made.scan(NOW_S)] == [15]
+    shutil.rmtree(machine.checkpoints / "step_20")
+    assert made.scan(NOW_S) == [local]
+    assert sorted(path.name for path in local.path.iterdir()) == ["orchestrator", "trainer"]
 
 
 def test_broadcasts_of_saved_steps_pile_up_until_they_are_removed(machine: Machine) -> None:
