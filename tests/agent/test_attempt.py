@@ -505,7 +505,8 @@ def test_a_trainer_that_removes_its_folder_while_the_bucket_is_away_loses_nothin
 
 def test_a_trainer_that_removes_a_checkpoint_before_it_is_complete_has_not_finished(tmp_path: Path) -> None:
     said = """echo '{{"step": 5, "loss": 1.0}}' >> progress.jsonl"""
-    begun = "mkdir -p out/checkpoints/step_5 && echo half > out/checkpoints/step_5/weights.npz"
+    # In one move: nobody may see the folder before the file that is in it.
+    begun = "mkdir -p half out/checkpoints && echo half > half/weights.npz && mv half out/checkpoints/step_5"
     command = f"{said} && {begun} && while [ ! -e go ]; do sleep 0.05; done{REMOVES}"
     with attempt(tmp_path, demo_spec("", trainer={"command": command, "steps": 5})) as here:
         here.plane.await_beat(lambda beat: beat.saving)
