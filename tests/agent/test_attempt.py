@@ -421,7 +421,8 @@ def test_a_run_that_ends_while_the_control_plane_is_away_is_told_later(tmp_path:
 
 def test_a_second_agent_of_the_same_attempt_is_heard_although_the_first_has_used_its_numbers(tmp_path: Path) -> None:
     def used(plane: FakeControlPlane) -> None:
-        assert plane._beat(Beat(run=RUN_ID, epoch=1, seq=500, phase=Phase.SETUP)).verdict is Verdict.OK
+        first = Beat(run=RUN_ID, epoch=1, identity=plane.bootstrap.identity, seq=500, phase=Phase.SETUP)
+        assert plane._beat(first).verdict is Verdict.OK
 
     with attempt(tmp_path, demo_spec("--steps 5"), prepare=used) as here:
         assert cause_of(the_exit(here)) is Cause.FINISHED
