@@ -14,7 +14,7 @@ from prime_train.core.run import Happening, Run
 from prime_train.ports import Bucket, Store
 from tests.e2e.crash_places import Asked, place_of
 from tests.e2e.lambda_functions import Functions, kill, process_at
-from tests.e2e.plane import CONFIG, CRASH, RUN_S_MAX, await_saved, await_true
+from tests.e2e.plane import CONFIG, CRASH, RUN_S_MAX, await_saved, await_true, is_left_alone
 from tests.e2e.points import Point
 from tests.e2e.strikes import Strikes
 from tests.fakes.faulty_proxy import Strike
@@ -78,8 +78,7 @@ class LambdaPlane:
         failure = self.functions.look()
         assert not failure or sum(self.killed.values()) > killed, f"the watcher failed: {failure}"
         run = self.run(run_id)
-        has_ended = run.is_over and run.next_check_s in (None, run.cleanup_s) and all(a.ended_s is not None for a in run.attempts)
-        return has_ended and not self.functions.here.fake.alive
+        return is_left_alone(run, self.store.now_s()) and not self.functions.here.fake.alive
 
     def evidence(self) -> str:
         here = self.functions.here

@@ -65,6 +65,11 @@ def await_true(what: str, question: Callable[[], object], *, limit_s: float = RU
         pause.wait(every_s)
 
 
+def is_left_alone(run: Run, now_s: int) -> bool:
+    """It is over, its machines are gone, and whoever watches has nothing to do for it now."""
+    return run.is_at_rest and (run.next_check_s is None or run.next_check_s > now_s)
+
+
 def await_saved(store: Store, point: str) -> None:
     """Where the first machine is to be taken: until the only run that lives can be resumed."""
 

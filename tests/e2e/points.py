@@ -48,7 +48,7 @@ def _both(
 AGENT_POINTS = [
     *_both("boot-reads-ticket", "agent", "open", r"ticket", alone="agent"),
     *_both("bootstrap-request", "agent", "socket.connect", r"127\.0\.0\.1", alone="agent"),
-    *_both("unpack-tree", "agent", "open", r"/data\.json", alone="agent"),
+    *_both("unpack-tree", "agent", "open", r"'data\.json'", alone="agent"),
     *_both("setup-command", "agent", "subprocess.Popen", r"setup-was-here", alone="agent"),
     *_both("verification", "agent", "pathlib.Path.glob", r"data\.json", alone="agent"),
     *_both("smoke-test", "agent", "subprocess.Popen", r"smoke", alone="agent"),

@@ -196,9 +196,10 @@ def a_machine_that_is_taken_away_is_replaced(here: Place) -> None:
 
 def nobody_stops_it_who_may_not_write(here: Place) -> None:
     told = here.comment("run")
-    for nobody in ("mallory", "bob"):
-        step = did(here.say(nobody, "/prime-train stop"), {"stop": "success"}, "stop", "stop")
-        assert step.outputs["did"] == "nothing"
+    # No job starts for a stranger: it would hold the keys. Whether a collaborator may write, GitHub is asked.
+    assert here.say("mallory", "/prime-train stop").jobs == {}
+    step = did(here.say("bob", "/prime-train stop"), {"stop": "success"}, "stop", "stop")
+    assert step.outputs["did"] == "nothing"
     assert here.held.run.want is Want.RUN
     assert here.comment("run") == told
 

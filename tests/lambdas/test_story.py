@@ -10,7 +10,7 @@ import pytest
 
 from prime_train.core.causes import Cause
 from prime_train.core.run import Run, RunState
-from tests.e2e.plane import await_true
+from tests.e2e.plane import await_true, is_left_alone
 from tests.e2e.prime_plane import HEALTH, RUN_S_MAX, STEPS, write_run
 from tests.fakes.prime import needs_sshd
 from tests.lambdas.deployed import STACK, Deployed, deployed, prime_train, said
@@ -71,7 +71,7 @@ def _trained(here: Deployed, tmp_path: Path) -> None:
         here.fake.preempt(pod.pod_id)
         await_true("it is over", lambda: run_of(here, run.run_id).is_over, limit_s=RUN_S_MAX)
         await_true("no machine is left", lambda: not here.fake.alive)
-        await_true("nothing is left to do", lambda: (now := run_of(here, run.run_id)).next_check_s in (None, now.cleanup_s))
+        await_true("nothing is left to do", lambda: is_left_alone(run_of(here, run.run_id), here.store.now_s()))
         ended = run_of(here, run.run_id)
         assert (ended.state, ended.durable_step) == (RunState.SUCCEEDED, STEPS), ended.why
         assert [attempt.cause for attempt in ended.attempts] == [Cause.PREEMPTED, Cause.FINISHED]

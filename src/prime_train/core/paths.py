@@ -18,20 +18,30 @@ def is_inside(path: str) -> bool:
 
 
 def flaw_of_path(path: str) -> str | None:
-    """Why a stranger's `path` is not taken for that of a file inside a folder, in words that follow the path; None if it is."""
+    """Why a stranger's `path` is not taken for that of a file inside a folder, in words that follow the path; None if it is.
+
+    A file inside a checkpoint may have any name that a disk takes, such as `-rf`: to refuse it would be to lose the checkpoint.
+    """
     if not is_inside(path) or "\\" in path:
         return "is not a relative path inside the checkpoint"
     pure = PurePosixPath(path)
     if len(pure.parts) > DEPTH_MAX or len(path.encode(errors="surrogatepass")) > PATH_BYTES_MAX:
         return f"is deeper than {DEPTH_MAX} folders or longer than {PATH_BYTES_MAX} bytes"
-    return next((flaw for part in pure.parts if (flaw := _flaw_of_part(part))), None)
+    too_long = any(len(part.encode(errors="surrogatepass")) > NAME_BYTES_MAX for part in pure.parts)
+    return f"has a name of more than {NAME_BYTES_MAX} bytes" if too_long else None
 
 
 def flaw_of_folder(name: str) -> str | None:
     """Why `name` cannot be the name of one visible folder, in words that follow the name; None if it can be."""
     if flaw := flaw_of_path(name):
         return flaw
-    return "is not the name of one folder" if "/" in name else "begins with a dot" if name.startswith(".") else None
+    if "/" in name:
+        return "is not the name of one folder"
+    if name.startswith("."):
+        return "begins with a dot"
+    if name.startswith("-"):
+        return "begins with a dash, which commands take for an option"
+    return None if all(map(is_safe_character, name)) else "has a control character in it"
 
 
 def same_but_for_case(paths: Iterable[str]) -> tuple[str, str] | None:
@@ -56,11 +66,3 @@ def link_stays_inside(link: str, target: str) -> bool:
     up = next((index for index, part in enumerate(parts) if part != ".."), len(parts))
     depth = len(PurePosixPath(link).parts) - 1
     return bool(parts) and not PurePosixPath(target).is_absolute() and up <= depth and ".." not in parts[up:]
-
-
-def _flaw_of_part(part: str) -> str | None:
-    if part.startswith("-"):
-        return "has a name that begins with a dash, which commands take for an option"
-    if not all(map(is_safe_character, part)):
-        return "has a control character in it"
-    return f"has a name of more than {NAME_BYTES_MAX} bytes" if len(part.encode()) > NAME_BYTES_MAX else None
