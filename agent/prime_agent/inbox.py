@@ -14,14 +14,18 @@ from prime_train.trainers import Progress
 ROWS_MAX = 10_000
 
 
+class ThreadDied(Exception):
+    """A thread of the agent's has ended by an exception that nobody expected: what it did is not done any more."""
+
+
 class Inbox:
     def __init__(self) -> None:
         # A plain Queue may not be put to from a signal handler that interrupts its own get.
-        self._queue: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Event | ThreadDied | None] = queue.SimpleQueue()
         self._rows: deque[Progress] = deque(maxlen=ROWS_MAX)
         self._lock = threading.Lock()
 
-    def put(self, event: Event) -> None:
+    def put(self, event: Event | ThreadDied) -> None:
         self._queue.put(event)
 
     def put_steps(self, rows: list[Progress]) -> None:
@@ -32,11 +36,13 @@ class Inbox:
             self._queue.put(None)
 
     def get(self, timeout_s: float) -> Event | None:
-        """The oldest event, or None after `timeout_s`."""
+        """The oldest event, or None after `timeout_s`. Raises ThreadDied where that is what was put."""
         try:
             event = self._queue.get(timeout=max(0.0, timeout_s))
         except queue.Empty:
             return None
+        if isinstance(event, ThreadDied):
+            raise event
         if event is not None:
             return event
         with self._lock:

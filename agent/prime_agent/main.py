@@ -11,6 +11,7 @@ import logging.handlers
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from prime_agent.effects import Leave
 from prime_agent.events import SigTerm
 from prime_agent.gpu_driver import NvidiaGpus
 from prime_agent.gpus import NoGpus
-from prime_agent.inbox import Inbox
+from prime_agent.inbox import Inbox, ThreadDied
 from prime_agent.keyring import KeyRing
 from prime_agent.processes import LocalProcesses
 from prime_train.adapters.bucket import open_bucket
@@ -119,11 +120,19 @@ def _attempt(ticket: Ticket, disk: Path) -> int:
     # A trainer that an earlier agent of this attempt left behind must not write beside ours.
     processes.kill_all()
     agent = Agent(job, World(lambda: ControlPlane(ticket, clock.wall_s), bucket, processes, gpus, clock, keys), disk, inbox)
+    # Without this a dead thread would be a line on standard error, and a training that nobody follows any more would look healthy.
+    threading.excepthook = lambda died: inbox.put(_died(died))
     try:
         return agent.run()
     except Exception as error:
         _log.exception("a bug of ours")
         return agent.give_up(f"{type(error).__name__}: {error}")
+
+
+def _died(died: threading.ExceptHookArgs) -> ThreadDied:
+    name = died.thread.name if died.thread is not None else "a thread"
+    _log.error("%s died", name, exc_info=(died.exc_type, died.exc_value or died.exc_type(), died.exc_traceback))
+    return ThreadDied(f"{name}: {died.exc_type.__name__}: {died.exc_value}")
 
 
 def _bootstrap(control: ControlPlane, monotonic_s: Callable[[], float], inbox: Inbox) -> tuple[Bootstrap, float] | int:

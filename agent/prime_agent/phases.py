@@ -29,7 +29,7 @@ from prime_train.core.wire import Bootstrap, Phase
 from prime_train.ports import Bucket, OutsideError, PermanentError
 from prime_train.trainers import trainer_for
 from prime_train.trainers.logrules import patterns_of
-from prime_train.trainers.patterns import refusals
+from prime_train.trainers.patterns import load_engine, refusals
 from prime_train.trainers.prime_rl_install import install
 
 RESTORE_TRIES_MAX = 5
@@ -125,6 +125,7 @@ class Phases:
         spec, place = self._means.job.spec, self._means.place
         match phase:
             case Phase.PREFLIGHT:
+                load_engine()
                 for pattern, why in refusals(patterns_of(spec)):
                     raise PhaseError(Cause.BAD_CONFIG, f"the pattern {pattern[:100]!r} cannot be matched in linear time: {why[:200]}")
                 preflight(spec.hardware, place.disk, self._means.gpus)

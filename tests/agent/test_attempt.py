@@ -517,3 +517,33 @@ def test_a_trainer_that_removes_a_checkpoint_before_it_is_complete_has_not_finis
         assert (last.exit.cause, last.exit.saved_step) == (Cause.UPLOAD_FAILED, 5)
         assert "the trainer's checkpoint of step 5 was removed" in last.exit.detail
         assert "none is in the bucket" in last.exit.detail
+
+
+# -------------------------------------------------------------------------------------------------------- what the agent itself lacks
+
+
+def test_a_machine_without_the_engine_for_patterns_is_told_of_before_anything_is_trained(tmp_path: Path) -> None:
+    (tmp_path / "re2.py").write_text("raise ImportError('no RE2 for this Python')\n")
+    with attempt(tmp_path, demo_spec("--steps 30"), env={"PYTHONPATH": str(tmp_path)}) as here:
+        last = the_exit(here)
+        assert last.exit is not None
+        assert (last.exit.cause, last.exit.detail) == (Cause.AGENT_ERROR, "preflight: ImportError: no RE2 for this Python")
+        assert last.step == 0
+
+
+PROGRESS_DIES = """
+import sys, threading
+def dies(event, args):
+    if event == "open" and "progress.jsonl" in str(args[0]) and threading.current_thread().name == "progress":
+        raise RuntimeError("a bug of ours")
+if "prime_agent.main" in sys.orig_argv:
+    sys.addaudithook(dies)
+"""
+
+
+def test_a_thread_of_the_agent_that_dies_ends_the_attempt_and_does_not_leave_a_training_that_nobody_follows(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(PROGRESS_DIES)
+    with attempt(tmp_path, demo_spec(LONG, trainer={"steps": 100_000}), env={"PYTHONPATH": str(tmp_path)}) as here:
+        last = the_exit(here, code=70)
+        assert last.exit is not None
+        assert (last.exit.cause, last.exit.detail) == (Cause.AGENT_ERROR, "ThreadDied: progress: RuntimeError: a bug of ours")

@@ -35,6 +35,11 @@ def compiled(pattern: str) -> Pattern[str]:
         raise PatternRefused(said.decode(errors="replace") if isinstance(said, bytes) else str(said)) from error
 
 
+def load_engine() -> None:
+    """Load RE2, so that a machine without it fails here and not at the first line of a trainer's output. Raises ImportError."""
+    compiled("")
+
+
 def found_in(pattern: str, text: str) -> bool:
     return compiled(pattern).search(text) is not None
 
