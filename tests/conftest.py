@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from rich.console import Console
 from rich.table import Table
 
@@ -20,6 +21,10 @@ from tests.fakes.s3_servers import S3Server
 from tests.skips import pytest_sessionfinish
 
 __all__ = ["pytest_sessionfinish"]
+
+# How quick an example is says how busy the machine is, and nothing of the product.
+settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suite")
 
 
 @pytest.fixture(scope="session")
