@@ -78,6 +78,16 @@ def test_a_resume_within_a_spent_budget_is_refused_with_what_is_needed(shell: In
     assert stored(shell).state is RunState.QUEUED
 
 
+@pytest.mark.parametrize("option", ["--usd", "--hours"])
+@pytest.mark.parametrize("value", ["1e308", "inf", "nan", "0", "-1"])
+def test_a_limit_that_no_budget_may_have_is_refused_and_the_store_stays_readable(shell: Inside, option: str, value: str) -> None:
+    failed(shell)
+    done = shell.run("resume", "small-1", f"{option}={value}")
+    assert done.returncode == 2
+    assert option in done.stderr
+    assert stored(shell).state is RunState.FAILED
+
+
 @pytest.mark.parametrize("value", ["tomorrow", "2026-13-01", "2099-01-01T10:00"])
 def test_a_deadline_that_is_none_or_lacks_its_offset_is_refused(shell: Inside, value: str) -> None:
     failed(shell)

@@ -594,6 +594,12 @@ def test_a_resume_is_refused_until_the_limit_that_is_used_up_is_raised(limit: Li
     assert isinstance(d.decide(again, None, as_expected(again), NOW_S + 90_000), d.Launch)
 
 
+@pytest.mark.parametrize("limits", [{Limit.USD: 1e308}, {Limit.HOURS: -1.0}, {Limit.DEADLINE: "soon"}])
+def test_a_resume_with_a_limit_that_could_not_be_stored_is_refused(limits: dict[Limit, float | str]) -> None:
+    with pytest.raises(ValueError, match=next(iter(limits)).value):
+        c.resumed(a_run(S.STOPPED), NOW_S, limits)
+
+
 def test_a_run_goes_on_with_another_config_from_its_checkpoint() -> None:
     run = a_run(S.FAILED, resume=POINT)
     after = c.resumed(run, NOW_S, renewed=c.Renewed(b.spec(trainer={"command": "python fixed.py"}), "c0ffee")).run

@@ -56,14 +56,13 @@ def resume(
 
 
 def _limits(usd: float | None, hours: float | None, deadline: str | None) -> "dict[Limit, float | str]":
-    from math import isfinite
-
     from prime_train.core.budget import Limit
     from prime_train.core.deadline import parse_deadline
+    from prime_train.core.sizes import NUMBER_MAX
 
     for option, value in (("--usd", usd), ("--hours", hours)):
-        if value is not None and not (isfinite(value) and value > 0):
-            raise Refused(f"{option} must be more than 0, not {value}")
+        if value is not None and not 0 < value <= NUMBER_MAX:
+            raise Refused(f"{option} must be more than 0, and {NUMBER_MAX} at most, not {value}")
     try:
         if deadline is not None:
             parse_deadline(deadline)

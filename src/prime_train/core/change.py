@@ -32,7 +32,7 @@ from prime_train.core.run import (
     move,
     with_attempt,
 )
-from prime_train.core.spec import RunSpec
+from prime_train.core.spec import BudgetSpec, RunSpec
 from prime_train.core.verdict import Pod, is_saving, step_limit_s, step_rose_s
 from prime_train.core.wire import Order
 
@@ -579,12 +579,13 @@ class Renewed:
 
 def resumed(run: Run, now_s: int, limits: Mapping[Limit, float | str] | None = None, renewed: Renewed | None = None) -> Change:
     """The user lets an ended run go on, perhaps with larger limits or another config. Raises IllegalMove unless it stopped, failed or was
-    cancelled, Exhausted where its budget is used up even so, and ValueError where it cannot go on with that config."""
+    cancelled, Exhausted where its budget is used up even so, and ValueError where it cannot go on with that config or these limits."""
     moved = move(run, Event.RESUME)
     if renewed is not None:
         renewed.check(run)
         moved = replace(moved, spec=renewed.spec, commit=renewed.commit, revision=run.revision + 1, tree_sha256=renewed.tree_sha256)
-    budget = moved.spec.budget.model_copy(update={limit.value: value for limit, value in (limits or {}).items()})
+    # Judged like any budget: a run that is stored with a limit that no budget may have could not be read again.
+    budget = BudgetSpec.model_validate(moved.spec.budget.model_dump() | {limit.value: value for limit, value in (limits or {}).items()})
     after = replace(
         moved,
         spec=moved.spec.model_copy(update={"budget": budget}),
