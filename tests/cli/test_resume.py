@@ -67,6 +67,14 @@ def test_a_config_that_is_wrong_or_another_runs_changes_nothing(shell: Inside, c
     assert (stored(shell).state, stored(shell).spec) == (RunState.FAILED, before.spec)
 
 
+def test_a_config_that_ends_before_the_newest_checkpoint_is_refused_and_no_step_reads_118_of_20(shell: Inside) -> None:
+    failed(shell, durable_step=118)
+    done = shell.run("resume", "small-1", "--config", shell.config())
+    assert done.returncode == 2
+    assert "trainer.steps is 20, and run small-1 has a checkpoint of step 118" in done.stderr
+    assert stored(shell).state is RunState.FAILED
+
+
 def test_a_resume_within_a_spent_budget_is_refused_with_what_is_needed(shell: Inside) -> None:
     failed(shell, folded=SPENT)
     done = shell.run("resume", "small-1")

@@ -565,7 +565,8 @@ class Renewed:
     """Of the packed working tree; empty where a repository is checked out."""
 
     def check(self, run: Run) -> None:
-        """Its name, its kind of trainer and how checkpoints are named stay: by these its checkpoints are found and read."""
+        """Its name, its kind of trainer and how checkpoints are named stay: by these its checkpoints are found and read. Its last step is none
+        that it has left behind."""
         old, new = run.spec, self.spec
         kept = (
             ("name", old.name, new.name),
@@ -575,6 +576,9 @@ class Renewed:
         for field, before, after in kept:
             if before != after:
                 raise ValueError(f"{field} is {after}, and run {run.run_id} has {before}")
+        steps = new.trainer.steps
+        if steps is not None and steps < run.durable_step:
+            raise ValueError(f"trainer.steps is {steps}, and run {run.run_id} has a checkpoint of step {run.durable_step}")
 
 
 def resumed(run: Run, now_s: int, limits: Mapping[Limit, float | str] | None = None, renewed: Renewed | None = None) -> Change:
