@@ -92,6 +92,30 @@ def test_a_script_of_ones_own_gets_a_config_that_is_right(shell: Shell, words: t
     assert ": ok" in shell.ok("validate", str(path))
 
 
+def test_a_hugging_face_run_is_looked_for_where_its_command_saves(shell: Shell) -> None:
+    shell.write("tune.py", "")
+    shell.ok("init", "--kind", "hf", "--command", "python tune.py --output_dir=runs/a", "--yes")
+    read = read_config(shell.here / "configs" / "tune.yaml")
+    assert read.spec is not None
+    assert read.spec.checkpoints.folder == "runs/a"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--command", "python fit.py --tag {x}"), "unknown placeholder {x}"),
+        (("--command", "python fit.py", "--steps", "9" * 20), "trainer.steps"),
+        (("--kind", "torchrun", "--command", "torchrun --nproc_per_node 2 fit.py"), "begin with the script"),
+    ],
+)
+def test_no_config_is_written_that_validate_would_refuse(shell: Shell, words: tuple[str, ...], said: str) -> None:
+    shell.write("fit.py", "")
+    done = shell.run("init", *words, "--yes")
+    assert done.returncode == 1
+    assert said in done.stdout + done.stderr
+    assert not (shell.here / "configs").exists()
+
+
 def test_a_script_of_ones_own_is_asked_for_on_a_terminal(shell: Shell) -> None:
     shell.write("train.py", "")
     with terminal(shell, "init") as screen:
@@ -214,6 +238,8 @@ def test_an_answer_that_is_none_is_refused_with_a_reason(check: object, answer: 
         ((*READY, "--ref", "main"), 2, "no commit"),
         ((*READY, "--name", "My Run"), 2, "is no name"),
         ((*READY, "--budget", "inf"), 2, "no amount"),
+        ((*READY, "--budget", "0"), 2, "no amount"),
+        (("--command", "python train.py", "--yes", "--budget", "0"), 2, "no amount"),
         (("--model", "Qwen/Qwen3-32B", "--preset", "rtx4090", "--yes"), 1, "larger GPUs"),
     ],
 )

@@ -25,7 +25,7 @@ def init(
     environment: Annotated[str, typer.Option("--environment", "--env", help="What is learned: an environment of prime-rl.")] = "",
     lora: Annotated[bool | None, typer.Option("--lora/--full", help="Adapters, or all weights; without either, what fits.")] = None,
     steps: Annotated[int, typer.Option(min=1, help="Last step.")] = STEPS,
-    budget: Annotated[float, typer.Option(min=0, help="Most dollars that all attempts may cost.", show_default=False)] = 0,
+    budget: Annotated[float | None, typer.Option(help="Most dollars that all attempts may cost.", show_default=False)] = None,
     ref: Annotated[str, typer.Option(help="Commit of prime-rl, 8 to 40 digits.", show_default=False)] = "",
     kind: Annotated[str, typer.Option(help="What trains: prime_rl, command, torchrun or hf.", show_default=False)] = "",
     command: Annotated[str, typer.Option(help="A script of your own, such as 'python train.py'.", show_default=False)] = "",
@@ -38,11 +38,11 @@ def init(
 
     Writes FOLDER/NAME.yaml, and FOLDER/NAME/rl.toml for prime-rl, after they were shown. Nothing is rented.
     """
-    from prime_train.cli.init_ask import Answers, answers
+    from prime_train.cli.init_ask import Answers, answers, checked_usd
     from prime_train.cli.init_own import Kind
     from prime_train.cli.init_plan import How, settle
 
-    given = Answers(model, preset, gpus, environment, budget)
+    given = Answers(model, preset, gpus, environment, checked_usd(str(budget)) if budget is not None else 0)
     if not yes and not (sys.stdin.isatty() and sys.stdout.isatty()):
         fix = "add --model, --preset, --gpus and --yes, or for a script of your own --command and --yes"
         raise Refused("there is nobody to ask: this is no terminal", fix=fix)
@@ -99,10 +99,18 @@ def _own(kind: "Kind", given: "Answers", command: str, *, steps: int, name: str,
 
 
 def _write_own(own: "Own", folder: Path, *, ask: bool, force: bool) -> Exit:
+    from prime_train.adapters.config_yaml import read_text
+    from prime_train.cli import findings
+    from prime_train.cli.check import judged
     from prime_train.cli.init_own import config, name_of
+    from prime_train.core.finding import Severity, has_errors
 
     path = folder / f"{name_of(own)}.yaml"
     files = {path: config(own)}
+    found, sources = judged(read_text(files[path], str(path)))
+    if has_errors(found):
+        findings.print_findings([finding for finding in found if finding.severity is Severity.ERROR], sources)
+        raise Refused(f"{path} would not be right, and was not written", fix="say it otherwise", code=Exit.FINDINGS)
     _show(files, shown=ask)
     if _written(files, ask=ask, force=force):
         typer.echo(f"next:\n  prime-train validate {path}\n  prime-train run {path} --dry-run")

@@ -50,10 +50,11 @@ _CHECKPOINTS = {
   folder: checkpoints       # where the script saves, seen from the working tree
   pattern: step_{step}      # one folder a checkpoint; {step} is its number""",
     Kind.HF: """\
-  folder: output            # as --output_dir
+  folder: {folder}  # as --output_dir
   pattern: checkpoint-{step}
   marker: trainer_state.json""",
 }
+_OUTPUT_DIR = re.compile(r"(?:^|\s)--output[_-]dir(?:=|\s+)([\w./-]+)(?=\s|$)")
 _CHECKPOINTS[Kind.TORCHRUN] = _CHECKPOINTS[Kind.COMMAND]
 _TEXT = """\
 # {title}
@@ -124,11 +125,17 @@ def config(own: Own) -> str:
         steps=own.steps,
         resume=json.dumps(resume),
         resumed=resumed,
-        checkpoints=_CHECKPOINTS[own.kind],
+        checkpoints=_CHECKPOINTS[own.kind].replace("{folder}", _output(own.command)),
         every=min(SAVE_EVERY, own.steps),
         hardware=_hardware(own),
         usd=own.usd,
     )
+
+
+def _output(command: str) -> str:
+    """Where a Trainer of Hugging Face is told to save; it has no default of its own that could be relied on."""
+    said = _OUTPUT_DIR.findall(command)
+    return json.dumps(said[-1]) if said else "output"
 
 
 def _hardware(own: Own) -> str:
