@@ -136,6 +136,21 @@ def test_a_wallet_that_can_not_be_asked_for_is_not_remembered_as_full(fake: Fake
     assert account.funds() is not None
 
 
+@pytest.mark.parametrize("usd", [-1e9, 1e308])
+def test_a_bill_that_cannot_be_one_is_not_booked_and_hides_no_other(fake: FakePrime, usd: float) -> None:
+    clock = Clock()
+    pods = pods_of(fake, OURS)
+    account = account_of(fake, pods, clock)
+    odd, mine = rent(pods), rent(pods)
+    fake.advance(3600)
+    pods.terminate(odd.pod_id)
+    pods.terminate(mine.pod_id)
+    fake.advance(BILLED_AFTER_S + 1)
+    fake.pod(odd.pod_id).billed_usd = usd
+    clock.now_s = BILLS_S
+    assert [bill.pod_id for bill in account.bills()] == [mine.pod_id]
+
+
 def test_bills_are_of_our_own_pods_and_told_now_and_then(fake: FakePrime) -> None:
     clock = Clock()
     pods = pods_of(fake, OURS)

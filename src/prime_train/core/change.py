@@ -565,8 +565,8 @@ class Renewed:
     """Of the packed working tree; empty where a repository is checked out."""
 
     def check(self, run: Run) -> None:
-        """Its name, its kind of trainer and how checkpoints are named stay: by these its checkpoints are found and read. Its last step is none
-        that it has left behind."""
+        """Its name, its kind of trainer and how checkpoints are named stay: by these its checkpoints are found and read. It does
+        not end before the newest of them."""
         old, new = run.spec, self.spec
         kept = (
             ("name", old.name, new.name),

@@ -27,6 +27,10 @@ USD_MAX = 10_000.0
 Usd = Annotated[float, Field(ge=0, le=USD_MAX, strict=True)]
 """A price that can be believed: a number, not text. What is no such price makes its row one that is left out."""
 Count = Annotated[float, Field(ge=0, le=10**9)]
+BILL_USD_MAX = 10_000_000.0
+"""No box costs as much in all the time that anybody trains on it."""
+BilledUsd = Annotated[Annotated[float, Field(ge=0, le=BILL_USD_MAX)] | None, WrapValidator(_or_none)]
+"""None for a sum that cannot be one: booked, it would take from what was spent, or end the run as over its budget."""
 
 
 class Part(BaseModel):
@@ -99,10 +103,10 @@ class Billed(Part):
     """A pod that is no more, and what it cost in all."""
 
     id: str
-    name: str | None = None
-    created_at: str | None = None
-    terminated_at: str | None = None
-    total_billed_price: float | None = None
+    name: Told = None
+    created_at: Told = None
+    terminated_at: Told = None
+    total_billed_price: BilledUsd = None
 
 
 class SshKey(Part):

@@ -44,9 +44,10 @@ def _usd_per_hour(rented: Rented) -> float:
 
 
 def second(text: str | None) -> int:
-    """Of a time as ISO 8601 writes it, taken as UTC where it names no zone; 0 where it is not told or not understood."""
+    """Of a time as ISO 8601 writes it, taken as UTC where it names no zone; 0 where it is not told, not understood, or
+    the year 1, which some write for a time that has not come."""
     try:
         at = datetime.fromisoformat(text or "")
     except ValueError:
         return 0
-    return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp())
+    return max(0, int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()))
