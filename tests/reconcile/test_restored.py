@@ -234,3 +234,43 @@ def test_a_store_that_was_never_restored_is_not_taken_for_one_that_was() -> None
     assert [key for key in w.bucket.objects if key.startswith(RECORDS)] == [
         record_key(b.RUN_ID, w.run().epoch, turn) for turn in (w.run().turn - 1, w.run().turn)
     ], "those of older attempts go"
+
+
+def ends_by_a_stop(w: Outside) -> None:
+    assert w.store.save(c.wished(w.run(), Want.STOP, w.now_s))
+    w.settle()
+    w.exit(Cause.DRAINED)
+    w.after(60)
+    w.settle()
+    assert w.run().state is RunState.STOPPED
+
+
+def test_a_run_that_was_stopped_rents_nothing_though_the_bucket_could_not_be_read_when_its_machine_was_found_gone() -> None:
+    w = training()
+    saves(w, 30)
+    restore = w.copied()
+    ends_by_a_stop(w)
+    restore()
+    w.fail["bucket"] = AWAY
+    loses_its_machine(w)
+    del w.fail["bucket"]
+    for _ in range(5):
+        w.after(700)
+        w.settle()
+    assert (w.run().state, len(w.done("create"))) == (RunState.STOPPED, 1)
+
+
+def test_a_run_that_has_succeeded_is_not_called_stopped_for_money_that_it_never_cost() -> None:
+    w = training()
+    saves(w, 30)
+    restore = w.copied()
+    w.exit(Cause.FINISHED, step=30)
+    w.after(60)
+    w.settle()
+    assert w.run().state is RunState.SUCCEEDED
+    before_usd = ledger.spent(w.run(), w.now_s).usd
+    restore()
+    w.after(86_400)
+    w.settle()
+    assert w.run().state is RunState.SUCCEEDED
+    assert ledger.spent(w.run(), w.now_s).usd == pytest.approx(before_usd)

@@ -496,7 +496,7 @@ def _settle(run: Run, decision: d.Settle, now_s: int) -> Change:
         if s.pod_id in decision.strays and s.pod_id not in owned
     ]
     after = replace(
-        run,
+        _turned(run),
         attempts=attempts,
         strays=tuple(s for s in run.strays if s.pod_id not in decision.strays),
         folded=ledger.add([run.folded, *paid]),

@@ -1,9 +1,9 @@
 """The state of a run as it is recorded in its bucket, sealed with the master key, for the day on which the store is restored from an older
 copy.
 
-It is recorded at each turn of a run: a launch, its machine, a fence, an end. A store that says less than the newest record has been
-restored, or is another one, and takes up what the record says before it does anything for the run. A machine never reads or writes
-records, and one that was not sealed by this control plane is nobody's.
+It is recorded at each turn of a run: a launch, its machine, a fence, an end, a machine that is gone. A store that says less than the
+newest record has been restored, or is another one, and takes up what the record says before it does anything for the run. A machine never
+reads or writes records, and one that was not sealed by this control plane is nobody's.
 """
 
 import functools

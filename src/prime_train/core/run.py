@@ -249,7 +249,8 @@ class Run:
     """Cause of the last attempt's end."""
     ended_s: int | None = None
     turn: int = 0
-    """Rises with each launch, machine, fence and end: the state after it is recorded in the bucket, under this number."""
+    """Rises with each launch, machine, fence and end, and when a machine is gone: the state after it is recorded in the bucket, under this
+    number."""
     cleanup_s: int | None = None
     """When chunks that no checkpoint lists can go from the bucket, after the run has ended; None: there are none to look for."""
 

@@ -20,13 +20,14 @@ from prime_train.reconcile.world import World
 
 def carry_out(world: World, held: Held, decision: d.Decision, now_s: int) -> bool:
     """Saves the decision, then does what it says outside. False: the save was lost, and nothing was done."""
+    caught, unread = None, False
     if _may_be_behind(held.run, decision):
         try:
             caught = catch_up(world.store, world.bucket, world.master, held, now_s)
         except OutsideError as error:
-            if not isinstance(decision, d.Recover):  # a fence destroys nothing that is durable, and a machine that is lost costs
+            if isinstance(decision, d.ChooseResume | d.Launch | d.Terminate):
                 return _bucket_fails(world, held, error, now_s)
-            caught = None
+            unread = True  # a fence destroys nothing that is durable, and a machine that is lost costs
         if caught is not None:
             return caught
     match decision:
@@ -39,6 +40,8 @@ def carry_out(world: World, held: Held, decision: d.Decision, now_s: int) -> boo
         case _:
             pass
     saved = c.change(held.run, held.lease, decision, now_s)
+    if unread:  # no turn: the records that could not be read are still ahead, whenever they can be
+        saved = replace(saved, run=replace(saved.run, turn=held.run.turn))
     if not _save(world, held, saved):
         return False
     match decision:
@@ -59,7 +62,7 @@ def _may_be_behind(run: Run, decision: d.Decision) -> bool:
     """Whether the decision is one that a store which was restored from an older copy must not take by what it knows: so the records in the
     bucket are looked at first."""
     match decision:
-        case d.ChooseResume() | d.Launch() | d.Recover():
+        case d.ChooseResume() | d.Launch() | d.Recover() | d.Finish() | d.Settle() | d.CleanUp():
             return True
         case d.Terminate(pods):  # of an attempt that was launched after the copy was made
             named = [parse_pod_name(pod.name) for pod in pods]
@@ -187,7 +190,7 @@ def _create(world: World, held: Held, offer: Offer, now_s: int) -> None:
     try:
         pod = world.pods.create(d.name_of(run, run.epoch), offer, run.spec.hardware)
     except LimitReached as error:
-        world.store.save(c.refused(run, lease, Cause.LIMIT_REACHED, str(error), now_s))
+        _save(world, held, c.refused(run, lease, Cause.LIMIT_REACHED, str(error), now_s))
     except NoCapacity as error:
         _save(world, held, c.refused(run, lease, Cause.NO_CAPACITY, str(error), now_s))
     except NoFunds as error:
