@@ -16,13 +16,14 @@ from prime_train.adapters.bucket import FolderBucket, open_bucket
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.checkpoints.catalog import read_manifest
 from prime_train.cli.checkpoints import VERBS, verb_first
-from prime_train.core.keys import manifest_key, spec_key
+from prime_train.core.keys import blob_key, manifest_key, spec_key
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.run import RunState
 from prime_train.ports import Bucket
 from tests.agent.saving import contents, key_of, on_disk, save, ship, uploader
 from tests.buckets import keys_for, url_of
 from tests.builders import RUN_ID, run, spec
+from tests.chaos.history import CLOCK
 from tests.cli.shell import CALL_S_MAX, PROGRAM, Shell
 from tests.fakes.s3_servers import S3Server
 
@@ -357,6 +358,18 @@ def test_what_an_attempt_restores_is_not_pruned_while_the_run_goes_on(shell: She
     assert "stays  step 20 of attempt 1: resumed from" in said
     assert "stays  step 40 of attempt 1: newest 1" in said
     assert [row["step"] for row in json.loads(shell.ok("checkpoints", RUN_ID, "--json"))] == [40, 20]
+
+
+def test_chunks_of_an_upload_under_way_are_not_removed_by_a_laptop_whose_clock_is_ahead(shell: Shell) -> None:
+    known(shell, RunState.TRAINING, durable_step=40)
+    under_way = blob_key(RUN_ID, f"blake3-{'ab' * 32}")
+    FolderBucket(shell.home / "bucket").put(under_way, b"a chunk of step 50")
+    (shell.here / "ahead").write_text("86400")
+    clock = {"PYTHONPATH": str(CLOCK), "PT_CLOCKS": json.dumps({"prime-train": str(shell.here / "ahead")})}
+    said = shell.run("checkpoints", RUN_ID, "prune", "--yes", **clock)
+    assert said.returncode == 0, said.stderr
+    assert "younger chunks may be of an upload under way" in said.stdout
+    assert (shell.home / "bucket" / under_way).exists()
 
 
 # ------------------------------------------------------------------------------------------------------------------ on a terminal

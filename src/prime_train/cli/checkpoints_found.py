@@ -9,8 +9,9 @@ from urllib.parse import unquote, urlsplit
 
 from prime_train.checkpoints.catalog import Catalog, Reader
 from prime_train.cli.exits import Refused
-from prime_train.cli.home import BUCKET, Home
+from prime_train.cli.home import BUCKET, Home, wall_s
 from prime_train.cli.names import find
+from prime_train.cli.providers import STORE
 from prime_train.core.keys import is_run_id, manifest_prefix, spec_key
 from prime_train.core.manifest import Manifest
 from prime_train.core.retention import Policy, why_kept
@@ -26,12 +27,14 @@ WHOLE = "write the whole id, and the bucket's prefix if it has one"
 
 @dataclass(frozen=True)
 class Found:
-    """A run in a bucket. `held`: what this machine's store says of it, None where it does not know it."""
+    """A run in a bucket. `held`: what this machine's store says of it, None where it does not know it. `now_s`: the store's time; where
+    there is no store, this machine's."""
 
     run_id: str
     url: str
     bucket: Bucket
     held: Held | None
+    now_s: int
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -84,9 +87,9 @@ def look(run: str, url: str | None) -> Found:
     """The run of that id (or start of an id, where the store knows it), in the bucket at `url` or that of this machine."""
     home = Home.of(os.environ)
     bucket = _open(home, url)
-    store = home.store() if home.root.is_dir() else None
+    store = home.store() if home.root.is_dir() or home.environment.get(STORE) else None
     run_id, held = _resolve(store, bucket, run, url or home.bucket_url)
-    return Found(run_id, url or home.bucket_url, bucket, held)
+    return Found(run_id, url or home.bucket_url, bucket, held, store.now_s() if store is not None else wall_s())
 
 
 def of_step(found: Found, step: int) -> Manifest:

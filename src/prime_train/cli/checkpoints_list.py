@@ -47,7 +47,7 @@ def list_(run: RunId, bucket: BucketUrl = None, as_json: AsJson = False) -> None
     if as_json:
         print(json.dumps(rows, indent=2))
     elif rows:
-        _print(rows)
+        _print(rows, found.now_s)
     else:
         typer.echo(f"{found.run_id} has no checkpoint in the bucket")
 
@@ -88,15 +88,13 @@ def _latest(found: "Found") -> str | None:
         return None
 
 
-def _print(rows: list[Row]) -> None:
+def _print(rows: list[Row], now_s: int) -> None:
     from rich.text import Text
 
     from prime_train.cli.columns import Column, Fitting
-    from prime_train.cli.home import wall_s
     from prime_train.cli.output import console
     from prime_train.core.amounts import size, span
 
-    now_s = wall_s()
     columns = {
         "step": (0, [f"{row['step']:,}" for row in rows]),
         "attempt": (4, [str(row["epoch"]) for row in rows]),

@@ -44,11 +44,10 @@ def prune(
 
     from prime_train.checkpoints.prune import plan
     from prime_train.cli.checkpoints_found import look
-    from prime_train.cli.home import wall_s
 
     found = look(run, bucket)
     policy = _policy(found, keep=keep, every_steps=keep_every_steps, best=keep_best, best_by=best_by)
-    planned = plan(found.catalog, policy, committed_step=found.committed_step, pinned=found.held_back, now_s=wall_s())
+    planned = plan(found.catalog, policy, committed_step=found.committed_step, pinned=found.held_back, now_s=found.now_s)
     why = found.why_kept(policy)
     if not as_json:
         _show(found, planned, why)
