@@ -7,8 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prime_train.core import change as c
 from prime_train.core import ledger
+from prime_train.core.decision import Terminate
+from prime_train.core.keys import pod_name
 from prime_train.core.run import ATTEMPTS_KEPT_MAX, Attempt, Run, RunState, Stray, Totals
+from prime_train.core.verdict import Pod, PodStatus
 from tests import builders as b
 from tests.core.given import NOW_S, PROPERTY, a_run
 
@@ -174,3 +178,15 @@ def test_a_second_machine_of_the_same_name_is_paid_for_from_its_first_second() -
     run = a_run(strays=(stray,))
     assert ledger.totals(run, NOW_S).paid_s == 700 + 700
     assert ledger.burn_usd_per_s(run) == pytest.approx(0.72 / 3600)
+
+
+@pytest.mark.parametrize("ahead_s", [-86_400, 0, 86_400])
+def test_a_machine_too_many_costs_what_it_was_there_whatever_the_clock_of_its_provider_says(ahead_s: int) -> None:
+    held = b.run(RunState.TRAINING)
+    attempt = held.attempt
+    assert attempt is not None
+    now_s = attempt.launched_s + 600
+    second = Pod("local-2", pod_name(held.run_id, 1), PodStatus.ACTIVE, created_s=attempt.launched_s + ahead_s, usd_per_hour=6.0)
+    after = c.change(held, b.lease(held), Terminate((second,)), now_s).run
+    assert 0 <= ledger.spent(after, now_s + 60).usd - ledger.spent(held, now_s + 60).usd <= 660 * 6.0 / 3600 + 1e-9
+    assert after.strays[0].created_s in (attempt.launched_s, now_s)

@@ -470,13 +470,20 @@ def _terminate(run: Run, pods: tuple[Pod, ...], now_s: int) -> Change:
                 pod.name,
                 asked_s=now_s,
                 first_asked_s=now_s,
-                created_s=pod.created_s or now_s,
+                created_s=_created_s(run, pod, now_s),
                 usd_per_hour=pod.usd_per_hour,
             )
         )
         attempts = tuple(_asked_back(attempt, pod, run, now_s) for attempt in attempts)
     after = replace(run, strays=tuple(strays.values()), attempts=attempts, next_check_s=now_s)
     return _saved(after, happened(run, now_s, "terminate", "asked the provider to take back " + ", ".join(p.pod_id for p in pods)))
+
+
+def _created_s(run: Run, pod: Pod, now_s: int) -> int:
+    """When the provider says that a pod too many was made: neither before its attempt was launched nor in the future, for the provider's
+    clock may be wrong. Now, where it does not say."""
+    launched_s = next((a.launched_s for a in run.attempts if pod.name == d.name_of(run, a.epoch)), run.created_s)
+    return min(now_s, max(pod.created_s or now_s, launched_s))
 
 
 def _asked_back(attempt: Attempt, pod: Pod, run: Run, now_s: int) -> Attempt:
