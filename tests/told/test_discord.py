@@ -48,7 +48,7 @@ def test_nobody_is_mentioned_and_nothing_is_formatted() -> None:
 
     assert message["allowed_mentions"] == {"parse": []}
     assert message["content"] == r"@everyone \<@123\> \*\*x\*\*"
-    assert message["embeds"][0]["description"] == r"\[log\](https://evil.example) # no heading"
+    assert message["embeds"][0]["description"] == r"\[log\](https\://evil.example) # no heading"
 
 
 @pytest.mark.parametrize("char", ["x", "*", "\\", "é", "🟢", "\n"])

@@ -1,8 +1,10 @@
 """Text from anywhere stays text: nothing of it is formatting, a link, a mention or HTML."""
 
 import re
+from html import unescape
 
 import pytest
+from markdown_it import MarkdownIt
 
 from prime_train.told import code, plain
 from prime_train.told.markdown import cut, folded, one_line, table
@@ -52,6 +54,21 @@ def test_what_would_begin_a_block_does_not(text: str) -> None:
 @pytest.mark.parametrize("text", ["5.0 to 6.0", "-1 to 2", "#tag is fine", "step 10 of 100 (10%)", "snake_case_name", "a - b + c = d"])
 def test_what_means_nothing_stays_as_it_is(text: str) -> None:
     assert plain(text).replace("\u200b", "") == text
+
+
+@pytest.mark.parametrize("text", ["https://evil.example/renew", "HTTP://evil.example", "www.evil.example", "see WWW.evil.example"])
+def test_an_address_that_a_machine_wrote_is_no_link_in_our_comment(text: str) -> None:
+    said = plain(text)
+    assert not re.search(r"://|www\.", said, re.IGNORECASE), said
+    assert said.replace("\u200b", "") == text
+
+
+@pytest.mark.parametrize("text", ["-__x_b'_x__", "__x__", "a __b__ c", "(_x_)", "__init__.py", "_x"])
+def test_underscores_in_a_row_emphasize_nothing(text: str) -> None:
+    said = MarkdownIt("commonmark").render(plain(text))
+    assert "<em>" not in said
+    assert "<strong>" not in said
+    assert unescape(said) == f"<p>{text}</p>\n"
 
 
 def test_nothing_is_said_as_nothing() -> None:

@@ -1,7 +1,7 @@
 """An alert as a message to a Discord webhook.
 
 Limits are Discord's: 2,000 characters of content, which is what a telephone shows; 4,096 of description, 25 fields of 256 and 1,024, and
-6,000 in all of these. Nobody is mentioned, whatever a text says, and nothing in it is read as Markdown.
+6,000 in all of these. Nobody is mentioned, whatever a text says; nothing in it is read as Markdown, and no address in it is a link.
 """
 
 import re
@@ -17,7 +17,7 @@ FIELDS_MAX = 8
 NAME_CHARS_MAX = 60
 VALUE_CHARS_MAX = 250
 
-_SPECIAL = re.compile(r"[\\*_~`|>\[\]<]|^[#-]")
+_SPECIAL = re.compile(r"[\\*_~`|>\[\]<]|^[#-]|:(?=//)")
 _COLOURS = {Severity.QUIET: 0x8B949E, Severity.INFO: 0x2DA44E, Severity.WARNING: 0xD29922, Severity.ERROR: 0xCF222E}
 
 

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Sequence
 
-_SPECIAL = re.compile(r"[\\`*\[\]<>|~$&]|(?<!\w)_|_(?!\w)")
-"""What would be read as Markdown or as HTML; an underscore within a word is none of it."""
+_SPECIAL = re.compile(r"[\\`*\[\]<>|~$&]|(?<![^\W_])_|_(?![^\W_])")
+"""What would be read as Markdown or as HTML; an underscore between two letters or digits is none of it."""
 _START = re.compile(r"^(?=(?:#{1,6}|[+=-]+)(?:\s|$))|^\d{1,9}(?=[.)](?:\s|$))")
 """Of a heading, a list or a line across, where it begins one."""
-_LINK = re.compile(r"(@|#|\bGH-)(?=\w)")
-"""Of a person or an issue, here or in any other repository, where people would be told that they are spoken of."""
+_LINK = re.compile(r"(@|#|\bGH-)(?=\w)|:(?=//)|(?i:www)(?=\.)")
+"""Of a person or an issue, here or in any other repository, where people would be told that they are spoken of; and of an address, which
+would be a link that seems to be ours."""
 _HARD = re.compile(r"[`|]")
 
 
@@ -21,7 +22,7 @@ def code(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    return _START.sub(r"\g<0>\\", _LINK.sub("\\1\u200b", _SPECIAL.sub(r"\\\g<0>", one_line(text))))
+    return _START.sub(r"\g<0>\\", _LINK.sub("\\g<0>\u200b", _SPECIAL.sub(r"\\\g<0>", one_line(text))))
 
 
 def cut(text: str, chars: int) -> str:
