@@ -16,8 +16,11 @@ import psutil
 import pytest
 
 from prime_train.adapters.prime_rl_deep import NoSuchCommit, Validators
+from prime_train.adapters.prime_rl_deep.asking import FILE_BYTES_MAX
 from prime_train.adapters.prime_rl_deep.cache import Cache
 from prime_train.adapters.prime_rl_deep.installing import install
+from prime_train.adapters.prime_rl_deep.isolation import MEMORY_BYTES_MAX, SHARED_BYTES_MAX, walled
+from prime_train.adapters.prime_rl_deep.process import run
 from prime_train.ports import PermanentError, TemporaryError
 from tests.fakes.prime_rl_configs import Repository, has_walls
 from tests.server.calling import await_true
@@ -153,6 +156,46 @@ def test_a_commit_reads_no_secret_of_the_operators_reaches_no_server_and_writes_
     found = pried(treasure, validators, prime_rl_repository)
     assert found == dict.fromkeys(("reads", "lists", "environs", "connects", "writes", "kills"), "no")
     assert not (tmp_path / "written").exists()
+
+
+_FILLS = """
+import multiprocessing, sys
+multiprocessing.Lock()
+for place in sys.argv[1:]:
+    size = 0
+    try:
+        for number in range(30):
+            with open(f"{place}/{number}", "wb") as file:
+                size += file.write(bytes(10 * 2**20))
+    except OSError:
+        pass
+    print(place, size // 2**20)
+"""
+
+
+@walls
+def test_a_commit_fills_neither_the_memory_nor_the_disk_of_the_machine(tmp_path: Path) -> None:
+    python = Path(sys.executable).resolve()
+    places = ("/", "/etc", "/dev", "/dev/shm", "/tmp")
+    done = run(walled([str(python), "-I", "-c", _FILLS, *places], (python.parents[1],)), {}, 60, folder=tmp_path)
+    written = {place: int(size) for place, size in (line.split() for line in done.out.splitlines())}
+    assert (written["/"], written["/etc"], written["/dev"]) == (0, 0, 0), done.err
+    assert written["/dev/shm"] <= SHARED_BYTES_MAX // 2**20
+    assert written["/tmp"] <= MEMORY_BYTES_MAX // 2**20
+
+
+def test_a_package_that_a_commit_needs_cannot_fill_the_disk_with_its_output(
+    validators: Validators, prime_rl_repository: Repository
+) -> None:
+    """What is in a `.pth` file is run before anything of the commit's own is imported."""
+    kept = validators.at(prime_rl_repository.commit)
+    early = kept.packages / "early.pth"
+    early.write_text(f"import os; os._exit(7 if os.write(2, bytes({FILE_BYTES_MAX + 1})) <= {FILE_BYTES_MAX} else 8)\n")
+    try:
+        with pytest.raises(PermanentError, match="exit code 7"):
+            validators.judge(kept, {**CONFIG})
+    finally:
+        early.unlink()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")

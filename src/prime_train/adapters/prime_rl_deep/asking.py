@@ -13,7 +13,13 @@ from prime_train.core.tree import Plain
 from prime_train.ports import PermanentError
 
 _INSIDE = Path(__file__).with_name("inside.py")
-_START = "import runpy, site, sys; site.addsitedir(sys.argv[3]); sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+FILE_BYTES_MAX = 16 * 2**20
+"""Of each file, the outputs among them, which lie on a disk of ours."""
+_START = (
+    f"import resource, runpy, site, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({FILE_BYTES_MAX}, {FILE_BYTES_MAX})); "
+    # Code of the packages is run from here on.
+    "site.addsitedir(sys.argv[3]); sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+)
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "WANDB_MODE": "disabled", "DO_NOT_TRACK": "1"}
 
 

@@ -7,7 +7,6 @@ source of tasks is held against its own fields alone, as what is said of it as a
 import importlib
 import json
 import os
-import resource
 import sys
 from collections.abc import Iterator
 from typing import Any, get_args
@@ -16,7 +15,6 @@ from pydantic import BaseModel, ValidationError
 
 REFUSALS_MAX = 200
 TEXT_CHARS_MAX = 1000
-FILE_BYTES_MAX = 16 * 2**20
 
 _ENVIRONMENTS = ("env", "source")
 _DEFERRED = (("orchestrator", "train", "source"), ("orchestrator", "eval", "source"), ("orchestrator", "eval"))
@@ -31,7 +29,6 @@ def main() -> None:
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
     # What a validator prints is no answer.
     os.dup2(2, 1)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES_MAX, FILE_BYTES_MAX))
     sys.path.append(sys.argv[1])
     with answer:
         json.dump(_said(config), answer)

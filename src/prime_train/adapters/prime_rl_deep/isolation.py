@@ -1,7 +1,7 @@
 """Code of a commit is run behind walls: namespaces of its own for users, processes, mounts and the network, made by bubblewrap.
 
 It sees the system's programs and libraries, one Python, and its own package, all read-only; of the home, of other processes and of the
-network it sees nothing, and it can write to nothing but a small folder in memory that goes with it. A variable that is taken out of a
+network it sees nothing, and it can write to nothing but small folders in memory that go with it. A variable that is taken out of a
 process's environment does not do: a process of the same user can read its parent's.
 """
 
@@ -15,7 +15,9 @@ from prime_train.ports import PermanentError
 
 HOME = "/tmp/home"
 MEMORY_BYTES_MAX = 256 * 2**20
-"""Of all that is written."""
+"""Of all that is written to /tmp."""
+SHARED_BYTES_MAX = 16 * 2**20
+"""Of shared memory, where Python keeps the locks of processes."""
 PROBE_S_MAX = 20.0
 _SYSTEM = ("/bin", "/lib", "/lib32", "/lib64", "/sbin")
 _WALLS = (
@@ -49,7 +51,9 @@ def _mounts(visible: Sequence[Path]) -> list[str]:
         words += ["--symlink", str(target.readlink()), name] if target.is_symlink() else ["--ro-bind-try", name, name]
     words += ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache", "--size", str(MEMORY_BYTES_MAX), "--tmpfs", "/tmp"]
     words += [word for path in visible for word in ("--ro-bind", str(path), str(path))]
-    return [*words, "--dir", HOME, "--chdir", HOME]
+    # The root that all of this hangs in and the devices' folder are in memory as well, and no limit could be set for them.
+    words += ["--dir", HOME, "--size", str(SHARED_BYTES_MAX), "--tmpfs", "/dev/shm", "--remount-ro", "/dev", "--remount-ro", "/"]
+    return [*words, "--chdir", HOME]
 
 
 def _refuse_home(visible: Sequence[Path]) -> None:
