@@ -15,7 +15,7 @@ from prime_agent import events as v
 from prime_agent import gpu_health, illness, inference, link, room, saves, transfers
 from prime_agent import steps as progress
 from prime_agent.state import AgentState, Flush, Stop, beat, reached, upload_trouble
-from prime_train.core.causes import Cause
+from prime_train.core.causes import FLUSHED, Cause
 from prime_train.core.wire import JobExit, Order, Phase, Reply, Verdict
 from prime_train.trainers import Progress
 
@@ -390,7 +390,7 @@ def _pressed(state: AgentState, now_s: float) -> AgentState:
 def _honest(state: AgentState, flush: Flush) -> Flush:
     """Nothing is finished or flushed while the last checkpoint is only on a machine that is about to be given back, or is nowhere."""
     moved = state.transfers
-    if not moved.open or flush.exit.cause not in (Cause.FINISHED, Cause.DRAINED):
+    if not moved.open or flush.exit.cause not in (Cause.FINISHED, *FLUSHED):
         return flush
     detail = "" if moved.is_idle else moved.trouble or "the last checkpoint was still being uploaded when the time for it was over"
     finished = flush.exit.cause is Cause.FINISHED

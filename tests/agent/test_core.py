@@ -1,6 +1,7 @@
 """The agent's decisions over histories."""
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -250,6 +251,19 @@ def test_a_last_checkpoint_the_bucket_does_not_take_is_not_flushed_when_a_drain_
     assert (said.exit.cause, said.exit.detail) == (Cause.UPLOAD_FAILED, "step 1 was not uploaded: 503")
     assert history.state.exit_until_s is not None
     assert history.state.exit_until_s - begun_s - 3600 == pytest.approx(60, abs=5)
+
+
+@pytest.mark.parametrize("limit", [{"deadline_in_s": 600}, {"train_s_max": 600}])
+def test_at_its_hours_or_deadline_a_last_checkpoint_that_was_not_uploaded_is_told(limit: dict[str, Any]) -> None:
+    history = History(spec(health={"drain_s": 60, "saving_s": 300}, checkpoints=MARKED), **limit).begin().train(1)
+    history.look()
+    history.wait(620)
+    assert history.of(e.SignalTrainer) == [ASK]
+    history.hear(v.TrainerExited(0, Cause.KILLED))
+    refuse_uploads(history)
+    said = history.of(e.SendExit)[-1].beat
+    assert said.exit is not None
+    assert (said.exit.cause, said.exit.detail) == (Cause.UPLOAD_FAILED, "step 1 was not uploaded: 503")
 
 
 def test_a_run_that_has_finished_waits_for_its_last_checkpoint_until_it_is_durable_and_says_so() -> None:

@@ -743,6 +743,14 @@ def test_a_flush_is_waited_for_up_to_its_limit(reason: DrainReason, limit_s: int
     assert isinstance(after(draining(reason, limit_s), verdict), d.Recover | d.Finish)
 
 
+@pytest.mark.parametrize(("reason", "cause"), [(DrainReason.HOURS, Cause.HOURS_SPENT), (DrainReason.DEADLINE, Cause.DEADLINE)])
+def test_a_flush_that_the_agent_began_by_itself_at_its_limit_is_not_told_as_missed(reason: DrainReason, cause: Cause) -> None:
+    run = draining(reason, 5, budget={"hours": 1.0, "deadline": "2099-01-01"})
+    decision = finish_of(after(run, Sick(cause, "the limit is near", exited=True)))
+    assert (decision.state, decision.cause) == (S.STOPPED, cause)
+    assert decision.why.endswith("; flushed")
+
+
 @pytest.mark.parametrize("verdict", [Sick(Cause.DRAINED, "", exited=True), Gone("404")])
 @pytest.mark.parametrize(("reason", "cause"), [(DrainReason.USER, Cause.DRAINED), (DrainReason.BUDGET, Cause.BUDGET_SPENT)])
 def test_an_ordered_stop_ends_when_the_agent_has_left_or_its_machine_has(reason: DrainReason, cause: Cause, verdict: Verdict) -> None:

@@ -143,6 +143,10 @@ POLICY: dict[Cause, Policy] = {
     Cause.FINISHED: Policy(_NEVER, "finished", ""),
 }
 
+FLUSHED = (Cause.DRAINED, Cause.HOURS_SPENT, Cause.DEADLINE)
+"""How an agent ends that has flushed and left: told to, or by itself, for it keeps hours and deadline too. Where it could not upload the
+last checkpoint in time, it says UPLOAD_FAILED instead."""
+
 MENDED_IN_CONFIG = frozenset(
     {
         Cause.BAD_CONFIG,

@@ -1,7 +1,7 @@
 """A run that was told to flush and stop."""
 
 from prime_train.core.budget import CAUSES, said
-from prime_train.core.causes import POLICY, Cause, Retry
+from prime_train.core.causes import FLUSHED, POLICY, Cause, Retry
 from prime_train.core.decide.concluding import sick
 from prime_train.core.decide.money import REASONS
 from prime_train.core.decide.pace import check_s
@@ -42,7 +42,7 @@ def _drained(run: Run, verdict: Verdict) -> Decision:
         if run.drain is DrainReason.FUNDS:
             return Recover(Cause.NO_FUNDS, "told to leave before the wallet was empty")
         return Recover(Cause.PREEMPTED, "taken away after a notice")
-    flushed = isinstance(verdict, Sick) and verdict.cause is Cause.DRAINED
+    flushed = isinstance(verdict, Sick) and verdict.cause in FLUSHED
     limit = REASONS.get(run.drain) if run.drain is not None else None
     cause = CAUSES[limit] if limit is not None else Cause.DRAINED
     why = said(run, limit) if limit is not None else "stopped by the user"
