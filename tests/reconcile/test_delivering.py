@@ -6,15 +6,19 @@ from secrets import token_hex
 
 import pytest
 
+from prime_train.adapters.notify_webhook import webhooks_from
 from prime_train.core.change import told as alert_of
 from prime_train.core.run import Alert, Change, Run, Severity
 from prime_train.ports import Notifier, TemporaryError
 from prime_train.reconcile import ALERT_S_MAX, World, deliver, sweep
 from prime_train.reconcile.delivering import CLAIM_S
 from tests import builders as b
+from tests.adapters.answering import Answering
 from tests.reconcile.ports import Crash, Outside, RacedStore, Told
 
 DOWN = TemporaryError("HTTP 503")
+OK: tuple[int, bytes, dict[str, str]] = (200, b"ok", {})
+BUSY: tuple[int, bytes, dict[str, str]] = (429, b"", {})
 
 
 def fresh(w: Outside, *notifiers: Notifier) -> World:
@@ -47,6 +51,24 @@ def test_who_was_told_is_not_told_again_by_other_processes_while_another_is_away
         deliver(fresh(w, *order(well, away)), w.now_s)
     assert titles(well) == titles(away) == ["one", "two"]
     assert w.store.outbox(9) == []
+
+
+def test_a_url_that_was_told_is_not_told_again_by_other_processes_while_the_url_of_the_spec_is_away() -> None:
+    w = Outside({"alerts": {"webhook": "OWN_URL"}})
+    happens(w, "one")
+    with Answering([OK]) as there, Answering([BUSY, BUSY, OK]) as own:
+        for _ in range(3):
+            deliver(fresh(w, *webhooks_from({"OWN_URL": own.url}, there.url)), w.now_s)
+        assert (len(there.heard), len(own.heard)) == (1, 3)
+    assert w.store.outbox(9) == []
+
+
+def test_a_spec_that_names_the_url_of_every_alert_has_it_told_once() -> None:
+    w = Outside({"alerts": {"webhook": "OWN_URL"}})
+    happens(w, "one")
+    with Answering([OK]) as there:
+        deliver(fresh(w, *webhooks_from({"OWN_URL": there.url}, there.url)), w.now_s)
+        assert len(there.heard) == 1
 
 
 def test_one_that_is_away_hides_nothing_from_the_others_however_much_waits_for_it() -> None:

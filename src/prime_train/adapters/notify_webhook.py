@@ -49,8 +49,16 @@ TOOK_MAX = 4096
 log = logging.getLogger(__name__)
 
 
+def webhooks_from(secrets: Mapping[str, str], url: str | None) -> "tuple[WebhookNotifier, ...]":
+    """One for the URLs that specs name, and one for the `url` that gets every alert, if there is such. Of two URLs in one notifier, a
+    process that does not know which of them took an alert would send it to both again."""
+    named = WebhookNotifier(secrets, beside=url)
+    return (named, WebhookNotifier(None, url)) if url else (named,)
+
+
 class WebhookNotifier:
-    """A `Notifier`. `secrets` holds the URLs that specs name under `alerts.webhook`; `url` gets every alert.
+    """A `Notifier`. `secrets` holds the URLs that specs name under `alerts.webhook`, None where those are not this one's; `url` gets every
+    alert; `beside` is a URL that another notifier sends every alert to.
 
     TemporaryError, with `delay_s` where the other side named one: send again later. PermanentError: it was refused, or there is no URL
     by that name. Where an alert goes to two URLs, both are tried, and one that took it is not told again for the other. `discord_read_s`:
@@ -59,13 +67,14 @@ class WebhookNotifier:
 
     def __init__(
         self,
-        secrets: Mapping[str, str],
+        secrets: Mapping[str, str] | None,
         url: str | None = None,
         *,
+        beside: str | None = None,
         discord_read_s: float = DISCORD_READ_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._secrets, self._url, self._clock = secrets, url, clock
+        self._secrets, self._url, self._beside, self._clock = secrets, url, beside, clock
         self._discord = _Form(discord_message, knows_keys=False, read_s=discord_read_s)
         self._muted: dict[str, float] = {}
         self._took: dict[tuple[str, str | None], None] = {}
@@ -96,9 +105,11 @@ class WebhookNotifier:
 
     def _targets(self, run: Run | None) -> list[tuple[str, str | None]]:
         """What to call each URL, and the URL; None where a named one is not there."""
-        own = run.spec.alerts.webhook if run is not None else None
         targets: list[tuple[str, str | None]] = [("the control plane's alert URL", self._url)] if self._url else []
-        return targets + ([(own, self._secrets.get(own))] if own is not None else [])
+        own = run.spec.alerts.webhook if run is not None else None
+        if own is None or self._secrets is None or (self._beside and self._secrets.get(own) == self._beside):
+            return targets
+        return [*targets, (own, self._secrets.get(own))]
 
     def _post(self, name: str, url: str | None, card: AlertCard) -> None:
         if not url:

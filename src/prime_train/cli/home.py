@@ -380,10 +380,10 @@ class Home:
     def _notifiers(self) -> "tuple[Notifier, ...]":
         """Bad settings of one raise PermanentError."""
         from prime_train.adapters.notify_log import LogNotifier
-        from prime_train.adapters.notify_webhook import WebhookNotifier
+        from prime_train.adapters.notify_webhook import webhooks_from
 
-        always = (LogNotifier(), WebhookNotifier(self.environment, self.environment.get(ALERT_URL) or None))
-        return *always, *self._on_slack(), *self._on_github()
+        webhooks = webhooks_from(self.environment, self.environment.get(ALERT_URL) or None)
+        return LogNotifier(), *webhooks, *self._on_slack(), *self._on_github()
 
     def _on_slack(self) -> "Iterator[Notifier]":
         if not any(name.startswith(SLACK) for name in self.environment) and not self.environment.get("SLACK_WEBHOOK_URL"):
