@@ -3,6 +3,8 @@
 import re
 from collections.abc import Mapping
 
+from prime_train.core.masking import masked
+
 _OURS = re.compile(r"^((PRIME_TRAIN|PT)_\w*(KEY|SECRET|TOKEN|PASSWORD|MASTER)|PRIME_API_KEY$)")
 SECRET_CHARS_MIN = 6
 """Shorter values would blacken innocent text."""
@@ -17,8 +19,11 @@ def for_children(machine: Mapping[str, str], *layers: Mapping[str, str]) -> dict
 
 
 def redacted(text: str, secrets: Mapping[str, str]) -> str:
-    """The text with the values of secrets blacked out: a trainer may print its own."""
+    """The text with the values of secrets blacked out, and whatever looks like one: a trainer may print its own, or somebody else's.
+
+    To be asked before the text is cut: of a secret that was cut through, the rest is not known again.
+    """
     for name, value in sorted(secrets.items(), key=lambda item: -len(item[1])):
         if len(value) >= SECRET_CHARS_MIN:
             text = text.replace(value, f"<{name}>")
-    return text
+    return masked(text)

@@ -17,7 +17,6 @@ from prime_agent.gpu_table import table
 from prime_agent.gpus import Gpus
 from prime_agent.processes import MARK
 from prime_train.core.keys import evidence_key
-from prime_train.core.masking import masked
 from prime_train.core.prime_rl import METRICS
 from prime_train.core.wire import Phase
 from prime_train.ports import Bucket
@@ -93,7 +92,7 @@ class Evidence:
             self._put(METRICS, metrics)
 
     def _put(self, name: str, text: str) -> None:
-        data = masked(redacted(text[-PART_CHARS_MAX:], self._secrets)).encode(errors="replace")
+        data = redacted(text, self._secrets)[-PART_CHARS_MAX:].encode(errors="replace")
         self._bucket.put(evidence_key(self._run_id, self._epoch, name), data)
 
     def _processes(self) -> str:
@@ -133,10 +132,15 @@ class Evidence:
 
 
 def tail(path: Path) -> str:
-    """The end of a log, `LOG_BYTES_MAX` at most. Raises OSError."""
+    """The end of a log, `LOG_BYTES_MAX` at most. Raises OSError.
+
+    A line whose beginning is left out is left out whole: of a secret that was cut through, the rest is not known again.
+    """
     with path.open("rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_BYTES_MAX))
-        return file.read(LOG_BYTES_MAX).decode(errors="replace")
+        begin = max(0, file.seek(0, os.SEEK_END) - LOG_BYTES_MAX)
+        file.seek(begin)
+        whole = file.read(LOG_BYTES_MAX)
+        return (whole.partition(b"\n")[2] if begin else whole).decode(errors="replace")
 
 
 def _row(process: psutil.Process) -> list[str]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from prime_agent.environment import redacted
 from prime_agent.logs import BoundedLog, Drain, tail_text
 from prime_agent.processes import Process, Processes
 from prime_train.core.causes import Cause
@@ -71,13 +72,14 @@ class Ended:
 
 @dataclass(frozen=True)
 class Shell:
-    """Runs commands of one phase in the working tree, their output in one log."""
+    """Runs commands of one phase in the working tree, their output in one log. `secrets` are blacked out in what is told of it."""
 
     processes: Processes
     cwd: Path
     env: Mapping[str, str] = field(repr=False)
     log: Path
     called_off: CallOff
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def run(
         self, command: str, *, name: str, timeout_s: float, daemons: bool = False, on_lines: Callable[[list[str]], None] | None = None
@@ -103,7 +105,8 @@ class Shell:
         drain.join(OUTPUT_S_MAX)
         if self.called_off():
             raise Called
-        return Ended(code, tail_text(drain.tail(), chars_max=LOG_TAIL_CHARS_MAX), late.is_set())
+        lines = redacted("\n".join(drain.tail()), self.secrets).split("\n")
+        return Ended(code, tail_text(lines, chars_max=LOG_TAIL_CHARS_MAX), late.is_set())
 
 
 def _ignore(lines: list[str]) -> None:

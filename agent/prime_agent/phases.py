@@ -211,7 +211,7 @@ class Phases:
     def _shell(self, log: str) -> Shell:
         place = self._means.place
         place.work.mkdir(parents=True, exist_ok=True)
-        return Shell(self._means.processes, place.work, self._means.env, place.logs / log, self._call_off)
+        return Shell(self._means.processes, place.work, self._means.env, place.logs / log, self._call_off, self._means.masked)
 
     def _note(self, text: str) -> None:
         self._inbox.put(Noted(self._redacted(text)))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from prime_agent.environment import redacted
 from prime_agent.phase import PhaseError, Shell
 from prime_train.core.causes import Cause
 
@@ -11,7 +12,7 @@ COMMAND_SHOWN_MAX = 200
 def set_up(commands: Sequence[str], shell: Shell, *, timeout_s: int, note: Callable[[str], None]) -> None:
     """Each command gets `timeout_s`. A service it leaves running stays. Raises PhaseError, Called."""
     for number, command in enumerate(commands, start=1):
-        shown = command.strip()[:COMMAND_SHOWN_MAX]
+        shown = redacted(command.strip(), shell.secrets)[:COMMAND_SHOWN_MAX]
         note(f"set-up {number}/{len(commands)}: {shown}")
         ended = shell.run(command, name=f"setup-{number}", timeout_s=timeout_s, daemons=True)
         if ended.timed_out:

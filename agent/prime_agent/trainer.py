@@ -97,7 +97,7 @@ class TrainerRun:
         """What its output and its logs name as wrong while it still lives, and the line that does; None where nothing is named."""
         # As if it had died of it: an exit code that proves nothing leaves the lines to speak.
         cause, line = self._named(self._lines(), code=1)
-        return None if cause is Cause.TRAINER_ERROR else (cause, redacted(line, self._plan.secrets))
+        return None if cause is Cause.TRAINER_ERROR else (cause, line)
 
     def _follower(self) -> Follower | None:
         file = self._plan.spec.trainer.progress.file
@@ -117,7 +117,7 @@ class TrainerRun:
             rule = fired(line, self._stop_rules, resumed=self._plan.resume_step is not None)
             if rule is not None:
                 self._fired = True
-                self._inbox.put(RuleFired(rule.cause, redacted(line[:LINE_SHOWN_MAX], self._plan.secrets)))
+                self._inbox.put(RuleFired(rule.cause, redacted(line, self._plan.secrets)[:LINE_SHOWN_MAX]))
                 return
 
     def _progress(self, lines: list[str]) -> None:
@@ -137,16 +137,16 @@ class TrainerRun:
         lines = self._lines()
         cause, detail = self._named(lines, code=code, disk_full=_is_full(self._plan.work))
         said = tail_text(lines, chars_max=LOG_TAIL_CHARS_MAX)
-        secrets = self._plan.secrets
-        self._inbox.put(TrainerExited(code, cause, redacted(detail, secrets), redacted(said, secrets)))
+        self._inbox.put(TrainerExited(code, cause, detail, said))
 
     def _named(self, lines: Sequence[str], *, code: int, disk_full: bool = False) -> tuple[Cause, str]:
         return classify(lines, self._rules, code=code, disk_full=disk_full, resumed=self._plan.resume_step is not None)
 
     def _lines(self) -> list[str]:
-        """The ends of the logs that the trainer itself writes, then of its output."""
+        """The ends of the logs that the trainer itself writes, then of its output, without secrets."""
         logs = {path: _last_lines(self._plan.work / path) for path in log_files(self._plan.spec)}
-        return last_lines(logs, self._drain.tail() if self._drain is not None else [])
+        lines = last_lines(logs, self._drain.tail() if self._drain is not None else [])
+        return redacted("\n".join(lines), self._plan.secrets).split("\n") if lines else []
 
 
 def _last_lines(path: Path) -> list[str]:

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+from prime_agent.evidence import LOG_BYTES_MAX, tail
 from prime_train.core.causes import Cause
 from prime_train.core.change import happened
 from prime_train.core.run import Lease, RunState
+from prime_train.core.wire import LOG_TAIL_CHARS_MAX
 from prime_train.told import headline, run_page
+from prime_train.trainers.deaths import LINE_SHOWN_MAX
 from tests import builders as b
 from tests.agent.attempts import attempt, demo_spec
 
@@ -35,3 +38,38 @@ def test_a_secret_that_a_set_up_command_prints_is_masked_wherever_it_is_told(tmp
             repr(happened(run, 0, "lost", run.why)),
         ):
             assert SECRET not in told
+
+
+UNKNOWN = "hf_" + "Zq7" * 12
+"""Of a known look, and told of to nobody."""
+
+
+def test_a_secret_that_stands_where_a_line_is_cut_is_not_told_in_part(tmp_path: Path) -> None:
+    filled = "RuntimeError: " + "x" * (LINE_SHOWN_MAX - 24)
+    command = f'echo "{filled} $TOKEN"; exit 1'
+    with attempt(tmp_path, demo_spec("", trainer={"command": command}, secrets=["TOKEN"]), secrets={"TOKEN": SECRET}) as here:
+        here.wait()
+        (last,) = here.plane.exits
+        assert last.exit is not None
+        assert last.exit.detail.startswith("RuntimeError: xxx")
+        assert SECRET[:6] not in "".join(beat.model_dump_json() for beat in here.plane.beats)
+
+
+def test_neither_is_the_rest_of_one_that_stands_where_a_log_is_cut_and_one_of_a_known_look_is_not_told(tmp_path: Path) -> None:
+    # What is told of the log begins within the secret.
+    echoing = [f'echo {UNKNOWN} >&2; echo "${{TOKEN}}{"y" * (LOG_TAIL_CHARS_MAX - 12 - len(UNKNOWN))}"; echo {UNKNOWN}; exit 1']
+    with attempt(tmp_path, demo_spec("--steps 5", setup=echoing, secrets=["TOKEN"]), secrets={"TOKEN": SECRET}) as here:
+        here.wait()
+        (last,) = here.plane.exits
+        assert last.exit is not None
+        assert "yyy" in last.exit.log_tail
+        sent = "".join(beat.model_dump_json() for beat in here.plane.beats)
+        assert SECRET[-6:] not in sent
+        assert UNKNOWN not in sent
+
+
+def test_evidence_of_a_long_log_begins_with_a_whole_line(tmp_path: Path) -> None:
+    log = tmp_path / "trainer.log"
+    log.write_text(f"{SECRET}\n{'z' * (LOG_BYTES_MAX - 6)}\n")
+    assert tail(log).startswith("zzz")
+    assert len(tail(log)) == LOG_BYTES_MAX - 5

@@ -90,6 +90,10 @@ def test_secrets_are_blacked_out_the_longer_first_and_short_ones_left() -> None:
     assert redacted("abcdef abcdefghij 1", secrets) == "<A> <B> 1"
 
 
+def test_a_token_that_nobody_told_of_is_blacked_out_by_its_look() -> None:
+    assert redacted(f"401 for hf_{'a' * 34}", {}) == "401 for (hidden)"
+
+
 def test_the_agent_needs_nothing_heavy() -> None:
     """The modules it loads, in a fresh interpreter."""
     heavy = "numpy fastapi uvicorn wandb torch yaml typer rich starlette boto3"

@@ -101,6 +101,7 @@ def _show(job: "Job", home: "Home", runs: "Sequence[Run]") -> None:
 
 def _words(home: "Home", looked_at: "Sequence[str]", own: "Sequence[str]", began_s: int) -> str:
     """How the runs stand that were looked at, and what has happened to them meanwhile; of those from elsewhere, how many there were."""
+    from prime_train.core.masking import masked
     from prime_train.told import code, headline, plain
     from prime_train.told.markdown import cut, table
 
@@ -113,6 +114,6 @@ def _words(home: "Home", looked_at: "Sequence[str]", own: "Sequence[str]", began
         *(table(("run", "now"), rows) if rows else []),
     ]
     for one in held:
-        happened = [plain(cut(line.text, TEXT_CHARS_MAX)) for line in store.history(one.run.run_id) if line.at_s >= began_s]
+        happened = [plain(cut(masked(line.text), TEXT_CHARS_MAX)) for line in store.history(one.run.run_id) if line.at_s >= began_s]
         lines += ["", f"{code(one.run.run_id)}:", "", *(f"1. {said}" for said in happened)] if happened else []
     return "\n".join(lines) + "\n"
