@@ -1,5 +1,6 @@
 """`prime-train watch --wandb`: what has fallen silent there is told, and nothing else is done."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,9 @@ from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.cli.home import wall_s
 from prime_train.core.run import RunState
 from tests import builders as b
+from tests.chaos.history import CLOCK
 from tests.cli.inside import Inside
+from tests.cli.shell import Shell
 from tests.fakes.prime import FakePrime
 from tests.fakes.prime.calling import create
 from tests.fakes.wandb import KEY, FakeRun, FakeWandb
@@ -63,6 +66,18 @@ def test_w_and_b_being_half_an_hour_late_is_no_reason_unless_it_is_asked_for(she
     assert "lively" in looked(shell, fake, "--stale-min", "5")
     fake.runs.pop(("train", "x7k2m9qa"))
     assert looked(shell, fake, code=0) == "0 silent in acme/train\n"
+
+
+def test_a_run_that_w_and_b_hears_is_not_told_as_silent_from_a_machine_whose_clock_is_ahead(tmp_path: Path, fake: FakeWandb) -> None:
+    shell = Shell(tmp_path)
+    shell.home.mkdir()
+    SqliteStore(shell.home / "control.sqlite").now_s()
+    (tmp_path / "ahead").write_text("86400")
+    clock = {"PYTHONPATH": str(CLOCK), "PT_CLOCKS": json.dumps({"prime-train watch": str(tmp_path / "ahead")})}
+    plane = {"WANDB_API_KEY": KEY, "WANDB_BASE_URL": fake.url, "WANDB_DIR": str(shell.here)}
+    done = shell.run("watch", "--wandb", "acme/train", "--once", **clock, **plane)
+    assert "1 silent in acme/train" in done.stdout, done.stderr
+    assert "lively" not in done.stdout
 
 
 def test_ours_are_told_only_when_nobody_looks_after_them(shell: Inside, fake: FakeWandb) -> None:

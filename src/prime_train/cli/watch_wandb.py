@@ -19,8 +19,8 @@ def watch_wandb(home: Home, where: str, *, quiet_s: int, interval: float, ended:
     place, wandb = Place.of(where), asked(home)
     known: frozenset[str] = frozenset()
     while True:
-        now_s = wall_s()
         try:
+            now_s = home.store().now_s() if home.has_runs else wall_s()
             stale = find_stale(home, wandb, place, now_s, quiet_s)
             for one in stale:
                 if one.seen.path not in known:

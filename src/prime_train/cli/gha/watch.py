@@ -67,13 +67,12 @@ def watch(
 def _tell_of_silent(job: "Job", home: "Home", where: str) -> None:
     """Runs of that project of W&B from which nothing has come for long, and that nobody here looks after. Where W&B does not answer, that
     is told, and nothing else is: the sweep is worth the same without it."""
-    from prime_train.cli.home import wall_s
     from prime_train.cli.stale_runs import Place, asked, find_stale, told
     from prime_train.ports import OutsideError
     from prime_train.told import plain
     from prime_train.told.markdown import one_line
 
-    now_s, place = wall_s(), Place.of(where)
+    now_s, place = home.store().now_s(), Place.of(where)
     try:
         stale = find_stale(home, asked(home), place, now_s, STALE_S)
     except OutsideError as error:
