@@ -380,6 +380,17 @@ def test_a_bucket_whose_disk_is_not_mounted_is_refused_and_nothing_is_made_in_it
     assert shell.run("run", config, **at).returncode == 0
 
 
+def test_a_bucket_is_known_however_its_address_is_written(shell: Shell) -> None:
+    bucket, config = shell.here / "disk", shell.config()
+    assert shell.run("run", config, PRIME_TRAIN_BUCKET=bucket.as_uri()).returncode == 0
+    bucket.rename(shell.here / "unmounted")
+    for written in (f"{bucket.as_uri()}/", f"file://localhost{bucket}", f"file:{bucket}"):
+        done = shell.run("run", config, PRIME_TRAIN_BUCKET=written)
+        assert done.returncode == 4, written
+        assert "is its disk mounted?" in done.stderr
+    assert not bucket.exists()
+
+
 def test_serve_names_the_secrets_that_waiting_runs_will_not_get(shell: Shell) -> None:
     shell.ok("run", shell.config(CONFIG + "secrets: [NEPTUNE_API_TOKEN]\n"))
     with shell.started("serve", "--port", "0", "--no-watch", until="can not start"):

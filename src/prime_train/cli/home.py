@@ -136,18 +136,20 @@ class Home:
         S3's kind is never missing by its address, so it is compared only when it is about to be used."""
         if not self.bucket_url.startswith(FILE) or not self.has_runs:
             return ""
-        return self.store().watch().buckets.get(self.bucket_url, "")
+        from prime_train.adapters.bucket import address
+
+        return self.store().watch().buckets.get(address(self.bucket_url), "")
 
     def make_bucket(self) -> None:
         """The bucket is about to be used: one that is new, such as a folder that is absent or empty, is made and marked, and its identity
         is remembered. Refused where the bucket that is known by this address is not there, or another one is. Raises OutsideError where it
         does not answer."""
-        from prime_train.adapters.bucket import open_bucket
+        from prime_train.adapters.bucket import address, open_bucket
         from prime_train.adapters.bucket.marks import OtherBucket, mark_of, marked, other_bucket
 
         self._make()
         store, url = self.store(), self.bucket_url
-        known = store.watch().buckets.get(url, "")
+        known = store.watch().buckets.get(address(url), "")
         bucket = open_bucket(url, self.environment, mark=known, make=not known)
         if known:
             try:
@@ -161,7 +163,7 @@ class Home:
         mark, written = marked(bucket), False
         while not written:
             watch = store.watch()
-            after = replace(watch, version=watch.version + 1, buckets=watch.buckets | {url: mark})
+            after = replace(watch, version=watch.version + 1, buckets=watch.buckets | {address(url): mark})
             written = store.save_watch(after, version=watch.version)
 
     @cached_property

@@ -1,6 +1,6 @@
 """Objects by key: in a folder, or in anything that speaks S3."""
 
 from prime_train.adapters.bucket.folder import FolderBucket
-from prime_train.adapters.bucket.open import open_bucket
+from prime_train.adapters.bucket.open import address, open_bucket
 
-__all__ = ["FolderBucket", "open_bucket"]
+__all__ = ["FolderBucket", "address", "open_bucket"]

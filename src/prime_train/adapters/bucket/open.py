@@ -32,6 +32,12 @@ def open_bucket(
     raise PermanentError(f"a bucket of scheme {scheme!r} is not known; known: file, {', '.join(sorted(PLACES))}")
 
 
+def address(url: str) -> str:
+    """One text for all the ways in which the address of a bucket can be written. PermanentError for a path that is no folder of this
+    machine."""
+    return _folder(url).as_uri() if split(url).scheme == "file" else url.rstrip("/")
+
+
 def _folder(url: str) -> Path:
     parts = split(url)
     path = Path(unquote(parts.path))
