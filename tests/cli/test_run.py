@@ -52,6 +52,17 @@ def test_a_dry_run_says_what_would_be_rented_and_leaves_nothing(shell: Shell) ->
     assert not (shell.home / "bucket").exists() or not list((shell.home / "bucket").rglob("tree.tar.gz"))
 
 
+def test_a_script_that_lies_beside_the_config_and_not_in_the_folder_that_is_packed_is_told_of_before_the_launch(shell: Shell) -> None:
+    shell.write("project/run.yaml", CONFIG.replace("python -m prime_train.demo.train", "python tune.py").replace("TREE", "."))
+    shell.write("project/tune.py", "")
+    done = shell.run("run", "project/run.yaml")
+    assert done.returncode == 1
+    assert "error PT030: tune.py is in project, and not in the working tree" in done.stdout
+    assert "no runs" in shell.run("status").stdout
+    shell.write("tune.py", "")
+    assert "is queued" in shell.ok("run", "project/run.yaml")
+
+
 def test_a_config_with_mistakes_is_not_launched(shell: Shell) -> None:
     shell.write("bad.yaml", "name: x\n")
     done = shell.run("run", "bad.yaml")

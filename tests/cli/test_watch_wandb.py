@@ -9,6 +9,7 @@ import pytest
 
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.cli.home import wall_s
+from prime_train.core.causes import Cause
 from prime_train.core.run import RunState
 from tests import builders as b
 from tests.chaos.history import CLOCK
@@ -78,6 +79,15 @@ def test_a_run_that_w_and_b_hears_is_not_told_as_silent_from_a_machine_whose_clo
     done = shell.run("watch", "--wandb", "acme/train", "--once", **clock, **plane)
     assert "1 silent in acme/train" in done.stdout, done.stderr
     assert "lively" not in done.stdout
+
+
+def test_a_run_of_ours_that_spent_its_budget_is_told_with_the_option_that_lets_it_go_on(shell: Inside, fake: FakeWandb) -> None:
+    shell.home.mkdir()
+    spent = replace(b.run(RunState.STOPPED, run_id="tiny-spent"), cause=Cause.HOURS_SPENT)
+    spent = replace(spent, spec=b.spec(wandb={"project": "train", "entity": "acme"}, budget={"usd": 5.0, "hours": 1.0}))
+    assert SqliteStore(shell.home / "control.sqlite").create(spent)
+    fake.add(FakeRun("train", "tiny-spent", heartbeat_s=wall_s() - OLD_S))
+    assert "to let it go on: prime-train resume tiny-spent --hours " in looked(shell, fake)
 
 
 def test_ours_are_told_only_when_nobody_looks_after_them(shell: Inside, fake: FakeWandb) -> None:

@@ -217,7 +217,7 @@ TOLD: tuple[tuple[str, Callable[[Outside], None], Mapping[str, object], tuple[st
         {},
         ("3 attempts in a row made no new checkpoint", "The last 3 attempts share: cause: trainer failed"),
     ),
-    ("budget", budget, {"budget": {"usd": 1.0}}, ("80% of the budget is used", *MONEY, "It lasts for: ")),
+    ("budget", budget, {"budget": {"usd": 1.0}}, ("80% of the budget is used", *MONEY, "The dollars last for: ")),
     ("draining", draining, {"budget": {"usd": 1.0}}, ("flushing, then stopping", "the budget of $1.00 is nearly spent", *MONEY)),
     ("stopped", spent, {"budget": {"usd": 1.0}}, ("the budget of $1.00 is spent; flushed", "What to do: Raise budget.usd", *MONEY)),
     ("succeeded", succeeded, {}, (*MONEY, "Paid time: useful", "Attempts: 1", "█")),

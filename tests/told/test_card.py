@@ -68,7 +68,7 @@ def test_a_budget_says_for_how_long_it_lasts() -> None:
     told = facts("budget", b.run(RunState.TRAINING))
 
     assert told["Spent"] == "$3.00 of $5.00, 8 h 20 min of paid time"
-    assert told["It lasts for"].endswith("at $0.36 an hour")
+    assert told["The dollars last for"].endswith("at $0.36 an hour")
 
 
 def test_a_run_that_stopped_says_what_its_last_attempts_share() -> None:

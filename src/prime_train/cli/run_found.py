@@ -3,6 +3,7 @@
 import resource
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from prime_train.adapters.config_yaml import Config
 from prime_train.cli.check import judged
@@ -11,6 +12,7 @@ from prime_train.cli.providers import LOCAL
 from prime_train.cli.unset_secrets import place_of, unset_secrets
 from prime_train.core.finding import Finding
 from prime_train.core.spec import RunSpec
+from prime_train.rules.spec import named_files, only_installs
 
 ZEROS_MAX = 16
 """At the end of a commit that somebody made there are never so many."""
@@ -21,7 +23,7 @@ def found_for(
 ) -> tuple[tuple[Finding, ...], dict[str, str]]:
     """What `validate` says of the spec as it would be launched, what is missing here, and `more`; and the text of each file.
     `run_secrets`: what the control plane hands to runs."""
-    found = (*_placeholder(spec, read), *unset_secrets(spec, read.file, read.source), *more)
+    found = (*_placeholder(spec, read), *_left_behind(spec, read), *unset_secrets(spec, read.file, read.source), *more)
     return judged(replace(read, spec=spec), found, run_secrets=run_secrets)
 
 
@@ -86,3 +88,18 @@ def _placeholder(spec: RunSpec, read: Config) -> tuple[Finding, ...]:
     said = f"trainer.prime_rl.ref is a placeholder: {part.ref}"
     fix = "write the whole commit of prime-rl: git ls-remote, or git rev-parse HEAD in a checkout of it"
     return (Finding("PT022", said, read.file, line, column, fix=fix),)
+
+
+def _left_behind(spec: RunSpec, read: Config) -> Iterator[Finding]:
+    """What lies beside the config, or above it, and not in the folder that is packed: `validate` finds it, and no machine would."""
+    tree = spec.trainer.tree
+    if tree.repo is not None or not only_installs(spec.setup):
+        return
+    part = spec.trainer.prime_rl
+    for name in dict.fromkeys([*([part.config] if part is not None else []), *(name for _, name in named_files(spec))]):
+        around = next((folder for folder in Path(read.file).parents if (folder / tree.folder / name).is_file()), None)
+        if around is not None and not (Path(tree.folder) / name).is_file():
+            line, column = place_of(read.source, name)
+            packed = Path(tree.folder).absolute()
+            said = f"{name} is in {around / tree.folder}, and not in the working tree, {packed}: no machine would have it"
+            yield Finding("PT030", said, read.file, line, column, fix=f"call this in {around}")

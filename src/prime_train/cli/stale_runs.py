@@ -12,6 +12,7 @@ from prime_train.adapters.tracker_wandb import KEY, RunSeen, Wandb, wandb_from
 from prime_train.cli.exits import Refused
 from prime_train.cli.home import Home
 from prime_train.cli.providers import has_prime
+from prime_train.cli.remedies import go_on
 from prime_train.core.amounts import span, usd
 from prime_train.core.run import Run, RunState
 from prime_train.core.verdict import Pod, PodStatus
@@ -66,7 +67,7 @@ def told(stale: Stale, now_s: int) -> str:
     seen = stale.seen
     heard = f"last heard of it {span(now_s - seen.heard_s)} ago"
     named = f" ({seen.name})" if seen.name != seen.run_id else ""
-    return "\n  ".join([f"{seen.path}{named}: W&B calls it running, and {heard}: {seen.url}", *_machines(stale), _resume(stale)])
+    return "\n  ".join([f"{seen.path}{named}: W&B calls it running, and {heard}: {seen.url}", *_machines(stale), _resume(stale, now_s)])
 
 
 def _machines(stale: Stale) -> list[str]:
@@ -77,14 +78,14 @@ def _machines(stale: Stale) -> list[str]:
     return [f"machine {pod.name} ({pod.pod_id}) is {pod.status.value}, {usd(pod.usd_per_hour)}/h: look there first" for pod in stale.pods]
 
 
-def _resume(stale: Stale) -> str:
+def _resume(stale: Stale, now_s: int) -> str:
     run = stale.run
     if run is None:
         again = f"WANDB_RUN_ID={stale.seen.run_id} WANDB_RESUME=must"
         return f"to let it go on: its own command, from its newest checkpoint, with {again}; nothing was done"
     if run.state is RunState.SUCCEEDED:
         return "here it has succeeded: W&B has not heard of it; nothing was done"
-    return f"here it is {run.state.value}; to let it go on: prime-train resume {run.run_id}; nothing was done"
+    return f"here it is {run.state.value}; to let it go on: {go_on(run, now_s)}; nothing was done"
 
 
 def _stale(home: Home, seen: RunSeen, pods: Sequence[Pod] | str) -> Stale:

@@ -33,7 +33,7 @@ CODES: dict[str, str] = {
     "PT021": "a secret that is named is not set",
     "PT022": "a placeholder was not filled in",
     "PT023": "this machine will not do",
-    "PT030": "the working tree can not be packed",
+    "PT030": "the working tree can not be packed, or lacks what the command names",
     "PT090": "an ignore without a reason",
     "PT091": "an ignore of something that can not be ignored",
     "PT092": "an ignore that nothing needs",

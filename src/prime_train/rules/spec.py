@@ -160,7 +160,7 @@ def _misspelt_file(subject: Subject) -> Iterator[Flaw]:
 
 def _no_such_file(subject: Subject) -> Iterator[Flaw]:
     for path, name in _absent(subject):
-        if subject.spec is not None and _only_installs(subject.spec.setup) and not _near(subject, name) and not _is_of_code(subject, name):
+        if subject.spec is not None and only_installs(subject.spec.setup) and not _near(subject, name) and not _is_of_code(subject, name):
             yield Flaw(path, f"there is no file {name} in {_tree(subject)}", word=name)
 
 
@@ -188,7 +188,7 @@ def _near(subject: Subject, name: str) -> str:
 def _is_of_code(subject: Subject, name: str) -> bool:
     """Whether the working tree was named, no set-up adds to it, and it has files of this kind in that folder: all but this one."""
     spec = subject.spec
-    if spec is None or spec.trainer.tree.folder == "." or not _only_installs(spec.setup):
+    if spec is None or spec.trainer.tree.folder == "." or not only_installs(spec.setup):
         return False
     return any(_suffix(other) == _suffix(name) for other in subject.beside if other.rpartition("/")[0] == name.rpartition("/")[0])
 
@@ -225,7 +225,7 @@ def _is_plain(command: str) -> bool:
     return not set(split) & {"cd", "&&", ";", "||", "|", "if", "for"} and not any(word.endswith(";") for word in split)
 
 
-def _only_installs(commands: Sequence[str]) -> bool:
+def only_installs(commands: Sequence[str]) -> bool:
     """Whether all of them install packages, which makes no file of the working tree."""
     return all(_is_plain(command) and _is_install(words(command)) for command in commands)
 

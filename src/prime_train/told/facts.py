@@ -83,7 +83,7 @@ def _money(now: RunFigures, attempt: Attempt | None) -> Facts:
     if now.deadline:
         yield "Deadline", now.deadline
     if burn > 0 and left_usd > 0:
-        yield "It lasts for", f"{span(left_usd / burn)} at {usd(burn * 3600)} an hour"
+        yield "The dollars last for", f"{span(left_usd / burn)} at {usd(burn * 3600)} an hour"
 
 
 def _common(now: RunFigures, attempt: Attempt | None) -> Facts:
