@@ -6,6 +6,7 @@ from html import unescape
 import pytest
 from markdown_it import MarkdownIt
 
+from prime_train.core.plain_text import neutralized
 from prime_train.told import code, plain
 from prime_train.told.markdown import cut, folded, one_line, table
 
@@ -23,12 +24,13 @@ HOSTILE = [
     "\\",
     "[^1] [ ] - [x]",
 ]
+BREAK = "&#8203;"
 UNESCAPED = re.compile(r"(?<!\\)(?:\\\\)*[`*\[\]<>|~$&]")
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_what_means_something_is_escaped_in_text(text: str) -> None:
-    said = plain(text)
+    said = plain(text).replace(BREAK, "\u200b")
     assert not UNESCAPED.search(said), said
     assert not re.search(r"[@#]\w|GH-\d", said), said
     assert len(said.splitlines()) == 1
@@ -53,14 +55,21 @@ def test_what_would_begin_a_block_does_not(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["5.0 to 6.0", "-1 to 2", "#tag is fine", "step 10 of 100 (10%)", "snake_case_name", "a - b + c = d"])
 def test_what_means_nothing_stays_as_it_is(text: str) -> None:
-    assert plain(text).replace("\u200b", "") == text
+    assert plain(text).replace(BREAK, "") == text
 
 
 @pytest.mark.parametrize("text", ["https://evil.example/renew", "HTTP://evil.example", "www.evil.example", "see WWW.evil.example"])
 def test_an_address_that_a_machine_wrote_is_no_link_in_our_comment(text: str) -> None:
     said = plain(text)
     assert not re.search(r"://|www\.", said, re.IGNORECASE), said
-    assert said.replace("\u200b", "") == text
+    assert said.replace(BREAK, "") == text
+
+
+@pytest.mark.parametrize("text", ["see https://evil.example", "by @everyone, in acme/models#12", "-@.http"])
+def test_what_is_printed_as_markdown_says_the_same_as_a_comment(text: str) -> None:
+    """A command prints it through the door that shows characters without width as escapes."""
+    assert neutralized(plain(text)) == plain(text)
+    assert unescape(plain(text)).replace("\u200b", "") == text
 
 
 @pytest.mark.parametrize("text", ["-__x_b'_x__", "__x__", "a __b__ c", "(_x_)", "__init__.py", "_x"])

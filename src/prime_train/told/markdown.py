@@ -7,9 +7,11 @@ _SPECIAL = re.compile(r"[\\`*\[\]<>|~$&]|(?<![^\W_])_|_(?![^\W_])")
 """What would be read as Markdown or as HTML; an underscore between two letters or digits is none of it."""
 _START = re.compile(r"^(?=(?:#{1,6}|[+=-]+)(?:\s|$))|^\d{1,9}(?=[.)](?:\s|$))")
 """Of a heading, a list or a line across, where it begins one."""
-_LINK = re.compile(r"(@|#|\bGH-)(?=\w)|:(?=//)|(?i:www)(?=\.)")
+_LINK = re.compile(r"@|(?:#|\bGH-)(?=\w)|:(?=//)|(?i:www)(?=\.)")
 """Of a person or an issue, here or in any other repository, where people would be told that they are spoken of; and of an address, which
 would be a link that seems to be ours."""
+_BREAK = "&#8203;"
+"""A space without width, written so that it comes through wherever characters that nobody sees are shown as escapes."""
 _HARD = re.compile(r"[`|]")
 
 
@@ -22,7 +24,7 @@ def code(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    return _START.sub(r"\g<0>\\", _LINK.sub("\\g<0>\u200b", _SPECIAL.sub(r"\\\g<0>", one_line(text))))
+    return _START.sub(r"\g<0>\\", _LINK.sub(f"\\g<0>{_BREAK}", _SPECIAL.sub(r"\\\g<0>", one_line(text))))
 
 
 def cut(text: str, chars: int) -> str:
