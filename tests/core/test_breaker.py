@@ -179,7 +179,7 @@ def test_runs_that_fall_silent_one_by_one_are_no_crowd() -> None:
 
 def test_a_run_that_was_silent_long_before_the_crowd_is_not_held_with_it() -> None:
     _, hearing = cut([1000] + [400] * 20, active=200)
-    assert hearing.blind == "20 of 200 runs fell silent together"
+    assert hearing.blind == "20 of 200 runs fell silent within 5 minutes of another one"
     assert held(hearing) == {f"run-{n:03d}" for n in range(1, 21)}
 
 
@@ -253,7 +253,7 @@ def test_who_is_not_heard_after_an_outage_is_held_from_its_end_on_and_then_let_t
 def test_one_that_falls_silent_long_after_an_outage_is_not_held_with_those_it_hid() -> None:
     _, hearing = cut([100] + [1500] * 20, active=200, watch=Watch(inbound=Breaker(works_since_s=19_500)))
     assert hearing.blind_for("run-000") is None
-    assert hearing.blind_for("run-001") == "20 of 200 runs fell silent together"
+    assert hearing.blind_for("run-001") == "20 of 200 runs fell silent within 5 minutes of another one"
 
 
 def test_a_crowd_is_let_through_one_by_one_after_its_hold() -> None:

@@ -354,4 +354,5 @@ def _let_through(watch: Watch, held: frozenset[str], fell_s: Mapping[str, int], 
 
 
 def _why(watch: Watch, held: int, active: int) -> str:
-    return f"{held} of {active} runs fell silent{' together' if watch.fleet.state is State.CLOSED else ''}"
+    apart = f" within {TOGETHER_S // 60} minutes of another one" if watch.fleet.state is State.CLOSED else ""
+    return f"{held} of {active} runs fell silent{apart}"
