@@ -14,6 +14,7 @@ import yaml
 from prime_train.core.causes import Cause
 from prime_train.core.run import RunState, Want
 from tests.e2e.github_place import Place, Planes, on_lambdas, place, served
+from tests.exhaustive import some_of
 from tests.fakes.nvml import Driver
 from tests.fakes.prime import needs_sshd
 from tests.fakes.prime_rl import uv_in
@@ -95,7 +96,7 @@ def states(here: Place) -> list[str]:
     return [status["state"] for status in deployment["statuses"]]
 
 
-@pytest.mark.parametrize("planes", [served, on_lambdas])
+@pytest.mark.parametrize("planes", some_of([on_lambdas, served], one_in=2))
 def test_the_whole_story(planes: Planes, tmp_path: Path, driver: Driver) -> None:
     with planes(tmp_path / "plane", driver) as plane, place(tmp_path, plane) as here:
         for name, role in (("ann", "write"), ("bob", "read")):

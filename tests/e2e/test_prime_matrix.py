@@ -14,6 +14,7 @@ from prime_train.core.ledger import totals
 from prime_train.core.run import Run, RunState
 from tests.e2e.plane import MATRIX_ROW, await_true
 from tests.e2e.prime_plane import HEALTH, TWO_GPU_MACHINE, prime_plane
+from tests.exhaustive import some_of
 from tests.fakes.nvml import Driver
 from tests.fakes.prime import End, LoseAnswer, Plan, needs_sshd
 
@@ -40,7 +41,7 @@ def noted(record: Note, point: str, run: Run) -> None:
     record(MATRIX_ROW, json.dumps(row))
 
 
-@pytest.mark.parametrize("seen_as", [End.TERMINATED, End.MISSING])
+@pytest.mark.parametrize("seen_as", some_of([End.TERMINATED, End.MISSING], one_in=2))
 def test_a_machine_that_is_taken_away_without_notice(seen_as: End, tmp_path: Path, record_property: Note) -> None:
     with prime_plane(tmp_path, {"FAKE_RL_WAITS": f"9@{tmp_path / 'taken'}"}) as here:
         run_id = here.launch()
@@ -64,7 +65,7 @@ def test_a_machine_whose_installation_fails(tmp_path: Path, record_property: Not
         noted(record_property, "installation fails", run)
 
 
-@pytest.mark.parametrize("after_bytes", [0, 3000, 9000])
+@pytest.mark.parametrize("after_bytes", some_of([3000, 0, 9000], one_in=3))
 def test_a_connection_that_drops_while_the_agent_is_brought(after_bytes: int, tmp_path: Path, record_property: Note) -> None:
     with prime_plane(tmp_path) as here:
         here.fake.cut_ssh(after_bytes=after_bytes, times=2)
@@ -122,7 +123,7 @@ def test_a_checkpoint_of_which_only_the_orchestrator_has_saved_its_half(tmp_path
 
 @pytest.mark.parametrize(
     ("death", "cause"),
-    [("hang@8", Cause.STALLED), ("disk@8", Cause.DISK_FULL), ("masked@8", Cause.TRAINER_ERROR)],
+    some_of([("masked@8", Cause.TRAINER_ERROR), ("disk@8", Cause.DISK_FULL), ("hang@8", Cause.STALLED)], one_in=3),
 )
 def test_a_death_of_prime_rl_is_named(death: str, cause: Cause, tmp_path: Path, record_property: Note) -> None:
     with prime_plane(tmp_path, {"FAKE_RL_DIES": death, "FAKE_RL_ONCE": str(tmp_path / "died")}) as here:
