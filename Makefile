@@ -5,6 +5,9 @@ STAMP := $(VENV)/.installed
 # `make install PYTHON=/path/to/python` overrules the search.
 PYTHON ?=
 
+# A Python that may not keep what it has compiled takes three times as long to start, and the tests start thousands.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help install demo test tools lint bench lock clean
 

@@ -88,7 +88,6 @@ def carry_out(folder: Path, cloud: Aws, code: Path, has: Mapping[str, str], prov
         **provider,
         "PATH": os.pathsep.join([str(folder / "bin"), str(BIN), own.get("PATH", os.defpath)]),
         "PRIME_TRAIN_HOME": str(folder / "home"),
-        "PYTHONDONTWRITEBYTECODE": "1",
         "CODE": str(code),
         "PYTHON": sys.executable,
         "WATCH": WATCH,

@@ -241,7 +241,7 @@ def plane(
     home, fired = folder / "home", folder / "fired"
     fired.mkdir(parents=True)
     own = {name: value for name, value in os.environ.items() if not name.startswith("PRIME_")}
-    env = {**own, "PRIME_TRAIN_HOME": str(home), "PYTHONPATH": str(CRASH), "PYTHONDONTWRITEBYTECODE": "1", **(settings or {})}
+    env = {**own, "PRIME_TRAIN_HOME": str(home), "PYTHONPATH": str(CRASH), **(settings or {})}
     serve = [*prefix, str(BIN / "prime-train"), "serve", "--port", str(free_port()), *(["--no-watch"] if watcher else [])]
     kept = [Kept("plane", serve, env, folder / "serve.log")]
     if watcher:

@@ -59,5 +59,5 @@ def aws(home: Path) -> Iterator[Aws]:
 
 def _all(home: Path, host: str, port: int, certificate: Certificate | None) -> Program:
     some = _ministack(home, host, port, certificate)
-    env = {name: value for name, value in some.env.items() if name != "SERVICES"} | {"PYTHONDONTWRITEBYTECODE": "1"}
+    env = {name: value for name, value in some.env.items() if name != "SERVICES"}
     return replace(some, command=[some.command[0], "-c", MENDED], env=env)
