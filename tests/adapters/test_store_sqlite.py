@@ -349,7 +349,8 @@ def test_a_path_that_is_a_folder_is_refused(tmp_path: Path) -> None:
         SqliteStore(tmp_path)
 
 
-def test_a_database_in_memory_is_refused_because_nobody_could_share_it() -> None:
+def test_a_database_in_memory_is_refused_because_nobody_could_share_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(PermanentError, match="no write-ahead log"):
         SqliteStore(Path(":memory:"))
 
