@@ -33,17 +33,17 @@ class Row:
 CORE = "prime_train.core"
 PORTS = "prime_train.ports"
 TRAINERS = "prime_train.trainers"
-DOOR = "prime_train.door"
-WEBHOOK = "prime_train.webhook"
-RECONCILE = "prime_train.reconcile"
+DOOR = "prime_train.control_plane.admission"
+WEBHOOK = "prime_train.control_plane.webhook"
+RECONCILE = "prime_train.control_plane.reconcile"
 CHECKPOINTS = "prime_train.checkpoints"
-STORE_CALLS = "prime_train.store_calls"
+STORE_CALLS = "prime_train.control_plane.store_calls"
 HTTP = "prime_train.adapters.http"
 ELAPSED = "prime_train.elapsed"
 CLOCK = "prime_train.clock"
 AWS_SIGNED = "prime_train.adapters.aws_signed"
 STORED = "prime_train.adapters.stored"
-TOLD = "prime_train.told"
+TOLD = "prime_train.reports"
 
 
 def adapter(*sdks: str) -> Row:
@@ -60,11 +60,11 @@ TABLE = {
     "prime_train.trainers": Row((CORE,), ("re2",), pure=True),
     "prime_train.ports": Row((CORE,)),
     "prime_train.checkpoints": Row((CORE, PORTS), ("blake3", "numpy", "zstandard")),
-    "prime_train.reconcile": Row((CORE, PORTS)),
-    "prime_train.store_calls": Row((CORE, PORTS), ("pydantic",)),
+    "prime_train.control_plane.reconcile": Row((CORE, PORTS)),
+    "prime_train.control_plane.store_calls": Row((CORE, PORTS), ("pydantic",)),
     # No third party, and of ours only what needs none.
-    "prime_train.door": Row((CORE,), pure=True),
-    "prime_train.webhook": Row((CORE, PORTS, STORE_CALLS, DOOR), ("pydantic", "pydantic_core")),
+    "prime_train.control_plane.admission": Row((CORE,), pure=True),
+    "prime_train.control_plane.webhook": Row((CORE, PORTS, STORE_CALLS, DOOR), ("pydantic", "pydantic_core")),
     "prime_train.adapters": Row(),
     "prime_train.adapters.aws_deploy": adapter("boto3", "botocore"),
     "prime_train.adapters.aws_signed": adapter(),
@@ -92,10 +92,12 @@ TABLE = {
     "prime_train.adapters.stored": adapter("pydantic"),
     "prime_train.adapters.tracker_wandb": adapter("wandb"),
     "prime_train.adapters.tree_pack": adapter(),
-    "prime_train.server": Row((CORE, PORTS, DOOR, WEBHOOK, RECONCILE, CLOCK), ("fastapi", "pydantic", "starlette", "uvicorn")),
+    "prime_train.control_plane.server": Row(
+        (CORE, PORTS, DOOR, WEBHOOK, RECONCILE, CLOCK), ("fastapi", "pydantic", "starlette", "uvicorn")
+    ),
     "prime_train.demo": Row((), ("numpy",)),
-    "prime_train.picture": Row((CORE,)),
-    "prime_train.told": Row((CORE,), pure=True),
+    "prime_train.reports.charts": Row((CORE,)),
+    "prime_train.reports": Row((CORE,), pure=True),
     "prime_train.cli": Row(("prime_train.*",), ("typer", "rich", "click", "uvicorn", "yaml", "psutil"), computed=True),
     "prime_agent": Row(
         (CORE, TRAINERS, PORTS, CHECKPOINTS, "prime_train.adapters.bucket*", HTTP),
@@ -222,7 +224,7 @@ def test_every_module_keeps_to_the_table() -> None:
         ("prime_train.core.spec", "import os.path as p"),
         ("prime_train.core.spec", "from urllib.parse import quote"),
         ("prime_train.core.spec", "import requests"),
-        ("prime_train.core.spec", "def f():\n    from prime_train.reconcile import loop"),
+        ("prime_train.core.spec", "def f():\n    from prime_train.control_plane.reconcile import loop"),
         ("prime_train.core.spec", "from ..reconcile import loop"),
         ("prime_train.core.spec", "from .. import reconcile"),
         ("prime_train.core.spec", "from ...elsewhere import x"),
@@ -237,13 +239,13 @@ def test_every_module_keeps_to_the_table() -> None:
         ("prime_train.rules.price", "from prime_train.ports import Store"),
         ("prime_train.trainers.table", "from prime_train.rules import price"),
         ("prime_train.ports", "import prime_train.adapters.store_sqlite"),
-        ("prime_train.reconcile.loop", "from prime_train.adapters import store_sqlite"),
+        ("prime_train.control_plane.reconcile.loop", "from prime_train.adapters import store_sqlite"),
         ("prime_train.adapters.store_sqlite", "from prime_train.adapters import store_memory"),
         ("prime_train.adapters.store_sqlite", "from . import store_memory"),
         ("prime_train.adapters.store_sqlite", "from .store_memory import Memory"),
         ("prime_train.adapters.store_sqlite", "import psutil"),
-        ("prime_train.adapters.pods_local", "from prime_train.reconcile import loop"),
-        ("prime_train.server.app", "from prime_train.adapters.http import Client"),
+        ("prime_train.adapters.pods_local", "from prime_train.control_plane.reconcile import loop"),
+        ("prime_train.control_plane.server.app", "from prime_train.adapters.http import Client"),
         ("prime_train.demo.train", "from prime_train.core import spec"),
         ("prime_train.cli.main", "import prime_agent.main"),
         ("prime_agent.main", "from prime_train.adapters.store_sqlite import Store"),
@@ -265,13 +267,13 @@ def test_the_table_bites(module: str, source: str) -> None:
         ("prime_train.rules.price", "from prime_train.core.spec import Spec\nfrom ..trainers import table"),
         ("prime_train.adapters.notify_webhook", "import os, requests\nfrom prime_train.adapters import http"),
         ("prime_train.adapters.notify_webhook", "from .http import Client\nfrom ..ports import Notifier"),
-        ("prime_train.server.app", "import fastapi\nfrom prime_train import __version__"),
+        ("prime_train.control_plane.server.app", "import fastapi\nfrom prime_train import __version__"),
         (
             "prime_train.cli.main",
             "import importlib, typer\nfrom prime_train import adapters\nimportlib.import_module(f())",
         ),
         ("prime_agent.main", "import pynvml\nfrom prime_train.adapters.bucket_folder import Folder"),
-        ("prime_lambdas.tick", "import boto3\nfrom prime_train.reconcile import loop"),
+        ("prime_lambdas.tick", "import boto3\nfrom prime_train.control_plane.reconcile import loop"),
     ],
 )
 def test_the_table_lets_pass_what_it_names(module: str, source: str) -> None:

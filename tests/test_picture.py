@@ -9,8 +9,8 @@ import pytest
 from prime_train.core.causes import Cause
 from prime_train.core.figures import PARTS
 from prime_train.core.run import Happening, Run, RunState
-from prime_train.picture import Point, page_html, timeline_svg
-from prime_train.picture.facts import TAKEN, TAKEN_AT
+from prime_train.reports.charts import Point, page_html, timeline_svg
+from prime_train.reports.charts.facts import TAKEN, TAKEN_AT
 from tests.builders import T0_S, attempt, offer, run, spec
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prime_agent.janitor import SHARE_MAX
 from prime_train.core.spec import RunSpec
-from prime_train.trainers.prime_rl_leftovers import broadcasts_to_remove
+from prime_train.trainers.prime_rl.stale_outputs import broadcasts_to_remove
 
 FOLDER = "broadcasts"
 

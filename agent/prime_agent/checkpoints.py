@@ -13,15 +13,15 @@ from itertools import islice
 from pathlib import Path
 
 from prime_agent.blobs import Blobs
+from prime_agent.integrity import flaw_of
 from prime_agent.latest import move_latest
 from prime_agent.listing import files_in, size_of, written_s
 from prime_agent.retention import Retention
-from prime_agent.sending import Cancelled, Sender, Sent
 from prime_agent.stage import Vanished, clear, set_aside
 from prime_agent.step_metrics import NO_METRICS, Metrics
 from prime_agent.uplink import Uplink
+from prime_agent.upload import Cancelled, Sender, Sent
 from prime_agent.waiting import Waiting
-from prime_agent.whole import flaw_of
 from prime_train.checkpoints.catalog import Reader, read_manifest
 from prime_train.core.manifest import Manifest, ManifestFile, ResumePoint
 from prime_train.core.retention import Policy, keeps_newest_only

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from prime_train.core.masking import masked
+from prime_train.core.redaction import masked
 
 _OURS = re.compile(r"^((PRIME_TRAIN|PT)_\w*(KEY|SECRET|TOKEN|PASSWORD|MASTER)|PRIME_API_KEY$)")
 SECRET_CHARS_MIN = 6

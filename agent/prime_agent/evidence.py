@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 
 from prime_agent.environment import redacted
-from prime_agent.gpu_table import table
-from prime_agent.gpus import Gpus
+from prime_agent.gpu.reading import Gpus
+from prime_agent.gpu.table import table
 from prime_agent.processes import MARK
 from prime_train.core.keys import evidence_key
 from prime_train.core.prime_rl import METRICS

@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler
 from socketserver import BaseServer, TCPServer
 from typing import Any
 
-from prime_train.trainers.prime_rl_pings import Component, Pings, component_of, first_silent, pinged
+from prime_train.trainers.prime_rl.pings import Component, Pings, component_of, first_silent, pinged
 
 REQUEST_S_MAX = 1.0
 

@@ -18,7 +18,7 @@ Where the port is not known, the GPUs alone decide, and the detail says so.
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from prime_agent.gpus import EMPTY_MIB, GpuLoad
+from prime_agent.gpu.reading import EMPTY_MIB, GpuLoad
 
 
 class Server(StrEnum):

@@ -15,7 +15,7 @@ from prime_agent.events import ServerAnswered
 from prime_agent.inbox import Inbox
 from prime_agent.inference import Inference, Server
 from prime_train.core.spec import RunSpec
-from prime_train.trainers.prime_rl_layout import layout
+from prime_train.trainers.prime_rl.layout import layout
 
 EVERY_S = 10.0
 ANSWER_S_MAX = 45.0

@@ -20,8 +20,8 @@ from prime_agent.clock import SystemClock
 from prime_agent.control import ControlPlane, Fenced
 from prime_agent.effects import Leave
 from prime_agent.events import SigTerm
-from prime_agent.gpu_driver import NvidiaGpus
-from prime_agent.gpus import NoGpus
+from prime_agent.gpu.driver import NvidiaGpus
+from prime_agent.gpu.reading import NoGpus
 from prime_agent.inbox import Inbox, ThreadDied
 from prime_agent.keyring import KeyRing
 from prime_agent.processes import LocalProcesses

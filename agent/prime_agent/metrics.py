@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from prime_train.core.spec import RunSpec
-from prime_train.trainers.prime_rl_profile_keys import thinned
+from prime_train.trainers.prime_rl.profile.metric_keys import thinned
 
 READ_BYTES_MAX = 32 * 2**20
 """prime-rl's inference servers tell hundreds of figures every few seconds; of these bytes little is left."""

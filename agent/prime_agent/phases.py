@@ -9,8 +9,9 @@ from pathlib import Path
 
 from prime_agent.environment import redacted
 from prime_agent.events import Event, FellBack, Noted, PhaseDone, PhaseFailed
-from prime_agent.gpus import Gpus
+from prime_agent.gpu.reading import Gpus
 from prime_agent.inbox import Inbox
+from prime_agent.integrity import flaw_of
 from prime_agent.listing import files_in
 from prime_agent.phase import Called, CallOff, PhaseError, Shell
 from prime_agent.preflight import preflight
@@ -19,7 +20,6 @@ from prime_agent.setup import set_up
 from prime_agent.smoke import smoke
 from prime_agent.tree import clone, unpack
 from prime_agent.verification import verify
-from prime_agent.whole import flaw_of
 from prime_train.checkpoints.catalog import Reader
 from prime_train.checkpoints.restore import CheckpointDamaged, RestoreFailed, discard, older, restore
 from prime_train.core.causes import Cause
@@ -28,9 +28,9 @@ from prime_train.core.spec import RunSpec
 from prime_train.core.wire import Bootstrap, Phase
 from prime_train.ports import Bucket, OutsideError, PermanentError
 from prime_train.trainers import trainer_for
-from prime_train.trainers.logrules import patterns_of
+from prime_train.trainers.log_rules import patterns_of
 from prime_train.trainers.patterns import load_engine, refusals
-from prime_train.trainers.prime_rl_install import install
+from prime_train.trainers.prime_rl.install import install
 
 RESTORE_TRIES_MAX = 5
 RESTORE_RETRY_S = 3.0

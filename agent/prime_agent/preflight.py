@@ -4,7 +4,7 @@ import resource
 import shutil
 from pathlib import Path
 
-from prime_agent.gpus import GpuLoad, Gpus
+from prime_agent.gpu.reading import GpuLoad, Gpus
 from prime_agent.phase import PhaseError
 from prime_train.core.causes import Cause
 from prime_train.core.spec import HardwareSpec

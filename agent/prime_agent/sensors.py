@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 from prime_agent.events import Sensed
-from prime_agent.gpus import Gpus
+from prime_agent.gpu.reading import Gpus
 from prime_agent.inbox import Inbox
 
 EVERY_S_MIN, EVERY_S_MAX = 1.0, 10.0

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from prime_train.adapters.aws_signed.service import Service, Unanswered
-from prime_train.core.outside import PermanentError, TemporaryError
+from prime_train.core.errors import PermanentError, TemporaryError
 
 ANSWER_S_MAX = 3.0
 OK_BELOW = 300

@@ -7,9 +7,9 @@ from prime_lambdas.secret import has_pod_keys, masters, of_bucket, of_runs
 from prime_lambdas.settings import Settings
 from prime_train.adapters.store_dynamo.calls import Calls
 from prime_train.adapters.store_dynamo.store import DynamoStore
-from prime_train.core.outside import OutsideError
+from prime_train.control_plane.webhook import Desk
+from prime_train.core.errors import OutsideError
 from prime_train.core.pod_policy import EPOCH_MAX
-from prime_train.webhook import Desk
 
 CHECKED_RUN = "doctor" * 8
 """As long as a run's name can be, for its policy has to be one that AWS takes."""

@@ -5,15 +5,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from prime_lambdas.loading import parsers_deferred, uncollected
-from prime_train.door.calls import Response
-from prime_train.door.responses import refuse
+from prime_train.control_plane.admission.calls import Response
+from prime_train.control_plane.admission.responses import refuse
 
 with uncollected(), parsers_deferred():
     from mangum import Mangum
 
-    from prime_train.server.answering import Answering
-    from prime_train.server.app import create_app
-    from prime_train.server.body import Receive, Scope
+    from prime_train.control_plane.server.answering import Answering
+    from prime_train.control_plane.server.app import create_app
+    from prime_train.control_plane.server.body import Receive, Scope
 
 
 class Nobody(Answering):

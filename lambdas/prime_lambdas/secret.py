@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from prime_lambdas.asking import Question, ask
 from prime_lambdas.settings import Settings
 from prime_train.core import run_secrets
-from prime_train.core.outside import OutsideError, PermanentError
+from prime_train.core.errors import OutsideError, PermanentError
 from prime_train.elapsed import Elapsed
 
 MASTER = "PRIME_TRAIN_MASTER_KEY"

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from prime_train.core import run_secrets
-from prime_train.core.outside import PermanentError
+from prime_train.core.errors import PermanentError
 
 STORE, BUCKET, SECRET = "PRIME_TRAIN_STORE", "PRIME_TRAIN_BUCKET", "PRIME_TRAIN_SECRET"
 WATCHER, PUBLIC_URL, PROVIDER = "PRIME_TRAIN_WATCHER", "PRIME_TRAIN_URL", "PRIME_TRAIN_PROVIDER"

@@ -23,10 +23,10 @@ from prime_lambdas.metrics import line
 from prime_lambdas.secret import Secret, masters, of_runs, read
 from prime_lambdas.settings import PUBLIC_URL, Settings
 from prime_train.cli.exits import Refused
-from prime_train.cli.home import MASTER, Home
-from prime_train.cli.watch_pushes import pushing, tell_failed
+from prime_train.control_plane.reconcile import World, sweep
+from prime_train.control_plane.wiring.home import MASTER, Home
+from prime_train.control_plane.wiring.pushes import pushing, tell_failed
 from prime_train.ports import OutsideError
-from prime_train.reconcile import World, sweep
 
 if TYPE_CHECKING:
     from prime_train.adapters.pods_prime import BackgroundPusher

@@ -21,16 +21,16 @@ from prime_lambdas.settings import Settings
 from prime_train.adapters.store_dynamo import beats
 from prime_train.adapters.store_dynamo.signed import SignedCalls
 from prime_train.adapters.store_dynamo.table import Table
-from prime_train.core.outside import OutsideError
+from prime_train.control_plane.admission.admission import admit
+from prime_train.control_plane.admission.beats import PlainBeat, plain_beat
+from prime_train.control_plane.admission.calls import Place, Request, Response
+from prime_train.control_plane.admission.keyring import Keyring
+from prime_train.control_plane.admission.responses import BEAT_S, FENCED, OK, refuse, reply, too_large, unavailable
+from prime_train.core.errors import OutsideError
 from prime_train.core.signing import body_bytes_max
-from prime_train.door.admission import admit
-from prime_train.door.beats import PlainBeat, plain_beat
-from prime_train.door.calls import Place, Request, Response
-from prime_train.door.keyring import Keyring
-from prime_train.door.responses import BEAT_S, FENCED, OK, refuse, reply, too_large, unavailable
 
 if TYPE_CHECKING:
-    from prime_train.webhook import Desk
+    from prime_train.control_plane.webhook import Desk
 
 PAGES = frozenset({"/docs", "/docs/oauth2-redirect", "/openapi.json"})
 CHECK = "check"
@@ -97,7 +97,7 @@ class Webhook:
         if beat is not None:
             return self._hear(beat, event, request.now_s)
         desk = self._whole_desk(event)
-        from prime_train.webhook import fulfil
+        from prime_train.control_plane.webhook import fulfil
 
         return fulfil(desk, admitted, request)
 

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from prime_train.core.outside import TemporaryError
+from prime_train.core.errors import TemporaryError
 
 COUNTED_S_MAX = 10.0
 """Seconds counted on from what a store said, before it is asked again."""

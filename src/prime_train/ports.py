@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from prime_train.core.breaker import Watch
+from prime_train.core.errors import LimitReached, NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
 from prime_train.core.funds import Bill, Funds
 from prime_train.core.offers import Offer
-from prime_train.core.outside import LimitReached, NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
 from prime_train.core.run import Alert, Attempt, Change, Happening, Lease, Run
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.wire import Beat, Commit, Order, Ticket, Verdict

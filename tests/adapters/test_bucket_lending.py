@@ -6,7 +6,7 @@ import pytest
 
 from prime_train.adapters.bucket import open_bucket
 from prime_train.adapters.bucket.lending import Lender
-from prime_train.cli.pod_keys import keys_for_pods
+from prime_train.control_plane.wiring.pod_keys import keys_for_pods
 from prime_train.core.keys import latest_key
 from prime_train.core.pod_policy import Part, session_policy
 from prime_train.ports import PermanentError, TemporaryError

@@ -4,9 +4,9 @@ import pytest
 
 from prime_train.adapters.canary_http import CanaryHttp
 from prime_train.adapters.store_memory import MemoryStore
+from prime_train.control_plane.server.serve import Server
 from prime_train.core.breaker import Watch
 from prime_train.ports import TemporaryError
-from prime_train.server.serve import Server
 from tests.adapters.answering import Answering
 from tests.webhook.asking import MASTER, NOW_S, desk
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from prime_train.adapters.hub import Hub
-from prime_train.core import models
+from prime_train.estimate.models import lookup as models
 from prime_train.ports import PermanentError, TemporaryError
 from tests.fakes.hub import QWEN3_8B, TOKEN, FakeHub, Repo
 

@@ -22,10 +22,10 @@ from prime_train.adapters.notify_slack.hook import SlackHook
 from prime_train.adapters.notify_slack.marks import head_mark
 from prime_train.adapters.notify_slack.pace import MUTE_S
 from prime_train.adapters.notify_slack.waiting import FEW_MAX
+from prime_train.control_plane.reconcile import deliver
 from prime_train.core.causes import Cause
 from prime_train.core.run import Alert, Change, Origin, Run, RunState, Severity, Want
 from prime_train.ports import Held, OutsideError, PermanentError, TemporaryError
-from prime_train.reconcile import deliver
 from tests import builders as b
 from tests.fakes.prime.faults import ALWAYS, Answer, CutRequest, Fault, Hang, LoseAnswer, Replace
 from tests.fakes.slack import CHANNEL, TOKEN, FakeSlack

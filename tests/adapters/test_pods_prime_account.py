@@ -24,7 +24,7 @@ from prime_train.adapters.pods_prime.account import BILLED_AFTER_S, BILLS_S, FUN
 from prime_train.adapters.pods_prime.background import PUSHES_MAX
 from prime_train.adapters.pods_prime.owner import Memory
 from prime_train.adapters.store_memory import MemoryStore
-from prime_train.cli.home import Home
+from prime_train.control_plane.wiring.home import Home
 from prime_train.core.keys import pod_name
 from prime_train.core.offers import rank
 from prime_train.core.run import Run, RunState

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
-from prime_agent.gpu_driver import NvidiaGpus
-from prime_agent.gpus import GpuLoad, GpuSight, Xid
+from prime_agent.gpu.driver import NvidiaGpus
+from prime_agent.gpu.reading import GpuLoad, GpuSight, Xid
 
 LOOKS_MAX = 10_000
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from prime_agent import events as v
-from prime_agent.gpus import GpuLoad, GpuSight, Xid
+from prime_agent.gpu.reading import GpuLoad, GpuSight, Xid
 
 BUSY = GpuLoad(
     name="H100",

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from prime_agent.gpu_driver import HANGS_S
-from prime_agent.gpus import Xid
+from prime_agent.gpu.driver import HANGS_S
+from prime_agent.gpu.reading import Xid
 from tests.agent.attempts import await_true
 from tests.agent.gpu_looking import Eyes, eyes
 from tests.fakes.nvml import Driver

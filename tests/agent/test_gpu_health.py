@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from prime_agent.gpu_health import FRESH_S, UNASKABLE_S, GpuHealth, idle_s, seen
-from prime_agent.gpu_xids import BROKEN, NOTED, words
-from prime_agent.gpus import EMPTY_MIB, GpuLoad, GpuSight, Xid
+from prime_agent.gpu.health import FRESH_S, UNASKABLE_S, GpuHealth, idle_s, seen
+from prime_agent.gpu.reading import EMPTY_MIB, GpuLoad, GpuSight, Xid
+from prime_agent.gpu.xids import BROKEN, NOTED, words
 from tests.agent.gpu_sights import BUSY, EMPTY, LOST, WAITING, sight
 
 NO_PERMISSION = GpuLoad(trouble="Insufficient Permissions")

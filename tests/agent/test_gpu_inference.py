@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from prime_agent.events import ServerAnswered
-from prime_agent.gpus import GpuLoad
+from prime_agent.gpu.reading import GpuLoad
 from prime_agent.inbox import Inbox
 from prime_agent.inference import Inference, Server, answered, failure, sensed
 from prime_agent.inference_probe import Probe, watch_inference

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from prime_agent.environment import for_children, redacted
-from prime_agent.gpus import GpuLoad, Gpus, GpuSight, NoGpus
+from prime_agent.gpu.reading import GpuLoad, Gpus, GpuSight, NoGpus
 from prime_agent.phase import PhaseError
 from prime_agent.preflight import preflight, wanted_files
 from prime_train.core.spec import HardwareSpec

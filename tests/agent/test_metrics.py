@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from prime_agent.metrics import KEPT_CHARS_MAX, kept_metrics
-from prime_train.trainers.prime_rl_profile import profile
+from prime_train.trainers.prime_rl.profile import profile
 from tests.agent.attempts import attempt
 from tests.builders import spec
 from tests.fakes.prime_rl import uv_in

@@ -14,19 +14,19 @@ import pytest
 
 from prime_agent.broadcasts import folder_of, remove_broadcasts
 from prime_agent.heartbeats import Heartbeats, report
-from prime_agent.leftovers import listing, move_aside
+from prime_agent.stale_outputs import listing, move_aside
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.adapters.tree_pack import pack
-from prime_train.cli.launch import plan
+from prime_train.control_plane.webhook import handle
 from prime_train.core.causes import Cause
 from prime_train.core.keys import manifest_key
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.run import RunState
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import Beat, Bootstrap, Order, Phase
-from prime_train.picture import page_html
-from prime_train.trainers.prime_rl_pings import Pings
-from prime_train.webhook import handle
+from prime_train.operations.launch import plan
+from prime_train.reports.charts import page_html
+from prime_train.trainers.prime_rl.pings import Pings
 from tests import builders as b
 from tests.agent.attempts import RUN_ID, Attempt, attempt
 from tests.fakes.prime_rl import uv_in

@@ -27,14 +27,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.control_plane.server.app import create_app
+from prime_train.control_plane.server.gate import Gate
+from prime_train.control_plane.server.hot import HotPath
+from prime_train.control_plane.server.serve import calm_collector, uvicorn_config
+from prime_train.control_plane.webhook import BeatCall, Desk, Request, handle, parse, record
 from prime_train.core.run import Change, RunState
 from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, Phase, attempt_key, sign
 from prime_train.ports import Store
-from prime_train.server.app import create_app
-from prime_train.server.gate import Gate
-from prime_train.server.hot import HotPath
-from prime_train.server.serve import calm_collector, uvicorn_config
-from prime_train.webhook import BeatCall, Desk, Request, handle, parse, record
 from tests import builders
 
 RUNS = 1000

@@ -19,8 +19,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.control_plane.server.serve import Server
 from prime_train.ports import Store
-from prime_train.server.serve import Server
 from tests.fakes.aws import aws
 from tests.lambdas.alone import KEY, SECRETS, alone
 from tests.webhook.asking import desk

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from prime_train.adapters.aws_deploy.package import MACHINES, PYTHONS, Target, package
-from prime_train.cli.aws_code import own, pins
+from prime_train.operations.aws.code import own, pins
 
 BEATS = "import prime_lambdas.webhook"
 TLS = "from prime_train.adapters.aws_signed.connection import trusted; trusted()"

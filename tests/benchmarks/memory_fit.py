@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from prime_train.core.memory import Training, training_need
-from prime_train.core.memory_software import Learned, MadeWith, Software, software
-from prime_train.core.model_table import Model
+from prime_train.estimate.memory.phases import Training, training_need
+from prime_train.estimate.memory.software import Learned, MadeWith, Software, software
+from prime_train.estimate.models.table import Model
 from tests.benchmarks.memory_rows import model, rows, training
 from tests.benchmarks.memory_said import PEAKS, Row, made_with
 

@@ -3,8 +3,8 @@
 import random
 from collections.abc import Iterable, Iterator
 
-from prime_train.core.memory import Need, training_need
-from prime_train.core.memory_software import LEARNED, Learned
+from prime_train.estimate.memory.phases import Need, training_need
+from prime_train.estimate.memory.software import LEARNED, Learned
 from tests.benchmarks.memory_fit import learn
 from tests.benchmarks.memory_rows import estimate, model, training
 from tests.benchmarks.memory_said import Row

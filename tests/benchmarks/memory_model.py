@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from prime_train.core.memory import GIB, Method, Need, Recompute
-from prime_train.core.memory_software import LEARNED
-from prime_train.core.memory_terms import trained_params, weight_bytes
+from prime_train.estimate.memory.phases import GIB, Method, Need, Recompute
+from prime_train.estimate.memory.software import LEARNED
+from prime_train.estimate.memory.terms import trained_params, weight_bytes
 from tests.benchmarks.memory_held_out import SPLITS, halves, need_of, sources_left_out, told
 from tests.benchmarks.memory_rows import estimate, model, rows, training
 from tests.benchmarks.memory_said import PEAKS, Row

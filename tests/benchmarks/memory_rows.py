@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from prime_train.core.memory import GIB, Method, Serving, Training, Use, kv_bytes, training_need
-from prime_train.core.memory_software import LEARNED, Learned, software
-from prime_train.core.memory_terms import weight_bytes
-from prime_train.core.model_table import Model
-from prime_train.core.models import understand
+from prime_train.estimate.memory.phases import GIB, Method, Serving, Training, Use, kv_bytes, training_need
+from prime_train.estimate.memory.software import LEARNED, Learned, software
+from prime_train.estimate.memory.terms import weight_bytes
+from prime_train.estimate.models.lookup import understand
+from prime_train.estimate.models.table import Model
 from tests.benchmarks import memory_said as said
 from tests.benchmarks.memory_said import PEAKS, Row
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prime_train.core.memory import GIB, Logits, Recompute, Sharding
-from prime_train.core.memory_software import Loss, MadeWith, Measure
+from prime_train.estimate.memory.phases import GIB, Logits, Recompute, Sharding
+from prime_train.estimate.memory.software import Loss, MadeWith, Measure
 
 PEAKS = Path(__file__).parent.parent / "data" / "memory_peaks.json"
 WORDS = {

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prime_train.core.cost_serving import Requests, new_tokens_per_s
-from prime_train.core.gpus import Gpu
-from prime_train.core.memory import GIB, Serving
-from prime_train.core.model_table import Model
+from prime_train.estimate.cost.serving_speed import Requests, new_tokens_per_s
+from prime_train.estimate.gpus import Gpu
+from prime_train.estimate.memory.phases import GIB, Serving
+from prime_train.estimate.models.table import Model
 from tests.benchmarks.memory_rows import model
 from tests.benchmarks.memory_said import Row, weight_of
 from tests.benchmarks.speed_rows import gpu_of

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prime_train.core.cost_speed import Pass, tokens_per_s
-from prime_train.core.gpus import GPUS, Gpu
-from prime_train.core.memory import Method, Recompute
-from prime_train.core.model_table import Model
+from prime_train.estimate.cost.training_speed import Pass, tokens_per_s
+from prime_train.estimate.gpus import GPUS, Gpu
+from prime_train.estimate.memory.phases import Method, Recompute
+from prime_train.estimate.models.table import Model
 from tests.benchmarks.memory_rows import model
 from tests.benchmarks.memory_said import Row, recompute_of
 

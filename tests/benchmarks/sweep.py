@@ -16,8 +16,8 @@ from rich.table import Table
 from prime_train.adapters.bucket import FolderBucket
 from prime_train.adapters.pods_memory import MemoryPods
 from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.control_plane.reconcile import DUE_MAX, World, sweep
 from prime_train.core.run import Change, RunState
-from prime_train.reconcile import DUE_MAX, World, sweep
 from tests import builders
 
 DUE = 10

@@ -4,13 +4,13 @@ import itertools
 from dataclasses import dataclass
 
 from prime_train.checkpoints.restore import restore
+from prime_train.control_plane.reconcile import read_manifests
 from prime_train.core.causes import Cause
 from prime_train.core.keys import blob_prefix, parse_manifest_key
 from prime_train.core.ledger import totals
 from prime_train.core.manifest import Manifest, ResumePoint, missing_blobs
 from prime_train.core.run import Run, RunState
 from prime_train.demo.train import load_checkpoint, load_corpus
-from prime_train.reconcile import read_manifests
 from tests.chaos.faults import Plan
 from tests.e2e.plane import STEPS, Plane
 

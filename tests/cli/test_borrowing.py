@@ -4,13 +4,13 @@ import pytest
 
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.adapters.store_remote import RemoteStore
-from prime_train.cli.borrowing import RENEWED_S, Renewed, borrowed, has_own
+from prime_train.control_plane.store_calls import OPENING_GIVES, Opening
+from prime_train.control_plane.webhook import Desk, Request, handle
+from prime_train.control_plane.wiring.credentials import RENEWED_S, Renewed, borrowed, has_own
 from prime_train.core.pod_policy import Part, assumed
 from prime_train.core.wire import PodKeys, operator_key, sign
 from prime_train.elapsed import Elapsed
 from prime_train.ports import PermanentError, TemporaryError
-from prime_train.store_calls import OPENING_GIVES, Opening
-from prime_train.webhook import Desk, Request, handle
 from tests.agent.test_control import answering
 
 MASTER = b"the master key of these tests"

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from prime_train.cli.config_changes import of_config, of_trainer
-from prime_train.cli.config_picture import Row, Side, picture, rows
-from prime_train.cli.config_versions import Texts
+from prime_train.cli.config.side_by_side import Row, Side, picture, rows
 from prime_train.cli.exits import Refused
+from prime_train.configs.changes import of_config, of_trainer
+from prime_train.configs.versions import Texts
 from tests.cli.inside import Inside
 from tests.cli.shell import CONFIG, Shell
 

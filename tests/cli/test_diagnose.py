@@ -11,16 +11,16 @@ import pytest
 from prime_train.adapters.bucket import open_bucket
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.adapters.tracker_wandb import RunSeen
-from prime_train.cli.conclusion import Conclusion, Facts, Kind
-from prime_train.cli.diagnosis import conclude
-from prime_train.cli.diagnosis_tracker import LATE_S
-from prime_train.cli.home import wall_s
+from prime_train.control_plane.wiring.home import wall_s
 from prime_train.core.causes import Cause
 from prime_train.core.decide.tracking import TRACKER_LAG_S_MAX
 from prime_train.core.keys import evidence_key
 from prime_train.core.run import Run, RunState
 from prime_train.core.verdict import Gone, Healthy, Sick, Silent, Stalled, Unknown, Verdict
 from prime_train.core.wire import Phase
+from prime_train.reports.diagnosis.conclusion import Conclusion, Facts, Kind
+from prime_train.reports.diagnosis.conclusions import conclude
+from prime_train.reports.diagnosis.tracker import LATE_S
 from tests import builders as b
 from tests.cli.inside import Inside
 from tests.fakes.wandb import KEY, FakeRun, FakeWandb

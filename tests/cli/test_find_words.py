@@ -3,8 +3,8 @@
 import pytest
 
 from prime_train.cli.exits import Refused
-from prime_train.cli.find_words import kinds, large, percent_range, price, size_range, time_range, tokens, usd_range
-from prime_train.core.cost import Between
+from prime_train.estimate.cost.duration import Between
+from prime_train.reports.find.words import kinds, large, percent_range, price, size_range, time_range, tokens, usd_range
 
 
 @pytest.mark.parametrize(

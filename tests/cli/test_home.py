@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from prime_train.cli.exits import Refused
-from prime_train.cli.home import PORT, Home, Serving, _told_of
+from prime_train.control_plane.wiring.home import PORT, Home, Serving, _told_of
 from prime_train.core.run import Run
 from tests import builders as b
 

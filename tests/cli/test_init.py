@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from prime_train.adapters.config_yaml import read_config
-from prime_train.cli import init_text
 from prime_train.cli.exits import Refused
 from prime_train.cli.init_ask import checked_environment, checked_gpus, checked_model, checked_preset, checked_usd
-from prime_train.cli.init_plan import GPUS, How, Settings, Wanted, settle
-from prime_train.cli.subjects import matters
-from prime_train.core.memory import Method
-from prime_train.core.models import understand
-from prime_train.core.registry_presets import PRESETS, preset
+from prime_train.configs.loader import matters
+from prime_train.configs.templates import text as init_text
+from prime_train.configs.templates.plan import GPUS, How, Settings, Wanted, settle
+from prime_train.estimate.memory.phases import Method
+from prime_train.estimate.models.hardware_presets import PRESETS, preset
+from prime_train.estimate.models.lookup import understand
 from prime_train.rules import look
 from tests.cli.inside import Inside
 from tests.cli.shell import Shell

@@ -9,9 +9,9 @@ from rich.text import Text
 
 from prime_train.adapters.bucket import open_bucket
 from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.cli.findings_github import github
-from prime_train.cli.logging_of import FORMAT, OneLine
+from prime_train.cli.findings.github import github
 from prime_train.cli.output import Door, console, without_commands
+from prime_train.control_plane.wiring.logs import FORMAT, OneLine
 from prime_train.core.causes import Cause
 from prime_train.core.finding import Finding
 from prime_train.core.keys import evidence_key

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.cli.check import check, found_in
 from prime_train.cli.exits import Exit, Refused
-from prime_train.cli.formats import Format
-from prime_train.cli.matter import Matter
-from prime_train.cli.own_bugs import has_bug, shielded
-from prime_train.cli.subjects import matters
+from prime_train.cli.findings.check import check, found_in
+from prime_train.cli.findings.formats import Format
+from prime_train.configs.loaded import Matter
+from prime_train.configs.loader import matters
+from prime_train.configs.shielding import has_bug, shielded
 from prime_train.core.finding import Finding
 from prime_train.core.tree import Mapping, Node, Place
 from prime_train.rules.rule import Document, Subject

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from prime_train.cli.exits import Refused
-from prime_train.cli.home import Home
-from prime_train.cli.providers import default_provider, has_prime
+from prime_train.control_plane.reconcile import sweep
+from prime_train.control_plane.wiring.home import Home
+from prime_train.control_plane.wiring.providers import default_provider, has_prime
 from prime_train.core.run import Run
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
 from prime_train.ports import PermanentError, TemporaryError
-from prime_train.reconcile import sweep
 from tests import builders as b
 from tests.cli.shell import Shell
 from tests.fakes.prime import FakePrime

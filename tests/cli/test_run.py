@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from prime_train.cli.home import Home, wall_s
+from prime_train.control_plane.wiring.home import Home, wall_s
 from prime_train.core.change import change
 from prime_train.core.decision import Finish
 from prime_train.core.run import RunState

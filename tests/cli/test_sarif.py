@@ -8,8 +8,8 @@ from urllib.parse import unquote
 import jsonschema
 import pytest
 
-from prime_train.cli.findings_sarif import RESULTS_MAX, sarif
 from prime_train.core.finding import CODES, Finding, Severity
+from prime_train.reports.findings.sarif import RESULTS_MAX, sarif
 from prime_train.rules import by_code
 from tests.cli.shell import Shell
 

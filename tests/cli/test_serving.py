@@ -11,11 +11,11 @@ import pytest
 from rich.console import Console
 
 from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.cli.home import Home, wall_s
-from prime_train.cli.standing import standing
 from prime_train.cli.tables import one_run
+from prime_train.control_plane.wiring.home import Home, wall_s
 from prime_train.core.causes import Cause
 from prime_train.core.run import Change, RunState
+from prime_train.reports.run_status import standing
 from tests import builders as b
 from tests.cli.inside import Inside
 from tests.cli.shell import Shell

@@ -9,8 +9,14 @@ import pytest
 ROOT = Path(__file__).parents[2]
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
 HEAVY = ("pydantic", "pydantic_core", "typer", "click", "rich", "importlib.metadata", "email", "socket", "asyncio", "prime_train.core.spec")
-PRIME_RL = ("prime_train.rules.prime_rl", "prime_train.rules.memory", "prime_train.core.memory", "prime_train.core.cost", "tomllib")
-FORMS = ("prime_train.cli.findings_sarif", "prime_train.cli.findings_github", "prime_train.cli.findings_markdown")
+PRIME_RL = (
+    "prime_train.rules.prime_rl",
+    "prime_train.rules.hardware.gpu_memory",
+    "prime_train.estimate.memory.phases",
+    "prime_train.estimate.cost.duration",
+    "tomllib",
+)
+FORMS = ("prime_train.reports.findings.sarif", "prime_train.cli.findings.github", "prime_train.reports.findings.markdown")
 CODE = """
 import sys
 from prime_train.cli.main import main

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from prime_train.adapters.pods_prime import BackgroundPusher, Connection
-from prime_train.cli.home import Home
-from prime_train.cli.watch_pushes import tell_failed
+from prime_train.control_plane.wiring.home import Home
+from prime_train.control_plane.wiring.pushes import tell_failed
 from prime_train.core.causes import Cause
 from prime_train.core.run import Run, RunState
 from prime_train.core.wire import Ticket

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.cli.home import wall_s
+from prime_train.control_plane.wiring.home import wall_s
 from prime_train.core.causes import Cause
 from prime_train.core.run import RunState
 from tests import builders as b

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from prime_train.adapters.config_yaml import read_config
-from prime_train.cli.subjects import matters
+from prime_train.configs.loader import matters
 from prime_train.core.spec import RunSpec
 from prime_train.rules import judge
 from prime_train.trainers import trainer_for

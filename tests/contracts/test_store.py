@@ -17,14 +17,14 @@ from prime_train.adapters.store_dynamo.store import DynamoStore
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.adapters.store_remote import RemoteStore
 from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.control_plane.server.serve import Server
+from prime_train.control_plane.webhook import Desk
 from prime_train.core.breaker import Breaker, State, Watch
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.run import CHECK_S_MAX, Change, DrainReason, Lease, Notice, Origin, Run, RunState, Severity, Stray, Totals, Want
 from prime_train.core.wire import JobExit, Order, Phase, Verdict
 from prime_train.ports import Answer, Held, Store, Vital
-from prime_train.server.serve import Server
-from prime_train.webhook import Desk
 from tests.builders import RUN_ID, T0_S, alert, attempt, beat, commit, happening, lease, offer, run, spec
 from tests.fakes import dynamo
 

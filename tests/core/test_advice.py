@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.core.advice import (
+from prime_train.estimate.checkpoint_interval import (
     GAIN_MIN,
     GAIN_SHARE_MIN,
     PRIOR_MTBF_S,

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.core.choice import Against, Candidate, Choice, Fit, Job, Wishes, choose, fit
-from prime_train.core.memory import GIB, Method, Need, Phase, Training, Use
-from prime_train.core.model_table import MODELS, Model
-from prime_train.core.models import understand
 from prime_train.core.offers import Offer
 from prime_train.core.spec import Spot
+from prime_train.estimate.memory.phases import GIB, Method, Need, Phase, Training, Use
+from prime_train.estimate.models.lookup import understand
+from prime_train.estimate.models.table import MODELS, Model
+from prime_train.estimate.placement import Against, Candidate, Choice, Fit, Job, Wishes, choose, fit
 from tests.core.given import PROPERTY
 
 

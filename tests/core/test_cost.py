@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.core.cost import START_S, Between, Machine, Work, time_s, training_s, usd
-from prime_train.core.gpus import GPUS, PCIE
-from prime_train.core.memory import Method
-from prime_train.core.model_table import MODELS, Model
+from prime_train.estimate.cost.duration import START_S, Between, Machine, Work, time_s, training_s, usd
+from prime_train.estimate.gpus import GPUS, PCIE
+from prime_train.estimate.memory.phases import Method
+from prime_train.estimate.models.table import MODELS, Model
 from tests.benchmarks.speed_rows import speed_told, speeds
 from tests.core.given import PROPERTY
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.core.cost import Between
-from prime_train.core.cost_bill import Amount, Known, Rate, StepTime, full_run, smoke_run
-from prime_train.core.cost_measured import measured
 from prime_train.core.run import Run, RunState
+from prime_train.estimate.cost.bill import Amount, Known, Rate, StepTime, full_run, smoke_run
+from prime_train.estimate.cost.duration import Between
+from prime_train.estimate.cost.measured import measured
 from tests.core.given import PROPERTY, a_run
 
 GIVEN = StepTime(Between(10, 10), Known.GIVEN)

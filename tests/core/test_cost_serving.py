@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from prime_train.core.cost_serving import Requests, new_tokens_per_s, seconds
-from prime_train.core.gpus import GPUS
-from prime_train.core.memory import GIB, Serving
-from prime_train.core.model_table import MODELS
+from prime_train.estimate.cost.serving_speed import Requests, new_tokens_per_s, seconds
+from prime_train.estimate.gpus import GPUS
+from prime_train.estimate.memory.phases import GIB, Serving
+from prime_train.estimate.models.table import MODELS
 from tests.benchmarks.serving_rows import served, served_told
 
 QWEN_8B = next(model for model in MODELS if model.name == "Qwen3-8B")

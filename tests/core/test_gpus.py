@@ -2,7 +2,7 @@
 
 import pytest
 
-from prime_train.core.gpus import GPUS, PCIE, WITHOUT_BF16, facts, family, has_bf16, named_gb, names
+from prime_train.estimate.gpus import GPUS, PCIE, WITHOUT_BF16, facts, family, has_bf16, named_gb, names
 
 
 @pytest.mark.parametrize(

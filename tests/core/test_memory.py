@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.core.memory import (
+from prime_train.estimate.memory.phases import (
     GIB,
     Logits,
     Method,
@@ -23,10 +23,10 @@ from prime_train.core.memory import (
     trained_params,
     training_need,
 )
-from prime_train.core.memory_serving import share
-from prime_train.core.memory_software import LEARNED, UNKNOWN_MARGIN, Learned, MadeWith, Measure, software
-from prime_train.core.model_table import MODELS, Model
-from prime_train.core.models import sized, understand
+from prime_train.estimate.memory.serving import share
+from prime_train.estimate.memory.software import LEARNED, UNKNOWN_MARGIN, Learned, MadeWith, Measure, software
+from prime_train.estimate.models.lookup import sized, understand
+from prime_train.estimate.models.table import MODELS, Model
 from tests.benchmarks.memory_fit import learn
 from tests.benchmarks.memory_held_out import halves, need_of, sources_left_out, told
 from tests.benchmarks.memory_model import accelerate, covered, score, unsloth

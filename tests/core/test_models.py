@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.core.model_table import MODELS, SAME_AS, Model
-from prime_train.core.models import sized, understand
+from prime_train.estimate.models.lookup import sized, understand
+from prime_train.estimate.models.table import MODELS, SAME_AS, Model
 from tests.core.given import PROPERTY
 
 

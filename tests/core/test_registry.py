@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from prime_train.core import models, registry
-from prime_train.core.registry import Entry, Kind, Registry
-from prime_train.core.registry_presets import PRESETS, near, preset
+from prime_train.estimate.models import lookup as models
+from prime_train.estimate.models import registry
+from prime_train.estimate.models.hardware_presets import PRESETS, near, preset
+from prime_train.estimate.models.registry import Entry, Kind, Registry
 
 TEXT = resources.files("prime_train.core").joinpath(registry.FILE).read_text("utf-8")
 KNOWN = registry.parse(TEXT)

@@ -5,10 +5,10 @@ from importlib import resources
 
 import pytest
 
-from prime_train.core import registry
-from prime_train.core.registry import Kind
-from prime_train.core.registry_presets import preset
-from prime_train.core.registry_verify import Check, Known, Verdict, Wanted, checks
+from prime_train.estimate.models import registry
+from prime_train.estimate.models.hardware_presets import preset
+from prime_train.estimate.models.registry import Kind
+from prime_train.estimate.models.suitability import Check, Known, Verdict, Wanted, checks
 
 REGISTRY = registry.parse(resources.files("prime_train.core").joinpath(registry.FILE).read_text("utf-8"))
 ENTRY = REGISTRY.entry("Qwen/Qwen3-8B")

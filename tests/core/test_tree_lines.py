@@ -1,6 +1,6 @@
 """The line of a text of several that a word stands in."""
 
-from prime_train.core.masking import masked
+from prime_train.core.redaction import masked
 from prime_train.core.tree import Place, line_with
 
 SOURCE = """\

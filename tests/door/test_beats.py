@@ -4,14 +4,14 @@ import json
 
 import pytest
 
+from prime_train.control_plane.admission.admission import METHODS, admit
+from prime_train.control_plane.admission.beats import plain_beat
+from prime_train.control_plane.admission.calls import Place, Request, Response
+from prime_train.control_plane.admission.keyring import Keyring
+from prime_train.control_plane.webhook import BeatCall, parse
+from prime_train.control_plane.webhook.bodies import PARSERS
 from prime_train.core.causes import Cause
 from prime_train.core.wire import Beat, Gpus, JobExit, Phase, Saves
-from prime_train.door.admission import METHODS, admit
-from prime_train.door.beats import plain_beat
-from prime_train.door.calls import Place, Request, Response
-from prime_train.door.keyring import Keyring
-from prime_train.webhook import BeatCall, parse
-from prime_train.webhook.bodies import PARSERS
 from tests import builders as b
 from tests.webhook.asking import CASES, EPOCH, MASTER, Case, ask, beat, last_beat
 

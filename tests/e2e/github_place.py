@@ -20,9 +20,9 @@ from typing import Any
 from prime_train.adapters.bucket import open_bucket
 from prime_train.adapters.github import GitHub
 from prime_train.adapters.store_remote import RemoteStore
+from prime_train.control_plane.reconcile import read_manifests
 from prime_train.core.wire import attempt_key, operator_key
 from prime_train.ports import Held
-from prime_train.reconcile import read_manifests
 from tests.cli.shell import PROGRAM, Shell
 from tests.e2e.plane import await_true
 from tests.e2e.prime_plane import TWO_GPUS, TWO_MORE_GPUS, python

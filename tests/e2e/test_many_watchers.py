@@ -23,7 +23,7 @@ import pathlib, sys
 from prime_train.adapters.bucket import open_bucket
 from prime_train.adapters.pods_local import LocalPods
 from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.reconcile import World, sweep
+from prime_train.control_plane.reconcile import World, sweep
 home = pathlib.Path(sys.argv[1])
 idle = [sys.executable, "-c", "import threading; threading.Event().wait()"]
 world = World(

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from prime_train.cli.check import found_in
-from prime_train.cli.gha.run_block import block
-from prime_train.cli.subjects import matters
+from prime_train.actions.run_block import block
+from prime_train.cli.findings.check import found_in
+from prime_train.configs.loader import matters
 from prime_train.core.sizes import NUMBER_MAX, parse_size
 from prime_train.core.spec import RunSpec
 from tests.fuzz.checking import Format, told

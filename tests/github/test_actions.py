@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from prime_train.cli.gha.app import app
+from prime_train.actions.app import app
 from tests.github.files import VERBS, action, actions, everything, named, parsed, steps
 
 VERB = '"$RUNNER_TEMP/prime-train/bin/python" -I "$RUNNER_TEMP/prime-train/bin/prime-train" gha '

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from prime_train.adapters.aws_deploy import Account, Target
-from prime_train.cli.aws_code import code
-from prime_train.cli.aws_place import STACK
+from prime_train.cli.aws.stack import STACK
+from prime_train.operations.aws.code import code
 from tests.fakes.aws import Aws, aws
 from tests.github import scratch
 from tests.github.act import Act, Step, needs_act

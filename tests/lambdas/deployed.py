@@ -13,7 +13,7 @@ from typing import Any
 
 from prime_train.adapters.store_dynamo.opening import open_dynamo
 from prime_train.adapters.store_dynamo.store import DynamoStore
-from prime_train.cli.aws_code import own
+from prime_train.operations.aws.code import own
 from tests.e2e.prime_plane import ROWS, python
 from tests.fakes.aws import Aws, aws
 from tests.fakes.nvml import Driver

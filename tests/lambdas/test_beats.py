@@ -18,12 +18,12 @@ from prime_lambdas.webhook import Webhook
 from prime_train.adapters.store_dynamo.schema import lease_key, packed_key
 from prime_train.adapters.store_dynamo.store import DynamoStore
 from prime_train.adapters.store_memory import MemoryStore
+from prime_train.control_plane.server.app import create_app
+from prime_train.control_plane.server.gate import Gate
+from prime_train.control_plane.webhook import Request, handle
 from prime_train.core.run import Change
 from prime_train.core.wire import Order
 from prime_train.ports import Held, Store
-from prime_train.server.app import create_app
-from prime_train.server.gate import Gate
-from prime_train.webhook import Request, handle
 from tests import builders as b
 from tests.adapters.answering import Answering
 from tests.fakes import dynamo

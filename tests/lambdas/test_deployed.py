@@ -15,12 +15,12 @@ import requests
 from prime_train.adapters.aws_deploy import Account, Stack
 from prime_train.adapters.bucket import open_bucket
 from prime_train.adapters.store_remote import RemoteStore
-from prime_train.cli.doctor import ALARM, pods_check
+from prime_train.cli.aws.doctor import ALARM, pods_check
+from prime_train.control_plane.webhook import Request
 from prime_train.core.keys import evidence_key
 from prime_train.core.run import Change, RunState
 from prime_train.core.wire import Bootstrap, PodKeys, attempt_key
 from prime_train.ports import Held, PermanentError
-from prime_train.webhook import Request
 from tests import builders as b
 from tests.e2e.plane import await_true
 from tests.fakes.s3_servers import REGION

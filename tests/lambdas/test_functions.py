@@ -13,8 +13,8 @@ from prime_lambdas.secret import KEPT_S, Secret, masters, of_bucket, of_runs, pa
 from prime_lambdas.settings import Settings
 from prime_lambdas.watcher import WatcherOfStack
 from prime_lambdas.webhook import Webhook, asked, said
+from prime_train.control_plane.webhook import Response, too_large
 from prime_train.ports import PermanentError, TemporaryError
-from prime_train.webhook import Response, too_large
 from tests.adapters.answering import Answering
 
 KEY = "ab" * 32

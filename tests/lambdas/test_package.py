@@ -12,7 +12,7 @@ import pytest
 
 from prime_train.adapters.aws_deploy import Account, Target, digest_of
 from prime_train.adapters.aws_deploy.package import ROOT, compile_all, zipped
-from prime_train.cli.aws_code import own, pins
+from prime_train.operations.aws.code import own, pins
 from prime_train.ports import PermanentError
 
 ROOT_FOLDER = Path(__file__).parents[2]

@@ -16,7 +16,7 @@ from botocore.config import Config
 
 from prime_train.adapters.aws_deploy import Account, Stack, Target
 from prime_train.adapters.aws_deploy.package import PYTHONS
-from prime_train.cli import aws_code
+from prime_train.operations.aws import code as aws_code
 from prime_train.ports import PermanentError, TemporaryError
 from tests.cli.shell import PROGRAM
 from tests.fakes.cloudformation import NAME, NEW, FakeCloudFormation

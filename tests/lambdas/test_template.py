@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 
 from prime_train.adapters.store_dynamo.schema import DEFINITION, EXPIRES
-from prime_train.cli.aws_code import template
 from prime_train.core.keys import EVIDENCE, RUNS
+from prime_train.operations.aws.code import template
 
 KEPT = {"Table", "Bucket"}
 

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from prime_train.adapters.aws_deploy import Changed, Plan, Target, package
-from prime_train.cli import aws_code, aws_plan, aws_wish
+from prime_train.cli.aws import plan as aws_plan
 from prime_train.cli.exits import Refused
+from prime_train.operations.aws import code as aws_code
+from prime_train.operations.aws import settings as aws_wish
 from prime_train.ports import PermanentError
 from tests.lambdas.deployed import BIN
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from prime_train.adapters.pods_memory import DEFAULT_OFFERS, MemoryPods
 from prime_train.adapters.store_memory import MemoryStore
+from prime_train.control_plane.reconcile import Step, Swept, World, reconcile, settle, sweep
 from prime_train.core.breaker import Watch
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import Manifest
@@ -23,7 +24,6 @@ from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod, TrackerSeen
 from prime_train.core.wire import JobExit, Ticket
 from prime_train.ports import Answer, Content, Data, OutsideError, Stat, TemporaryError
-from prime_train.reconcile import Step, Swept, World, reconcile, settle, sweep
 from tests import builders as b
 
 MASTER = b"master"

@@ -13,7 +13,7 @@ from prime_train.core.run import RunState, Want
 from prime_train.core.verdict import TrackerSeen
 from prime_train.core.wire import JobExit
 from prime_train.ports import NoCapacity, NoFunds, TemporaryError
-from prime_train.told.card import AlertCard, card_of
+from prime_train.reports.alert_card import AlertCard, card_of
 from tests import builders as b
 from tests.reconcile.ports import Outside
 

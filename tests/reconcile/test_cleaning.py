@@ -1,12 +1,12 @@
 """Chunks that were too young to go while a run lived: the control plane removes them later."""
 
+from prime_train.control_plane.reconcile import cleaning
 from prime_train.core import change as c
 from prime_train.core import decide as d
 from prime_train.core.causes import Cause
 from prime_train.core.keys import blob_prefix
 from prime_train.core.run import RunState
 from prime_train.ports import TemporaryError
-from prime_train.reconcile import cleaning
 from tests import builders as b
 from tests.reconcile.ports import Outside
 

@@ -7,11 +7,11 @@ from secrets import token_hex
 import pytest
 
 from prime_train.adapters.notify_webhook import webhooks_from
+from prime_train.control_plane.reconcile import ALERT_S_MAX, World, deliver, sweep
+from prime_train.control_plane.reconcile.delivering import CLAIM_S
 from prime_train.core.change import told as alert_of
 from prime_train.core.run import Alert, Change, Run, Severity
 from prime_train.ports import Notifier, TemporaryError
-from prime_train.reconcile import ALERT_S_MAX, World, deliver, sweep
-from prime_train.reconcile.delivering import CLAIM_S
 from tests import builders as b
 from tests.adapters.answering import Answering
 from tests.reconcile.ports import Crash, Outside, RacedStore, Told

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from prime_train.control_plane.reconcile import World, see, settle, sweep
 from prime_train.core.causes import Cause
 from prime_train.core.change import wished
 from prime_train.core.run import RunState, Want
 from prime_train.core.verdict import Pod
 from prime_train.core.wire import Ticket
-from prime_train.reconcile import World, see, settle, sweep
 from tests import builders as b
 from tests.reconcile.ports import Lost, Outside, Provider
 

@@ -10,11 +10,11 @@ from prime_train.adapters.bucket.folder import FolderBucket
 from prime_train.adapters.pods_by_provider import AccountOfOne, PodsByProvider, provider_of
 from prime_train.adapters.pods_prime import Connection, InFile, Mark, Owner, PrimeAccount, PrimeClient, PrimePods, Settings
 from prime_train.adapters.store_memory import MemoryStore
+from prime_train.control_plane.reconcile import World, sweep
 from prime_train.core.causes import Cause
 from prime_train.core.ledger import spent
 from prime_train.core.run import Change, Run, RunState, Want
 from prime_train.core.wire import Phase, Ticket
-from prime_train.reconcile import World, sweep
 from tests import builders as b
 from tests.fakes.prime import ALWAYS, NO_STOCK_400, SERVER_ERROR, SPOT, Answer, FakePrime, Hang, LoseAnswer, Plan
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import pytest
 
+from prime_train.control_plane.reconcile import ALERT_S_MAX, STEPS_A_RUN_MAX, Step, carry_out, deliver, look, reconcile, settle, sweep
 from prime_train.core import decide as d
 from prime_train.core.breaker import HOLD_S
 from prime_train.core.causes import Cause
@@ -19,7 +20,6 @@ from prime_train.core.verdict import Pod, PodStatus, TrackerSeen
 from prime_train.core.wire import Order, attempt_key
 from prime_train.core.wire import Verdict as Told_
 from prime_train.ports import NoCapacity, PermanentError, TemporaryError
-from prime_train.reconcile import ALERT_S_MAX, STEPS_A_RUN_MAX, Step, carry_out, deliver, look, reconcile, settle, sweep
 from tests import builders as b
 from tests.reconcile.ports import MASTER, Crash, Lost, Outside, Told
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from prime_train.control_plane.reconcile import catch_up_all
 from prime_train.core import change as c
 from prime_train.core import ledger
 from prime_train.core.causes import Cause
@@ -13,7 +14,6 @@ from prime_train.core.records import sealed
 from prime_train.core.run import RunState, Want
 from prime_train.core.wire import Verdict
 from prime_train.ports import TemporaryError
-from prime_train.reconcile import catch_up_all
 from tests import builders as b
 from tests.reconcile.ports import MASTER, Outside
 

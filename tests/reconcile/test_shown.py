@@ -13,13 +13,13 @@ import pytest
 from prime_train.adapters.github import GitHub, GitHubNotifier, new_deployment
 from prime_train.adapters.notify_log import LogNotifier
 from prime_train.adapters.notify_webhook import WebhookNotifier
+from prime_train.control_plane.reconcile import deliver, sweep
+from prime_train.control_plane.reconcile.delivering import REFRESH_S
 from prime_train.core.causes import Cause
 from prime_train.core.change import wished
 from prime_train.core.run import Origin, Run, RunState, Severity, Want
 from prime_train.ports import NoCapacity
-from prime_train.reconcile import deliver, sweep
-from prime_train.reconcile.delivering import REFRESH_S
-from prime_train.told.page import says
+from prime_train.reports.pull_request import says
 from tests import builders as b
 from tests.adapters.answering import Answering
 from tests.fakes.github import FakeGitHub

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from prime_train.control_plane.reconcile.tracking import FOLLOW_S, MARK_S_MAX
 from prime_train.core.causes import Cause
 from prime_train.core.decide.tracking import TRACKER_LAG_S_MAX, UNHEARD_S_MAX
 from prime_train.core.run import Attempt, Run, RunState
 from prime_train.core.verdict import UNHEARD, TrackerSeen
-from prime_train.reconcile.tracking import FOLLOW_S, MARK_S_MAX
 from tests.reconcile.ports import Outside
 
 BEAT_S = 30

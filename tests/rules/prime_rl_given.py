@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from prime_train.cli.subjects import matters
+from prime_train.configs.loader import matters
 from prime_train.core.finding import Finding
 from prime_train.rules import look
 from prime_train.rules.prime_rl import RULES

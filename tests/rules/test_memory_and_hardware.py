@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.cli.subjects import matters
-from prime_train.core import gpus
+from prime_train.configs.loader import matters
 from prime_train.core.finding import Finding
-from prime_train.rules import hardware, memory
-from prime_train.rules.judging import look
+from prime_train.estimate import gpus
+from prime_train.rules.engine import look
+from prime_train.rules.hardware import gpu_memory as memory
+from prime_train.rules.hardware import machine as hardware
 
 CONFIG = """\
 name: grpo

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from prime_train.rules.data.prime_rl_timeline import CHANGES, LATER, VERSIONS
-from prime_train.rules.prime_rl_fields import ROOT, Kind, Section, Setting, below, section
-from prime_train.rules.prime_rl_settings import SHARED, default
+from prime_train.rules.prime_rl.fields import ROOT, Kind, Section, Setting, below, section
+from prime_train.rules.prime_rl.settings import SHARED, default
 
 MAKER = Path(__file__).with_name("prime_rl_table.py")
 DEPTH_MAX = 12

@@ -10,7 +10,7 @@ from prime_train.core.tree import Entry, Listing, Mapping, Node, Place, Scalar
 from prime_train.core.tree_merge import mapping_of
 from prime_train.rules import Document, Subject, look
 from prime_train.rules.prime_rl import RULES
-from prime_train.rules.prime_rl_fields import ROOT, Section, below, section
+from prime_train.rules.prime_rl.fields import ROOT, Section, below, section
 
 HERE = Place(1, 1)
 ODD = st.sampled_from(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.cli.subjects import matters
+from prime_train.configs.loader import matters
 from prime_train.core.finding import Finding, Severity
 from prime_train.rules import look
 from tests.rules.prime_rl_given import CONFIGS, GOOD, KNOWN, SPEC, changed, found_in, found_in_run

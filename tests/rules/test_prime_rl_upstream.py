@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.cli.subjects import matters
+from prime_train.configs.loader import matters
 from prime_train.core.finding import Finding
 from prime_train.core.prime_rl_upstream import Refusal, Upstream
 from prime_train.rules import look
-from prime_train.rules.prime_rl_upstream import RULES
+from prime_train.rules.prime_rl.upstream import RULES
 from tests.rules.prime_rl_given import GOOD, line
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.cli.subjects import matters
+from prime_train.configs.loader import matters
 from prime_train.core.finding import Finding
 from prime_train.rules import by_code, look, settle
 from tests.rules.spec_bases import BASES, FILES

@@ -9,13 +9,13 @@ from urllib.parse import urlsplit
 
 import uvicorn
 
+from prime_train.control_plane.server.app import create_app
+from prime_train.control_plane.server.connection import Connection
+from prime_train.control_plane.server.gate import Gate
+from prime_train.control_plane.server.hot import HotPath
+from prime_train.control_plane.server.serve import uvicorn_config
+from prime_train.control_plane.webhook import Request
 from prime_train.ports import Store
-from prime_train.server.app import create_app
-from prime_train.server.connection import Connection
-from prime_train.server.gate import Gate
-from prime_train.server.hot import HotPath
-from prime_train.server.serve import uvicorn_config
-from prime_train.webhook import Request
 from tests.webhook.asking import NOW_S, desk
 
 TIMEOUT_S = 20

@@ -11,8 +11,8 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance, status_code_conformance
 
 from prime_train.adapters.store_memory import MemoryStore
-from prime_train.server.app import ROUTES, Row
-from prime_train.server.serve import Server
+from prime_train.control_plane.server.app import ROUTES, Row
+from prime_train.control_plane.server.serve import Server
 from tests.server.calling import TIMEOUT_S
 from tests.server.fuzzing import Signed, fit
 from tests.webhook.asking import MASTER, desk

@@ -3,12 +3,12 @@ import threading
 from collections.abc import Sequence
 
 from prime_train.adapters.store_memory import MemoryStore
+from prime_train.control_plane.server import batch
+from prime_train.control_plane.server.batch import GroupCommit
+from prime_train.control_plane.server.body import BodyReader, Message
+from prime_train.control_plane.webhook import BeatCall, Response
 from prime_train.core.wire import Beat, Reply
 from prime_train.ports import Answer, TemporaryError
-from prime_train.server import batch
-from prime_train.server.batch import GroupCommit
-from prime_train.server.body import BodyReader, Message
-from prime_train.webhook import BeatCall, Response
 from tests import builders as b
 from tests.webhook.asking import NOW_S, desk, stored
 

@@ -14,10 +14,10 @@ import pytest
 
 from prime_train.adapters.canary_http import CanaryHttp
 from prime_train.adapters.store_memory import MemoryStore
-from prime_train.server import descriptors
-from prime_train.server.connection import HEAD_BYTES_MAX, Connection
-from prime_train.server.crowd import Crowd
-from prime_train.server.descriptors import Room
+from prime_train.control_plane.server import descriptors
+from prime_train.control_plane.server.connection import HEAD_BYTES_MAX, Connection
+from prime_train.control_plane.server.crowd import Crowd
+from prime_train.control_plane.server.descriptors import Room
 from tests.cli.shell import PROGRAM, Shell
 from tests.server.calling import TIMEOUT_S, await_true, call, exchange, serving
 from tests.webhook.asking import ask, beat, stored
@@ -107,9 +107,9 @@ def test_the_connection_that_has_been_idle_for_longest_goes_before_one_with_a_re
 
 
 def test_it_is_said_once_why_connections_were_closed(crowded: str, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, "prime_train.server.crowd"), opened(crowded, FEW.connections * 3) as strangers:
+    with caplog.at_level(logging.WARNING, "prime_train.control_plane.server.crowd"), opened(crowded, FEW.connections * 3) as strangers:
         assert is_closed(strangers[0])
-    said = [record.getMessage() for record in caplog.records if record.name == "prime_train.server.crowd"]
+    said = [record.getMessage() for record in caplog.records if record.name == "prime_train.control_plane.server.crowd"]
     assert len(said) == 1, said
     assert "of which 8 may be of clients that have signed nothing; closed 1" in said[0]
 

@@ -12,11 +12,11 @@ import pytest
 
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.control_plane.server.body import BODY_DISCARDED_BYTES_MAX
+from prime_train.control_plane.server.serve import Server
+from prime_train.control_plane.webhook import handle
 from prime_train.core.run import RunState
 from prime_train.core.wire import BODY_BYTES_MAX, Reply, Verdict
-from prime_train.server.body import BODY_DISCARDED_BYTES_MAX
-from prime_train.server.serve import Server
-from prime_train.webhook import handle
 from tests import builders as b
 from tests.server.calling import TIMEOUT_S, call, exchange, serving
 from tests.webhook.asking import CASES, NOW_S, Case, ask, beat, desk, stored

@@ -8,11 +8,11 @@ import pytest
 from prime_train.adapters.bucket import FolderBucket
 from prime_train.adapters.pods_memory import MemoryPods
 from prime_train.adapters.store_memory import MemoryStore
+from prime_train.control_plane.reconcile import Swept, World
+from prime_train.control_plane.server.loop import Watcher
+from prime_train.control_plane.server.serve import Server
 from prime_train.core.run import Change, RunState
 from prime_train.ports import TemporaryError
-from prime_train.reconcile import Swept, World
-from prime_train.server.loop import Watcher
-from prime_train.server.serve import Server
 from tests import builders as b
 from tests.server.calling import TIMEOUT_S, await_true, call
 from tests.webhook.asking import MASTER, NOW_S, ask, beat, desk, held, stored

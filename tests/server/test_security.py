@@ -17,14 +17,14 @@ import pytest
 
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.cli.home import Home
+from prime_train.control_plane.server.body import BodyReader, Crowded, Message
+from prime_train.control_plane.server.connection import Connection
+from prime_train.control_plane.server.serve import Server
+from prime_train.control_plane.webhook import handle
+from prime_train.control_plane.wiring.home import Home
 from prime_train.core.run import RunState
 from prime_train.core.wire import STORE_PATH
 from prime_train.ports import Store
-from prime_train.server.body import BodyReader, Crowded, Message
-from prime_train.server.connection import Connection
-from prime_train.server.serve import Server
-from prime_train.webhook import handle
 from tests import builders as b
 from tests.server.calling import TIMEOUT_S, await_true, exchange, serving
 from tests.webhook.asking import EPOCH, MASTER, NOW_S, SECRETS, ask, desk, stored

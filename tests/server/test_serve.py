@@ -11,8 +11,8 @@ import pytest
 
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.control_plane.server.serve import Server
 from prime_train.ports import PermanentError
-from prime_train.server.serve import Server
 from tests.server.calling import TIMEOUT_S, call
 from tests.webhook.asking import CASES, NOW_S, desk, stored
 
@@ -23,8 +23,8 @@ from pathlib import Path
 from prime_train.adapters.bucket import FolderBucket
 from prime_train.adapters.pods_memory import MemoryPods
 from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.reconcile import World
-from prime_train.server.serve import run_server
+from prime_train.control_plane.reconcile import World
+from prime_train.control_plane.server.serve import run_server
 from tests.webhook.asking import MASTER, desk
 
 home = Path(sys.argv[1])

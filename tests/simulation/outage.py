@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
-from prime_train import reconcile
+from prime_train.control_plane import reconcile
 from prime_train.core import change as c
 from prime_train.core.breaker import Watch
 from prime_train.core.causes import Cause

@@ -10,10 +10,10 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from prime_train.control_plane.reconcile import catch_up_all
 from prime_train.core.run import Change
 from prime_train.core.wire import Commit, Verdict
 from prime_train.ports import Answer, Held, OutsideError
-from prime_train.reconcile import catch_up_all
 from tests.simulation.promises import Broken, Keeper, Sweeping
 from tests.simulation.world import Simulation
 

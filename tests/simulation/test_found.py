@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from prime_train.control_plane.reconcile import settle
 from prime_train.core import decide as d
 from prime_train.core.causes import Cause
 from prime_train.core.change import no_offer
@@ -9,7 +10,6 @@ from prime_train.core.run import Notice, RunState
 from prime_train.core.verdict import Healthy, PodStatus, TrackerSeen, judge
 from prime_train.core.wire import Phase
 from prime_train.ports import TemporaryError
-from prime_train.reconcile import settle
 from tests import builders as b
 from tests.core.given import NOW_S, TRAINS, a_run, as_expected, evidence, newest
 from tests.reconcile.ports import Outside

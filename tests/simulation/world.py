@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from prime_train import reconcile
 from prime_train.adapters.store_memory import MemoryStore
+from prime_train.control_plane import reconcile
 from prime_train.core import change as c
 from prime_train.core.budget import Exhausted, Limit
 from prime_train.core.causes import Cause

@@ -6,9 +6,9 @@ import pytest
 
 from prime_train.core.causes import Cause
 from prime_train.core.run import Alert, Run, RunState, Want
-from prime_train.told.card import AlertCard, card_of
-from prime_train.told.facts import gap_usd
-from prime_train.told.spark import BAR_COUNT, spark
+from prime_train.reports.alert_card import AlertCard, card_of
+from prime_train.reports.alert_facts import gap_usd
+from prime_train.reports.sparkline import BAR_COUNT, spark
 from tests import builders as b
 
 NOW_S = b.T0_S + 30_000

@@ -3,8 +3,8 @@
 import pytest
 
 from prime_train.core.run import Severity
-from prime_train.told.card import AlertCard
-from prime_train.told.discord import Message, discord_message
+from prime_train.reports.alert_card import AlertCard
+from prime_train.reports.discord import Message, discord_message
 from tests import builders as b
 
 CONTENT_MAX, DESCRIPTION_MAX, FIELDS_MAX, NAME_MAX, VALUE_MAX, ALL_MAX = 2000, 4096, 25, 256, 1024, 6000

@@ -10,20 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from prime_train.cli.conclusion import Facts
-from prime_train.cli.diagnosis import conclude
-from prime_train.cli.standing import standing
 from prime_train.cli.tables import all_runs, one_run
-from prime_train.core.amounts import percents, span, spans, usd, usds
 from prime_train.core.causes import Cause
 from prime_train.core.figures import figures, heard
+from prime_train.core.formatting import percents, span, spans, usd, usds
 from prime_train.core.run import ATTENDED, Attempt, RunState, Stray, Totals
 from prime_train.core.verdict import Healthy
 from prime_train.core.wire import Phase
-from prime_train.picture import page_html
 from prime_train.ports import Held
-from prime_train.told import headline, run_page
-from prime_train.told.card import card_of
+from prime_train.reports import headline, run_page
+from prime_train.reports.alert_card import card_of
+from prime_train.reports.charts import page_html
+from prime_train.reports.diagnosis.conclusion import Facts
+from prime_train.reports.diagnosis.conclusions import conclude
+from prime_train.reports.run_status import standing
 from tests import builders as b
 from tests.core.given import PROPERTY
 

@@ -7,8 +7,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 from prime_train.core.plain_text import neutralized
-from prime_train.told import code, plain
-from prime_train.told.markdown import cut, folded, one_line, table
+from prime_train.reports import code, plain
+from prime_train.reports.markdown import cut, folded, one_line, table
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from prime_train.core.run import Attempt, Run, RunState
-from prime_train.told.plot import SAMPLES, chart
+from prime_train.reports.mermaid import SAMPLES, chart
 from tests import builders as b
 
 HOUR_S = 3600

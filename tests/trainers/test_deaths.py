@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from prime_train.core.causes import Cause
 from prime_train.trainers import classify, fired, trainer_for
-from prime_train.trainers.logrules import BUILT_IN, Standing
+from prime_train.trainers.log_rules import BUILT_IN, Standing
 from tests.builders import spec
 
 SAMPLES: dict[Cause, list[str]] = {

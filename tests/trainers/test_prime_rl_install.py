@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.trainers.prime_rl_install import install
+from prime_train.trainers.prime_rl.install import install
 from tests.builders import spec
 from tests.fakes.prime_rl import uv_in
 from tests.fakes.prime_rl.upstream import upstream_in

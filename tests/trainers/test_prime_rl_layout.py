@@ -2,7 +2,7 @@
 
 import pytest
 
-from prime_train.trainers.prime_rl_layout import Layout, layout
+from prime_train.trainers.prime_rl.layout import Layout, layout
 
 SERVED = "[inference]\n"
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.trainers.prime_rl_leftovers import broadcasts_to_remove, to_move_aside
+from prime_train.trainers.prime_rl.stale_outputs import broadcasts_to_remove, to_move_aside
 
 
 def whole(step: int) -> list[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prime_train.trainers.prime_rl_pings import Component, Heard, Pings, component_of, first_silent, pinged
+from prime_train.trainers.prime_rl.pings import Component, Heard, Pings, component_of, first_silent, pinged
 
 TRAINER, ORCHESTRATOR = Component.TRAINER, Component.ORCHESTRATOR
 

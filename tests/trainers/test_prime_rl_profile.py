@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.trainers.prime_rl_profile import STEPS_MIN, Profile, profile
-from prime_train.trainers.prime_rl_profile_bottlenecks import Bottleneck, Bound, Certainty
-from prime_train.trainers.prime_rl_profile_keys import Part, thinned
-from prime_train.trainers.prime_rl_profile_trainer import WARM_UP
+from prime_train.trainers.prime_rl.profile import STEPS_MIN, Profile, profile
+from prime_train.trainers.prime_rl.profile.bottlenecks import Bottleneck, Bound, Certainty
+from prime_train.trainers.prime_rl.profile.metric_keys import Part, thinned
+from prime_train.trainers.prime_rl.profile.trainer_steps import WARM_UP
 from tests.trainers.prime_rl_rows import EMPTY, FULL, T0_S, Pace, rows, timing
 
 

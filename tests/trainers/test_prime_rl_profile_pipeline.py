@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from prime_train.trainers.prime_rl_profile import profile
-from prime_train.trainers.prime_rl_profile_bottlenecks import Bottleneck, Certainty
+from prime_train.trainers.prime_rl.profile import profile
+from prime_train.trainers.prime_rl.profile.bottlenecks import Bottleneck, Certainty
 from tests.trainers.rl_pipeline import Play, World
 
 HELPS = 1.15

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prime_train.trainers import Progress, trainer_for
-from prime_train.trainers.prime_rl_progress import PrimeRlReader, merged
+from prime_train.trainers.prime_rl.progress import PrimeRlReader, merged
 from tests.trainers.prime_rl_spec import prime_rl_spec
 
 

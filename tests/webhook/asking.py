@@ -11,11 +11,11 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
+from prime_train.control_plane.webhook import Desk, Nonce, Request
 from prime_train.core.causes import Cause
 from prime_train.core.run import Change, RunState
 from prime_train.core.wire import BODY_BYTES_MAX, SIGNATURE_HEADER, TIMESTAMP_HEADER, Beat, Commit, JobExit, Phase, attempt_key, sign
 from prime_train.ports import Held, Store
-from prime_train.webhook import Desk, Nonce, Request
 from tests import builders as b
 
 MASTER = b"the master key of these tests"

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Flag, auto
 
+from prime_train.control_plane.store_calls import ABOUT, CALLS, OPENING
+from prime_train.control_plane.webhook import Nonce
 from prime_train.core.run import Change
 from prime_train.core.wire import (
     BODY_BYTES_MAX,
@@ -23,8 +25,6 @@ from prime_train.core.wire import (
     operator_key,
     sign,
 )
-from prime_train.store_calls import ABOUT, CALLS, OPENING
-from prime_train.webhook import Nonce
 from tests import builders as b
 from tests.webhook.asking import EPOCH, beat, commit, held, last_beat
 

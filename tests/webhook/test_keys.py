@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from prime_train.adapters.store_memory import MemoryStore
+from prime_train.control_plane.webhook import Desk, handle
 from prime_train.core.wire import Bootstrap, PodKeys, Refusal
 from prime_train.ports import OutsideError, PermanentError, TemporaryError
-from prime_train.webhook import Desk, handle
 from tests import builders as b
 from tests.webhook.asking import EPOCH, MASTER, NOW_S, SECRETS, ask, desk, held, stored
 

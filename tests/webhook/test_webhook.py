@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.control_plane.webhook import BeatCall, Desk, Request, Response, handle, parse, record
 from prime_train.core.run import Origin, RunState
 from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, Beat, Bootstrap, Commit, Order, Refusal, Reply, attempt_key
 from prime_train.ports import Answer, PermanentError, Store, TemporaryError
-from prime_train.webhook import BeatCall, Desk, Request, Response, handle, parse, record
 from tests import builders as b
 from tests.webhook.asking import (
     CASES,

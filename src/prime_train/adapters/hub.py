@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from prime_train.adapters.http import PAUSE_S, READ_S, Answer, Http, failure
-from prime_train.core.model_table import Model
+from prime_train.estimate.models.table import Model
 from prime_train.ports import PermanentError, TemporaryError
 
 ENDPOINT = "HF_ENDPOINT"

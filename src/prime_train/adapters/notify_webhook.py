@@ -25,8 +25,8 @@ from urllib3.util.retry import Retry
 from prime_train.adapters.http import retry_after_s
 from prime_train.core.run import Alert, Run, Severity
 from prime_train.ports import OutsideError, PermanentError, TemporaryError
-from prime_train.told.card import AlertCard, card_of
-from prime_train.told.discord import discord_message
+from prime_train.reports.alert_card import AlertCard, card_of
+from prime_train.reports.discord import discord_message
 
 CONNECT_S = 3.0
 READ_S = 5.0

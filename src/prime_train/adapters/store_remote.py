@@ -13,11 +13,11 @@ from prime_train import __version__
 from prime_train.adapters.http import Answer as Answered
 from prime_train.adapters.http import Http, NoSuchHost, failure, is_safe
 from prime_train.clock import MeasuredClock
+from prime_train.control_plane.store_calls import ABOUT, ABOUT_GIVES, CALLS, OPENING, OPENING_GIVES, About, Opening, packed
 from prime_train.core.breaker import Watch
 from prime_train.core.run import Alert, Change, Happening, Run
 from prime_train.core.wire import SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, Beat, Commit, operator_key, sign, told_time_s
 from prime_train.ports import Answer, Held, PermanentError, TemporaryError, Vital
-from prime_train.store_calls import ABOUT, ABOUT_GIVES, CALLS, OPENING, OPENING_GIVES, About, Opening, packed
 
 STORE = "PRIME_TRAIN_STORE"
 READS_MAX = 3

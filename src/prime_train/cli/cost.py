@@ -11,10 +11,10 @@ import typer
 from prime_train.cli.exits import Exit, Refused
 
 if TYPE_CHECKING:
-    from prime_train.cli.cost_told import Machine
-    from prime_train.core.cost_bill import StepTime
     from prime_train.core.spec import RunSpec
-    from prime_train.rules.memory_plan import Plan
+    from prime_train.estimate.cost.bill import StepTime
+    from prime_train.reports.cost.report import Machine
+    from prime_train.rules.hardware.memory_plan import Plan
     from prime_train.rules.rule import Subject
 
 STEPS_MAX = 10**9
@@ -42,9 +42,10 @@ def cost(
     The time of a step is the one given, else that of an earlier run of the same config on this machine, else estimated from published
     speeds; it says which. Nothing is asked of the network but with --offers.
     """
-    from prime_train.cli import cost_json, cost_show
-    from prime_train.cli.cost_told import told
+    from prime_train.cli import cost_show
     from prime_train.cli.memory import subject_of
+    from prime_train.reports.cost import as_json as cost_json
+    from prime_train.reports.cost.report import told
 
     subject = subject_of(config)
     spec = subject.spec
@@ -66,9 +67,9 @@ def cost(
 
 
 def _plan(subject: "Subject", name: str, tokens: str) -> "Plan | None":
-    from prime_train.cli import find_words
     from prime_train.cli.memory import plan_for
-    from prime_train.rules.memory_plan import plan_of
+    from prime_train.reports.find import words as find_words
+    from prime_train.rules.hardware.memory_plan import plan_of
 
     plan = plan_for(subject, name, None) if name else plan_of(subject)
     return replace(plan, batch_tokens=math.ceil(find_words.tokens(tokens)), shortest=1.0) if plan is not None and tokens else plan
@@ -83,10 +84,10 @@ def _steps(spec: "RunSpec", steps: int) -> int:
 
 def _known(spec: "RunSpec", step_s: float) -> "StepTime | None":
     """As given, or as it was in an earlier run."""
-    from prime_train.cli.home import Home
-    from prime_train.core.cost import Between
-    from prime_train.core.cost_bill import Known, StepTime
-    from prime_train.core.cost_measured import measured
+    from prime_train.control_plane.wiring.home import Home
+    from prime_train.estimate.cost.bill import Known, StepTime
+    from prime_train.estimate.cost.duration import Between
+    from prime_train.estimate.cost.measured import measured
 
     if step_s > 0:
         return StepTime(Between(step_s, step_s), Known.GIVEN)
@@ -97,9 +98,9 @@ def _known(spec: "RunSpec", step_s: float) -> "StepTime | None":
 
 def _priced(spec: "RunSpec", usd_per_hour: float, spot: bool | None) -> "tuple[Machine, ...]":
     """At the price given, or the highest that the config allows."""
-    from prime_train.cli.cost_told import Machine
-    from prime_train.core.cost_bill import Rate
     from prime_train.core.spec import Spot
+    from prime_train.estimate.cost.bill import Rate
+    from prime_train.reports.cost.report import Machine
 
     price = usd_per_hour or spec.hardware.usd_per_hour_max
     if price is None:
@@ -113,9 +114,9 @@ def _priced(spec: "RunSpec", usd_per_hour: float, spot: bool | None) -> "tuple[M
 
 
 def _offered(spec: "RunSpec") -> "tuple[Machine, ...]":
-    from prime_train.cli.cost_told import of_offers
-    from prime_train.cli.home import Home
+    from prime_train.control_plane.wiring.home import Home
     from prime_train.core.offers import rank
+    from prime_train.reports.cost.report import of_offers
 
     ranking = rank(Home.of(os.environ).pods().offers(spec.hardware), spec.hardware)
     if not ranking.best:

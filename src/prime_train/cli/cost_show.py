@@ -6,11 +6,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prime_train.cli.cost_told import Priced, Told
-from prime_train.cli.find_words import time_range, usd_range
 from prime_train.cli.output import console
-from prime_train.core.amounts import usd
-from prime_train.core.cost_bill import Bill
+from prime_train.core.formatting import usd
+from prime_train.estimate.cost.bill import Bill
+from prime_train.reports.cost.report import Priced, Told
+from prime_train.reports.find.words import time_range, usd_range
 
 
 def show(found: Told) -> None:

@@ -10,18 +10,18 @@ from pathlib import Path
 
 from prime_train.adapters.prime_rl_deep import Kept, NoSuchCommit, Validators
 from prime_train.cli.exits import Exit, Refused
-from prime_train.cli.matter import Matter
-from prime_train.cli.own_bugs import shielded
+from prime_train.configs.loaded import Matter
+from prime_train.configs.shielding import shielded
 from prime_train.core.finding import Finding, Severity
-from prime_train.core.masking import HIDDEN, LOOKS
 from prime_train.core.prime_rl_upstream import Refusal, Upstream
+from prime_train.core.redaction import HIDDEN, LOOKS
 from prime_train.core.tree import Listing, Mapping, Node, Scalar, plain
 from prime_train.ports import OutsideError, PermanentError
 from prime_train.rules import Subject, judge, look, prime_rl
 from prime_train.rules.data import prime_rl_559b4477 as table
-from prime_train.rules.prime_rl_rule import settings_of
-from prime_train.rules.prime_rl_upstream import RULES
-from prime_train.trainers.prime_rl_install import REPOSITORY
+from prime_train.rules.prime_rl.rule import settings_of
+from prime_train.rules.prime_rl.upstream import RULES
+from prime_train.trainers.prime_rl.install import REPOSITORY
 
 _REF = re.compile(r"[0-9a-f]{7,40}")
 _Line = tuple[str, int]

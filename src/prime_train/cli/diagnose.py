@@ -8,11 +8,11 @@ import typer
 
 if TYPE_CHECKING:
     from prime_train.adapters.tracker_wandb import RunSeen
-    from prime_train.cli.conclusion import Conclusion, Facts
-    from prime_train.cli.home import Home
+    from prime_train.control_plane.wiring.home import Home
     from prime_train.core.run import Run
     from prime_train.core.verdict import Verdict
     from prime_train.ports import Held
+    from prime_train.reports.diagnosis.conclusion import Conclusion, Facts
 
 LOG_LINES = 5
 EVIDENCE_MAX = 1000
@@ -29,9 +29,9 @@ def diagnose(
     """
     import json
 
-    from prime_train.cli.diagnosis import conclude
-    from prime_train.cli.home import Home
-    from prime_train.cli.names import find
+    from prime_train.control_plane.wiring.home import Home
+    from prime_train.operations.run_lookup import find
+    from prime_train.reports.diagnosis.conclusions import conclude
 
     home = Home.of(os.environ)
     facts = _facts(home, find(home.store(), run))
@@ -43,8 +43,8 @@ def diagnose(
 
 
 def _facts(home: "Home", held: "Held") -> "Facts":
-    from prime_train.cli.conclusion import Facts
-    from prime_train.cli.embedded import is_left_alone
+    from prime_train.control_plane.wiring.embedded import is_left_alone
+    from prime_train.reports.diagnosis.conclusion import Facts
 
     now_s = home.store().now_s()
     tracker, untold = _tracked(home, held.run)
@@ -63,9 +63,9 @@ def _verdict(home: "Home", held: "Held", tracker: "RunSeen | None", now_s: int) 
     """As a watcher would find it now; None where no attempt holds the lease."""
     from dataclasses import replace
 
+    from prime_train.control_plane.reconcile.seeing import gather, look
     from prime_train.core.run import ATTENDED
     from prime_train.core.verdict import TrackerSeen, judge
-    from prime_train.reconcile.seeing import gather, look
 
     if held.run.state not in ATTENDED or held.run.attempt is None:
         return None
@@ -96,7 +96,7 @@ def _tracked(home: "Home", run: "Run") -> "tuple[RunSeen | None, str]":
 
 def _rewards(held: "Held") -> dict[int, float]:
     """By step, from the trainer's own figures; of a step that was made twice, the last. Empty where they can not be had."""
-    from prime_train.cli.profile_sources import of_run
+    from prime_train.operations.profile_sources import of_run
     from prime_train.ports import OutsideError
     from prime_train.trainers import trainer_for
 
@@ -128,7 +128,7 @@ def _url(home: "Home", facts: "Facts") -> str:
 
 
 def _record(home: "Home", facts: "Facts", found: "list[Conclusion]", kept: list[str]) -> dict[str, object]:
-    from prime_train.cli.standing import standing
+    from prime_train.reports.run_status import standing
 
     seen = asdict(facts.tracker) if facts.tracker is not None else facts.untold or None
     return {
@@ -141,8 +141,8 @@ def _record(home: "Home", facts: "Facts", found: "list[Conclusion]", kept: list[
 
 
 def _print(home: "Home", facts: "Facts", found: "list[Conclusion]", kept: list[str]) -> None:
-    from prime_train.cli.standing import standing
-    from prime_train.core.masking import masked
+    from prime_train.core.redaction import masked
+    from prime_train.reports.run_status import standing
 
     now = standing(facts.held, facts.now_s)
     typer.echo(f"{now.run}: {now.state}, attempt {now.epoch}, step {now.figures.steps_said}")
@@ -157,8 +157,8 @@ def _print(home: "Home", facts: "Facts", found: "list[Conclusion]", kept: list[s
 
 
 def _print_kept(home: "Home", run: "Run", kept: list[str]) -> None:
-    from prime_train.cli.tails import kept_log
-    from prime_train.core.masking import masked
+    from prime_train.core.redaction import masked
+    from prime_train.operations.log_tail import kept_log
 
     if not kept:
         return

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from prime_train.cli.home import Home, wall_s
-from prime_train.cli.launch import Plan
-from prime_train.core.amounts import size, span, usd
+from prime_train.control_plane.wiring.home import Home, wall_s
 from prime_train.core.deadline import parse_deadline
 from prime_train.core.decide import Launch, decide
+from prime_train.core.formatting import size, span, usd
 from prime_train.core.offers import Offer, Ranking, rank
 from prime_train.core.run import Run
 from prime_train.core.verdict import PodsSeen
+from prime_train.operations.launch import Plan
 
 if TYPE_CHECKING:
     from rich.table import Table

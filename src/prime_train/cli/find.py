@@ -9,10 +9,10 @@ import typer
 from prime_train.cli.exits import Exit, Refused
 
 if TYPE_CHECKING:
-    from prime_train.core.choice import Job, Wishes
-    from prime_train.core.memory import Training
-    from prime_train.core.model_table import Model
     from prime_train.core.spec import HardwareSpec, Spot
+    from prime_train.estimate.memory.phases import Training
+    from prime_train.estimate.models.table import Model
+    from prime_train.estimate.placement import Job, Wishes
 
 TOKENS = "100M"
 SEQ_LEN = 4096
@@ -43,9 +43,11 @@ def find(
 
     Shows what fits, what it would take and cost, and why the others were left out. Nothing is rented. Leaves with 1 where nothing fits.
     """
-    from prime_train.cli import find_json, find_show, find_words
-    from prime_train.cli.home import Home
-    from prime_train.core.choice import Job, Wishes, choose
+    from prime_train.cli import find_show
+    from prime_train.control_plane.wiring.home import Home
+    from prime_train.estimate.placement import Job, Wishes, choose
+    from prime_train.reports.find import as_json as find_json
+    from prime_train.reports.find import words as find_words
 
     job = Job(_model(model, params), _training(seq_len, lora=lora, rl=rl, bf16=bf16), find_words.tokens(tokens), rl)
     wishes = Wishes(
@@ -65,7 +67,7 @@ def find(
 
 def disk_gib(job: "Job") -> int:
     """For the model as it is downloaded, in 16 bit, and some checkpoints of all that is trained."""
-    from prime_train.core.memory import GIB, trained_params
+    from prime_train.estimate.memory.phases import GIB, trained_params
 
     saved = trained_params(job.model, job.training) * (job.training.weight_bytes + job.training.state_bytes)
     needed = (2 * job.model.params + CHECKPOINTS_ON_DISK * saved) / GIB + DISK_SPARE_GIB
@@ -73,7 +75,7 @@ def disk_gib(job: "Job") -> int:
 
 
 def _model(name: str, params: str) -> "Model":
-    from prime_train.core import models
+    from prime_train.estimate.models import lookup as models
 
     if params:
         # Whatever the name says: who writes a size knows it.
@@ -89,7 +91,7 @@ def _model(name: str, params: str) -> "Model":
 
 def _training(seq_len: int, *, lora: bool, rl: bool, bf16: bool) -> "Training":
     """As prime-rl trains: its RL makes only some logits at a time, its SFT all of them."""
-    from prime_train.core.memory import Logits, Method, Training
+    from prime_train.estimate.memory.phases import Logits, Method, Training
 
     width = 2 if bf16 else 4
     return Training(
@@ -103,7 +105,7 @@ def _training(seq_len: int, *, lora: bool, rl: bool, bf16: bool) -> "Training":
 
 
 def _count(gpus: int) -> int | None:
-    from prime_train.core.choice import COUNTS
+    from prime_train.estimate.placement import COUNTS
 
     if gpus and gpus not in COUNTS:
         raise Refused(f"--gpus {gpus}: no config can ask for so many in one machine", fix=f"write one of {', '.join(map(str, COUNTS))}")

@@ -7,11 +7,11 @@ from rich.table import Table
 from rich.text import Text
 
 from prime_train.cli.columns import Column, Fitting
-from prime_train.cli.find_advice import advice, machine, needed
-from prime_train.cli.find_words import large, time_range, usd_range
 from prime_train.cli.output import console
-from prime_train.core.choice import Candidate, Choice, Fit, Job, Wishes
-from prime_train.core.memory import Method
+from prime_train.estimate.memory.phases import Method
+from prime_train.estimate.placement import Candidate, Choice, Fit, Job, Wishes
+from prime_train.reports.find.advice import advice, machine, needed
+from prime_train.reports.find.words import large, time_range, usd_range
 
 PLACE_CHARS = 9
 _COLOURS = {Fit.YES: "green", Fit.TIGHT: "yellow", Fit.NO: "red"}

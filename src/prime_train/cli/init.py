@@ -11,8 +11,8 @@ from prime_train.cli.output import print_coloured
 
 if TYPE_CHECKING:
     from prime_train.cli.init_ask import Answers
-    from prime_train.cli.init_own import Kind, Own
-    from prime_train.cli.init_plan import How, Settings, Wanted
+    from prime_train.configs.templates.own_script import Kind, Own
+    from prime_train.configs.templates.plan import How, Settings, Wanted
 
 STEPS = 100
 FOLDER = Path("configs")
@@ -39,8 +39,8 @@ def init(
     Writes FOLDER/NAME.yaml, and FOLDER/NAME/rl.toml for prime-rl, after they were shown. Nothing is rented.
     """
     from prime_train.cli.init_ask import Answers, answers, checked_usd
-    from prime_train.cli.init_own import Kind
-    from prime_train.cli.init_plan import How, settle
+    from prime_train.configs.templates.own_script import Kind
+    from prime_train.configs.templates.plan import How, settle
 
     given = Answers(model, preset, gpus, environment, checked_usd(str(budget)) if budget is not None else 0)
     if not yes and not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -72,7 +72,7 @@ def init(
 def _kind(said: str, given: "Answers", command: str) -> "Kind":
     """As it was said, or as what else was said tells; otherwise it is asked."""
     from prime_train.cli.init_ask import KIND_WORDS, ask_for
-    from prime_train.cli.init_own import Kind, checked_kind
+    from prime_train.configs.templates.own_script import Kind, checked_kind
 
     if said:
         return checked_kind(said)
@@ -85,7 +85,7 @@ def _kind(said: str, given: "Answers", command: str) -> "Kind":
 
 def _own(kind: "Kind", given: "Answers", command: str, *, steps: int, name: str, ask: bool) -> "Own":
     from prime_train.cli.init_ask import COMMAND_WORDS, DEFAULT_USD, USD_WORDS, ask_for, checked_preset, checked_usd
-    from prime_train.cli.init_own import DEFAULT_COMMANDS, Own, checked_command, name_of
+    from prime_train.configs.templates.own_script import DEFAULT_COMMANDS, Own, checked_command, name_of
 
     if ask and not command:
         command = ask_for(COMMAND_WORDS, "Command", DEFAULT_COMMANDS[kind], checked_command)
@@ -100,9 +100,9 @@ def _own(kind: "Kind", given: "Answers", command: str, *, steps: int, name: str,
 
 def _write_own(own: "Own", folder: Path, *, ask: bool, force: bool) -> Exit:
     from prime_train.adapters.config_yaml import read_text
-    from prime_train.cli import findings
-    from prime_train.cli.check import judged
-    from prime_train.cli.init_own import config, name_of
+    from prime_train.cli.findings import terminal as findings
+    from prime_train.cli.findings.check import judged
+    from prime_train.configs.templates.own_script import config, name_of
     from prime_train.core.finding import Severity, has_errors
 
     path = folder / f"{name_of(own)}.yaml"
@@ -119,8 +119,8 @@ def _write_own(own: "Own", folder: Path, *, ask: bool, force: bool) -> Exit:
 
 def _wanted(given: "Answers", how: "How", *, steps: int, ref: str, name: str) -> "Wanted":
     from prime_train.cli.init_ask import DEFAULT_USD, checked_environment, checked_gpus, checked_model, checked_preset, checked_usd
-    from prime_train.cli.init_plan import Wanted
-    from prime_train.cli.init_text import INCLUDED, KNOWN_REF
+    from prime_train.configs.templates.plan import Wanted
+    from prime_train.configs.templates.text import INCLUDED, KNOWN_REF
 
     shape, entry = checked_model(given.model)
     return Wanted(
@@ -155,7 +155,7 @@ def _check_name(name: str) -> None:
 def _larger(wanted: "Wanted") -> str:
     from dataclasses import replace
 
-    from prime_train.cli.init_plan import GPUS, How, settle
+    from prime_train.configs.templates.plan import GPUS, How, settle
 
     for count in GPUS:
         if count > wanted.gpus and not isinstance(settle(replace(wanted, gpus=count)), str):
@@ -166,7 +166,7 @@ def _larger(wanted: "Wanted") -> str:
 
 
 def _write(settings: "Settings", folder: Path, *, ask: bool, force: bool) -> Exit:
-    from prime_train.cli import init_text
+    from prime_train.configs.templates import text as init_text
 
     beside = folder / settings.name
     files = {
@@ -206,7 +206,7 @@ def _show(files: dict[Path, str], *, shown: bool) -> None:
 
 
 def _next(settings: "Settings", path: Path) -> Exit:
-    from prime_train.cli.init_text import INCLUDED
+    from prime_train.configs.templates.text import INCLUDED
 
     wanted, steps = settings.wanted, []
     if wanted.environment != INCLUDED:

@@ -10,9 +10,9 @@ import typer
 from prime_train.cli.exits import Refused
 
 if TYPE_CHECKING:
-    from prime_train.core.model_table import Model
-    from prime_train.core.registry import Entry
-    from prime_train.core.registry_presets import Preset
+    from prime_train.estimate.models.hardware_presets import Preset
+    from prime_train.estimate.models.registry import Entry
+    from prime_train.estimate.models.table import Model
 
 TRIES_MAX = 5
 DEFAULT_MODEL, DEFAULT_USD = "Qwen/Qwen3-4B", 50.0
@@ -33,7 +33,7 @@ class Answers:
 
 def answers(given: Answers) -> Answers:
     """What is not given is asked."""
-    from prime_train.core.registry_presets import DEFAULT
+    from prime_train.estimate.models.hardware_presets import DEFAULT
 
     model = given.model or ask_for(_MODEL_WORDS, "Model", DEFAULT_MODEL, checked_model)
     preset = given.preset or ask_for(_preset_words(), "Hardware", DEFAULT.name, checked_preset)
@@ -45,9 +45,9 @@ def answers(given: Answers) -> Answers:
 
 def checked_model(text: str) -> "tuple[Model, Entry | None]":
     """Its shape, and its row of the registry if it has one. Raises Refused, as all of these."""
-    from prime_train.cli.models_registry import registry
-    from prime_train.core.models import understand
-    from prime_train.core.registry import Kind
+    from prime_train.estimate.models.lookup import understand
+    from prime_train.estimate.models.registry import Kind
+    from prime_train.operations.models import registry
 
     known = registry()
     entry, shape = known.entry(text), understand(text) if _ID.fullmatch(text) else None
@@ -61,7 +61,7 @@ def checked_model(text: str) -> "tuple[Model, Entry | None]":
 
 
 def checked_preset(text: str) -> "Preset":
-    from prime_train.core.registry_presets import near, preset
+    from prime_train.estimate.models.hardware_presets import near, preset
 
     found = preset(text)
     if found is None:
@@ -70,7 +70,7 @@ def checked_preset(text: str) -> "Preset":
 
 
 def checked_gpus(count: int) -> int:
-    from prime_train.cli.init_plan import GPUS
+    from prime_train.configs.templates.plan import GPUS
 
     if count not in GPUS:
         why = "prime-rl needs one to train and one to generate" if count == 1 else "no machine for rent has so many, or they do not halve"
@@ -113,7 +113,7 @@ def ask_for(words: str, question: str, default: str, check: Callable[[str], obje
 
 
 def _preset_words() -> str:
-    from prime_train.core.registry_presets import PRESETS
+    from prime_train.estimate.models.hardware_presets import PRESETS
 
     rows = "\n".join(f"  {preset.name:<11} {preset.gb:>4} GB  {preset.good_for}" for preset in PRESETS)
     return f"Which GPUs? Their memory decides what fits. `prime-train find` tells which\nmachine is the cheapest now.\n{rows}"

@@ -13,8 +13,8 @@ def key(
 
     As variables, for a laptop or for the secrets of a repository. The key opens everything: whoever has it can rent and stop.
     """
-    from prime_train.cli.home import MASTER, Home
-    from prime_train.cli.providers import STORE
+    from prime_train.control_plane.wiring.home import MASTER, Home
+    from prime_train.control_plane.wiring.providers import STORE
 
     home = Home.of(os.environ)
     said = home.last_serving()

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from prime_train.cli.exits import Exit
-from prime_train.cli.formats import Format
+from prime_train.cli.findings.formats import Format
 
 
 def lint(
@@ -18,6 +18,6 @@ def lint(
 
     As validate does, a line a finding, without notes and without estimates of memory.
     """
-    from prime_train.cli.check import check
+    from prime_train.cli.findings.check import check
 
     return check(paths, Format.JSON if as_json else form, fast=True)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import typer
 
 from prime_train.cli.exits import Refused
-from prime_train.cli.names import find
-from prime_train.cli.remote import is_elsewhere, reached, why_unknown
-from prime_train.cli.remote_tail import RemoteTail
-from prime_train.cli.tails import Tail, kept_logs, log_on_disk
+from prime_train.operations.log_tail import Tail, kept_logs, log_on_disk
+from prime_train.operations.machine import is_elsewhere, reached, why_unknown
+from prime_train.operations.remote_log import RemoteTail
+from prime_train.operations.run_lookup import find
 from prime_train.ports import TemporaryError
 
 if TYPE_CHECKING:
-    from prime_train.cli.home import Home
+    from prime_train.control_plane.wiring.home import Home
     from prime_train.core.run import Run
 
 LOOK_S = 0.5

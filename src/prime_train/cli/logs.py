@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from prime_train.cli.home import Home
     from prime_train.cli.log_stream import LogStream
-    from prime_train.cli.tails import Tail
+    from prime_train.control_plane.wiring.home import Home
+    from prime_train.operations.log_tail import Tail
     from prime_train.ports import Held
 
 
@@ -21,11 +21,11 @@ def logs(
 
     What happened to the run, then the end of its trainer's log.
     """
-    from prime_train.cli.home import Home
     from prime_train.cli.log_stream import LogStream
-    from prime_train.cli.names import find
-    from prime_train.cli.remote import is_elsewhere
-    from prime_train.cli.tails import Tail
+    from prime_train.control_plane.wiring.home import Home
+    from prime_train.operations.log_tail import Tail
+    from prime_train.operations.machine import is_elsewhere
+    from prime_train.operations.run_lookup import find
 
     home = Home.of(os.environ)
     store = home.store()
@@ -40,14 +40,14 @@ def logs(
 
 def history_line(after_s: int, epoch: int, kind: str, text: str) -> str:
     """One line of history, `after_s` seconds after the launch."""
-    from prime_train.core.amounts import span
+    from prime_train.core.formatting import span
 
     return f"+{span(after_s):<12} e{epoch:<3} {kind.replace('_', ' '):<14} {text}"
 
 
 def _show(home: "Home", held: "Held", lines: int) -> "Tail":
     """Prints the end of the newest log there is: from the machine's disk, here or elsewhere, or from the evidence in the bucket."""
-    from prime_train.cli.tails import Tail, kept_log, log_on_disk
+    from prime_train.operations.log_tail import Tail, kept_log, log_on_disk
 
     path = log_on_disk(home, held.run)
     tail = Tail(path)
@@ -62,8 +62,8 @@ def _show(home: "Home", held: "Held", lines: int) -> "Tail":
 
 def _elsewhere(home: "Home", held: "Held", lines: int) -> tuple[str, str]:
     """From the rented machine it is on now. One that can not be reached is told of; what was kept is shown instead."""
-    from prime_train.cli.remote import reached, why_unknown
-    from prime_train.cli.remote_tail import remote_lines
+    from prime_train.operations.machine import reached, why_unknown
+    from prime_train.operations.remote_log import remote_lines
     from prime_train.ports import TemporaryError
 
     unknown = why_unknown(home, held.run)
@@ -80,7 +80,7 @@ def _elsewhere(home: "Home", held: "Held", lines: int) -> tuple[str, str]:
 
 
 def _follow(home: "Home", held: "Held", stream: "LogStream") -> None:
-    from prime_train.cli.names import find
+    from prime_train.operations.run_lookup import find
 
     store, run_id = home.store(), held.run.run_id
     told = len(store.history(run_id))

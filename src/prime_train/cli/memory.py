@@ -10,8 +10,8 @@ import typer
 from prime_train.cli.exits import Exit, Refused
 
 if TYPE_CHECKING:
-    from prime_train.core.model_table import Model
-    from prime_train.rules.memory_plan import Plan
+    from prime_train.estimate.models.table import Model
+    from prime_train.rules.hardware.memory_plan import Plan
     from prime_train.rules.rule import Subject
 
 SEQ_LEN_MAX = 2**21
@@ -35,9 +35,10 @@ def memory(
 
     Leaves with 1 where it does not fit one of its kinds of GPU. Nothing is asked of the network but with --hub.
     """
-    from prime_train.cli import memory_json, memory_show
-    from prime_train.cli.find_words import kinds
-    from prime_train.cli.memory_told import told
+    from prime_train.cli import memory_show
+    from prime_train.reports.find.words import kinds
+    from prime_train.reports.memory import as_json as memory_json
+    from prime_train.reports.memory.report import told
 
     subject = subject_of(config) if config is not None else None
     plan = _changed(plan_for(subject, model, config, hub=hub), gpus=gpus, seq_len=seq_len, micro_batch=micro_batch, lora=lora, bf16=bf16)
@@ -56,7 +57,7 @@ def memory(
 
 def subject_of(config: Path) -> "Subject":
     """The config with what it leads to. Raises Refused where it can not be understood."""
-    from prime_train.cli.subjects import matters
+    from prime_train.configs.loader import matters
 
     found = next(iter(matters([config])), None)
     if found is None or found.subject is None:
@@ -66,8 +67,8 @@ def subject_of(config: Path) -> "Subject":
 
 def plan_for(subject: "Subject | None", name: str, config: Path | None, *, hub: bool = False) -> "Plan":
     """What the config tells, or what is made of a model alone. Raises Refused."""
-    from prime_train.core.memory import Serving, Training
-    from prime_train.rules.memory_plan import Plan, model_name, plan_of
+    from prime_train.estimate.memory.phases import Serving, Training
+    from prime_train.rules.hardware.memory_plan import Plan, model_name, plan_of
 
     named = name or (model_name(subject) if subject is not None and hub else "")
     model = _of_hub(named) if named and hub else _understood(named) if named else None
@@ -83,7 +84,7 @@ def plan_for(subject: "Subject | None", name: str, config: Path | None, *, hub: 
 
 
 def _understood(name: str) -> "Model":
-    from prime_train.core import models
+    from prime_train.estimate.models import lookup as models
 
     model = models.understand(name) or models.sized(name)
     if model is None:
@@ -105,7 +106,7 @@ def _of_hub(name: str) -> "Model":
 
 
 def _changed(plan: "Plan", *, gpus: int, seq_len: int, micro_batch: int, lora: bool, bf16: bool) -> "Plan":
-    from prime_train.core.memory import Method
+    from prime_train.estimate.memory.phases import Method
 
     training = replace(
         plan.training,
@@ -119,7 +120,7 @@ def _changed(plan: "Plan", *, gpus: int, seq_len: int, micro_batch: int, lora: b
 
 
 def _check_kind(kind: str) -> None:
-    from prime_train.core import gpus
+    from prime_train.estimate import gpus
 
     if not gpus.named_gb(kind):
         raise Refused(f"{kind} does not tell how much memory a GPU has", fix="write the kind with its memory, such as H100_80GB")

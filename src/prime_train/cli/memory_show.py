@@ -6,15 +6,15 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prime_train.cli.find_words import large, size_range
-from prime_train.cli.memory_formulas import of_serving, of_training
-from prime_train.cli.memory_told import OnKind, Told, asked
 from prime_train.cli.output import console
-from prime_train.core.choice import Fit
-from prime_train.core.memory import GIB, Method, Use
-from prime_train.core.memory_serving import kv_bytes
-from prime_train.rules.hardware_bytes import host_bytes
-from prime_train.rules.memory_plan import Plan
+from prime_train.estimate.memory.phases import GIB, Method, Use
+from prime_train.estimate.memory.serving import kv_bytes
+from prime_train.estimate.placement import Fit
+from prime_train.reports.find.words import large, size_range
+from prime_train.reports.memory.formulas import of_serving, of_training
+from prime_train.reports.memory.report import OnKind, Told, asked
+from prime_train.rules.hardware.host_bytes import host_bytes
+from prime_train.rules.hardware.memory_plan import Plan
 
 _SHORT = {"gradients": "grads", "optimizer": "optim", "activations": "activ", "gathered": "gather"}
 _COLOURS = {Fit.YES: "green", Fit.TIGHT: "yellow", Fit.NO: "red"}

@@ -9,8 +9,8 @@ import typer
 from prime_train.cli.exits import Exit, Refused
 
 if TYPE_CHECKING:
-    from prime_train.cli.profile_sources import Source
     from prime_train.core.spec import RunSpec
+    from prime_train.operations.profile_sources import Source
     from prime_train.ports import Held
 
 STEPS_MAX = 10_000
@@ -27,7 +27,7 @@ def profile(
     For prime-rl: what each part of a step takes, what holds the run up, how sure that is, and what to change. Leaves with 1 where nothing
     can be concluded.
     """
-    from prime_train.cli.profile_sources import of_file, of_run
+    from prime_train.operations.profile_sources import of_file, of_run
 
     if run is None and file is None:
         raise Refused("which run is meant?", fix="prime-train profile RUN, or --file metrics.jsonl")
@@ -39,8 +39,8 @@ def profile(
 
 
 def _held(name: str) -> "Held":
-    from prime_train.cli.home import Home
-    from prime_train.cli.names import find
+    from prime_train.control_plane.wiring.home import Home
+    from prime_train.operations.run_lookup import find
 
     return find(Home.of(os.environ).store(), name)
 
@@ -55,8 +55,8 @@ def _there(held: "Held | None", source: "Source | None") -> "Source":
 
 def _of_prime_rl(held: "Held | None", source: "Source", steps: int, *, as_json: bool) -> Exit:
     from prime_train.cli.profile_page import page, record
-    from prime_train.trainers.prime_rl_profile import profile as measure
-    from prime_train.trainers.prime_rl_profile_bottlenecks import Bottleneck
+    from prime_train.trainers.prime_rl.profile import profile as measure
+    from prime_train.trainers.prime_rl.profile.bottlenecks import Bottleneck
 
     found = measure(source.lines, steps=steps)
     name = held.run.run_id if held is not None else source.name
@@ -68,7 +68,7 @@ def _of_prime_rl(held: "Held | None", source: "Source", steps: int, *, as_json: 
 
 
 def _of_others(held: "Held", source: "Source | None", steps: int, *, as_json: bool) -> Exit:
-    from prime_train.cli.profile_steps import page, record, steps_of
+    from prime_train.operations.profile_steps import page, record, steps_of
     from prime_train.trainers import trainer_for
     from prime_train.trainers.step_times import step_times
 

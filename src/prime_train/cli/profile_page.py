@@ -8,14 +8,14 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prime_train.trainers.prime_rl_profile_bottlenecks import Bound, Certainty, Critical, percent, seconds
-from prime_train.trainers.prime_rl_profile_keys import Part
+from prime_train.trainers.prime_rl.profile.bottlenecks import Bound, Certainty, Critical, percent, seconds
+from prime_train.trainers.prime_rl.profile.metric_keys import Part
 
 if TYPE_CHECKING:
-    from prime_train.trainers.prime_rl_profile import Profile
-    from prime_train.trainers.prime_rl_profile_advice import Advice
-    from prime_train.trainers.prime_rl_profile_beside import Engines, Rollouts
-    from prime_train.trainers.prime_rl_profile_times import Times
+    from prime_train.trainers.prime_rl.profile import Profile
+    from prime_train.trainers.prime_rl.profile.advice import Advice
+    from prime_train.trainers.prime_rl.profile.rollouts import Engines, Rollouts
+    from prime_train.trainers.prime_rl.profile.times import Times
 
 BAR_MIN, BAR_MAX = 10, 40
 GAP = 2

@@ -9,7 +9,7 @@ import typer
 from prime_train.cli.exits import Exit, Refused
 
 if TYPE_CHECKING:
-    from prime_train.cli.home import Home
+    from prime_train.control_plane.wiring.home import Home
     from prime_train.core.budget import Limit
     from prime_train.core.change import Renewed
     from prime_train.core.run import Run
@@ -28,12 +28,12 @@ def resume(
 
     One that was stopped, failed or cancelled goes on from its newest checkpoint: with what it was launched with, or with --config.
     """
-    from prime_train.cli.home import Home
-    from prime_train.cli.launch import Unfit
-    from prime_train.cli.names import find
-    from prime_train.cli.wishes import ask, impossible
+    from prime_train.control_plane.wiring.home import Home
     from prime_train.core.change import resumed
     from prime_train.core.run import IllegalMove
+    from prime_train.operations.launch import Unfit
+    from prime_train.operations.run_lookup import find
+    from prime_train.operations.run_requests import ask, impossible
 
     limits = _limits(usd, hours, deadline)
     home = Home.of(os.environ)
@@ -76,13 +76,13 @@ def _renewed(home: "Home", run: "Run", config: Path) -> "Renewed":
     """The config, checked as for a launch, with its code in the bucket: under a key of its own, so that nothing is changed for the run
     before it takes it up. Raises Unfit."""
     from prime_train.adapters.config_yaml import read_config
-    from prime_train.cli.check import judged
-    from prime_train.cli.launch import Unfit, on_provider, plan, put_tree
-    from prime_train.cli.run_found import found_for
+    from prime_train.cli.findings.check import judged
     from prime_train.core.change import Renewed
     from prime_train.core.finding import has_errors
     from prime_train.core.keys import tree_key
     from prime_train.core.run import Event, move
+    from prime_train.operations.launch import Unfit, on_provider, plan, put_tree
+    from prime_train.operations.launch_checks import found_for
 
     read = read_config(config)
     if read.spec is None:
@@ -105,8 +105,8 @@ def _renewed(home: "Home", run: "Run", config: Path) -> "Renewed":
 
 
 def _unfit(error: Exception) -> Exit:
-    from prime_train.cli import findings
-    from prime_train.cli.launch import Unfit
+    from prime_train.cli.findings import terminal as findings
+    from prime_train.operations.launch import Unfit
 
     assert isinstance(error, Unfit)
     findings.print_findings(error.findings, {})

@@ -11,10 +11,10 @@ import typer
 from prime_train.cli.exits import Exit
 
 if TYPE_CHECKING:
-    from prime_train.cli.home import Home
-    from prime_train.cli.launch import Plan
+    from prime_train.control_plane.wiring.home import Home
     from prime_train.core.finding import Finding
     from prime_train.core.spec import RunSpec
+    from prime_train.operations.launch import Plan
 
 
 def run(
@@ -28,11 +28,11 @@ def run(
     The config is checked as validate does it, the working tree packed into the bucket, and the run queued for the control plane.
     """
     from prime_train.adapters.config_yaml import read_config
-    from prime_train.cli.check import judged
-    from prime_train.cli.home import Home
-    from prime_train.cli.launch import Unfit, launch, on_provider, plan, renamed
-    from prime_train.cli.run_found import found_for, unfit_here
+    from prime_train.cli.findings.check import judged
+    from prime_train.control_plane.wiring.home import Home
     from prime_train.core.finding import has_errors
+    from prime_train.operations.launch import Unfit, launch, on_provider, plan, renamed
+    from prime_train.operations.launch_checks import found_for, unfit_here
 
     read = read_config(config)
     if read.spec is None:
@@ -66,13 +66,13 @@ def run(
 
 
 def _say(found: "tuple[Finding, ...]", sources: dict[str, str]) -> None:
-    from prime_train.cli import findings
+    from prime_train.cli.findings import terminal as findings
 
     findings.print_findings(found, sources)
 
 
 def _unfit(found: "tuple[Finding, ...]", sources: dict[str, str]) -> Exit:
-    from prime_train.cli import findings
+    from prime_train.cli.findings import terminal as findings
 
     _say(found, sources)
     findings.summary(found, len({finding.file for finding in found}))
@@ -82,7 +82,7 @@ def _unfit(found: "tuple[Finding, ...]", sources: dict[str, str]) -> Exit:
 def _refuse_other_bucket(home: "Home") -> None:
     """The tree would lie where no machine looks for it."""
     from prime_train.cli.exits import Refused
-    from prime_train.cli.home import BUCKET
+    from prime_train.control_plane.wiring.home import BUCKET
 
     serving = home.serving()
     if serving is not None and serving.bucket_url != home.bucket_url:
@@ -92,7 +92,7 @@ def _refuse_other_bucket(home: "Home") -> None:
 
 def _say_doubts(spec: "RunSpec", home: "Home") -> None:
     """What keeps machines from being rented for now."""
-    from prime_train.cli.providers import PRIME, has_prime
+    from prime_train.control_plane.wiring.providers import PRIME, has_prime
 
     if spec.hardware.provider != PRIME:
         return

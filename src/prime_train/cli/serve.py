@@ -8,7 +8,7 @@ import typer
 from prime_train.cli.exits import Refused
 
 if TYPE_CHECKING:
-    from prime_train.cli.home import Home
+    from prime_train.control_plane.wiring.home import Home
 
 BUCKET_S_MAX = 10.0
 
@@ -29,12 +29,12 @@ def serve(
 
     Serves the webhook and watches the runs, until Ctrl-C. May be killed and started again at any time.
     """
-    from prime_train.cli.embedded import refuse_unheard
-    from prime_train.cli.home import Home
-    from prime_train.cli.logging_of import log_to_stderr
-    from prime_train.cli.pod_keys import try_role
-    from prime_train.cli.providers import PUBLIC_URL, STORE, default_provider
-    from prime_train.server.serve import run_server, url_of
+    from prime_train.control_plane.server.serve import run_server, url_of
+    from prime_train.control_plane.wiring.embedded import refuse_unheard
+    from prime_train.control_plane.wiring.home import Home
+    from prime_train.control_plane.wiring.logs import log_to_stderr
+    from prime_train.control_plane.wiring.pod_keys import try_role
+    from prime_train.control_plane.wiring.providers import PUBLIC_URL, STORE, default_provider
 
     home = Home.of({**os.environ, PUBLIC_URL: _checked(public_url)} if public_url else os.environ)
     if home.elsewhere:

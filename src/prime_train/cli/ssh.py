@@ -12,8 +12,8 @@ import typer
 from prime_train.cli.exits import Exit, Refused
 
 if TYPE_CHECKING:
-    from prime_train.cli.home import Home
-    from prime_train.cli.providers import Reach
+    from prime_train.control_plane.wiring.home import Home
+    from prime_train.control_plane.wiring.providers import Reach
     from prime_train.core.run import Run
 
 PROGRAM = "ssh"
@@ -31,8 +31,8 @@ def ssh(
     In the folder its agent works in. One word of COMMAND is a line for the shell there; several are a program and its arguments.
     Leaves with the code of what was run, and with 255 where ssh itself failed.
     """
-    from prime_train.cli.home import Home
-    from prime_train.cli.names import find
+    from prime_train.control_plane.wiring.home import Home
+    from prime_train.operations.run_lookup import find
 
     home = Home.of(os.environ)
     found = find(home.store(), run).run
@@ -96,7 +96,7 @@ def _here(disk: Path, line: str | None) -> NoReturn:
 
 def _there(home: "Home", run: "Run", line: str | None) -> NoReturn:
     from prime_train.adapters.ssh import KnownHosts
-    from prime_train.cli.remote import is_elsewhere, is_watched_elsewhere, why_unknown
+    from prime_train.operations.machine import is_elsewhere, is_watched_elsewhere, why_unknown
 
     if not is_elsewhere(run):
         why = f": {run.why}" if run.why else ""

@@ -9,9 +9,9 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from prime_train.cli.home import Home
-    from prime_train.cli.standing import Standing
+    from prime_train.control_plane.wiring.home import Home
     from prime_train.ports import Store
+    from prime_train.reports.run_status import Standing
 
 RUNS_MAX = 100
 WATCH_S = 1.0
@@ -27,7 +27,7 @@ def status(
     """Show state, step, spend and restarts."""
     import json
 
-    from prime_train.cli.home import Home
+    from prime_train.control_plane.wiring.home import Home
 
     home = Home.of(os.environ)
     store = home.store()
@@ -35,7 +35,7 @@ def status(
         found = _standings(store, run)
         print(json.dumps(found[0].row() if run is not None else [one.row() for one in found], indent=2))
     elif watch:
-        from prime_train.cli.names import find
+        from prime_train.operations.run_lookup import find
 
         # What a name means may change while it is watched.
         _watch(home, store, run and find(store, run).run.run_id)
@@ -82,8 +82,8 @@ def _is_done(store: "Store", run_id: str | None) -> bool:
 
 def _print_run(home: "Home", store: "Store", run_id: str) -> None:
     """For what is no terminal: each thing that happens, once, as a line."""
-    from prime_train.cli.embedded import UNSERVED, is_left_alone
     from prime_train.cli.follow import await_end
+    from prime_train.control_plane.wiring.embedded import UNSERVED, is_left_alone
 
     run = await_end(store, run_id, is_served=lambda: not is_left_alone(home), unserved=UNSERVED)
     typer.echo(f"{run_id} {run.state.value}: {run.why}")
@@ -109,8 +109,8 @@ def _lines(store: "Store") -> set[str]:
 
 def _standings(store: "Store", name: str | None) -> "list[Standing]":
     """One run, or the newest `RUNS_MAX` of all."""
-    from prime_train.cli.names import find
-    from prime_train.cli.standing import standing
+    from prime_train.operations.run_lookup import find
+    from prime_train.reports.run_status import standing
 
     now_s = store.now_s()
     if name is not None:
@@ -124,8 +124,8 @@ def _shown(home: "Home", store: "Store", name: str | None) -> "RenderableType":
     from rich.text import Text
 
     from prime_train.cli import tables
-    from prime_train.cli.embedded import UNSERVED, is_left_alone
-    from prime_train.cli.names import find
+    from prime_train.control_plane.wiring.embedded import UNSERVED, is_left_alone
+    from prime_train.operations.run_lookup import find
 
     if name is not None:
         held = find(store, name)

@@ -8,7 +8,7 @@ import typer
 from prime_train.cli.exits import Exit, Refused
 
 if TYPE_CHECKING:
-    from prime_train.cli.home import Home
+    from prime_train.control_plane.wiring.home import Home
 
 
 def stop(
@@ -20,7 +20,7 @@ def stop(
 
     It saves, flushes and gives its machine back.
     """
-    from prime_train.cli.home import Home
+    from prime_train.control_plane.wiring.home import Home
 
     home = Home.of(os.environ)
     if (run is None) == (machine is None):
@@ -32,9 +32,9 @@ def stop(
 
 
 def _stop_run(home: "Home", run: str, *, now: bool) -> None:
-    from prime_train.cli.wishes import ask
     from prime_train.core.change import wished
     from prime_train.core.run import Want
+    from prime_train.operations.run_requests import ask
 
     want = Want.CANCEL if now else Want.STOP
     held = ask(home.store(), run, lambda current, now_s: wished(current, want, now_s))

@@ -6,13 +6,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prime_train.cli import gpus, saving
 from prime_train.cli.columns import Column, Fitting
-from prime_train.cli.standing import Standing, standing, title_of
-from prime_train.core.amounts import span, usd
 from prime_train.core.figures import AttemptCost, RunFigures
+from prime_train.core.formatting import span, usd
 from prime_train.core.run import Happening, RunState
 from prime_train.ports import Held
+from prime_train.reports import durability as saving
+from prime_train.reports import gpus
+from prime_train.reports.run_status import Standing, standing, title_of
 
 LINES_SHOWN = 8
 _COLOURS = {RunState.SUCCEEDED: "green", RunState.FAILED: "red", RunState.STOPPED: "yellow", RunState.CANCELLED: "yellow"}

@@ -7,7 +7,7 @@ import typer
 from typer.core import TyperCommand
 
 from prime_train.cli.exits import Exit, Refused
-from prime_train.cli.formats import Format
+from prime_train.cli.findings.formats import Format
 
 DEEP_TRUST = "--deep-trust"
 
@@ -35,7 +35,7 @@ def validate(
     A trainer's own config is checked with the run that names it, or by itself. --deep runs code of the commit behind walls (bubblewrap);
     where these cannot be had, it is refused, unless you trust the commit with all that is yours: --deep=trust.
     """
-    from prime_train.cli.check import check
+    from prime_train.cli.findings.check import check
 
     shape = Format.JSON if as_json else form
     if not (deep or deep_trust):

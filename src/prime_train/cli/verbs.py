@@ -5,17 +5,17 @@ from typing import Annotated
 import typer
 
 from prime_train import __version__
+from prime_train.actions.app import app as gha
+from prime_train.cli.aws.deploy import deploy
+from prime_train.cli.aws.destroy import destroy
+from prime_train.cli.aws.doctor import doctor
 from prime_train.cli.checkpoints import checkpoints
 from prime_train.cli.config import config
 from prime_train.cli.cost import cost
 from prime_train.cli.demo import demo
-from prime_train.cli.deploy import deploy
-from prime_train.cli.destroy import destroy
 from prime_train.cli.diagnose import diagnose
-from prime_train.cli.doctor import doctor
 from prime_train.cli.exits import guarded
 from prime_train.cli.find import find
-from prime_train.cli.gha.app import app as gha
 from prime_train.cli.init import init
 from prime_train.cli.key import key
 from prime_train.cli.lint import lint

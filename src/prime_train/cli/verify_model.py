@@ -9,9 +9,9 @@ from prime_train.cli.exits import Exit, Refused
 
 if TYPE_CHECKING:
     from prime_train.adapters.hub import HubModel
-    from prime_train.core.registry import Entry, Registry
-    from prime_train.core.registry_presets import Preset
-    from prime_train.core.registry_verify import Check, Known
+    from prime_train.estimate.models.hardware_presets import Preset
+    from prime_train.estimate.models.registry import Entry, Registry
+    from prime_train.estimate.models.suitability import Check, Known
 
 GPUS_MAX = 64
 SEQ_LEN_MAX = 2**21
@@ -32,8 +32,8 @@ def verify_model(
     Facts are those of the registry that came with this version, or with --hub those of Hugging Face now, as far as it can be reached.
     Leaves with 1 where it will not do.
     """
-    from prime_train.cli.models_registry import registry
-    from prime_train.core.registry_verify import Verdict, Wanted, checks
+    from prime_train.estimate.models.suitability import Verdict, Wanted, checks
+    from prime_train.operations.models import registry
 
     wanted = Wanted(_preset(gpu), gpus, seq_len, tools)
     ours = registry()
@@ -47,7 +47,7 @@ def verify_model(
 
 
 def _preset(text: str) -> "Preset | None":
-    from prime_train.core.registry_presets import near, preset
+    from prime_train.estimate.models.hardware_presets import near, preset
 
     if not text:
         return None
@@ -59,7 +59,7 @@ def _preset(text: str) -> "Preset | None":
 
 def _known(model: str, ours: "Registry", *, ask_hub: bool) -> "tuple[Known, Entry | None, str]":
     """With where it is from, in words."""
-    from prime_train.core.registry_verify import Known
+    from prime_train.estimate.models.suitability import Known
     from prime_train.ports import TemporaryError
 
     entry, why = ours.entry(model), ""
@@ -88,9 +88,9 @@ def _instead(model: str, ours: "Registry", *, hub: bool = False) -> str:
 
 
 def _of_hub(told: "HubModel", entry: "Entry | None") -> "Known":
-    from prime_train.core import models
-    from prime_train.core.registry import Kind
-    from prime_train.core.registry_verify import Known
+    from prime_train.estimate.models import lookup as models
+    from prime_train.estimate.models.registry import Kind
+    from prime_train.estimate.models.suitability import Known
 
     kind = Kind.VISION_LANGUAGE if told.is_vision_language else (Kind.TEXT if told.architecture else None)
     shape = told.shape or models.understand(told.id)
@@ -103,8 +103,8 @@ def _show(known: "Known", entry: "Entry | None", source: str, found: "tuple[Chec
     from rich.table import Table
     from rich.text import Text
 
-    from prime_train.cli.find_words import large
     from prime_train.cli.output import console as open_console
+    from prime_train.reports.find.words import large
 
     rows = Table.grid(padding=(0, 2))
     rows.add_column(no_wrap=True)
@@ -123,7 +123,7 @@ def _show(known: "Known", entry: "Entry | None", source: str, found: "tuple[Chec
 
 
 def _show_experience(entry: "Entry") -> None:
-    from prime_train.cli.models_registry import works
+    from prime_train.operations.models import works
 
     if entry.works:
         typer.echo(f"seen to work with {works(entry)}")

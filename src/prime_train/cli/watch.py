@@ -10,8 +10,8 @@ from prime_train.cli.exits import Exit, Refused
 if TYPE_CHECKING:
     from threading import Event
 
-    from prime_train.cli.home import Home
-    from prime_train.reconcile import Swept, World
+    from prime_train.control_plane.reconcile import Swept, World
+    from prime_train.control_plane.wiring.home import Home
 
 PUSH_S_MAX = 900.0
 """So long a single look waits for agents that are being brought to machines. One that is not there then is brought by who looks next."""
@@ -30,9 +30,9 @@ def watch(
     Sees what is lost, fences it, launches again. As many watchers as you like, in as many places. With --wandb it tells of runs that nobody
     here has launched, and does nothing; W&B may be half an hour late. Once, it then leaves with 1 if there is one.
     """
-    from prime_train.cli.home import Home
-    from prime_train.cli.logging_of import log_to_stderr
     from prime_train.cli.watch_wandb import watch_wandb
+    from prime_train.control_plane.wiring.home import Home
+    from prime_train.control_plane.wiring.logs import log_to_stderr
 
     log_to_stderr()
     home = Home.of(os.environ)
@@ -68,8 +68,8 @@ def _say(run_id: str, what: str, text: str) -> None:
 
 def _look_once(home: "Home") -> Exit:
     """All runs are looked at before an agent is waited for: an install takes minutes."""
-    from prime_train.cli.watch_pushes import pushing, tell_failed
-    from prime_train.reconcile import sweep
+    from prime_train.control_plane.reconcile import sweep
+    from prime_train.control_plane.wiring.pushes import pushing, tell_failed
 
     world, pushes = pushing(home, _webhook_url(home), watched=_say)
     try:
@@ -95,8 +95,8 @@ def _go_on(home: "Home", world: "World", interval: float) -> None:
     """Until SIGTERM or Ctrl-C; the address is read anew, as a webhook may come back on another port."""
     import threading
 
-    from prime_train.cli.providers import STORE
-    from prime_train.server.loop import Watcher
+    from prime_train.control_plane.server.loop import Watcher
+    from prime_train.control_plane.wiring.providers import STORE
 
     ended = _until_sigterm()
     typer.echo(f"watching {home.environment.get(STORE) or home.root}")

@@ -5,8 +5,8 @@ from threading import Event
 import typer
 
 from prime_train.cli.exits import Exit
-from prime_train.cli.home import Home, wall_s
-from prime_train.cli.stale_runs import Place, asked, find_stale, told
+from prime_train.control_plane.wiring.home import Home, wall_s
+from prime_train.operations.stale_runs import Place, asked, find_stale, told
 from prime_train.ports import TemporaryError
 
 PAUSE_S_MIN = 60.0

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from enum import StrEnum
 
 from prime_train.core import ledger
-from prime_train.core.amounts import usd
 from prime_train.core.causes import Cause
 from prime_train.core.deadline import parse_deadline
+from prime_train.core.formatting import usd
 from prime_train.core.run import Run
 
 RESERVED_SHARE = 0.05

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from prime_train.core import decide as d
 from prime_train.core import ledger
-from prime_train.core.amounts import usd as dollars
 from prime_train.core.budget import Exhausted, Limit, used_up
 from prime_train.core.causes import POLICY, Cause, Retry
+from prime_train.core.formatting import usd as dollars
 from prime_train.core.manifest import BLOB_GRACE_S, ResumePoint
 from prime_train.core.offers import Offer
 from prime_train.core.run import (

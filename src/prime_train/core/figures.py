@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from prime_train.core import budget, ledger
-from prime_train.core.amounts import percents, span, spans, usd, usds
 from prime_train.core.causes import Cause
+from prime_train.core.formatting import percents, span, spans, usd, usds
 from prime_train.core.run import Attempt, Lease, Run, Totals, with_attempt
 
 PARTS = ("provision", "restore", "useful", "recomputed", "detection", "teardown")

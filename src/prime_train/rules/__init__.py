@@ -3,8 +3,8 @@
 A new family is a module with a tuple of rules, named there.
 """
 
+from prime_train.rules.engine import judge, look
 from prime_train.rules.ignores import Ignore, settle
-from prime_train.rules.judging import judge, look
 from prime_train.rules.rule import Document, Flaw, Rule, Subject
 from prime_train.rules.table import all_rules, by_code, rules_for
 

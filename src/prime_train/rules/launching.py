@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from prime_train.core import gpus
 from prime_train.core.finding import Severity
+from prime_train.estimate import gpus
 from prime_train.rules.rule import Flaw, Rule, Subject
 from prime_train.rules.words import flags, words
 

@@ -17,7 +17,12 @@ def rules_for(subject: Subject) -> Iterator[Rule]:
 
 @cache
 def all_rules() -> tuple[Rule, ...]:
-    from prime_train.rules import areal, hardware, hf_sizes, hf_trainer, launching, memory, prime_rl, resilience, spec, tools, trm
+    from prime_train.rules import areal, launching, prime_rl, spec, tools, trm
+    from prime_train.rules.hardware import gpu_memory as memory
+    from prime_train.rules.hardware import machine as hardware
+    from prime_train.rules.hf import sizes as hf_sizes
+    from prime_train.rules.hf import trainer as hf_trainer
+    from prime_train.rules.resilience import recovery as resilience
 
     families = (spec, hardware, memory, prime_rl, areal, hf_trainer, hf_sizes, trm, launching, resilience, tools)
     return tuple(rule for family in families for rule in family.RULES)
@@ -30,7 +35,9 @@ def by_code() -> dict[str, Rule]:
 
 @cache
 def _families(kind: str, *, has_gpus: bool) -> tuple[tuple[Rule, ...], ...]:
-    from prime_train.rules import hf_trainer, launching, resilience, spec
+    from prime_train.rules import launching, spec
+    from prime_train.rules.hf import trainer as hf_trainer
+    from prime_train.rules.resilience import recovery as resilience
 
     general = (spec.RULES, hf_trainer.RULES, launching.RULES, resilience.RULES)
     return (*general, *_of_machine(kind, has_gpus=has_gpus), *_of_kind(kind))
@@ -39,7 +46,8 @@ def _families(kind: str, *, has_gpus: bool) -> tuple[tuple[Rule, ...], ...]:
 def _of_machine(kind: str, *, has_gpus: bool) -> tuple[tuple[Rule, ...], ...]:
     if not has_gpus and kind != "prime_rl":
         return ()
-    from prime_train.rules import hardware, memory
+    from prime_train.rules.hardware import gpu_memory as memory
+    from prime_train.rules.hardware import machine as hardware
 
     return hardware.RULES, memory.RULES
 
@@ -51,7 +59,7 @@ def _of_kind(kind: str) -> tuple[tuple[Rule, ...], ...]:
 
             return prime_rl.RULES, tools.RULES
         case "hf_trainer":
-            from prime_train.rules import hf_sizes
+            from prime_train.rules.hf import sizes as hf_sizes
 
             return (hf_sizes.RULES,)
         case "areal":

@@ -2,9 +2,9 @@
 
 from prime_train.core.spec import RunSpec
 from prime_train.trainers.command import CommandTrainer
-from prime_train.trainers.deaths import classify, fired
+from prime_train.trainers.exit_classifier import classify, fired
 from prime_train.trainers.folders import FileSeen
-from prime_train.trainers.logrules import LogRule
+from prime_train.trainers.log_rules import LogRule
 from prime_train.trainers.prime_rl import PrimeRlTrainer
 from prime_train.trainers.progress import LineReader, Progress
 from prime_train.trainers.torchrun import TorchrunTrainer

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from prime_train.core.spec import RunSpec
 from prime_train.trainers import folders
 from prime_train.trainers.folders import FileSeen
-from prime_train.trainers.logrules import BUILT_IN, LogRule, of_spec
+from prime_train.trainers.log_rules import BUILT_IN, LogRule, of_spec
 from prime_train.trainers.progress import LineReader, reader_for
 
 

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from prime_train.core.spec import RunSpec
 from prime_train.trainers.folders import FileSeen
-from prime_train.trainers.logrules import LogRule
+from prime_train.trainers.log_rules import LogRule
 from prime_train.trainers.progress import LineReader
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from prime_train.actions.changed import inside, named, of_pull, read_named
+from prime_train.actions.control_plane import world
+from prime_train.actions.event import Event, read_event
+from prime_train.actions.job import SUMMARY_BYTES_MAX, Job, hide
 from prime_train.cli.exits import Exit, Refused
-from prime_train.cli.findings_github import github
-from prime_train.cli.gha.changed import inside, named, of_pull, read_named
-from prime_train.cli.gha.event import Event, read_event
-from prime_train.cli.gha.job import SUMMARY_BYTES_MAX, Job, hide
-from prime_train.cli.gha.plane import world
-from prime_train.cli.home import Home
+from prime_train.cli.findings.github import github
+from prime_train.control_plane.wiring.home import Home
 from prime_train.core.finding import Finding, Severity
 from tests.adapters.speaking_github import as_job, spoken_to
 from tests.cli.gha.job import GOOD, Did

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from prime_train.actions.github_auth import client, speaks
 from prime_train.adapters.github import pull_of, upsert_sticky
 from prime_train.cli.exits import Refused
-from prime_train.cli.gha.speaking import client, speaks
-from prime_train.cli.home import Home
+from prime_train.control_plane.wiring.home import Home
 from tests.adapters.speaking_github import REPO, WRITES, spoken_to
 from tests.fakes.github import FakeGitHub
 

@@ -12,7 +12,7 @@ from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
 from prime_train.trainers import LogRule, classify, trainer_for
 from prime_train.trainers.prime_rl import PORT, last_lines, log_files
-from prime_train.trainers.prime_rl_leftovers import DEPTH, Move, to_move_aside
+from prime_train.trainers.prime_rl.stale_outputs import DEPTH, Move, to_move_aside
 from tests.fakes.prime_rl import uv_in
 from tests.trainers.prime_rl_spec import FOLDER, prime_rl_spec
 

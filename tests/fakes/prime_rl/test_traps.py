@@ -16,8 +16,8 @@ from prime_train.core.causes import Cause
 from prime_train.core.manifest import Manifest, ResumePoint
 from prime_train.trainers import fired
 from prime_train.trainers.prime_rl import honest_code
-from prime_train.trainers.prime_rl_leftovers import broadcasts_to_remove
-from prime_train.trainers.prime_rl_pings import Component, Pings, component_of, pinged
+from prime_train.trainers.prime_rl.pings import Component, Pings, component_of, pinged
+from prime_train.trainers.prime_rl.stale_outputs import broadcasts_to_remove
 from tests.agent.saving import NOW_S, newest, point_of
 from tests.builders import RUN_ID
 from tests.fakes.prime_rl.running import Machine

@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from prime_train.trainers.prime_rl_install import REPOSITORY
+from prime_train.trainers.prime_rl.install import REPOSITORY
 
 _AUTHOR = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
 

@@ -11,7 +11,7 @@ from prime_train.adapters.config_yaml.parse import read_tree
 from prime_train.adapters.config_yaml.sheets import Sheet, read_sheet
 from prime_train.core import spec_plain
 from prime_train.core.finding import Finding, has_errors, in_order
-from prime_train.core.masking import masked
+from prime_train.core.redaction import masked
 
 if TYPE_CHECKING:
     from prime_train.core.spec import RunSpec

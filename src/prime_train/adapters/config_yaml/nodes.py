@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from prime_train.core.finding import Finding
-from prime_train.core.masking import masked
+from prime_train.core.redaction import masked
 from prime_train.core.tree import Entry, Listing, Mapping, Node, Place, Plain, Scalar, Value, plain, scalars
 
 __all__ = ["Entry", "Halt", "Listing", "Mapping", "Node", "Place", "Plain", "Scalar", "Trouble", "Value", "finding", "plain", "scalars"]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import islice
 
 from prime_train.adapters.config_yaml.nodes import TROUBLES_MAX, Entry, Listing, Mapping, Node, Scalar, Trouble, scalars
-from prime_train.core.masking import LOOKS
+from prime_train.core.redaction import LOOKS
 from prime_train.core.tree import line_with
 
 NAMED_CHARS_MIN = 8

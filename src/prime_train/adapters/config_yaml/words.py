@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from prime_train.adapters.config_yaml import nearest
 from prime_train.adapters.config_yaml.nodes import Entry, Listing, Mapping, Node, Place, Scalar, Trouble
-from prime_train.core.masking import masked
+from prime_train.core.redaction import masked
 from prime_train.core.tree import find
 
 SEEN_CHARS_MAX = 60

@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 
 from slack_sdk.models.blocks import Block, ContextBlock, HeaderBlock, MarkdownTextObject, PlainTextObject, SectionBlock
 
-from prime_train.core.amounts import usd
-from prime_train.core.masking import masked
+from prime_train.core.formatting import usd
+from prime_train.core.redaction import masked
 from prime_train.core.run import ATTENDED, Lease, Run, RunState, Severity
 from prime_train.core.tracked import links
-from prime_train.told import headline
-from prime_train.told.card import AlertCard
-from prime_train.told.spark import spark
+from prime_train.reports import headline
+from prime_train.reports.alert_card import AlertCard
+from prime_train.reports.sparkline import spark
 
 HEADER_CHARS_MAX = 150
 TITLE_CHARS_MAX = 300

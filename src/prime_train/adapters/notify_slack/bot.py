@@ -17,7 +17,7 @@ from prime_train.adapters.notify_slack.threads import Thread, Threads
 from prime_train.adapters.notify_slack.waiting import Ahead, Told
 from prime_train.core.run import Alert, Run, Severity
 from prime_train.ports import Held, TemporaryError
-from prime_train.told.card import AlertCard, card_of
+from prime_train.reports.alert_card import AlertCard, card_of
 
 POSTS_PER_S, POSTS_BURST = 1.0, 3
 EDITS_PER_S, EDITS_BURST = 0.75, 10

@@ -16,7 +16,7 @@ from prime_train.adapters.notify_slack.refusals import Unanswered
 from prime_train.adapters.notify_slack.waiting import Ahead, Told
 from prime_train.core.run import Alert, Run, Severity
 from prime_train.ports import Held
-from prime_train.told.card import card_of
+from prime_train.reports.alert_card import card_of
 
 log = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from prime_train.adapters.pods_prime.models import Row
-from prime_train.core import gpus as known
+from prime_train.estimate import gpus as known
 
 CPU_NODE = "CPU_NODE"
 

@@ -1,7 +1,7 @@
 """What DynamoDB's refusals mean, and what to do about them."""
 
 from prime_train.adapters.store_dynamo.calls import BUSY, WRITING, Refused, Unable, Unreached, shortened
-from prime_train.core.outside import PermanentError, TemporaryError
+from prime_train.core.errors import PermanentError, TemporaryError
 
 _KEYS = "the keys are not accepted; check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
 _ODD = "this is not expected; please report it (an item may have 400 KB)"

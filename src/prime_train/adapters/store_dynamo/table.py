@@ -10,7 +10,7 @@ from prime_train.adapters.store_dynamo.calls import UNMET, Calls, Refused, Unabl
 from prime_train.adapters.store_dynamo.refusals import outside_error
 from prime_train.adapters.store_dynamo.schema import WATCH_KEY, Key, Value, packed, packed_key, unpacked
 from prime_train.clock import MeasuredClock, Reading, http_date_s
-from prime_train.core.outside import TemporaryError
+from prime_train.core.errors import TemporaryError
 
 TRIES_MAX = 3
 """Of a call that gets no answer, or that of a server which fails or is too busy: whatever it is, it may be carried out twice."""

@@ -4,7 +4,7 @@ from base64 import b64encode
 from typing import Protocol
 
 from prime_train.adapters.tracker_wandb.seen import RunSeen
-from prime_train.core.masking import HIDDEN, masked
+from prime_train.core.redaction import HIDDEN, masked
 
 CALL_S = 10
 """For each of the few requests that one question takes."""

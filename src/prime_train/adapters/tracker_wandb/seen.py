@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from prime_train.core.masking import masked
+from prime_train.core.redaction import masked
 from prime_train.core.tracked import address
 from prime_train.ports import TemporaryError
 

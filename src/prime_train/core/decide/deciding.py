@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from prime_train.core.decide.attended import decide_attended
+from prime_train.core.decide.active import decide_attended
 from prime_train.core.decide.money import wished
+from prime_train.core.decide.orphans import housekeeping, unsettled
 from prime_train.core.decide.pace import check_s
 from prime_train.core.decide.queued import decide_queued
-from prime_train.core.decide.strays import housekeeping, unsettled
 from prime_train.core.decision import CleanUp, Decision, Wait
 from prime_train.core.funds import Funds
 from prime_train.core.run import Run, RunState

@@ -2,8 +2,8 @@
 
 from prime_train.core.budget import CAUSES, said
 from prime_train.core.causes import FLUSHED, POLICY, Cause, Retry
-from prime_train.core.decide.concluding import sick
 from prime_train.core.decide.money import REASONS
+from prime_train.core.decide.outcomes import sick
 from prime_train.core.decide.pace import check_s
 from prime_train.core.decision import Decision, Finish, Recover, Wait
 from prime_train.core.run import DrainReason, Run, RunState

@@ -1,7 +1,7 @@
 """How soon to look again."""
 
 from prime_train.core.decide.money import budget_moment_s
-from prime_train.core.decide.strays import unsettled
+from prime_train.core.decide.orphans import unsettled
 from prime_train.core.run import Run
 
 CHECK_S = 15

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from prime_train.core import run_secrets
 from prime_train.core.budget import training_s, used_up
 from prime_train.core.causes import POLICY, Cause, advice_at_the_end
-from prime_train.core.decide.concluding import unknown
 from prime_train.core.decide.money import ended, in_wallet
+from prime_train.core.decide.outcomes import unknown
 from prime_train.core.decide.pace import BACKOFF_S_MAX, back_off_until_s
 from prime_train.core.decision import ChooseResume, Decision, Finish, Hold, Launch, Wait
 from prime_train.core.funds import LAUNCH_S, RESERVE_S, Funds

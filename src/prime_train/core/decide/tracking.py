@@ -4,8 +4,8 @@ A tracker is late by itself, and its silence never speaks against a run whose ag
 is missed by people, so they are told.
 """
 
-from prime_train.core.amounts import span
 from prime_train.core.decision import AllClear, Note
+from prime_train.core.formatting import span
 from prime_train.core.run import Attempt, Lease, Run, RunState, Severity
 from prime_train.core.tracked import LAG_S_MAX
 from prime_train.core.verdict import TrackerSeen

@@ -1,9 +1,9 @@
 """Checkpoints that do not become durable: people are told why, and a machine that has the only copy is kept, but not for ever."""
 
 from prime_train.core import ledger
-from prime_train.core.amounts import usd
 from prime_train.core.causes import Cause
 from prime_train.core.decision import AllClear, Finish, Note
+from prime_train.core.formatting import usd
 from prime_train.core.run import Attempt, Run, RunState, Severity
 from prime_train.core.verdict import Healthy, Verdict
 

@@ -1,0 +1,1 @@
+"""The GPUs of the machine: read through the driver, judged, and reported in heartbeats."""

@@ -1,0 +1,107 @@
+"""Asking NVIDIA's driver without ever waiting for it longer than one means to.
+
+A driver whose GPU has gone may keep a call for minutes, or for ever. So one thread asks, and whoever wants to know waits for it as long as
+he likes; then he gets what was known last, with its age. Xids come when they come: a second thread waits for those.
+"""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+
+from prime_agent.gpu.nvml import read
+from prime_agent.gpu.reading import GpuLoad, GpuSight, Xid
+from prime_agent.gpu.xid_events import listen
+
+HANGS_S = 5.0
+"""A reading takes well below a second, and some seconds when the driver wakes up."""
+
+XIDS_MAX = 64
+
+_log = logging.getLogger(__name__)
+
+
+class NvidiaGpus:
+    def __init__(self, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+        self._clock = monotonic_s
+        self._changed = threading.Condition()
+        self._asked_s: float | None = None
+        """When the reading under way was asked for."""
+        self._readings = 0
+        self._loads: tuple[GpuLoad, ...] = ()
+        self._read_s: float | None = None
+        self._trouble = ""
+        self._xids: deque[Xid] = deque(maxlen=XIDS_MAX)
+        self._deaf = ""
+        self._started = False
+
+    def look(self, wait_s: float) -> GpuSight:
+        with self._changed:
+            if not self._started:
+                self._started = True
+                threading.Thread(target=self._run, name="gpus", daemon=True).start()
+            if self._asked_s is None:
+                self._asked_s = self._clock()
+                self._changed.notify_all()
+            wanted = self._readings + 1
+            self._changed.wait_for(lambda: self._readings >= wanted, timeout=wait_s)
+            return self._sight()
+
+    def _sight(self) -> GpuSight:
+        now_s = self._clock()
+        silent_s = 0.0 if self._asked_s is None else now_s - self._asked_s
+        hangs = f"the GPU driver has not answered for {silent_s:.0f} s" if silent_s >= HANGS_S else ""
+        age_s = 0.0 if self._read_s is None else now_s - self._read_s
+        return GpuSight(self._loads, age_s, hangs or self._trouble, tuple(self._xids), self._deaf)
+
+    def _run(self) -> None:
+        listening = False
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._asked_s is not None)
+            loads, trouble = _reading()
+            with self._changed:
+                if not trouble:
+                    self._loads, self._read_s = _named(loads, self._loads), self._clock()
+                self._trouble = trouble
+                self._readings += 1
+                self._asked_s = None
+                self._changed.notify_all()
+            if loads and not listening:
+                listening = True
+                threading.Thread(target=self._listen, name="xids", daemon=True).start()
+
+    def _listen(self) -> None:
+        import pynvml
+
+        why = listen(pynvml, self._heard)
+        with self._changed:
+            self._deaf = why
+
+    def _heard(self, xid: Xid) -> None:
+        with self._changed:
+            self._xids.append(xid)
+
+
+def _named(loads: tuple[GpuLoad, ...], before: tuple[GpuLoad, ...]) -> tuple[GpuLoad, ...]:
+    """A GPU that can not be asked for its name any more keeps the one it had."""
+    names = {load.index: load.name for load in before}
+    return tuple(load if load.name else replace(load, name=names.get(load.index, "")) for load in loads)
+
+
+def _reading() -> tuple[tuple[GpuLoad, ...], str]:
+    """The figures, or why there are none."""
+    try:
+        import pynvml
+    except ImportError:
+        return (), "the package nvidia-ml-py is not installed beside the agent"
+    try:
+        return read(pynvml), ""
+    except pynvml.NVMLError as error:
+        return (), f"NVML: {error}"
+    except Exception as error:
+        # A binding that does not fit must not end this thread: that would look like a driver that hangs.
+        _log.exception("the GPUs can not be read")
+        return (), f"{type(error).__name__}: {error}"

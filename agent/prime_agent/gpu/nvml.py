@@ -1,0 +1,81 @@
+"""One reading of all GPUs through NVIDIA's management library (NVML).
+
+Boards and drivers differ in what they tell, so each figure is asked for by itself, and one that is refused is None. Only a GPU that is lost
+is not asked further: then the driver may take long over each question.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from prime_agent.gpu.reading import GpuLoad
+
+T = TypeVar("T")
+
+SLOWDOWNS: dict[int, str] = {
+    0x08: "the hardware",
+    0x20: "heat",
+    0x40: "heat (hardware)",
+    0x80: "the power supply",
+}
+"""Bits of the driver's clock event reasons. The power cap is not among them: under full load that is how these boards are meant to run."""
+
+
+def read(nvml: Any) -> tuple[GpuLoad, ...]:
+    """Raises NVMLError where the driver can not be asked at all."""
+    # Counts its callers, and costs nothing when the library is up already.
+    nvml.nvmlInit()
+    return tuple(_one(nvml, index) for index in range(nvml.nvmlDeviceGetCount()))
+
+
+def _one(nvml: Any, index: int) -> GpuLoad:
+    try:
+        return _load(nvml, index, nvml.nvmlDeviceGetHandleByIndex(index))
+    except nvml.NVMLError as error:
+        return GpuLoad(index, trouble=str(error), lost=error.value in _lost(nvml))
+
+
+def _lost(nvml: Any) -> tuple[int, ...]:
+    return nvml.NVML_ERROR_GPU_IS_LOST, nvml.NVML_ERROR_RESET_REQUIRED, nvml.NVML_ERROR_INSUFFICIENT_POWER
+
+
+def _load(nvml: Any, index: int, handle: Any) -> GpuLoad:
+    def told(question: Callable[..., T], *arguments: Any) -> T | None:
+        try:
+            return question(handle, *arguments)
+        except nvml.NVMLError as error:
+            if error.value in _lost(nvml):
+                raise
+            return None
+
+    usage = told(nvml.nvmlDeviceGetUtilizationRates)
+    # Version 2 leaves out what the driver keeps for itself, so that a GPU nobody uses has nothing in use.
+    memory = told(nvml.nvmlDeviceGetMemoryInfo, nvml.nvmlMemory_v2) or told(nvml.nvmlDeviceGetMemoryInfo)
+    errors = told(nvml.nvmlDeviceGetTotalEccErrors, nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC)
+    reasons = told(nvml.nvmlDeviceGetCurrentClocksEventReasons)
+    if reasons is None:
+        reasons = told(nvml.nvmlDeviceGetCurrentClocksThrottleReasons)
+    rows = told(nvml.nvmlDeviceGetRemappedRows)
+    pages = told(nvml.nvmlDeviceGetRetiredPagesPendingStatus) if rows is None else None
+    return GpuLoad(
+        index=index,
+        name=_text(told(nvml.nvmlDeviceGetName)),
+        uuid=_text(told(nvml.nvmlDeviceGetUUID)),
+        util_pct=None if usage is None else float(usage.gpu),
+        used_mib=None if memory is None else memory.used / 2**20,
+        total_mib=None if memory is None else memory.total / 2**20,
+        temperature_c=told(nvml.nvmlDeviceGetTemperature, nvml.NVML_TEMPERATURE_GPU),
+        power_w=_watts(told(nvml.nvmlDeviceGetPowerUsage)),
+        power_limit_w=_watts(told(nvml.nvmlDeviceGetEnforcedPowerLimit)),
+        slowed_by=tuple(words for bit, words in SLOWDOWNS.items() if (reasons or 0) & bit),
+        uncorrected=errors,
+        repair_pending=bool(rows[2]) if rows is not None else None if pages is None else bool(pages),
+        repair_failed=bool(rows[3]) if rows is not None else None,
+    )
+
+
+def _watts(milliwatts: int | None) -> float | None:
+    return None if milliwatts is None else milliwatts / 1000
+
+
+def _text(name: str | bytes | None) -> str:
+    return name.decode(errors="replace") if isinstance(name, bytes) else name or ""

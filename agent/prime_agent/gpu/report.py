@@ -1,0 +1,53 @@
+"""What a beat says of the GPUs: a few figures over all of them, whatever their number."""
+
+from collections.abc import Iterable
+from statistics import fmean
+
+from prime_agent.gpu.reading import GpuLoad, GpuSight
+from prime_agent.gpu.xids import words
+from prime_train.core.wire import GPU_NOTE_CHARS_MAX, Gpus
+
+
+def mean_util_pct(loads: tuple[GpuLoad, ...]) -> float | None:
+    told = _told(load.util_pct for load in loads)
+    return round(fmean(told), 1) if told else None
+
+
+def used_mib(loads: tuple[GpuLoad, ...]) -> float | None:
+    """In all."""
+    told = _told(load.used_mib for load in loads)
+    return round(sum(told), 1) if told else None
+
+
+def report_gpus(sight: GpuSight) -> Gpus | None:
+    """None where there is nothing to say."""
+    loads = sight.loads
+    if not loads and not sight.trouble:
+        return None
+    busy = _told(load.util_pct for load in loads)
+    powers = _told(load.power_w for load in loads)
+    return Gpus(
+        count=len(loads),
+        idle=sum(load.is_empty for load in loads),
+        util_low_pct=_percent(min(busy)) if busy else None,
+        util_high_pct=_percent(max(busy)) if busy else None,
+        hottest_c=max((load.temperature_c for load in loads if load.temperature_c is not None), default=None),
+        power_w=round(sum(powers), 1) if powers else None,
+        age_s=int(sight.age_s),
+        note=_note(sight)[:GPU_NOTE_CHARS_MAX],
+    )
+
+
+def _note(sight: GpuSight) -> str:
+    """What a person should know: why nothing new is known, what slows a GPU down, the newest Xid."""
+    slowed = [f"{load.title} is slowed down by {' and '.join(load.slowed_by)}" for load in sight.loads if load.slowed_by]
+    silent = [f"{load.title}: {load.trouble}" for load in sight.loads if load.trouble]
+    return "; ".join([*filter(None, [sight.trouble]), *silent, *map(words, sight.xids[-1:]), *slowed])
+
+
+def _percent(value: float) -> float:
+    return round(min(100.0, max(0.0, value)), 1)
+
+
+def _told(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]

@@ -1,0 +1,52 @@
+"""All that is known of the GPUs, as a table for people."""
+
+from prime_agent.gpu.reading import GpuLoad, GpuSight
+from prime_agent.gpu.xids import words
+
+HEAD = ("GPU", "name", "busy", "memory", "temperature", "power", "slowed by", "ECC errors", "repair", "uuid")
+
+
+def table(sight: GpuSight) -> str:
+    lines = _aligned([HEAD, *map(_row, sight.loads)]) if sight.loads else ["no GPU has been seen"]
+    if sight.loads and sight.age_s >= 1:
+        lines.append(f"these figures are {sight.age_s:.0f} s old")
+    lines += [sight.trouble] if sight.trouble else []
+    lines += [words(xid) for xid in sight.xids]
+    return "\n".join(lines + ([sight.deaf] if sight.deaf else []))
+
+
+def _row(load: GpuLoad) -> tuple[str, ...]:
+    if load.trouble:
+        return (str(load.index), load.name or "-", load.trouble)
+    return (
+        str(load.index),
+        load.name or "-",
+        _figure(load.util_pct, "%"),
+        _of(load.used_mib, load.total_mib, "MiB"),
+        _figure(load.temperature_c, "C"),
+        _of(load.power_w, load.power_limit_w, "W"),
+        " and ".join(load.slowed_by) or "-",
+        _figure(load.uncorrected, "not corrected"),
+        _repair(load),
+        load.uuid or "-",
+    )
+
+
+def _repair(load: GpuLoad) -> str:
+    if load.repair_failed:
+        return "failed"
+    return "?" if load.repair_pending is None else "pending" if load.repair_pending else "none"
+
+
+def _figure(value: float | None, unit: str) -> str:
+    return "?" if value is None else f"{value:.0f} {unit}"
+
+
+def _of(value: float | None, whole: float | None, unit: str) -> str:
+    return _figure(value, unit) if whole is None else f"{'?' if value is None else f'{value:.0f}'} of {whole:.0f} {unit}"
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
+    """The last cell of a row may be as long as it likes."""
+    widths = [max((len(row[at]) for row in rows if at < len(row) - 1), default=0) for at in range(len(HEAD))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip() for row in rows]

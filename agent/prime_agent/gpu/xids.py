@@ -1,0 +1,51 @@
+"""Xids: the numbers under which NVIDIA's driver reports errors, and which of them say that a GPU is broken.
+
+After NVIDIA's own catalogue ("Xid Errors", Analyzing Xid Errors with the Xid Catalog, for Ampere and later), in our words. It tells for
+each number whether the application is to be restarted, the GPU to be reset, or its maker to be asked. On a rented machine nobody resets a
+GPU, so of those that need it, another machine is the way out. What the catalogue calls an error of the application is only noted, for the
+same program would do it again on any machine. Its numbers grow with each driver, so one that is not here is noted too, and never a reason
+to stop.
+"""
+
+from prime_agent.gpu.reading import Xid
+
+BROKEN: dict[int, str] = {
+    46: "the GPU stopped processing",
+    48: "a memory error that ECC could not correct",
+    54: "its auxiliary power is not connected",
+    62: "its internal micro-controller halted",
+    64: "bad memory could not be marked for repair",
+    74: "an NVLink error",
+    79: "the GPU has fallen off the bus",
+    94: "an uncorrected memory error, contained to one program",
+    95: "an uncorrected memory error that was not contained",
+    119: "its system processor does not answer",
+    120: "its system processor failed",
+    140: "a memory error that ECC could not correct",
+    143: "the GPU could not be initialised",
+}
+
+NOTED: dict[int, str] = {
+    13: "a program's error in a computation",
+    31: "a program's access to memory that is not its own",
+    32: "a program's damaged list of commands",
+    43: "a program was stopped after an error of its own",
+    45: "a program's work was cleared away after an earlier error",
+    # Whether training is affected is told by the pending repair, which is read with the other figures.
+    63: "bad memory was marked for repair",
+    68: "a video processor's error",
+    69: "a program's command of an unknown class",
+    92: "many memory errors that ECC corrected",
+    109: "a switch between programs took too long",
+}
+
+
+def is_broken(xid: Xid) -> bool:
+    return xid.code in BROKEN
+
+
+def words(xid: Xid) -> str:
+    """Such as: GPU 3 reports Xid 79: the GPU has fallen off the bus."""
+    who = "a GPU" if xid.gpu is None else f"GPU {xid.gpu}"
+    meaning = BROKEN.get(xid.code) or NOTED.get(xid.code) or "see the list of Xids that NVIDIA publishes"
+    return f"{who} reports Xid {xid.code}: {meaning}"

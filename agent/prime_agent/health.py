@@ -1,0 +1,72 @@
+"""What ails an attempt whose trainer lives: the worst that is seen now, and when to say so.
+
+Whoever hears that an attempt is ill replaces its machine, and with it goes all that could tell why. So evidence is gathered first, and the
+word follows once it is in the bucket, or after `EVIDENCE_S_MAX`.
+"""
+
+from dataclasses import dataclass, replace
+
+from prime_agent import inference
+from prime_agent.gpu import health as gpu_health
+from prime_agent.gpu.health import GpuHealth
+from prime_agent.inference import Inference
+from prime_agent.steps import Steps, slow_s
+from prime_train.core.causes import Cause
+from prime_train.core.spec import HealthSpec
+
+EVIDENCE_S_MAX = 60.0
+
+
+@dataclass(frozen=True)
+class Illness:
+    """`said`: the control plane is told."""
+
+    cause: Cause
+    detail: str
+    tell_s: float
+    """When it is said without waiting for evidence any longer."""
+    said: bool = False
+
+
+def found(
+    gpus: GpuHealth, served: Inference, steps: Steps, now_s: float, *, health: HealthSpec, training: bool, saving: bool
+) -> tuple[Cause, str] | None:
+    """The worst that is seen now, and its words. `training`: the trainer runs, was not told to leave, and has steps before it."""
+    if gpus.fault:
+        return Cause.GPU_HARDWARE, f"{gpus.fault}{_at(steps)}"
+    if not training:
+        return None
+    failed = inference.failure(
+        served,
+        now_s,
+        step=steps.step,
+        rose_s=now_s if steps.rose_s is None else steps.rose_s,
+        slow_s=slow_s(steps),
+        saving=saving,
+        limit_s=health.inference_idle_s,
+    )
+    if failed is not None:
+        return Cause.INFERENCE_FAILED, failed
+    idle_s = gpu_health.idle_s(gpus, now_s)
+    if idle_s >= health.gpu_idle_s:
+        count = len(gpus.sight.loads)
+        who = "the GPU is" if count == 1 else f"all {count} GPUs are"
+        return Cause.GPU_IDLE, f"{who} at 0 % and empty for {idle_s} s{_at(steps)}"
+    return None
+
+
+def changed(illness: Illness | None, now: tuple[Cause, str] | None, now_s: float) -> Illness | None:
+    """What ails it after a look: another illness begins anew, the same one goes on in its first words, and none is health."""
+    if now is None:
+        return None
+    if illness is not None and illness.cause is now[0]:
+        return illness
+    return Illness(*now, tell_s=now_s + EVIDENCE_S_MAX)
+
+
+def told(illness: Illness) -> Illness:
+    return replace(illness, said=True)
+
+
+def _at(steps: Steps) -> str:
+    return f", at step {steps.step}" if steps.step else ""

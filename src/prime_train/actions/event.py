@@ -1,0 +1,155 @@
+"""The event that started the job, from its file. Whatever is in it was written by anybody: nothing of it is run, and nothing is believed
+that is not asked of GitHub again."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from prime_train.actions.job import Job
+from prime_train.cli.exits import Refused
+
+EVENT_BYTES_MAX = 32 * 2**20
+
+
+@dataclass(frozen=True)
+class PullRequest:
+    """`head`: the commit that it proposes, which a job does not check out by itself. `label`: the one that was just set."""
+
+    action: str
+    number: int
+    head: str
+    head_repository: str
+    base: str
+    sender: str
+    sender_is_person: bool
+    label: str = ""
+    merged: bool = False
+    merge_commit: str = ""
+
+
+@dataclass(frozen=True)
+class Comment:
+    issue: int
+    is_pull: bool
+    comment_id: int
+    body: str
+    author: str
+    author_is_person: bool
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """By hand (`action` is empty), or by an event of that name, with what was sent along."""
+
+    action: str = ""
+    payload: dict[str, object] = field(default_factory=dict)
+
+    def text(self, name: str) -> str:
+        value = self.payload.get(name, "")
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return value if isinstance(value, str) else ""
+
+
+@dataclass(frozen=True)
+class Other:
+    name: str
+
+
+Event = PullRequest | Comment | Dispatch | Other
+
+
+def read_event(job: Job) -> Event:
+    """Raises Refused for a file that does not hold what that event must."""
+    if job.event_name in ("pull_request", "pull_request_target"):
+        return _pull_request(Fields(_content(job)))
+    if job.event_name == "issue_comment":
+        return _comment(Fields(_content(job)))
+    if job.event_name == "repository_dispatch":
+        fields = Fields(_content(job))
+        return Dispatch(fields.text("action"), fields.mapping("client_payload"))
+    if job.event_name == "workflow_dispatch":
+        return Dispatch(payload=Fields(_content(job)).mapping("inputs"))
+    return Other(job.event_name)
+
+
+class Fields:
+    """Values of a JSON object by path, each refused by name where it is not what it must be."""
+
+    def __init__(self, content: object) -> None:
+        self._content = content
+
+    def find(self, path: str) -> object:
+        found = self._content
+        for step in path.split("."):
+            found = found.get(step) if isinstance(found, dict) else None
+        return found
+
+    def text(self, path: str) -> str:
+        return str(self._of(path, str))
+
+    def number(self, path: str) -> int:
+        found = self._of(path, int)
+        assert isinstance(found, int)
+        return found
+
+    def mapping(self, path: str) -> dict[str, object]:
+        found = self.find(path)
+        if found is None:
+            return {}
+        if not isinstance(found, dict):
+            raise Refused(f"the event's {path} is no object")
+        return {str(name): value for name, value in found.items()}
+
+    def _of(self, path: str, kind: type) -> object:
+        found = self.find(path)
+        if not isinstance(found, kind) or isinstance(found, bool):
+            what = "is missing" if found is None else f"is {type(found).__name__}, not {kind.__name__}"
+            raise Refused(f"the event's {path} {what}", fix="is the step run by the event that its action is for?")
+        return found
+
+
+def _pull_request(fields: Fields) -> PullRequest:
+    repository = fields.find("pull_request.head.repo.full_name")
+    label, merge = fields.find("label.name"), fields.find("pull_request.merge_commit_sha")
+    return PullRequest(
+        fields.text("action"),
+        fields.number("pull_request.number"),
+        fields.text("pull_request.head.sha"),
+        repository if isinstance(repository, str) else "",
+        fields.text("pull_request.base.sha"),
+        fields.text("sender.login"),
+        fields.find("sender.type") == "User",
+        label if isinstance(label, str) else "",
+        fields.find("pull_request.merged") is True,
+        merge if isinstance(merge, str) else "",
+    )
+
+
+def _comment(fields: Fields) -> Comment:
+    return Comment(
+        fields.number("issue.number"),
+        isinstance(fields.find("issue.pull_request"), dict),
+        fields.number("comment.id"),
+        fields.text("comment.body"),
+        fields.text("comment.user.login"),
+        fields.find("comment.user.type") == "User",
+    )
+
+
+def _content(job: Job) -> object:
+    file = job.event_file
+    if file is None:
+        raise Refused("GITHUB_EVENT_PATH is not set", fix="this verb reads the event that started the job")
+    return _json(file)
+
+
+def _json(file: Path) -> object:
+    try:
+        if file.stat().st_size > EVENT_BYTES_MAX:
+            raise Refused(f"{file}: the event is over {EVENT_BYTES_MAX} bytes")
+        return json.loads(file.read_bytes())
+    except OSError as error:
+        raise Refused(f"{file}: {error.strerror}") from error
+    except (ValueError, RecursionError):
+        raise Refused(f"{file}: the event is no JSON") from None

@@ -1,0 +1,32 @@
+"""A run shown where it was asked for: its deployment, its comment, the job's summary."""
+
+import os
+from typing import TYPE_CHECKING
+
+from prime_train.actions.github_auth import client
+
+if TYPE_CHECKING:
+    from prime_train.actions.job import Job
+    from prime_train.ports import Held, Store
+
+
+def show(job: "Job", store: "Store", held: "Held") -> str:
+    """The comment's address, or "". What GitHub does not take is a warning: the run is as it is."""
+    from prime_train.adapters.github import GitHubNotifier
+    from prime_train.ports import OutsideError
+
+    origin = held.run.origin
+    if origin is None or not job.token:
+        return ""
+    try:
+        comment = GitHubNotifier(client(os.environ), store.load, web_url=job.web_url).show(held, origin, store.now_s())
+    except OutsideError as error:
+        job.warning(f"{held.run.run_id} is not shown on GitHub: {error}")
+        return ""
+    return comment.html_url if comment is not None else ""
+
+
+def summarize(job: "Job", store: "Store", held: "Held") -> None:
+    from prime_train.reports import run_page
+
+    job.summary(run_page(held.run, held.lease, store.now_s()))

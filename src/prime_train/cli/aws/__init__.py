@@ -1,0 +1,1 @@
+"""Verbs for the control plane on AWS: deploy it, check it, take it away."""

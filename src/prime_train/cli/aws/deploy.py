@@ -1,0 +1,192 @@
+"""`prime-train deploy`: the control plane on AWS, with no machine that stays up."""
+
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from prime_train.cli.aws.stack import STACK, Region, StackName
+
+if TYPE_CHECKING:
+    from prime_train.adapters.aws_deploy import Account, Plan, Stack, Target
+
+SPARE_FUNCTIONS_MIN = 125
+"""AWS lets no account set aside what would leave less than 100; the template sets aside 25."""
+ASIDE = ("WatchersMax", "WebhooksMax")
+
+
+def deploy(
+    name: StackName = STACK,
+    region: Region = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")] = False,
+    secret: Annotated[list[str] | None, typer.Option("--secret", help="Variable of yours that goes into the secret.")] = None,
+    provider: Annotated[str | None, typer.Option(help="From whom to rent: prime.", show_default=False)] = None,
+    public_url: Annotated[
+        str | None, typer.Option("--public-url", help="What machines call, if not the function.", show_default=False)
+    ] = None,
+    alarm_email: Annotated[str | None, typer.Option("--alarm-email", help="Who is told of alarms.", show_default=False)] = None,
+    other: Annotated[list[str] | None, typer.Option("--set", help="Another parameter, as UsdPerHourMax=40.", show_default=False)] = None,
+    machine: Annotated[str | None, typer.Option("--architecture", help="arm64 or x86_64.", show_default="arm64")] = None,
+    python: Annotated[str | None, typer.Option(help="Python of the functions.", show_default="3.12")] = None,
+    code: Annotated[Path | None, typer.Option("--code", help="A zip made before, instead of a new one.", show_default=False)] = None,
+    save: Annotated[Path | None, typer.Option("--save", help="Only write template and code there.", show_default=False)] = None,
+) -> None:
+    """Bring the control plane to AWS, or what is new of it.
+
+    Makes a stack: a table, a bucket, a secret, two functions. Shows the changes and asks first. The keys are found as AWS's tools find
+    them. What is not said stays as it is.
+    """
+    from prime_train.cli.aws import stack as aws_place
+    from prime_train.operations.aws import settings as aws_wish
+
+    values = aws_wish.secrets(secret or [])
+    wished = aws_wish.others(other or []) | aws_wish.parameters(Provider=provider, PublicUrl=public_url, AlarmEmail=alarm_email)
+    wish = Wish(name, region, wished, machine, python, code)
+    if save is not None:
+        _save(save, wish, list(values))
+        return
+    account = aws_place.account(region)
+    stack = aws_place.stack(account, name)
+    typer.echo(f"account {account.number}, region {account.region}, stack {name}")
+    plan, bring = _planned(account, stack, wish)
+    if plan is not None:
+        _settle(stack, plan, bring, _later(wish, values), dry_run=dry_run, yes=yes)
+    if dry_run:
+        typer.echo("nothing was changed: --dry-run")
+        return
+    outputs = stack.outputs()
+    changed = account.change_secret(outputs["Secret"], lambda before: {**before, **values})
+    _say(wish, outputs, changed, aws_place.remember(name, account.region, outputs))
+    _say_withheld(aws_wish.for_nobody(values, stack.parameters()), wish)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user said of the stack; None, or an empty region: nothing. `code`: a zip that was made before."""
+
+    stack: str
+    region: str
+    parameters: Mapping[str, str]
+    machine: str | None
+    python: str | None
+    code: Path | None
+
+    @property
+    def place(self) -> str:
+        """The options of other verbs that mean this stack, with a space before them; empty: they do so without."""
+        from prime_train.cli.aws.stack import options
+
+        return options(self.stack, self.region)
+
+
+def _planned(account: "Account", stack: "Stack", wish: Wish) -> "tuple[Plan | None, Callable[[], None]]":
+    """What would change, which is shown; and what brings the code that it names."""
+    from prime_train.cli.aws import plan as aws_plan
+    from prime_train.operations.aws import code as aws_code
+    from prime_train.operations.aws import settings as aws_wish
+
+    stack.changeable()  # seen before minutes are spent on the code
+    now = stack.parameters()
+    target = aws_wish.target(wish.machine, wish.python, now)
+    key, bring = _code(account, target, wish.code)
+    runs_on = {"Runtime": f"{aws_wish.PYTHON}{target.python}", "Architecture": target.machine}
+    aside = {} if now else _set_aside(account)
+    parameters = {**dict.fromkeys(aws_code.parameter_names()), **aside, **wish.parameters, **runs_on}
+    plan = stack.plan(aws_code.placed(account.code_bucket, key), parameters)
+    aws_plan.show(plan)
+    return plan, bring
+
+
+def _code(account: "Account", target: "Target", given: Path | None) -> tuple[str, Callable[[], None]]:
+    """The code's key in the bucket for code, and what brings it there, where it is not."""
+    from prime_train.operations.aws import code as aws_code
+
+    code = aws_code.code(target, given, typer.echo)
+    if code.better and account.has(code.better):
+        return code.better, lambda: None
+    if code.lacks:
+        typer.echo(code.lacks)
+
+    def bring() -> None:
+        if not account.has(code.name):
+            account.bring(code.name, code.make())
+
+    return code.name, bring
+
+
+def _settle(stack: "Stack", plan: "Plan", bring: Callable[[], None], later: str, *, dry_run: bool, yes: bool) -> None:
+    """Carries the plan out where it is wanted; else nothing of it is left. `later`: what to say where AWS is left to go on by itself."""
+    from prime_train.cli.aws.stack import agreed
+    from prime_train.ports import TemporaryError
+
+    try:
+        if not dry_run:
+            agreed("Carry these out?", yes)
+            bring()
+    except BaseException:
+        stack.drop(plan)
+        raise
+    if dry_run:
+        stack.drop(plan)
+        return
+    try:
+        stack.carry_out(plan, typer.echo)
+    except (KeyboardInterrupt, TemporaryError):
+        typer.echo(later, err=True)
+        raise
+
+
+def _later(wish: Wish, values: Mapping[str, str]) -> str:
+    again = f"prime-train deploy{wish.place}{''.join(f' --secret {name}' for name in values)}"
+    return f"not brought yet: {', '.join(values)}; when AWS is done: {again}" if values else f"when AWS is done: {again}"
+
+
+def _save(folder: Path, wish: Wish, secrets: list[str]) -> None:
+    """What other tools deploy: the template, and the code beside it."""
+    from prime_train.operations.aws import code as aws_code
+    from prime_train.operations.aws import settings as aws_wish
+
+    target = aws_wish.target(wish.machine, wish.python, {})
+    code = aws_code.code(target, wish.code, typer.echo)
+    if code.lacks:
+        typer.echo(code.lacks)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / aws_code.CODE).write_bytes(code.make())
+    (folder / "template.yaml").write_text(aws_code.template(), encoding="utf-8")
+    given = {"Runtime": f"{aws_wish.PYTHON}{target.python}", "Architecture": target.machine, **wish.parameters}
+    typer.echo(f"{folder / 'template.yaml'} and {aws_code.CODE} beside it; with sam, for one:")
+    typer.echo(
+        f"  sam deploy --template-file {folder / 'template.yaml'} --stack-name {wish.stack} --resolve-s3 --capabilities CAPABILITY_IAM "
+        f"--parameter-overrides {' '.join(f'{name}={shlex.quote(value)}' for name, value in given.items())}"
+    )
+    if secrets:
+        typer.echo(f"no secret is in it; afterwards: prime-train deploy{wish.place} --secret {' --secret '.join(secrets)}")
+
+
+def _set_aside(account: "Account") -> dict[str, str]:
+    """A new account may run so few functions at once that AWS lets it set none aside."""
+    if account.functions_left() >= SPARE_FUNCTIONS_MIN:
+        return {}
+    typer.echo("this account may run few functions at once, so none are set aside for this stack")
+    return dict.fromkeys(ASIDE, "0")
+
+
+def _say_withheld(names: tuple[str, ...], wish: Wish) -> None:
+    if names:
+        typer.echo(
+            f"no run gets {', '.join(names)} as long as the stack's list does not name it: "
+            f"prime-train deploy{wish.place} --set RunSecrets=HF_TOKEN,WANDB_API_KEY,{','.join(names)}"
+        )
+
+
+def _say(wish: Wish, outputs: dict[str, str], changed: list[str], saved: Path) -> None:
+    if changed:
+        typer.echo(f"the secret has new values of {', '.join(changed)}; the functions see them within five minutes")
+    typer.echo(f"\nPRIME_TRAIN_STORE={outputs['Url'].rstrip('/')}")
+    typer.echo(f"PRIME_TRAIN_MASTER_KEY=$(prime-train doctor --show-key{wish.place})")
+    typer.echo(f"bucket {outputs['Bucket']}, table {outputs['Table']}, secret {outputs['Secret']}")
+    typer.echo(f"saved in {saved}; prime-train doctor{wish.place} says whether it works")

@@ -1,0 +1,177 @@
+"""`prime-train doctor`: whether the control plane on AWS is well."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from prime_train.cli.aws.stack import STACK, Region, StackName
+from prime_train.cli.exits import Exit
+
+if TYPE_CHECKING:
+    from prime_train.adapters.aws_deploy import Account, Stack
+
+MASTER = "PRIME_TRAIN_MASTER_KEY"
+WATCHED_S_MAX = 300
+CALLS_MAX = 2
+"""A function that was not called for a while takes its time for the first."""
+WANTED = ("PRIME_API_KEY",)
+"""What no run can do without: a machine to rent. The way for it into the bucket is looked at by itself."""
+ALARM = "AWS::CloudWatch::Alarm"
+POD_KEYS = ("PRIME_TRAIN_POD_AWS_ACCESS_KEY_ID", "PRIME_TRAIN_POD_AWS_SECRET_ACCESS_KEY")
+
+
+class Off(str):
+    """What is not set up, and need not be."""
+
+
+Check = tuple[str, Callable[[], str]]
+"""Its name, and what says what is wrong; empty: nothing."""
+
+
+def doctor(
+    name: StackName = STACK,
+    region: Region = "",
+    show_key: Annotated[bool, typer.Option("--show-key", help="Print the master key, and nothing else.")] = False,
+) -> Exit:
+    """Say whether the control plane on AWS works.
+
+    Looks at the stack, the secret, the webhook's answer, the table, the watcher, W&B and the alarms; changes nothing.
+    """
+    from prime_train.cli.aws import stack as aws_place
+
+    account = aws_place.account(region)
+    stack = aws_place.stack(account, name)
+    if show_key:
+        typer.echo(_texts(account, stack.outputs()).get(MASTER, "").split(",")[0])
+        return Exit.OK
+    wrong, place = 0, aws_place.options(name, region)
+    typer.echo(f"account {account.number}, region {account.region}, stack {name}")
+    for what, check in _checks(account, stack, place):
+        said = _asked(check)
+        mark = "off  " if isinstance(said, Off) else "wrong" if said else "well "
+        wrong += mark == "wrong"
+        typer.echo(f"{mark}  {what}{f': {said}' if said else ''}")
+    return Exit.FINDINGS if wrong else Exit.OK
+
+
+def _asked(check: Callable[[], str]) -> str:
+    from prime_train.ports import OutsideError
+
+    try:
+        return check()
+    except OutsideError as error:
+        return str(error)
+
+
+def _checks(account: "Account", stack: "Stack", place: str) -> Iterator[Check]:
+    """The rest can not be asked where there is no stack. `place`: options that mean this stack."""
+    state = stack.state()
+    yield "stack", lambda: _stack(state, account.region, place)
+    if not state.endswith("_COMPLETE") or "Url" not in stack.outputs():
+        return
+    outputs = stack.outputs()
+    yield "secret", lambda: _secret(account.secret(outputs["Secret"]), place)
+    yield "webhook", lambda: _webhook(outputs["Url"], _texts(account, outputs).get(MASTER, ""))
+    yield pods_check(account, outputs, place)
+    yield "watcher", lambda: _watcher(f"dynamodb://{outputs['Table']}?region={account.region}")
+    yield "W&B", lambda: _wandb(_texts(account, outputs), place)
+    yield "alarms", lambda: ", ".join(account.alarms(stack.parts(ALARM)))
+
+
+def _texts(account: "Account", outputs: Mapping[str, str]) -> dict[str, str]:
+    """What of the stack's secret is text; the look at the secret tells of the rest."""
+    from prime_train.adapters.aws_deploy import texts
+
+    return texts(account.secret(outputs["Secret"]))
+
+
+def _stack(state: str, region: str, place: str) -> str:
+    from prime_train.adapters.aws_deploy.plan import REMEDIES
+
+    if state in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
+        return ""
+    if state:
+        return f"{state}: {REMEDIES.get(state, 'look again when it is done')}"
+    elsewhere = "is it in another (--region), or under another name (--stack)?"
+    return f"there is none in region {region}; {elsewhere} prime-train deploy{place} makes one"
+
+
+def _secret(values: Mapping[str, object], place: str) -> str:
+    from prime_train.adapters.aws_deploy import texts
+    from prime_train.operations.aws.settings import is_masters
+
+    known = texts(values)
+    others = sorted(values.keys() - known.keys())
+    if others:
+        return f"not a text in it: {', '.join(others)}; the functions can read none of it. {_given(others, place)}"
+    if not known.get(MASTER):
+        return f"{MASTER} is not in it; deploy again under another name of stack"
+    if not is_masters(known[MASTER]):
+        return f"{MASTER} in it is not 64 hex digits, or several such keys with a comma between them; nobody is believed"
+    lacks = [name for name in WANTED if name not in known]
+    return f"it lacks {', '.join(lacks)}; {_given(lacks, place)}" if lacks else ""
+
+
+def _given(names: Sequence[str], place: str) -> str:
+    """How they come into the secret."""
+    return f"export and prime-train deploy{place} --secret {' --secret '.join(names)}"
+
+
+def _webhook(url: str, master: str) -> str:
+    """By a signed call that goes through the table and back."""
+    from prime_train.adapters.canary_http import CanaryHttp
+    from prime_train.control_plane.wiring.home import wall_s
+    from prime_train.operations.aws.settings import is_masters
+
+    if not is_masters(master):
+        return f"it is not asked: the secret has no {MASTER} that could sign a call"
+    newest = bytes.fromhex(master.split(",", maxsplit=1)[0])
+    canary = CanaryHttp(url, newest)
+    sings = any(canary.sings(wall_s()) for _ in range(CALLS_MAX))
+    return "" if sings else f"{url} does not answer a signed call; see the function's log"
+
+
+def _wandb(values: Mapping[str, str], place: str) -> str:
+    """Asked with what the watcher asks it with, though from here."""
+    from prime_train.adapters.tracker_wandb import ENTITY, KEY, URL
+    from prime_train.adapters.tracker_wandb.plain import PlainWandb
+
+    if not values.get(KEY):
+        return Off(f"a run that is silent has no second witness; export {KEY} and prime-train deploy{place} --secret {KEY}")
+    PlainWandb(values[KEY], url=values.get(URL, ""), entity=values.get(ENTITY, "")).account_entity()
+    return ""
+
+
+def pods_check(account: "Account", outputs: Mapping[str, str], place: str = "") -> Check:
+    """By what machines get into the bucket: keys that are in the secret, or the role's, which the webhook has to be able to take."""
+    from prime_train.ports import OutsideError
+
+    try:
+        values = _texts(account, outputs)
+    except OutsideError:
+        values = {}  # which the look at the secret has told
+    lacks = [name for name in POD_KEYS if not values.get(name)]
+    fix = f"it lacks {', '.join(lacks)}; {_given(lacks, place)}"
+    if lacks and "PodRole" in outputs:
+        half = f"the other half of the pair is in the secret, but {fix}" if len(lacks) < len(POD_KEYS) else ""
+        return "pods, by the role's keys", lambda: half or _taken(account, outputs["Webhook"])
+    return "pods, by the secret's keys", lambda: fix if lacks else ""
+
+
+def _taken(account: "Account", webhook: str) -> str:
+    """Has the webhook take the role, as it does for each machine."""
+    wrong = account.call(webhook, {"check": True}).get("wrong", "")
+    return f"the webhook can not take it: {wrong}; see the function's log, and deploy again" if wrong else ""
+
+
+def _watcher(table_url: str) -> str:
+    from prime_train.adapters.store_dynamo.opening import open_dynamo
+
+    store = open_dynamo(table_url, os.environ)
+    swept_s = store.watch().swept_s
+    if swept_s is None:
+        return "it has not swept yet; it is called once a minute"
+    ago_s = store.now_s() - swept_s
+    return "" if ago_s <= WATCHED_S_MAX else f"its last sweep was {ago_s} s ago; see the function's log"

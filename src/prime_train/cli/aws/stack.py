@@ -1,0 +1,72 @@
+"""The stack that a verb speaks of, and what is remembered of it here."""
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from prime_train.cli.exits import Refused
+
+if TYPE_CHECKING:
+    from prime_train.adapters.aws_deploy import Account, Stack
+
+StackName = Annotated[str, typer.Option("--stack", help="Name of the stack.")]
+Region = Annotated[str, typer.Option("--region", help="Region of AWS; otherwise what AWS's tools would take.", show_default=False)]
+STACK = "prime-train"
+
+
+def account(region: str) -> "Account":
+    from prime_train.adapters.aws_deploy import Account
+
+    return Account(os.environ, region)
+
+
+def stack(of: "Account", name: str) -> "Stack":
+    from prime_train.adapters.aws_deploy import Stack
+
+    if not (name.isascii() and name.replace("-", "").isalnum() and name[0].isalpha() and len(name) <= 56):
+        raise Refused(f"--stack {name!r} is no name for a stack", fix="letters, digits and hyphens, a letter first, 56 characters at most")
+    return Stack(of.client("cloudformation"), name)
+
+
+def options(name: str, region: str) -> str:
+    """What makes another verb mean the same stack, with a space before it; empty: it does so by itself. `region`: as the user said it."""
+    return (f" --stack {name}" if name != STACK else "") + (f" --region {region}" if region else "")
+
+
+def remember(name: str, region: str, outputs: dict[str, str]) -> Path:
+    """Saves where everything is; nothing of it is secret."""
+    path = _remembered(name)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = path.with_name(f".{path.name}-{os.getpid()}")
+    draft.write_text(json.dumps({"stack": name, "region": region, **outputs}, indent=2) + "\n")
+    draft.replace(path)
+    return path
+
+
+def forget(name: str) -> None:
+    _remembered(name).unlink(missing_ok=True)
+
+
+def agreed(question: str, yes: bool) -> None:
+    """Returns where the user agrees."""
+    import sys
+
+    if yes:
+        return
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Refused("there is nobody to ask: this is no terminal", fix="add --yes")
+    try:
+        if typer.confirm(question):
+            return
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    raise Refused("not agreed to: nothing was changed")
+
+
+def _remembered(name: str) -> Path:
+    from prime_train.control_plane.wiring.home import Home
+
+    return Home.of(os.environ).root / f"aws-{name}.json"

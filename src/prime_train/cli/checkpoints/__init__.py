@@ -1,0 +1,87 @@
+"""`prime-train checkpoints RUN [VERB]`: what is in the bucket, and what can be done with it."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from prime_train.cli.checkpoints.export import export
+from prime_train.cli.checkpoints.list import list_
+from prime_train.cli.checkpoints.pin import pin, unpin
+from prime_train.cli.checkpoints.prune import prune
+from prime_train.cli.checkpoints.restore import restore
+from prime_train.cli.checkpoints.verify import verify
+from prime_train.cli.exits import guarded
+
+DEFAULT = "list"
+VERBS: Mapping[str, Callable[..., object]] = {
+    DEFAULT: list_,
+    "verify": verify,
+    "restore": restore,
+    "prune": prune,
+    "export": export,
+    "pin": pin,
+    "unpin": unpin,
+}
+_WITH_VALUE = ("--bucket",)
+"""Options that may stand before the verb, and are followed by what is no verb either."""
+
+
+def verb_first(args: Sequence[str], verbs: Collection[str]) -> list[str]:
+    """`RUN verb ...`, as people write it, as `verb RUN ...`; without a verb it is `list`."""
+    places = [at for at, arg in enumerate(args) if _is_word(arg) and (at == 0 or args[at - 1] not in _WITH_VALUE)][:2]
+    words = [args[at] for at in places]
+    rest = [arg for at, arg in enumerate(args) if at not in places]
+    match words:
+        case [run, verb] if verb in verbs or run not in verbs:
+            return [verb, run, *rest]
+        case [verb, run]:
+            return [verb, run, *rest]
+        case [verb] if verb in verbs and rest == ["--help"]:
+            return [verb, "--help"]
+        case [run] if "--help" not in rest:
+            return [DEFAULT, run, *rest]
+    return list(args) if "--help" not in args else ["--help"]
+
+
+def _is_word(arg: str) -> bool:
+    return not arg.startswith("-") or arg == "-"
+
+
+class RunFirst(TyperGroup):
+    """A group whose verb comes after the run. (Typer's types of contexts differ between its versions.)"""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ordered = verb_first(args, self.commands)
+        if ordered and not _is_word(ordered[0]) and ordered != ["--help"]:
+            ctx.fail("Missing argument 'RUN'.")
+        return super().parse_args(ctx, ordered)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        return f"RUN {name}", command, rest
+
+
+class AfterRun(TyperCommand):
+    """A verb whose first argument is named before it."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return [piece for piece in super().collect_usage_pieces(ctx) if piece.strip("{}")]
+
+
+checkpoints = typer.Typer(
+    name="checkpoints", cls=RunFirst, no_args_is_help=True, subcommand_metavar="RUN [COMMAND] [ARGS]...", rich_markup_mode=None
+)
+
+for _name, _verb in VERBS.items():
+    checkpoints.command(_name, cls=AfterRun)(guarded(_verb))
+
+
+@checkpoints.callback()
+def options() -> None:
+    """List, verify, restore a run's checkpoints.
+
+    RUN is the run, or the start of its id; with --bucket, a whole id is enough, and nothing else is needed. Without a command, its
+    checkpoints are listed.
+    """

@@ -1,0 +1,23 @@
+"""`prime-train config`: versions of a config, what differs between them, and which runs used them."""
+
+import typer
+
+from prime_train.cli.config.diff import diff
+from prime_train.cli.config.list import list_
+from prime_train.cli.config.restore import restore
+from prime_train.cli.config.save import save
+from prime_train.cli.exits import guarded
+
+config = typer.Typer(name="config", no_args_is_help=True, rich_markup_mode=None)
+config.command("save")(guarded(save))
+config.command("list")(guarded(list_))
+config.command("diff")(guarded(diff))
+config.command("restore")(guarded(restore))
+
+
+@config.callback()
+def options() -> None:
+    """Keep, compare and restore versions of a config.
+
+    They lie in PRIME_TRAIN_HOME (~/.prime-train), under configs/ and the name of the file.
+    """

@@ -1,0 +1,143 @@
+"""The demo as it happens: what is seen is remembered for the picture, and the machine is taken away."""
+
+import threading
+import time
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from prime_train.cli.demo.stage import Stage
+from prime_train.cli.demo.view import view
+from prime_train.cli.exits import Exit, Refused
+from prime_train.cli.logs import history_line
+from prime_train.core.run import Happening, Run, RunState
+from prime_train.ports import Held
+from prime_train.reports.charts import Point
+from prime_train.reports.charts.facts import TAKEN, TAKEN_AT
+
+LOOK_S = 0.1
+KILL_SHARE = 0.4
+KILL_SHARE_MAX = 0.7
+LOST_STEPS_MIN = 8
+"""The machine goes when so many steps are not in a checkpoint yet: then there is something to do again."""
+OVERHEAD_S_MAX = 150
+
+
+@dataclass
+class Story:
+    """What was seen."""
+
+    run: Run
+    history: list[Happening]
+    points: list[Point] = field(default_factory=list)
+    commits: list[Point] = field(default_factory=list)
+    taken: Happening | None = None
+    committed_then: int = 0
+    """Newest committed step when the machine was taken."""
+    printed: int = 0
+    taken_printed: bool = False
+
+    def lines(self) -> list[Happening]:
+        """History, with what only the demo knows in its place: before anybody noticed."""
+        if self.taken is None:
+            return self.history
+        at_s = self.taken.at_s
+        later = [n for n, line in enumerate(self.history) if line.at_s > at_s or (line.kind == "lost" and line.at_s == at_s)]
+        place = later[0] if later else len(self.history)
+        return [*self.history[:place], self.taken, *self.history[place:]]
+
+
+def play(here: Stage, console: Console, *, kill: bool) -> Story:
+    """Until the run is over and its machines are gone. Raises Refused where it takes far too long."""
+    store = here.home.store()
+    held = _load(here)
+    story = Story(held.run, [])
+    console.print(Text.assemble(("prime-train demo", "bold"), f"  run {here.run_id}, {held.run.spec.trainer.steps} steps"))
+    end_s, pause = time.monotonic() + _longest_s(held.run), threading.Event()
+    live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+    try:
+        if live is not None:
+            live.start()
+        while not _is_over(story.run):
+            held = _load(here)
+            _remember(story, held, store.history(here.run_id))
+            if kill and story.taken is None and _is_moment(held):
+                story.taken, story.committed_then = _take(here, held), held.lease.committed_step
+            if live is not None:
+                live.update(view(held, story.lines(), story.points, store.now_s()), refresh=True)
+            else:
+                _print_new(console, story)
+            if time.monotonic() > end_s:
+                raise Refused(
+                    f"the demo took longer than {_longest_s(held.run):.0f} s; state {held.run.state.value}", code=Exit.OUTSIDE_FAILED
+                )
+            pause.wait(LOOK_S)
+    finally:
+        if live is not None:
+            live.stop()
+    return story
+
+
+def _load(here: Stage) -> Held:
+    held = here.home.store().load(here.run_id)
+    if held is None:
+        raise Refused(f"run {here.run_id} is gone", code=Exit.OUTSIDE_FAILED)
+    return held
+
+
+def _longest_s(run: Run) -> float:
+    words = run.spec.trainer.command.split()
+    pace_s = float(words[words.index("--step-seconds") + 1]) if "--step-seconds" in words else 1.0
+    return OVERHEAD_S_MAX + 2 * pace_s * (run.spec.trainer.steps or 0)
+
+
+def _is_over(run: Run) -> bool:
+    return run.is_over and all(attempt.ended_s is not None for attempt in run.attempts)
+
+
+def _remember(story: Story, held: Held, history: list[Happening]) -> None:
+    story.run, story.history = held.run, history
+    lease, at_s = held.lease, time.time()
+    if lease.epoch != held.run.epoch or lease.epoch == 0:
+        return
+    if lease.beat is not None and lease.beat.step > 0:
+        point = Point(at_s, lease.beat.step, lease.epoch)
+        if not story.points or (story.points[-1].step, story.points[-1].epoch) != (point.step, point.epoch):
+            story.points.append(point)
+    seen = {commit.step for commit in story.commits}
+    resumed = held.run.resume.step if held.run.resume is not None else 0
+    if lease.committed_step > resumed and lease.committed_step not in seen:
+        story.commits.append(Point(at_s, lease.committed_step, lease.epoch))
+
+
+def _is_moment(held: Held) -> bool:
+    """In mid-training, with a checkpoint that is committed and steps that are not."""
+    run, lease = held.run, held.lease
+    if run.state is not RunState.TRAINING or run.epoch != 1 or lease.beat is None or not lease.committed_step:
+        return False
+    share = lease.beat.step / (run.spec.trainer.steps or 1)
+    return share >= KILL_SHARE_MAX or (share >= KILL_SHARE and lease.beat.step - lease.committed_step >= LOST_STEPS_MIN)
+
+
+def _take(here: Stage, held: Held) -> Happening:
+    """Takes the machine away: every process killed, the disk deleted, nobody told."""
+    attempt = held.run.attempt
+    assert attempt is not None
+    assert attempt.pod_id is not None
+    at_s = time.time()
+    here.home.local_pods().preempt(attempt.pod_id)
+    step = held.lease.beat.step if held.lease.beat is not None else 0
+    text = f"the demo takes {attempt.pod_id} away: processes killed, disk deleted, nobody told"
+    return Happening(here.run_id, int(at_s), attempt.epoch, TAKEN, text, step, {TAKEN_AT: f"{at_s:.2f}"})
+
+
+def _print_new(console: Console, story: Story) -> None:
+    """Where there is no terminal, a line for each thing that happens."""
+    taken = [story.taken] if story.taken is not None and not story.taken_printed else []
+    for line in [*taken, *story.history[story.printed :]]:
+        console.print(
+            history_line(line.at_s - story.run.created_s, line.epoch, line.kind, line.text), markup=False, highlight=False, soft_wrap=True
+        )
+    story.printed, story.taken_printed = len(story.history), story.taken is not None

@@ -1,0 +1,157 @@
+"""The demo's own world: a temporary home, a control plane, one queued run, and the promise that nothing of it is left behind."""
+
+import logging
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from prime_train.adapters.config_yaml import read_config
+from prime_train.adapters.tree_pack import survey
+from prime_train.cli.exits import Exit, Refused
+from prime_train.control_plane.wiring.embedded import control_plane
+from prime_train.control_plane.wiring.home import BUCKET, HOME, Home
+from prime_train.control_plane.wiring.providers import LOCAL, PROVIDER
+from prime_train.core.spec import RunSpec
+from prime_train.operations.launch import Plan, launch
+from prime_train.ports import OutsideError
+from prime_train.trainers import trainer_for
+
+INTERVAL_S = 1.0
+CLEAR_S_MAX = 30.0
+REFERENCE_S_MAX = 120.0
+TERMINATED = 128 + signal.SIGTERM
+
+_PACE = re.compile(r"--step-seconds \S+")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where the demo plays. `reference` trains the same model in one piece, without any of our machinery."""
+
+    home: Home
+    run_id: str
+    reference: subprocess.Popen[bytes]
+    reference_folder: Path
+
+
+def demo_spec(seconds_per_step: float) -> RunSpec:
+    """configs/demo.yaml, of the checkout or as it is packaged, at another pace."""
+    read = read_config(_config_file())
+    if read.spec is None or not read.is_fit:
+        raise Refused("; ".join(finding.message for finding in read.findings), code=Exit.FINDINGS)
+    command = _PACE.sub(f"--step-seconds {seconds_per_step:g}", read.spec.trainer.command)
+    return read.spec.model_copy(update={"trainer": read.spec.trainer.model_copy(update={"command": command})})
+
+
+def _config_file() -> Path:
+    package = Path(__file__).parents[2]
+    known = (package / "demo" / "demo.yaml", package.parents[1] / "configs" / "demo.yaml")
+    return next((path for path in known if path.exists()), known[0])
+
+
+@contextmanager
+def stage(spec: RunSpec, *, keep: bool) -> Iterator[Stage]:
+    """Whatever happens inside, Ctrl-C and SIGTERM included: afterwards there is no pod, no process and (unless `keep`) no folder."""
+    folder = Path(tempfile.mkdtemp(prefix="prime-train-demo-"))
+    own = {HOME: str(folder / "home"), PROVIDER: LOCAL}
+    home = Home(folder / "home", {k: v for k, v in os.environ.items() if k not in (BUCKET, "PRIME_API_KEY")} | own)
+    reference = None
+    try:
+        with _sigterm_leaves(), _logged(folder / "demo.log"):
+            reference = _train_in_one_piece(spec, folder / "reference")
+            (folder / "tree").mkdir()
+            run = launch(home, spec, Plan(survey(folder / "tree"), ""))
+            with control_plane(home, port=0, interval_s=INTERVAL_S):
+                yield Stage(home, run.run_id, reference, folder / "reference")
+    finally:
+        _clear(home, reference)
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
+        else:
+            print(f"kept: {folder}", file=sys.stderr)
+
+
+def _train_in_one_piece(spec: RunSpec, folder: Path) -> subprocess.Popen[bytes]:
+    """The very command of the spec, as fast as it goes."""
+    folder.mkdir()
+    line = trainer_for(spec).command(spec, checkpoints=str(folder / "checkpoints"), resume_step=None, resume_folder=None)
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
+    return subprocess.Popen(
+        ["/bin/sh", "-c", "exec " + _PACE.sub("--step-seconds 0", line)],
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+@contextmanager
+def _logged(path: Path) -> Iterator[None]:
+    """What the parts log goes into a file: the terminal shows the same as history."""
+    logger = logging.getLogger("prime_train")
+    handler = logging.FileHandler(path)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    before = logger.level, logger.propagate
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.level, logger.propagate = before
+        logger.removeHandler(handler)
+        handler.close()
+
+
+@contextmanager
+def _sigterm_leaves() -> Iterator[None]:
+    """SIGTERM unwinds as Ctrl-C does."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _clear(home: Home, reference: subprocess.Popen[bytes] | None) -> None:
+    """Ends every process of the demo. A second Ctrl-C must not cut this short."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        if reference is not None:
+            reference.kill()
+            reference.wait()
+        _clear_pods(home)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _clear_pods(home: Home) -> None:
+    pods, pause, end_s = home.local_pods(), threading.Event(), time.monotonic() + CLEAR_S_MAX
+    while time.monotonic() < end_s:
+        try:
+            left = pods.list()
+            for pod in left:
+                pods.terminate(pod.pod_id)
+            if not left:
+                return
+        except OutsideError as error:
+            print(f"prime-train: {error}; asked again", file=sys.stderr)
+        pause.wait(0.2)
+    print(f"prime-train: pods are left under {home.root}", file=sys.stderr)

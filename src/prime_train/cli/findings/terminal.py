@@ -1,0 +1,89 @@
+"""Findings on a terminal: the line they are about, a caret under the place, and what to do."""
+
+import json
+import os
+import shutil
+import sys
+import textwrap
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+
+from prime_train.cli.output import print_coloured
+from prime_train.core.finding import Finding, Severity
+from prime_train.core.redaction import HIDDEN, masked
+
+LINE_CHARS_MAX = 160
+INDENT = " " * 7
+_BOLD = 1
+_COLOURS = {Severity.ERROR: 31, Severity.WARNING: 33, Severity.NOTE: 34}
+_JSON_KEYS = ("code", "severity", "file", "line", "column", "message", "fix")
+
+
+def print_findings(findings: Iterable[Finding], sources: Mapping[str, str]) -> None:
+    """`sources` has the text of each file that could be read."""
+    lines = {file: source.split("\n") if source else [] for file, source in sources.items()}
+    for place, finding in enumerate(findings):
+        if place and lines and sys.stdout.isatty():
+            print()
+        print_coloured(text(finding, lines.get(finding.file, [])))
+
+
+def print_json(findings: Iterable[Finding]) -> None:
+    rows = [{key: finding.row()[key] for key in _JSON_KEYS} for finding in findings]
+    print(json.dumps(rows, indent=2))
+
+
+def text(finding: Finding, lines: Sequence[str]) -> str:
+    """The finding with its line; in colours where that is a terminal."""
+    where, what = f"{_shown(finding.file)}:{finding.line}:{finding.column}: ", f"{finding.severity.value} {finding.code}"
+    said = _wrapped(_shown(finding.message), len(where) + len(what) + 2, INDENT)
+    parts = [f"{where}{_styled(what, _BOLD, _COLOURS[finding.severity])}: {said}"]
+    # The line of a secret is not shown: output ends up in logs.
+    if 0 < finding.line <= len(lines) and finding.code != "PT020" and finding.value != HIDDEN:
+        parts += _marked(lines[finding.line - 1], finding)
+    if finding.fix:
+        parts.append(f"{INDENT}{_styled('fix:', _BOLD)} {_wrapped(_shown(finding.fix), len(INDENT) + 5, INDENT + ' ' * 5)}")
+    return "\n".join(parts)
+
+
+def summary(findings: Iterable[Finding], files: int) -> None:
+    """How many there were, to the error output."""
+    count = len(list(findings))
+    plural = "" if count == 1 else "s"
+    print(f"{count} finding{plural} in {files} file{'' if files == 1 else 's'}", file=sys.stderr)
+
+
+def _marked(line: str, finding: Finding) -> list[str]:
+    start = max(0, finding.column - LINE_CHARS_MAX)
+    # A secret at the edge of what is shown is known by what lies beyond it.
+    first = max(0, start - LINE_CHARS_MAX)
+    shown = _shown(masked(line[first : start + 2 * LINE_CHARS_MAX]))[start - first :][:LINE_CHARS_MAX]
+    number = f"{finding.line:>6}"
+    room = " " * _cells(shown[: finding.column - 1 - start])
+    return [f"{number} | {shown}", f"{INDENT}| {room}{_styled('^', _BOLD)}"]
+
+
+def _wrapped(text: str, used: int, indent: str) -> str:
+    """On a terminal: as wide as that, with `used` characters before the first word and `indent` before the other lines."""
+    if not sys.stdout.isatty():
+        return text
+    width = max(shutil.get_terminal_size().columns, 2 * len(indent))
+    before = " " * min(used, width - 1)
+    lines = textwrap.wrap(text, width, initial_indent=before, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines)[len(before) :]
+
+
+def _cells(text: str) -> int:
+    """How wide it is on a terminal."""
+    return sum(0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
+
+
+def _styled(text: str, *codes: int) -> str:
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return text
+    return f"\033[{';'.join(map(str, codes))}m{text}\033[0m"
+
+
+def _shown(text: str) -> str:
+    """Without what would move the cursor."""
+    return "".join(char if char.isprintable() else " " for char in text)

@@ -1,0 +1,16 @@
+"""`prime-train models`: the registry of models."""
+
+import typer
+
+from prime_train.cli.exits import guarded
+from prime_train.cli.models.list import list_
+from prime_train.cli.models.refresh import refresh
+
+models = typer.Typer(name="models", no_args_is_help=True, rich_markup_mode=None)
+models.command("list")(guarded(list_))
+models.command("refresh")(guarded(refresh))
+
+
+@models.callback()
+def options() -> None:
+    """The registry of models."""

@@ -1,0 +1,188 @@
+"""A run's spec with the trainer's config that it names: what is laid over what, and where each of it is written."""
+
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from prime_train.adapters.config_yaml import Config, Sheet, read_sheet
+from prime_train.configs.loaded import Matter, is_file, is_folder, mode
+from prime_train.control_plane.wiring.run_secrets import listed
+from prime_train.core import prime_rl_arguments
+from prime_train.core.tree import Listing, Scalar, find, place_of
+from prime_train.core.tree import Mapping as Tree
+from prime_train.core.tree_merge import merged, nested, with_nulls
+from prime_train.rules.detect import kind_of_command, kind_of_toml, kind_of_yaml
+from prime_train.rules.rule import Document, Kind, Subject
+from prime_train.rules.spec import named_files
+from prime_train.rules.words import changes, config_named
+
+if TYPE_CHECKING:
+    from prime_train.core.spec import RunSpec
+
+TREES_UP_MAX = 4
+LAYERS_MAX = 20
+"""Files laid over a trainer's config; those after them are not read."""
+NAMES_MAX = 1000
+"""Of one folder."""
+TOML = ".toml"
+
+
+def of_config(config: Config) -> Matter:
+    """A run's spec with the trainer's config that it names, as far as that is on this machine."""
+    if config.root is None or config.spec is None:
+        # What it names is judged with it, once it can be: by itself it may lack what the spec gives it.
+        return Matter(config.file, None, config.findings, {config.file: config.source}, _named_by(config.file, config.root))
+    document = Document(config.file, config.root, config.source)
+    subject = Subject(spec=config.spec, config=document, run_secrets=listed(os.environ), now_s=int(time.time()))
+    if config.spec.trainer.tree.ref is not None:
+        # What lies here may be another version than the one that is checked out: what the command says by itself is all there is.
+        told = _by_command(config, subject)
+        return Matter(config.file, told, config.findings, {config.file: config.source}, _named_by(config.file, config.root))
+    return _of_prime_rl(config, subject) if config.spec.trainer.prime_rl is not None else _of_command(config, subject)
+
+
+def resumed(file: str, root: Tree) -> frozenset[str]:
+    """The folder that a config of prime-rl resumes from, if it is there, seen from here or from the config."""
+    node = find(root, ("resume", "dir"))
+    name = node.text if isinstance(node, Scalar) else ""
+    there = any(mode(base / name) for base in (Path(), Path(file).parent))
+    return frozenset([name] if name and there else [])
+
+
+def _of_prime_rl(config: Config, subject: Subject) -> Matter:
+    spec, document = subject.spec, subject.config
+    assert spec is not None
+    assert spec.trainer.prime_rl is not None
+    assert document is not None
+    given = prime_rl_arguments.arguments(_overrides(document))
+    wanted = [((), spec.trainer.prime_rl.config), *((include.path, include.file) for include in given.includes[:LAYERS_MAX])]
+    sheets = _sheets(_trees(config.file, spec.trainer.tree.folder), [name for _, name in wanted])
+    found = [(path, sheets[name].root if name in sheets else None) for path, name in wanted]
+    roots = [nested(path, root, root.place) for path, root in found if root is not None]
+    if len(roots) < len(wanted):
+        return _matter(config, subject, sheets, None)
+    said = prime_rl_arguments.ours(spec, lambda path: replace(place_of(document.root, path), file=document.file))
+    root = reduce(merged, (*roots, given.values, said))
+    return _matter(config, subject, sheets, with_nulls(root, prime_rl_arguments.NULL), "prime_rl")
+
+
+def _overrides(document: Document) -> list[Scalar]:
+    node = document.at("trainer", "prime_rl", "overrides")
+    items = node.items if isinstance(node, Listing) else ()
+    return [replace(item, place=replace(item.place, file=document.file)) for item in items if isinstance(item, Scalar)]
+
+
+def _of_command(config: Config, subject: Subject) -> Matter:
+    spec, document = subject.spec, subject.config
+    assert spec is not None
+    assert document is not None
+    place = replace(place_of(document.root, ("trainer", "command")), file=document.file)
+    name = config_named(spec.trainer.command)
+    if name is None:
+        kind = kind_of_command(spec.trainer.command)
+        return _matter(config, subject, {}, changes(spec.trainer.command, kind, place) if kind else None, kind)
+    sheets = _sheets(_trees(config.file, spec.trainer.tree.folder), [name])
+    root = sheets[name].root if name in sheets else None
+    if root is None:
+        return _matter(config, subject, sheets, None)
+    kind = kind_of_toml(root) if name.endswith(TOML) else kind_of_yaml(root)
+    return _matter(config, subject, sheets, merged(root, changes(spec.trainer.command, kind, place)) if kind else None, kind)
+
+
+def _by_command(config: Config, subject: Subject) -> Subject:
+    assert config.spec is not None
+    assert subject.config is not None
+    command = config.spec.trainer.command
+    kind = kind_of_command(command)
+    place = replace(place_of(subject.config.root, ("trainer", "command")), file=config.file)
+    trainer = Document(config.file, changes(command, kind, place), config.source) if kind else None
+    return replace(subject, trainer=trainer, kind=kind)
+
+
+def _present(file: str, subject: Subject, read: Iterable[str]) -> frozenset[str] | None:
+    """What was read, and of the files that the command names those that are in the working tree. Of a repository it is not known."""
+    assert subject.spec is not None
+    if subject.spec.trainer.tree.repo:
+        return None
+    trees = _trees(file, subject.spec.trainer.tree.folder)
+    return frozenset((*read, *(name for _, name in named_files(subject.spec) if _found(trees, name))))
+
+
+def _has_tree(file: str, spec: "RunSpec") -> bool:
+    """A repository is taken for the one we stand in where any file that the spec names is here, or it names none."""
+    trees = _trees(file, spec.trainer.tree.folder)
+    if spec.trainer.tree.repo is None:
+        return any(map(is_folder, trees))
+    part = [spec.trainer.prime_rl.config] if spec.trainer.prime_rl is not None else []
+    named = [*part, *(name for _, name in named_files(spec))]
+    return not named or any(_found(trees, name) for name in named)
+
+
+def _beside(file: str, subject: Subject, present: frozenset[str] | None) -> frozenset[str]:
+    """What lies in the folders of the working tree where files that the spec names are missing."""
+    assert subject.spec is not None
+    missing = {name for _, name in named_files(subject.spec) if present is not None and name not in present}
+    if not missing:
+        return frozenset()
+    trees = _trees(file, subject.spec.trainer.tree.folder)
+    return frozenset(other for folder in {name.rpartition("/")[0] for name in missing} for other in _names(trees, folder))
+
+
+def _names(trees: Sequence[Path], folder: str) -> list[str]:
+    there = next((tree / folder for tree in trees if is_folder(tree / folder)), None)
+    names = [entry.name for entry in islice(os.scandir(there), NAMES_MAX)] if there is not None else []
+    return [str(PurePosixPath(folder, name)) for name in names]
+
+
+def _named_by(file: str, root: Tree | None) -> frozenset[str]:
+    """The trainer's config that a spec speaks of which can not be understood as a whole."""
+    node = find(root, ("trainer", "prime_rl", "config")) if root is not None else None
+    folder = find(root, ("trainer", "tree", "folder")) if root is not None else None
+    if not isinstance(node, Scalar):
+        return frozenset()
+    path = _found(_trees(file, folder.text if isinstance(folder, Scalar) else "."), node.text)
+    return frozenset((os.path.realpath(path),)) if path is not None else frozenset()
+
+
+def _trees(file: str, folder: str) -> list[Path]:
+    """Where the working tree may be: seen from here, as a launch would, or from one of the folders around the spec."""
+    return [Path(folder), *(around / folder for around in Path(file).parents[:TREES_UP_MAX])]
+
+
+def _found(trees: Sequence[Path], name: str) -> Path | None:
+    """The file in the first tree that has it. A name that leads out of the tree is not followed."""
+    if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+        return None
+    return next((tree / name for tree in trees if is_file(tree / name)), None)
+
+
+def _sheets(trees: Sequence[Path], names: Sequence[str]) -> dict[str, Sheet]:
+    """Those that are in the working tree, by the names they are called by. A file of many names is read once."""
+    found = [(name, path) for name, path in ((name, _found(trees, name)) for name in names) if path is not None]
+    once = {os.path.realpath(path): path for _, path in reversed(found)}
+    read = {real: read_sheet(path, file=str(path)) for real, path in once.items()}
+    return {name: read[os.path.realpath(path)] for name, path in found}
+
+
+def _matter(config: Config, subject: Subject, sheets: Mapping[str, Sheet], root: Tree | None, kind: Kind = "") -> Matter:
+    first = next(iter(sheets.values()), None)
+    file, source = (first.file, first.source) if first is not None else (config.file, config.source)
+    sources = {config.file: config.source} | {sheet.file: sheet.source for sheet in sheets.values()}
+    assert subject.spec is not None
+    files = _present(config.file, subject, (*sheets, *(resumed(file, root) if root is not None else ())))
+    whole = replace(
+        subject,
+        trainer=Document(file, root, source) if root is not None else None,
+        kind=kind if root is not None else "",
+        files=files,
+        beside=_beside(config.file, subject, files),
+        has_tree=_has_tree(config.file, subject.spec),
+        sources=tuple(sources.items()),
+    )
+    findings = (*config.findings, *(finding for sheet in sheets.values() for finding in sheet.findings))
+    return Matter(config.file, whole, findings, sources, frozenset(os.path.realpath(sheet.file) for sheet in sheets.values()))

@@ -1,0 +1,162 @@
+"""From what is wanted to the settings of a prime-rl run: how the GPUs are divided, what fits, how long sequences are; with the reasons."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from prime_train.estimate.memory.phases import (
+    GIB,
+    Logits,
+    Method,
+    Need,
+    Serving,
+    Training,
+    rl_trainers,
+    serving_need,
+    trained_params,
+    training_need,
+)
+from prime_train.estimate.models.hardware_presets import Preset
+from prime_train.estimate.models.table import Model
+from prime_train.estimate.placement import Fit, fit
+
+GPUS = (2, 4, 8)
+"""prime-rl gives trainer and inference server GPUs of their own."""
+SEQ_LENS = (8192, 4096, 2048)
+SEQ_LEN_MIN = SEQ_LENS[-1]
+KEPT = 2
+MASTER_BYTES = 12
+"""Of a trained parameter in a checkpoint: 32-bit weight and both states of AdamW."""
+DISK_SPARE_GIB = 40
+NAME_CHARS_MAX = 32
+
+
+class How(StrEnum):
+    AUTO = "auto"
+    FULL = "full"
+    LORA = "lora"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    model_id: str
+    shape: Model
+    preset: Preset
+    gpus: int
+    environment: str
+    how: How
+    usd: float
+    steps: int
+    ref: str
+    name: str = ""
+    context: int = 0
+    """What the model was made for, in tokens; 0: not known."""
+    gated: bool = False
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Of one run, with what to tell about them: (subject, words)."""
+
+    wanted: Wanted
+    name: str
+    method: Method
+    train_gpus: int
+    infer_gpus: int
+    tensor_parallel: int
+    seq_len: int
+    disk_gib: int
+    reasons: tuple[tuple[str, str], ...]
+
+    @property
+    def completion(self) -> int:
+        """Tokens of an answer: half of the sequence, for the other half is the prompt's."""
+        return self.seq_len // 2
+
+    @property
+    def learning_rate(self) -> str:
+        return "1e-5" if self.method is Method.LORA else "1e-6"
+
+    @property
+    def needs_renderer(self) -> bool:
+        """`auto` knows some models' chats, by their exact ids."""
+        from prime_train.rules.prime_rl.renderers import renderers
+
+        return self.wanted.model_id not in renderers()
+
+
+def settle(wanted: Wanted) -> Settings | str:
+    """The settings; or why there are none, with what would help."""
+    train = rl_trainers(wanted.gpus)
+    infer = wanted.gpus - train
+    parallel = next((count for count in (1, 2, 4) if infer % count == 0 and _serves(wanted, SEQ_LEN_MIN, count)), None)
+    if parallel is None:
+        return _too_small(wanted, "the inference server", serving_need(wanted.shape, Serving(SEQ_LEN_MIN), infer))
+    methods = {How.AUTO: (Method.FULL, Method.LORA), How.FULL: (Method.FULL,), How.LORA: (Method.LORA,)}[wanted.how]
+    lengths = [length for length in SEQ_LENS if not wanted.context or length <= wanted.context]
+    for method in methods:
+        for length in lengths:
+            if _trains(wanted, method, length, train) and _serves(wanted, length, parallel):
+                return _settings(wanted, method, (train, infer, parallel), length)
+    return _too_small(wanted, f"{methods[-1].value} training", training_need(wanted.shape, _training(methods[-1], SEQ_LEN_MIN), train))
+
+
+def name_of(wanted: Wanted, method: Method) -> str:
+    """What the run is called: given, or made of the model's name."""
+    if wanted.name:
+        return wanted.name
+    end = f"-{method.value}"
+    own = re.sub(r"[^a-z0-9]+", "-", wanted.model_id.rpartition("/")[2].lower()).strip("-")
+    return own[: NAME_CHARS_MAX - len(end)].strip("-") + end
+
+
+def _settings(wanted: Wanted, method: Method, division: tuple[int, int, int], length: int) -> Settings:
+    train, infer, parallel = division
+    training, serving = _training(method, length), Serving(length)
+    reasons = (
+        ("GPUs", f"{train} train, {infer} generate" + (f", {parallel} together on one copy" if parallel > 1 else "")),
+        ("method", _why(wanted, method)),
+        ("sequence", f"{length:,} tokens: the longest of {', '.join(f'{one:,}' for one in reversed(SEQ_LENS))} that fits"),
+        ("trainer", _room(training_need(wanted.shape, training, train), wanted)),
+        ("inference", _room(serving_need(wanted.shape, serving, parallel), wanted)),
+        ("disk", f"{disk_gib(wanted.shape, training)} GiB: the model, {KEPT} checkpoints and the one being written"),
+    )
+    name = name_of(wanted, method)
+    return Settings(wanted, name, method, train, infer, parallel, length, disk_gib(wanted.shape, training), reasons)
+
+
+def disk_gib(model: Model, training: Training) -> int:
+    trained = trained_params(model, training)
+    broadcasts = 4 * (model.params if training.method is Method.FULL else trained)
+    needed = (2 * model.params + broadcasts + (KEPT + 1) * MASTER_BYTES * trained) / GIB
+    return -int(-(needed * 1.15 + DISK_SPARE_GIB) // 10) * 10
+
+
+def _training(method: Method, length: int) -> Training:
+    """As prime-rl's RL trainer does unless it is told otherwise."""
+    return Training(method=method, seq_len=length, logits=Logits.FUSED, optimizer_offloaded=True)
+
+
+def _trains(wanted: Wanted, method: Method, length: int, gpus: int) -> bool:
+    return fit(training_need(wanted.shape, _training(method, length), gpus), wanted.preset.gb) is Fit.YES
+
+
+def _serves(wanted: Wanted, length: int, gpus: int) -> bool:
+    return fit(serving_need(wanted.shape, Serving(length), gpus), wanted.preset.gb) is Fit.YES
+
+
+def _why(wanted: Wanted, method: Method) -> str:
+    if wanted.how is not How.AUTO:
+        return f"{method.value}, as you wish"
+    return "full: all weights are trained, for they fit" if method is Method.FULL else "LoRA: all weights do not fit, adapters do"
+
+
+def _room(need: Need, wanted: Wanted) -> str:
+    return f"{need.low / GIB:.0f} to {need.high / GIB:.0f} of {wanted.preset.gb} GB on each GPU"
+
+
+def _too_small(wanted: Wanted, what: str, need: Need) -> str:
+    return (
+        f"{what} of {wanted.model_id} needs up to {need.high / GIB:.0f} GiB on each GPU; {wanted.gpus} x {wanted.preset.kind} have "
+        f"{wanted.preset.gb} GB each"
+    )

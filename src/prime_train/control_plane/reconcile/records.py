@@ -1,0 +1,81 @@
+"""The records of runs in the bucket: written at each turn, and taken up by a store that was restored from an older copy."""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+
+from prime_train.control_plane.reconcile.manifests import read_manifests
+from prime_train.core import change as c
+from prime_train.core.keys import RECORDS, blob_prefix, parse_record_key, record_key, record_prefix
+from prime_train.core.manifest import newest_complete
+from prime_train.core.records import is_ahead, sealed, unsealed
+from prime_train.core.run import ATTENDED, Lease, Run
+from prime_train.ports import Bucket, Held, OutsideError, PermanentError, Store
+
+Places = Iterable[tuple[int, int]]
+"""Attempt and turn of records."""
+
+
+def record(bucket: Bucket, run: Run, lease: Lease, master: bytes) -> None:
+    """Records the run as of its turn. Raises OutsideError; those of older attempts may be left behind."""
+    bucket.put(record_key(run.run_id, run.epoch, run.turn), sealed(run, lease, master))
+    with suppress(OutsideError):
+        for epoch, turn in _places(bucket, run.run_id):
+            if epoch < run.epoch:
+                bucket.delete(record_key(run.run_id, epoch, turn))
+
+
+def catch_up(store: Store, bucket: Bucket, master: bytes, held: Held, now_s: int) -> bool | None:
+    """Has a store that was restored from an older copy take up the newest record of the run. None: there is no newer one, so the store is
+    not behind. False: somebody else was first. Raises OutsideError where the bucket, or a newer record, can not be read."""
+    found = _newest(bucket, master, held.run, _places(bucket, held.run.run_id))
+    if found is None:
+        return None
+    run, lease = found
+    return store.save(c.caught_up(held.run, held.lease, run, _with_commit(bucket, run, lease), now_s))
+
+
+def catch_up_all(store: Store, bucket: Bucket, master: bytes, now_s: int) -> list[str]:
+    """All runs that the store holds, as `catch_up`; the ids of those that were behind. With one listing, so that it can be done whenever a
+    control plane starts: before it listens, for an agent whose attempt it does not know would be told that it was replaced."""
+    places: dict[str, list[tuple[int, int]]] = {}
+    for stat in bucket.list(RECORDS):
+        named = parse_record_key(stat.key)
+        if named is not None:
+            places.setdefault(named[0], []).append(named[1:])
+    behind = [run.run_id for run in store.list_runs() if any(is_ahead(place, run) for place in places.get(run.run_id, ()))]
+    loaded = [held for run_id in behind if (held := store.load(run_id)) is not None]
+    return [held.run.run_id for held in loaded if catch_up(store, bucket, master, held, now_s)]
+
+
+def _places(bucket: Bucket, run_id: str) -> list[tuple[int, int]]:
+    named = [parse_record_key(stat.key) for stat in bucket.list(record_prefix(run_id))]
+    return [name[1:] for name in named if name is not None and name[0] == run_id]
+
+
+def _newest(bucket: Bucket, master: bytes, run: Run, places: Places) -> tuple[Run, Lease] | None:
+    """The newest record that says more than the run. What a stranger has put there is passed over."""
+    for epoch, turn in sorted((place for place in places if is_ahead(place, run)), reverse=True):
+        key = record_key(run.run_id, epoch, turn)
+        content = bucket.get(key)
+        try:
+            found = unsealed(content.data, master) if content is not None else None
+        except ValueError as error:
+            raise PermanentError(
+                f"{key} is newer than the store, and can not be read; was it written by a newer version of prime-train?"
+            ) from error
+        if found is not None and (found[0].run_id, found[0].epoch, found[0].turn) == (run.run_id, epoch, turn):
+            return found
+    return None
+
+
+def _with_commit(bucket: Bucket, run: Run, lease: Lease) -> Lease:
+    """The lease with the newest checkpoint of its attempt as committed: what was committed after the record is not in it."""
+    if run.state not in ATTENDED:
+        return lease
+    manifests = [m for m in read_manifests(bucket, run.run_id, epoch=run.epoch) if m.identity == lease.identity]
+    sizes = {stat.key: stat.size for stat in bucket.list(blob_prefix(run.run_id))} if manifests else {}
+    newest = newest_complete(manifests, sizes)
+    if newest is None or newest.step <= lease.committed_step:
+        return lease
+    return replace(lease, committed_step=newest.step, committed_key=newest.key)

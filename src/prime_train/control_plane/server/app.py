@@ -1,0 +1,108 @@
+"""The webhook as a FastAPI app, described for people at /docs. Every route leads to the same gate as the bare path."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from prime_train import __version__
+from prime_train.control_plane.admission.admission import EPOCH_DIGITS_MAX
+from prime_train.control_plane.server.answering import Answering, Send, send_response
+from prime_train.control_plane.server.body import Receive, Scope
+from prime_train.core.keys import RUN_ID_PATTERN
+from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, Beat, Bootstrap, Commit, Nonce, PodKeys, Refusal, Reply
+
+_SCHEMAS = "#/components/schemas/"
+_REFUSALS = {401: "not signed by this attempt, or the clock is off", 413: "body too large", 422: "body not understood", 503: "ask again"}
+
+_PARAMETERS: dict[str, dict[str, Any]] = {
+    "run": {"type": "string", "pattern": f"^{RUN_ID_PATTERN}$"},
+    "epoch": {"type": "integer", "minimum": 1, "maximum": 10**EPOCH_DIGITS_MAX - 1},
+    TIMESTAMP_HEADER: {"type": "string", "pattern": "^[0-9]{1,12}$", "description": "When it was signed, in seconds since 1970."},
+    SIGNATURE_HEADER: {"type": "string", "pattern": "^v1=[0-9a-f]{64}$"},
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One route, for the documentation."""
+
+    method: str
+    path: str
+    says: str
+    answer: type[BaseModel] | None
+    body: type[BaseModel] | None = None
+    fenced: bool = True
+    signed: bool = True
+    static: bool = False
+
+
+ROUTES = (
+    Row("POST", "/v1/runs/{run}/{epoch}/beat", "A beat; the reply carries orders.", Reply, Beat),
+    Row("POST", "/v1/runs/{run}/{epoch}/commit", "A checkpoint whose manifest is in the bucket becomes the newest.", Reply, Commit),
+    Row("POST", "/v1/runs/{run}/{epoch}/exit", "The last beat: how the attempt ended.", Reply, Beat),
+    Row("GET", "/v1/runs/{run}/{epoch}/bootstrap", "The whole job, for the current attempt.", Bootstrap),
+    Row("POST", "/v1/runs/{run}/{epoch}/keys", "Keys to the bucket, as those of the bootstrap end soon.", PodKeys, static=True),
+    Row("POST", "/v1/canary", "The watcher's own beat: whether anything can arrive.", Nonce, Nonce, fenced=False),
+    Row("GET", "/healthz", "Version and clock.", None, fenced=False, signed=False),
+)
+
+
+def create_app(answering: Answering) -> FastAPI:
+    """The app around whoever answers, such as a gate, which is closed by whoever made it."""
+
+    async def endpoint(request: Request) -> Response:
+        said = await answering.respond(request.scope, request.receive)
+        if said is None:
+            return Response(status_code=400)  # nobody is there to read it
+        return Response(said.body, said.status, dict(said.headers), media_type="application/json")
+
+    async def anything_else(scope: Scope, receive: Receive, send: Send) -> None:
+        said = await answering.respond(scope, receive)
+        if said is not None:
+            await send_response(send, said)
+
+    app = FastAPI(title="prime-train webhook", version=__version__, redoc_url=None)
+    for row in ROUTES:
+        app.add_api_route(row.path, endpoint, methods=[row.method], summary=row.says, responses=_answers(row), openapi_extra=_extra(row))
+    app.mount("/", anything_else)
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign] # the way FastAPI documents for extending the schema
+    return app
+
+
+def _answers(row: Row) -> dict[int | str, dict[str, Any]]:
+    answers: dict[int | str, dict[str, Any]] = {200: {"model": row.answer} if row.answer else {}}
+    if row.fenced:
+        answers[409] = {"model": Reply, "description": "fenced: a newer attempt has taken over"}
+    if row.fenced:
+        keys = ", or the keys of this control plane's machines do not end" if row.static else ""
+        answers[404] = {"model": Refusal, "description": f"no attempt can be named so{keys}"}
+    if row.signed:
+        answers |= {status: {"model": Refusal, "description": why} for status, why in _REFUSALS.items()}
+    return answers
+
+
+def _extra(row: Row) -> dict[str, Any]:
+    """What FastAPI can not know, since the bodies are read and checked by the webhook itself."""
+    names = [(name, "path") for name in ("run", "epoch") if f"{{{name}}}" in row.path]
+    names += [(name, "header") for name in (TIMESTAMP_HEADER, SIGNATURE_HEADER) if row.signed]
+    extra: dict[str, Any] = {
+        "parameters": [{"name": name, "in": place, "required": True, "schema": _PARAMETERS[name]} for name, place in names]
+    }
+    if row.body is not None:
+        schema = {"$ref": _SCHEMAS + row.body.__name__}
+        extra["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+    return extra
+
+
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    if app.openapi_schema is None:
+        schema = get_openapi(title=app.title, version=app.version, routes=app.routes)
+        bodies = {row.body for row in ROUTES if row.body is not None}
+        _, models = models_json_schema([(body, "validation") for body in bodies], ref_template=_SCHEMAS + "{model}")
+        schema["components"]["schemas"] |= models["$defs"]
+        app.openapi_schema = schema
+    return app.openapi_schema

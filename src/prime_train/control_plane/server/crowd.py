@@ -1,0 +1,70 @@
+"""Which connection goes when too many are open: the one of somebody who has signed nothing that has been idle for longest.
+
+Anybody can open connections, and each costs a descriptor. Machines and operators sign what they ask, so a connection counts as known once a
+request on it was admitted; strangers share what is left over.
+"""
+
+import logging
+from collections.abc import Collection
+from itertools import count
+from typing import Protocol
+
+from prime_train.control_plane.server.descriptors import Room
+
+SHED_SHARE = 16
+"""One in so many goes at a time, so that a flood does not have all of them looked through for each that comes."""
+LOG_S = 10.0
+
+log = logging.getLogger(__name__)
+
+
+class Guest(Protocol):
+    """One open connection. `is_known`: it has carried a signed request; `is_busy`: a request on it is not answered yet; `turn`: rises with
+    each connection that is made and each request whose head has come, not with every byte that somebody lets drip."""
+
+    is_known: bool
+    turn: int
+
+    @property
+    def is_busy(self) -> bool: ...
+
+    def leave(self) -> None: ...
+
+
+class Crowd:
+    """Keeps the connections of one server within its room. For the event loop's thread."""
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._turns = count(1)
+        self._shed, self._said_s = 0, float("-inf")
+
+    def next_turn(self) -> int:
+        return next(self._turns)
+
+    def joined(self, guests: Collection[Guest], now_s: float) -> None:
+        """Called with all that are open whenever one more is."""
+        if len(guests) <= self._room.strangers:
+            return
+        strangers = [guest for guest in guests if not guest.is_known]
+        if len(strangers) > self._room.strangers:
+            # A request of theirs that is under way does not help them: one that is signed takes a moment.
+            self._send_away(strangers, len(strangers) - self._room.strangers, len(guests), now_s)
+        elif len(guests) > self._room.connections:
+            idle = [guest for guest in guests if not (guest.is_known and guest.is_busy)]
+            self._send_away(idle, len(guests) - self._room.connections, len(guests), now_s)
+
+    def _send_away(self, candidates: "list[Guest]", least: int, open_now: int, now_s: float) -> None:
+        ranked = sorted(candidates, key=lambda guest: (guest.is_known, guest.turn))
+        leaving = ranked[: max(least, len(ranked) // SHED_SHARE)]
+        for guest in leaving:
+            guest.leave()
+        self._shed += len(leaving)
+        if now_s - self._said_s >= LOG_S:
+            log.warning(
+                "%d connections were open, of which %d may be of clients that have signed nothing; closed %d, the longest idle first",
+                open_now,
+                self._room.strangers,
+                self._shed,
+            )
+            self._shed, self._said_s = 0, now_s

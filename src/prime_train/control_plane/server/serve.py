@@ -1,0 +1,212 @@
+"""Webhook and watcher in one process. `Server` is for embedding (tests, the demo, the CLI); `run_server` is a whole program's main."""
+
+import contextlib
+import errno
+import gc
+import logging
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from types import FrameType
+from typing import Self
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from prime_train.control_plane.reconcile import World
+from prime_train.control_plane.server.app import create_app
+from prime_train.control_plane.server.connection import Connection
+from prime_train.control_plane.server.crowd import Crowd
+from prime_train.control_plane.server.descriptors import raise_file_limit, room
+from prime_train.control_plane.server.gate import Gate
+from prime_train.control_plane.server.hot import HotPath
+from prime_train.control_plane.server.loop import INTERVAL_S, Watcher
+from prime_train.control_plane.server.standstill import Standstill
+from prime_train.control_plane.webhook import Desk
+from prime_train.ports import PermanentError, TemporaryError
+
+IDLE_S = 75
+"""An idle connection is kept for so long: longer than the usual pace of beats, so that most beats find theirs open."""
+SIGNAL_LOOK_S = 0.2
+GARBAGE_MIN = 10_000
+START_S_MAX = 15.0
+GRACE_S = 3
+STOP_S_MAX = 10.0
+
+log = logging.getLogger(__name__)
+
+
+class _Uvicorn(uvicorn.Server):
+    """Says when it listens, and leaves the signals to us."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listens = threading.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self.listens.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class Server:
+    """The webhook in a thread of its own, and on request a watcher beside it. Port 0 takes a free one. `clock`: instead of the store's."""
+
+    def __init__(self, desk: Desk, host: str = "127.0.0.1", port: int = 0, *, clock: Callable[[], int] | None = None) -> None:
+        self.poke = threading.Event()
+        self.ended = threading.Event()
+        """Set when the webhook no longer serves, for whatever reason."""
+        self._desk, self._host, self._port = desk, host, port
+        self._standstill = Standstill(desk.store, clock or desk.store.now_s)
+        self._uvicorn: _Uvicorn | None = None
+        self._thread: threading.Thread | None = None
+        self.watcher: Watcher | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it listens. Only after `start`."""
+        return url_of(self._host, self._port)
+
+    def start(self) -> Self:
+        """Returns when connections are accepted. Raises PermanentError where the address can not be had."""
+        listener = _listen(self._host, self._port)
+        self._port = listener.getsockname()[1]
+        gate = Gate(self._desk, self.poke.set, self._standstill.now_s)
+        self._uvicorn = _Uvicorn(uvicorn_config(HotPath(create_app(gate), gate)))
+        self._thread = threading.Thread(target=self._serve, args=(self._uvicorn, listener, gate), name="webhook", daemon=True)
+        self._thread.start()
+        self._standstill.start()
+        self._uvicorn.listens.wait(START_S_MAX)
+        if not self._uvicorn.started or self.ended.is_set():
+            self.stop()
+            raise PermanentError(f"the webhook did not start within {START_S_MAX:.0f} s; its log says why")
+        return self
+
+    def _serve(self, server: _Uvicorn, listener: socket.socket, gate: Gate) -> None:
+        try:
+            with listener:
+                server.run(sockets=[listener])
+        except Exception:
+            log.exception("the webhook ended")
+        finally:
+            gate.close()
+            self.ended.set()
+            server.listens.set()
+
+    def watch(self, world: World, *, interval_s: float = INTERVAL_S) -> Watcher:
+        """Starts a watcher that is poked by this webhook's news."""
+        self.watcher = Watcher(world, self.poke, self._standstill.now_s, interval_s)
+        self.watcher.start()
+        return self.watcher
+
+    def stop(self) -> None:
+        """Watcher first, then the webhook: requests under way get `GRACE_S` seconds."""
+        if self.watcher is not None:
+            self.watcher.stop()
+        self._standstill.stop()
+        if self._uvicorn is not None:
+            self._uvicorn.should_exit = True
+        if self._thread is not None:
+            self._thread.join(STOP_S_MAX)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def url_of(host: str, port: int) -> str:
+    """What the pods of this machine call; a wildcard address is named by the loopback one."""
+    named = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{named}]:{port}" if ":" in named else f"http://{named}:{port}"
+
+
+def run_server(
+    desk: Desk,
+    world: World | None,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    interval_s: float = INTERVAL_S,
+    announce: Callable[[str], None] = print,
+) -> None:
+    """Serves until SIGTERM or SIGINT; main thread only. Without `world` there is no watcher. `announce` gets the URL once it is served.
+
+    A world without a webhook URL gets this one. Raises PermanentError where the address can not be had,
+    TemporaryError where the webhook ended unasked.
+    """
+    calm_collector()
+    raise_file_limit()
+    server = Server(desk, host, port)
+    with _signals() as signalled, server:
+        announce(server.url)
+        if world is not None:
+            server.watch(world if world.webhook_url else replace(world, webhook_url=server.url), interval_s=interval_s)
+        while not signalled and not server.ended.wait(SIGNAL_LOOK_S):
+            pass
+    if not signalled:
+        raise TemporaryError("the webhook ended by itself; its log says why")
+
+
+def calm_collector() -> None:
+    """For a process that does nothing but serve: what the start has made is never looked at again by the garbage collector, and what beats
+    leave behind has no cycles, so that it need not look often. (Measured: 6 % of a beat.)"""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GARBAGE_MIN, 50, 50)
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[list[int]]:
+    """The list gets every SIGTERM and SIGINT. A handler may do no more: an event's lock might be held by the code it interrupts."""
+    signalled: list[int] = []
+
+    def note(number: int, _: FrameType | None) -> None:
+        signalled.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield signalled
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    if not 0 <= port <= 65_535:
+        raise PermanentError(f"there is no port {port}; use one of 1 to 65535, or 0 for any that is free")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=room().backlog)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise PermanentError(
+                f"port {port} of {host} is in use; stop what listens there, or, where no run has a machine, take another: "
+                "prime-train serve --port 0"
+            ) from error
+        raise PermanentError(f"can not listen on {host}:{port}: {error}") from error
+
+
+def uvicorn_config(app: ASGIApp) -> uvicorn.Config:
+    """How both entries are served: what is not needed is off, what can pile up is limited."""
+    allowed = room()
+    return uvicorn.Config(
+        app,
+        access_log=False,
+        backlog=allowed.backlog,
+        http=Connection.among(Crowd(allowed)),
+        lifespan="off",
+        limit_concurrency=allowed.connections + 1,  # the crowd is kept below it
+        log_config=None,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE_S,
+        timeout_keep_alive=IDLE_S,
+        ws="none",
+    )

@@ -1,0 +1,40 @@
+"""The calls that a request may turn out to be."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from prime_train.control_plane.admission.calls import StoreCall
+from prime_train.core.wire import Beat, Commit
+
+
+class BeatCall(NamedTuple):
+    beat: Beat
+
+
+@dataclass(frozen=True, slots=True)
+class CommitCall:
+    commit: Commit
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapCall:
+    run: str
+    epoch: int
+    identity: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KeysCall:
+    """The attempt's keys to the bucket end soon."""
+
+    run: str
+    epoch: int
+    identity: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryCall:
+    nonce: str
+
+
+Call = BeatCall | CommitCall | BootstrapCall | KeysCall | CanaryCall | StoreCall

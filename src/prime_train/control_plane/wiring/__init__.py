@@ -1,0 +1,1 @@
+"""From environment variables to stores, buckets, providers and a running control plane."""

@@ -1,0 +1,70 @@
+"""The bucket of a control plane elsewhere, opened with keys that it lends: who has its master key needs no others."""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from prime_train.adapters.store_remote import RemoteStore
+    from prime_train.control_plane.store_calls import Opening
+    from prime_train.core.wire import PodKeys
+    from prime_train.ports import Bucket
+
+OWN = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "R2_ACCESS_KEY_ID", "B2_APPLICATION_KEY_ID", "GS_ACCESS_KEY_ID")
+"""Whoever names keys, or where they are, means them to be used."""
+RENEWED_S = 600.0
+"""Before they end."""
+RETRY_S = 30.0
+"""Every request to the bucket asks for its keys."""
+
+_log = logging.getLogger(__name__)
+
+
+def has_own(environment: Mapping[str, str]) -> bool:
+    return any(environment.get(name) for name in OWN)
+
+
+def borrowed(url: str, environment: Mapping[str, str], plane: "RemoteStore") -> "Bucket":
+    from prime_train.adapters.bucket import open_bucket
+
+    opening = plane.opening()
+    renewed = Renewed(opening, plane.opening) if opening.keys is not None else None
+    return open_bucket(url, {**environment, **opening.environment}, renewed)
+
+
+class Renewed:
+    """The keys of an opening, asked for anew before they end. Where no others can be had, they are used to their last second; then what
+    `ask` raises goes through. Any thread may call. `clock`: seconds that only rise, also while a laptop sleeps; None: this machine's."""
+
+    def __init__(self, opening: "Opening", ask: "Callable[[], Opening]", clock: "Callable[[], float] | None" = None) -> None:
+        from prime_train.elapsed import Elapsed
+
+        self._ask, self._clock, self._lock = ask, clock or Elapsed(), threading.Lock()
+        self._take(opening)
+
+    def __call__(self) -> "PodKeys":
+        with self._lock:
+            if self._clock() >= self._renew_s:
+                self._renew()
+            return self._keys.model_copy(update={"valid_s": max(0, int(self._ends_s - self._clock()))})
+
+    def _renew(self) -> None:
+        from prime_train.ports import OutsideError
+
+        try:
+            self._take(self._ask())
+        except OutsideError as error:
+            now_s = self._clock()
+            if now_s >= self._ends_s:
+                raise
+            _log.warning("new keys to the bucket can not be had, the old ones end in %d s: %s", self._ends_s - now_s, error)
+            self._renew_s = min(now_s + RETRY_S, self._ends_s)
+
+    def _take(self, opening: "Opening") -> None:
+        from prime_train.ports import PermanentError
+
+        if opening.keys is None:
+            raise PermanentError("the control plane lends no keys to its bucket any more")
+        self._keys, self._ends_s = opening.keys, self._clock() + opening.keys.valid_s
+        self._renew_s = self._ends_s - RENEWED_S

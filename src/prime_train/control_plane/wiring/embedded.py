@@ -1,0 +1,61 @@
+"""A control plane inside this process: webhook and watcher, for as long as a `with` lasts."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from prime_train.cli.exits import Exit, Refused
+from prime_train.control_plane.wiring.home import Home
+from prime_train.control_plane.wiring.providers import STORE
+
+if TYPE_CHECKING:
+    from prime_train.control_plane.server.serve import Server
+    from prime_train.ports import Watched
+
+INTERVAL_S = 5.0
+UNSERVED = (
+    "no control plane serves this home: nothing is replaced, and no budget is looked after; start, and leave running: prime-train serve"
+)
+
+
+def is_left_alone(home: Home) -> bool:
+    """Whether no control plane serves this home now. One whose store is elsewhere is looked after there."""
+    return not home.environment.get(STORE) and home.serving() is None
+
+
+def refuse_unheard(home: Home, public_url: str) -> None:
+    """Raises Refused where machines of this home's runs call another address than `public_url`: none of them would be heard there, and a
+    watcher would replace them all."""
+    last = home.last_serving()
+    if last is None or last.public_url == public_url:
+        return
+    count = len(home.store().vitals())
+    if count:
+        machines = f"{count} machine{' calls' if count == 1 else 's call'} {last.public_url}"
+        raise Refused(
+            f"{machines}; served at {public_url} they would be taken for silent and replaced",
+            fix="serve at that address again (free its port, if something else has it), or end their runs first: "
+            "prime-train stop --now RUN for each, then prime-train watch --once",
+            code=Exit.OUTSIDE_REFUSED,
+        )
+
+
+@contextmanager
+def control_plane(
+    home: Home, *, port: int | None = None, interval_s: float = INTERVAL_S, watched: "Watched | None" = None
+) -> "Iterator[Server]":
+    """Serves `home` on a port (0: any; None: its last, or any). Pods go on when it ends.
+
+    Raises PermanentError where the port is taken, Refused where machines call another address, or another process serves the home."""
+    from prime_train.control_plane.server.serve import Server, url_of
+
+    with home.serving_alone():
+        number = home.port_meanwhile() if port is None else port
+        refuse_unheard(home, home.public_url(url_of("127.0.0.1", number)))
+        home.make_bucket()
+        desk = home.desk()
+        home.catch_up()
+        with Server(desk, port=number) as server:
+            home.say_serving(server.url)
+            server.watch(home.world(home.public_url(server.url), watched=watched), interval_s=interval_s)
+            yield server

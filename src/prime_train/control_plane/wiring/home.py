@@ -1,0 +1,467 @@
+"""Where the control plane of this machine keeps its things, and the parts built on them."""
+
+import fcntl
+import json
+import logging
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+from urllib.parse import unquote, urlsplit
+
+from prime_train.cli.exits import Exit, Refused
+from prime_train.control_plane.wiring.providers import PRIME, PUBLIC_URL, STORE
+from prime_train.control_plane.wiring.run_secrets import listed
+from prime_train.core.keys import RUNS
+from prime_train.core.run_secrets import for_runs
+
+if TYPE_CHECKING:
+    from prime_train.adapters.pods_by_provider import PodsByProvider
+    from prime_train.adapters.pods_local import LocalPods
+    from prime_train.adapters.store_remote import RemoteStore
+    from prime_train.control_plane.reconcile import World
+    from prime_train.control_plane.store_calls import About
+    from prime_train.control_plane.webhook import Desk
+    from prime_train.control_plane.wiring.providers import Providers, Reach
+    from prime_train.core.run import Run
+    from prime_train.ports import Bucket, Held, Notifier, Store, Tracker, Watched
+
+HOME = "PRIME_TRAIN_HOME"
+BUCKET = "PRIME_TRAIN_BUCKET"
+ALERT_URL = "PRIME_TRAIN_ALERT_URL"
+MASTER = "PRIME_TRAIN_MASTER_KEY"
+DYNAMO = "dynamodb://"
+SLACK = "PRIME_TRAIN_SLACK_"
+LOCAL = "local"
+MASTER_BYTES = 32
+FIX_MASTER = "where it is served, prime-train key --show prints it; on AWS, prime-train doctor --show-key"
+FILE = "file:"
+FIX_BUCKET = f"mount its disk, or set {BUCKET} to where it is now"
+PORT = 7431
+PID_CHARS_MAX = 20
+
+
+def wall_s() -> int:
+    """This machine's clock in whole seconds."""
+    return int(time.time())
+
+
+@dataclass(frozen=True)
+class Serving:
+    """What `prime-train serve` says of itself in serve.json. `public_url`: what rented machines call; `provider`: from whom it rents unless
+    a run says otherwise; `bucket_url`: where it looks for checkpoints."""
+
+    url: str
+    pid: int
+    public_url: str
+    provider: str
+    bucket_url: str
+
+
+@dataclass(frozen=True)
+class Home:
+    """The folder with the store, the master key, the bucket (unless it is elsewhere) and the pods."""
+
+    root: Path
+    environment: Mapping[str, str] = field(repr=False)
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> "Home":
+        """The home that the environment names, or the default one. Nothing is created."""
+        named = environment.get(HOME)
+        return cls(Path(named).absolute() if named else Path.home() / ".prime-train", environment)
+
+    @property
+    def serve_file(self) -> Path:
+        return self.root / "serve.json"
+
+    @property
+    def elsewhere(self) -> str:
+        """The address of the control plane whose store this is; empty where it is here, or in a table."""
+        return "" if self.table_url else self.environment.get(STORE, "").rstrip("/")
+
+    @property
+    def table_url(self) -> str:
+        """Of a table that is the store; empty where there is none."""
+        named = self.environment.get(STORE, "")
+        return named if named.startswith(DYNAMO) else ""
+
+    @property
+    def bucket_url(self) -> str:
+        named = self.environment.get(BUCKET)
+        return self._bucket_elsewhere(named) if self.elsewhere else named or (self.root / "bucket").as_uri()
+
+    @property
+    def has_runs(self) -> bool:
+        """Whether runs were ever kept here."""
+        return bool(self.environment.get(STORE)) or (self.root / "control.sqlite").exists()
+
+    def store(self) -> "Store":
+        if self.elsewhere:
+            return self.remote()
+        if self.table_url:
+            from prime_train.adapters.store_dynamo.opening import open_dynamo
+
+            return open_dynamo(self.table_url, self.environment)
+        from prime_train.adapters.store_sqlite import SqliteStore
+
+        self._make()
+        return SqliteStore(self.root / "control.sqlite")
+
+    def remote(self) -> "RemoteStore":
+        from prime_train.adapters.store_remote import RemoteStore
+
+        return RemoteStore(self.elsewhere, self.master())
+
+    def bucket(self) -> "Bucket":
+        """Of a control plane elsewhere with the keys that it lends, unless some are named here."""
+        from prime_train.adapters.bucket import open_bucket
+        from prime_train.control_plane.wiring.credentials import borrowed, has_own
+
+        self._make()
+        if self.elsewhere and not has_own(self.environment) and not self.bucket_url.startswith(FILE):
+            return borrowed(self.bucket_url, self.environment, self.remote())
+        mark = self.bucket_mark
+        is_new = not mark and not self.environment.get(BUCKET)  # the home's own folder, which nothing has been in
+        return open_bucket(self.bucket_url, self.environment, mark=mark, make=is_new)
+
+    @property
+    def bucket_mark(self) -> str:
+        """The identity of the folder that is the bucket, as the store remembers it; empty where it was never used from here. A bucket of
+        S3's kind is never missing by its address, so it is compared only when it is about to be used."""
+        if not self.bucket_url.startswith(FILE) or not self.has_runs:
+            return ""
+        from prime_train.adapters.bucket import address
+
+        return self.store().watch().buckets.get(address(self.bucket_url), "")
+
+    def make_bucket(self) -> None:
+        """The bucket is about to be used: one that is new, such as a folder that is absent or empty, is made and marked, and its identity
+        is remembered. Refused where the bucket that is known by this address is not there, or another one is. Raises OutsideError where it
+        does not answer."""
+        from prime_train.adapters.bucket import address, open_bucket
+        from prime_train.adapters.bucket.marks import OtherBucket, mark_of, marked, other_bucket
+
+        self._make()
+        store, url = self.store(), self.bucket_url
+        known = store.watch().buckets.get(address(url), "")
+        bucket = open_bucket(url, self.environment, mark=known, make=not known)
+        if known:
+            try:
+                found = mark_of(bucket)
+            except OtherBucket as error:
+                raise Refused(str(error), fix=FIX_BUCKET, code=Exit.OUTSIDE_REFUSED) from error
+            if found != known:
+                raise Refused(other_bucket(url, found, known), fix=FIX_BUCKET, code=Exit.OUTSIDE_REFUSED)
+            return
+        _refuse_empty(store, bucket, url)
+        mark, written = marked(bucket), False
+        while not written:
+            watch = store.watch()
+            after = replace(watch, version=watch.version + 1, buckets=watch.buckets | {address(url): mark})
+            written = store.save_watch(after, version=watch.version)
+
+    @cached_property
+    def about(self) -> "About":
+        """What the control plane elsewhere says of itself; asked once."""
+        return self.remote().about()
+
+    def _bucket_elsewhere(self, named: str | None) -> str:
+        """The control plane's own, whatever is set here: of two buckets, each would miss what lies in the other."""
+        theirs = self.about.bucket_url
+        if named and named.rstrip("/") != theirs.rstrip("/"):
+            raise Refused(f"{BUCKET} is {named}; the control plane's bucket is {theirs}", fix=f"unset {BUCKET} here, or set it to that one")
+        folder = urlsplit(theirs)
+        if folder.scheme == "file" and not Path(unquote(folder.path)).is_dir():
+            raise Refused(
+                f"the control plane's bucket, {theirs}, is a folder of its own box", fix="have it served with a bucket such as s3://..."
+            )
+        return theirs
+
+    def providers(self, webhook_url: str = "", *, waits: bool = False) -> "Providers":
+        """Without a `webhook_url`, for looking only."""
+        from prime_train.control_plane.wiring.providers import Providers
+
+        store = self.store if self.environment.get(STORE) else None
+        return Providers(self.root, self.environment, self.master(), self.bucket_url, webhook_url, waits, store)
+
+    def pods(self) -> "PodsByProvider":
+        """For looking only: an agent would not know whom to call."""
+        return self.providers().pods
+
+    def local_pods(self) -> "LocalPods":
+        self._make()
+        return self.providers().local
+
+    def reach(self, run: "Run") -> "Reach | None":
+        """How to log in to the machine of the run's newest attempt; None: there is none, or not by SSH."""
+        attempt = run.attempt
+        if attempt is None or attempt.pod_id is None or attempt.ended_s is not None:
+            return None
+        return self.providers().reach(attempt.pod_id, run.run_id, attempt.epoch)
+
+    def public_url(self, url: str) -> str:
+        """What machines elsewhere call, for a webhook that listens at `url`: where it is not said, what was said last for this address, as
+        machines that are rented know that one."""
+        last = self.last_serving()
+        kept = last.public_url if last is not None and last.url == url else url
+        return (self.environment.get(PUBLIC_URL) or kept).rstrip("/")
+
+    def master(self) -> bytes:
+        """The key of which all agents' keys are made: the environment's, or the home's own, created once, by whoever comes first."""
+        named = self.environment.get(MASTER, "")
+        if named:
+            return _unhexed(named)
+        if self.environment.get(STORE):
+            raise Refused(f"{STORE} is set, {MASTER} is not", fix=FIX_MASTER, code=Exit.USAGE)
+        self._make()
+        path = self.root / "master.key"
+        if not path.exists():
+            _create_once(path, secrets.token_bytes(MASTER_BYTES))
+        key = path.read_bytes()
+        if len(key) != MASTER_BYTES:
+            raise Refused(
+                f"{path} has {len(key)} bytes, not {MASTER_BYTES}", fix="restore it from a backup; running pods know its old value"
+            )
+        return key
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        """What runs may have of this environment, as the operator's list has it. Raises Refused where that is no list."""
+        return for_runs(self.environment, listed(self.environment))
+
+    @property
+    def run_secrets(self) -> tuple[str, ...]:
+        """Names and globs of the variables that the control plane hands to runs: its own list where it is elsewhere."""
+        return self.about.run_secrets if self.elsewhere else listed(self.environment)
+
+    def desk(self, public_url: str = "", *, watches: bool = False) -> "Desk":
+        from prime_train.control_plane.webhook import Desk
+        from prime_train.control_plane.wiring.pod_keys import keys_for_pods
+        from prime_train.control_plane.wiring.providers import default_provider
+
+        keys, lend = keys_for_pods(self.bucket_url, self.environment)
+        return Desk(
+            self.store(),
+            (self.master(),),
+            secrets=self.secrets,
+            run_secrets=self.run_secrets,
+            bucket_url=self.bucket_url,
+            bucket_mark=self.bucket_mark,
+            bucket_keys=keys,
+            lend=lend,
+            provider=default_provider(self.environment),
+            public_url=public_url,
+            watches=watches,
+        )
+
+    def catch_up(self) -> None:
+        """Has a store that was restored from an older copy take up what the bucket has recorded since. It is to be done before agents are
+        answered, for one whose attempt the store does not know is told that it was replaced. What cannot be done now is done by the
+        watcher, before it launches or ends anything."""
+        from prime_train.control_plane.reconcile import catch_up_all
+        from prime_train.ports import OutsideError
+
+        log = logging.getLogger("prime_train.serve")
+        store = self.store()
+        try:
+            for run_id in catch_up_all(store, self.bucket(), self.master(), store.now_s()):
+                log.warning("%s: the store had been restored from an older copy; it goes on from what the bucket has recorded", run_id)
+        except OutsideError as error:
+            log.warning("whether the store is an older copy can not be told now: %s", error)
+
+    def world(self, webhook_url: str, *, watched: "Watched | None" = None, waits: bool = False) -> "World":
+        """What a watcher needs. `webhook_url`: what agents are to call. `waits`: for a process that ends soon, see `Providers`."""
+        from prime_train.adapters.canary_http import CanaryHttp
+        from prime_train.control_plane.reconcile import World
+
+        master, providers = self.master(), self.providers(webhook_url, waits=waits)
+        pods = providers.pods
+        world = World(
+            store=self.store(),
+            bucket=self.bucket(),
+            pods=pods,
+            master=master,
+            webhook_url=webhook_url,
+            notifiers=self._notifiers(),
+            tracker=self._tracker(),
+            canary=CanaryHttp(webhook_url, master),
+            # Of a control plane elsewhere it is not known here which it can hand out.
+            secrets=None if self.elsewhere else self.secrets,
+            providers=pods.names,
+            shared=frozenset({PRIME}),
+            account=providers.account,
+            is_guest=bool(self.elsewhere),
+            delivers=not (self.elsewhere and self.about.watches),
+        )
+        return world if watched is None else _watched_by(world, watched)
+
+    def serving(self) -> Serving | None:
+        """The control plane that serves this home now, or None."""
+        from prime_train.adapters.canary_http import CanaryHttp
+
+        said = self.last_serving()
+        return said if said is not None and CanaryHttp(said.url, self.master()).sings(wall_s()) else None
+
+    @contextmanager
+    def serving_alone(self) -> "Iterator[None]":
+        """For as long as the `with` lasts, this process is the one that serves this home. Raises Refused where another one does. The kernel
+        drops the lock of a process that dies."""
+        self._make()
+        with (self.root / "serve.lock").open("a+") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise self._served(lock) from None
+            lock.truncate(0)
+            lock.write(f"{os.getpid()}\n")
+            lock.flush()
+            yield
+
+    def _served(self, lock: TextIO) -> Refused:
+        lock.seek(0)
+        said, process = self.last_serving(), lock.read(PID_CHARS_MAX).strip() or "that has only just begun"
+        where = f", at {said.url}" if said is not None and str(said.pid) == process else ""
+        fix = "for one more watcher: prime-train watch; to serve it from here, end that process first"
+        return Refused(f"{self.root} is served already{where} by process {process}", fix=fix, code=Exit.OUTSIDE_REFUSED)
+
+    def last_serving(self) -> Serving | None:
+        """What serve.json says; whoever wrote it may have gone. Of a control plane elsewhere, what it says itself."""
+        if self.elsewhere:
+            about = self.about
+            return Serving(self.elsewhere, 0, about.public_url or self.elsewhere, about.provider or LOCAL, about.bucket_url)
+        if self.table_url and self.environment.get(PUBLIC_URL):
+            from prime_train.control_plane.wiring.providers import default_provider
+
+            url = self.environment[PUBLIC_URL].rstrip("/")
+            return Serving(url, 0, url, default_provider(self.environment), self.bucket_url)
+        try:
+            said = json.loads(self.serve_file.read_text())
+            provider, bucket_url = str(said.get("provider") or LOCAL), str(said.get("bucket_url") or self.bucket_url)
+            return Serving(str(said["url"]), int(said["pid"]), str(said.get("public_url") or said["url"]), provider, bucket_url)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    def say_serving(self, url: str) -> None:
+        """Writes serve.json. It stays when we leave: whoever serves next takes the same port."""
+        draft = self.root / f".serve-{os.getpid()}.json"
+        from prime_train.control_plane.wiring.providers import default_provider
+
+        told = {"public_url": self.public_url(url), "provider": default_provider(self.environment), "bucket_url": self.bucket_url}
+        draft.write_text(json.dumps({"url": url, "pid": os.getpid()} | told) + "\n")
+        draft.replace(self.serve_file)
+
+    def port(self) -> int:
+        """Where to serve: where it was served last, as running pods know that address."""
+        return self._last_port() or PORT
+
+    def port_meanwhile(self) -> int:
+        """Where to serve for a while. 0 (any) where it was never served, so that several homes can be at a time; unless rented machines
+        come by an address that somebody has led to the usual one."""
+        return self._last_port() or (PORT if self.environment.get(PUBLIC_URL) else 0)
+
+    def _last_port(self) -> int | None:
+        said = self.last_serving()
+        return urlsplit(said.url).port if said is not None else None
+
+    def _tracker(self) -> "Tracker":
+        """W&B, where there is a key for it."""
+        from prime_train.ports import NoTracker
+
+        if not self.environment.get("WANDB_API_KEY"):
+            return NoTracker()
+        from prime_train.adapters.tracker_wandb import tracker_from
+
+        return tracker_from(self.environment) or NoTracker()
+
+    def _notifiers(self) -> "tuple[Notifier, ...]":
+        """Bad settings of one raise PermanentError."""
+        from prime_train.adapters.notify_log import LogNotifier
+        from prime_train.adapters.notify_webhook import webhooks_from
+
+        webhooks = webhooks_from(self.environment, self.environment.get(ALERT_URL) or None)
+        return LogNotifier(), *webhooks, *self._on_slack(), *self._on_github()
+
+    def _on_slack(self) -> "Iterator[Notifier]":
+        if not any(name.startswith(SLACK) for name in self.environment) and not self.environment.get("SLACK_WEBHOOK_URL"):
+            return
+        from prime_train.adapters.notify_slack import slack_from
+
+        slack = slack_from(self.environment, _told_of(self.store()))
+        if slack is not None:
+            yield slack
+
+    def _on_github(self) -> "Iterator[Notifier]":
+        from prime_train.actions.github_auth import client, speaks, speaks_only_of
+
+        if speaks(self.environment):
+            from prime_train.adapters.github import GitHubNotifier
+
+            web_url = self.environment.get("GITHUB_SERVER_URL") or "https://github.com"
+            yield GitHubNotifier(client(self.environment), _told_of(self.store()), web_url=web_url, only=speaks_only_of(self.environment))
+
+    def _make(self) -> None:
+        try:
+            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise Refused(f"{self.root}: {error.strerror}", fix=f"set {HOME} to a folder of yours", code=Exit.OUTSIDE_REFUSED) from error
+
+
+def _refuse_empty(store: "Store", bucket: "Bucket", url: str) -> None:
+    """A bucket that was used before there were marks, and whose disk is not mounted now."""
+    going_on = [run.run_id for run in store.list_runs() if not run.is_over and run.durable_step]
+    if going_on and not any(True for _ in bucket.list(RUNS)):
+        said = f"the bucket {url} is empty, and {going_on[0]} has checkpoints in its bucket"
+        raise Refused(said, fix=FIX_BUCKET, code=Exit.OUTSIDE_REFUSED)
+
+
+def _watched_by(world: "World", watched: "Watched") -> "World":
+    return replace(world, watched=watched)
+
+
+def _unhexed(text: str) -> bytes:
+    """Not chained and not shown: it is a secret."""
+    try:
+        key = bytes.fromhex(text.strip())
+    except ValueError:
+        key = b""
+    if len(key) != MASTER_BYTES:
+        raise Refused(f"{MASTER} is not {2 * MASTER_BYTES} hex digits", fix=FIX_MASTER, code=Exit.USAGE)
+    return key
+
+
+def _create_once(path: Path, content: bytes) -> None:
+    """Whole or not at all; where somebody else was first, theirs stays."""
+    draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            return
+    finally:
+        draft.unlink()
+
+
+def _told_of(store: "Store") -> "Callable[[str], Held | None]":
+    """A run as it is now, for who tells of it. None also where its record can not be read, and for an alert of no run: people are told
+    without it."""
+    from prime_train.ports import PermanentError
+
+    def held(run_id: str) -> "Held | None":
+        try:
+            return store.load(run_id) if run_id else None
+        except PermanentError as error:
+            logging.getLogger("prime_train.alerts").warning("run %s is told of without its record: %s", run_id, error)
+            return None
+
+    return held

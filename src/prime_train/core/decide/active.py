@@ -1,0 +1,169 @@
+"""A run whose attempt holds the lease, by its state and the verdict."""
+
+from prime_train.core.causes import Cause
+from prime_train.core.decide.draining import decide_draining
+from prime_train.core.decide.orphans import may_be_adopted
+from prime_train.core.decide.outcomes import sick, unknown
+from prime_train.core.decide.pace import check_s
+from prime_train.core.decide.uploading import of_uploads
+from prime_train.core.decision import (
+    Adopt,
+    AllClear,
+    AskEvidence,
+    Decision,
+    Finish,
+    Note,
+    PutAgent,
+    Recover,
+    SeeBeat,
+    SeeStep,
+    SeeUpload,
+    Wait,
+)
+from prime_train.core.run import Attempt, Run, RunState, Severity
+from prime_train.core.verdict import (
+    Finished,
+    Gone,
+    Healthy,
+    PodsSeen,
+    PodStatus,
+    PodsUnknown,
+    PodsView,
+    Sick,
+    Silent,
+    Stalled,
+    Unknown,
+    Verdict,
+)
+
+EVIDENCE_WAIT_S = 60
+SILENCE_NOTICES = ("silent", "cut_off", "unknown", "blind", "boot_late")
+
+
+def decide_attended(run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView, now_s: int) -> Decision:
+    if run.state is RunState.LAUNCHING:
+        return _launching(run, attempt, verdict, pods, now_s)
+    if run.state is RunState.DRAINING:
+        return decide_draining(run, verdict, now_s)
+    match verdict:
+        case Healthy():
+            return _healthy(run, attempt, verdict, pods, now_s)
+        case Finished(step):
+            if run.state is RunState.BOOTING:  # all its earlier beats were lost
+                return SeeBeat()
+            return Finish(RunState.SUCCEEDED, Cause.FINISHED, f"finished at step {step}")
+        case Sick():
+            return sick(verdict)
+        case Gone(why, beaten):
+            return Recover(_loss(attempt, beaten=beaten), why)
+        case Silent():
+            return _silent(run, verdict, now_s)
+        case Stalled():
+            return _stalled(run, attempt, verdict, pods, now_s)
+        case Unknown():
+            return unknown(run, verdict, now_s)
+
+
+def _loss(attempt: Attempt, *, beaten: bool) -> Cause:
+    if attempt.first_beat_s is None and not beaten:
+        return Cause.BOOT_LOST
+    return Cause.PREEMPTED if attempt.offer.spot else Cause.MACHINE_LOST
+
+
+def _launching(run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView, now_s: int) -> Decision:
+    if isinstance(pods, PodsUnknown):
+        return unknown(run, Unknown(pods.why), now_s)
+    mine = [p for p in pods.pods if may_be_adopted(run, p)]
+    if mine:  # one that is gone already, too: it was paid for, and nothing has to be waited for
+        first = min(mine, key=lambda p: (p not in pods.living(), p.pod_id))
+        most_usd = run.spec.hardware.usd_per_hour_max
+        if most_usd is not None and first.usd_per_hour > most_usd:
+            dear = f"machine {first.pod_id} came at ${first.usd_per_hour:.2f}/h, over hardware.usd_per_hour_max {most_usd:.2f}"
+            return Recover(Cause.LAUNCH_REFUSED, f"{dear}; it is given back")
+        return Adopt(first.pod_id, first.usd_per_hour, first.created_s)
+    settled_s = attempt.launched_s + run.spec.health.settle_s
+    beats = isinstance(verdict, Healthy) and verdict.phase is not None
+    if pods.as_of_s(now_s) < settled_s or beats:
+        return Wait(now_s + check_s(run), "waiting for the create call to settle")
+    return Recover(Cause.LAUNCH_LOST, "the create call brought no answer and the provider lists no such pod")
+
+
+def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s: int) -> Decision:
+    if verdict.phase is None and not verdict.cut_off:
+        return _booting(run, attempt, pods, now_s)
+    if verdict.cut_off:
+        if run.noted_s("cut_off") is None:
+            text = "no beats, yet the tracker still advances: waiting as long as it does"
+            return Note("cut_off", Severity.WARNING, "cut off, but training", text, verdict.sign_s, verdict.tracked)
+        return Wait(now_s + check_s(run), "cut off, but training", verdict.sign_s, verdict.tracked)
+    if run.state is RunState.BOOTING:
+        return SeeBeat()
+    if run.state is RunState.STARTING and verdict.step > 0:
+        return SeeStep(verdict.step)
+    if verdict.upload_pending and run.state is not RunState.UPLOADING:
+        return SeeUpload(verdict.step)
+    if (said := of_uploads(run, attempt, verdict)) is not None:
+        return said
+    # What was told lasts one beat at least: else two watchers whose clocks differ take back, and tell anew, what is late for one of them.
+    before_s = now_s - run.spec.health.beat_s
+    told = tuple(notice.kind for notice in run.notices if notice.kind in SILENCE_NOTICES and notice.at_s <= before_s)
+    if attempt.evidence_asked_s is not None and attempt.evidence_asked_s <= before_s:
+        told = (*told, "stalled")
+    if told:
+        return AllClear(told)
+    return Wait(None, "healthy")
+
+
+def _booting(run: Run, attempt: Attempt, pods: PodsView, now_s: int) -> Decision:
+    if attempt.pod_id is not None and _lacks_agent(attempt, pods, now_s - run.spec.health.settle_s):
+        return PutAgent(attempt.pod_id)
+    return Wait(now_s + check_s(run), "waiting for the machine and its agent")
+
+
+def _lacks_agent(attempt: Attempt, pods: PodsView, since_s: int) -> bool:
+    """Whether the machine is ready and nobody has put its agent on it after that second."""
+    ready = isinstance(pods, PodsSeen) and any(p.pod_id == attempt.pod_id and p.status is PodStatus.ACTIVE for p in pods.pods)
+    return ready and (attempt.agent_put_s is None or attempt.agent_put_s <= since_s)
+
+
+def _silent(run: Run, verdict: Silent, now_s: int) -> Decision:
+    """Told first, acted on later: between the two, an agent that could not be heard has had time to be heard again."""
+    health = run.spec.health
+    text = f"no beat for {verdict.silent_s} s while the provider calls the machine active"
+    noted_s = run.noted_s("silent")
+    if noted_s is None:
+        return Note("silent", Severity.WARNING, "the machine is silent", f"{text}; it is replaced after {health.silence_s} s")
+    act_s = max(now_s + health.silence_s - verdict.silent_s + 1, noted_s + health.overdue_s)
+    if verdict.past_limit and now_s >= act_s:
+        return Recover(Cause.SILENT, text)
+    # Not only at `act_s`: the provider may come to say that it is gone.
+    return Wait(min(now_s + check_s(run), max(now_s + 1, act_s)), "silent")
+
+
+def _stalled(run: Run, attempt: Attempt, verdict: Stalled, pods: PodsView, now_s: int) -> Decision:
+    detail = f"waited {verdict.waited_s} s, limit {verdict.limit_s} s"
+    if verdict.cause is Cause.BOOT_TIMEOUT:
+        return _boot_late(run, attempt, pods, detail, now_s)
+    if attempt.evidence_asked_s is None:
+        return AskEvidence(verdict.cause, detail)
+    until_s = attempt.evidence_asked_s + EVIDENCE_WAIT_S
+    if verdict.evidence or now_s >= until_s:
+        return Recover(verdict.cause, detail)
+    return Wait(until_s, "waiting for the evidence")
+
+
+def _boot_late(run: Run, attempt: Attempt, pods: PodsView, detail: str, now_s: int) -> Decision:
+    """A machine that is ready, and on which nobody has put the agent for a long time, is not late: who should have was away. It is done
+    now, once, and given its time."""
+    health, put_s = run.spec.health, attempt.agent_put_s
+    due_s = attempt.launched_s + health.first_beat_s
+    if put_s is not None and put_s > due_s:
+        if now_s < put_s + health.settle_s:
+            return Wait(min(now_s + check_s(run), put_s + health.settle_s), "late, but its agent has only just been put on it")
+    elif attempt.pod_id is not None and _lacks_agent(attempt, pods, now_s - 2 * health.settle_s):
+        return PutAgent(attempt.pod_id)
+    noted_s = run.noted_s("boot_late")
+    if noted_s is None:
+        return Note("boot_late", Severity.WARNING, "the machine is late", detail)
+    until_s = noted_s + health.overdue_s
+    return Wait(until_s, "late, one last wait") if now_s < until_s else Recover(Cause.BOOT_TIMEOUT, detail)

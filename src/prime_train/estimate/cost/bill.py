@@ -1,0 +1,177 @@
+"""What a run comes to, line by line: how long each part takes from ... to, why, and what that costs at a price.
+
+    provisioning    order to agent          set-up    the config's own commands, the model's download
+    smoke run       its steps, at most its time-out
+    training        steps times what one takes, and where that is known from
+    saving          steps stand still for each checkpoint
+    preemptions     on spot: how often, times half of what lies between two checkpoints, another machine, set-up and restore
+
+Nothing here knows the machine by name: a `Rate` is a price and whether it can be taken away.
+"""
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from prime_train.estimate.cost.duration import HOUR_S, PREEMPTION_EVERY_S, Between
+
+PROVISIONING_S = Between(60.0, 300.0)
+SETUP_S = Between(120.0, 600.0)
+COMPILING_S = Between(60.0, 300.0)
+"""The first step, before it is a step like the others."""
+DOWNLOAD_B_PER_S = Between(100e6, 1e9)
+"""Of models from the hub, and of checkpoints from the bucket."""
+INTERVAL_S = 1800.0
+"""Between two checkpoints, where that is not known."""
+STEP_SPREAD = Between(1 / 1.15, 1.15)
+"""What a step time that is given or was measured may be off by."""
+SAVE_S = Between(2.0, 30.0)
+"""Steps stand still for a save."""
+
+
+class Known(StrEnum):
+    """Where the time of a step is known from, the surest first."""
+
+    GIVEN = "given"
+    MEASURED = "measured in an earlier run"
+    PUBLISHED = "estimated from published speeds"
+
+
+@dataclass(frozen=True)
+class StepTime:
+    seconds: Between
+    known: Known
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Amount:
+    """What is to be done. Bytes: of the model that is downloaded, and of one checkpoint; 0: none, or not known."""
+
+    steps: int
+    step: StepTime
+    every_steps: int | None = None
+    smoke_steps: int = 0
+    smoke_s_max: float = 0.0
+    model_bytes: float = 0.0
+    checkpoint_bytes: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise ValueError(f"{self.steps} steps; there must be at least 1")
+
+
+@dataclass(frozen=True)
+class Rate:
+    """`usd_per_hour`: of the whole machine."""
+
+    usd_per_hour: float
+    spot: bool
+
+    def usd(self, time: Between) -> Between:
+        per_s = self.usd_per_hour / HOUR_S
+        return time * Between(per_s, per_s)
+
+
+@dataclass(frozen=True)
+class Line:
+    name: str
+    time: Between
+    why: str
+
+
+@dataclass(frozen=True)
+class Bill:
+    lines: tuple[Line, ...]
+    rate: Rate
+
+    @property
+    def time(self) -> Between:
+        return sum((line.time for line in self.lines[1:]), start=self.lines[0].time)
+
+    @property
+    def training(self) -> Between:
+        """Of it, what counts as hours of the budget: from the first step on."""
+        return sum((line.time for line in self.lines if line.name in ("training", "saving")), start=Between(0.0, 0.0))
+
+    @property
+    def usd(self) -> Between:
+        return self.rate.usd(self.time)
+
+    def budget_says(self, usd_max: float, hours_max: float | None = None) -> str:
+        """Whether the budget is enough, in words."""
+        usd, hours = self.usd, self.training * Between(1 / HOUR_S, 1 / HOUR_S)
+        if hours_max is not None and hours.low > hours_max:
+            return f"too few hours: {hours_max:g} h against {hours.low:.1f} h at the least; the run is stopped before it ends"
+        if usd.low > usd_max:
+            return f"too small: ${usd_max:,.2f} against ${usd.low:,.2f} at the least; the run is stopped before it ends"
+        if usd.high > usd_max or (hours_max is not None and hours.high > hours_max):
+            return f"may be too small: ${usd_max:,.2f} against up to ${usd.high:,.2f} and {hours.high:.1f} h; it warns at 80 %"
+        return f"enough: ${usd_max:,.2f} against ${usd.high:,.2f} at the most; what is not used is not paid"
+
+
+def full_run(amount: Amount, rate: Rate) -> Bill:
+    """The run to its last step."""
+    start = _start(amount)
+    training = amount.step.seconds * Between(amount.steps, amount.steps)
+    lines = [*start, *_smoke(amount), Line("training", training, _training_why(amount))]
+    if amount.every_steps:
+        saves = amount.steps // amount.every_steps
+        lines.append(Line("saving", SAVE_S * Between(saves, saves), f"{saves:,} checkpoints"))
+    if rate.spot:
+        lines.append(_preemptions(amount, lines))
+    return Bill(tuple(lines), rate)
+
+
+def smoke_run(amount: Amount, rate: Rate) -> Bill | None:
+    """Only as far as the smoke run: what it costs to learn that the config works. None: there is none."""
+    smoke = _smoke(amount)
+    return Bill((*_start(amount), *smoke), rate) if smoke else None
+
+
+def _start(amount: Amount) -> tuple[Line, ...]:
+    download = _transfer(amount.model_bytes)
+    setup = SETUP_S + download + COMPILING_S
+    model = f", {amount.model_bytes / 1e9:.0f} GB of model" if amount.model_bytes else ""
+    return (Line("provisioning", PROVISIONING_S, "order to agent"), Line("set-up", setup, f"commands{model}, first step compiles"))
+
+
+def _smoke(amount: Amount) -> tuple[Line, ...]:
+    if amount.smoke_s_max <= 0:
+        return ()
+    if not amount.smoke_steps:
+        return (Line("smoke run", Between(min(30.0, amount.smoke_s_max), amount.smoke_s_max), "up to its time-out"),)
+    took = COMPILING_S + amount.step.seconds * Between(amount.smoke_steps, amount.smoke_steps)
+    most = amount.smoke_s_max
+    return (Line("smoke run", Between(min(took.low, most), min(took.high, most)), f"{amount.smoke_steps} steps"),)
+
+
+def _training_why(amount: Amount) -> str:
+    one = amount.step.seconds
+    low, high = _rounded(one.low), _rounded(one.high)
+    each = low if low == high else f"{low} to {high}"
+    return f"{amount.steps:,} steps of {each} s, {amount.step.known}{': ' if amount.step.why else ''}{amount.step.why}"
+
+
+def _rounded(seconds: float) -> str:
+    return f"{seconds:,.0f}" if seconds >= 100 else f"{seconds:.3g}"
+
+
+def _preemptions(amount: Amount, lines: list[Line]) -> Line:
+    total = sum((line.time for line in lines[1:]), start=lines[0].time)
+    number = Between(total.low / PREEMPTION_EVERY_S.high, total.high / PREEMPTION_EVERY_S.low)
+    interval = Between(INTERVAL_S, INTERVAL_S)
+    if amount.every_steps:
+        interval = amount.step.seconds * Between(amount.every_steps, amount.every_steps)
+    # At the least, nothing but half an interval and a new machine; never more than what was trained.
+    lost = Between(min(interval.low, total.low) / 2, min(interval.high, total.high) / 2)
+    again = lost + lines[0].time + lines[1].time + _transfer(amount.checkpoint_bytes)
+    times, each = f"{number.low:.1f} to {number.high:.1f} times", f"{again.low / 60:.0f} to {again.high / 60:.0f} min each"
+    why = f"{times}, {each}: half of what lies between two checkpoints, start and restore"
+    return Line("preemptions", number * again, why)
+
+
+def _transfer(count: float) -> Between:
+    if not 0 < count < math.inf:
+        return Between(0.0, 0.0)
+    return Between(count / DOWNLOAD_B_PER_S.high, count / DOWNLOAD_B_PER_S.low)

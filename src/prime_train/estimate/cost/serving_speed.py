@@ -1,0 +1,83 @@
+"""How fast an inference server makes tokens: new tokens a second, from ... to, within a factor of two.
+
+Prompts are read at a share of the GPU's peak: 2 operations for each parameter a token passes, and attention over half of the prompt. New
+tokens are made a step at a time for as many sequences as the cache holds: the weights (of a mixture of experts those that so many tokens
+pass) and the cache are read from memory, at a share of its bandwidth. What a request and a step cost beside that is a constant. The shares
+are read off published speeds of vLLM and SGLang (tests/data/serving_speeds.json).
+"""
+
+import math
+from dataclasses import dataclass
+
+from prime_train.estimate.gpus import Gpu
+from prime_train.estimate.memory.serving import Serving, kv_bytes, share
+from prime_train.estimate.models.table import Model
+
+HALF_WIDTH = 1.4
+STEP_S = 1.5e-3
+REQUEST_S = 1e-3
+TOGETHER_STEP_S, TOGETHER_REQUEST_S, TOGETHER_SHARE = 4.6e-3, 5.5e-3, 0.81
+"""The same with tensor parallelism, and what it leaves of the share of the peak."""
+DECODING_SHARE = 0.4
+"""Of the peak, that matrices reach for one token of each of many sequences."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Shares: of the peak while prompts are read, for dense models and for mixtures of experts; of the memory's bandwidth."""
+
+    dense: float
+    experts: float
+    bandwidth: float = 0.70
+
+
+REACH = {"A100": Reach(0.71, 0.39), "H100": Reach(0.37, 0.27), "H200": Reach(0.37, 0.27), "H20": Reach(0.50, 0.30, 0.40)}
+OTHERS = Reach(0.50, 0.30)
+
+
+@dataclass(frozen=True)
+class Requests:
+    """So many, of which the server is sent `at_once`; each has a prompt and is answered with new tokens."""
+
+    count: int
+    prompt: int
+    new: int
+    at_once: int
+
+    def __post_init__(self) -> None:
+        if min(self.count, self.new, self.at_once) < 1 or self.prompt < 0:
+            raise ValueError(f"{self}: count, new and at_once must be at least 1")
+
+
+def seconds(model: Model, serving: Serving, gpu: Gpu, gpus: int, requests: Requests, *, gpu_bytes: float, utilization: float) -> float:
+    """Until all are answered, the middle of the range."""
+    reach, peak, bytes_per_s = REACH.get(gpu.family, OTHERS), gpu.tflops * 10**12 * gpus, gpu.gb_per_s * 10**9
+    together = gpus > 1
+    prompts = requests.count * requests.prompt
+    operations = prompts * (2 * model.active + 2 * model.layers * model.attention_width * requests.prompt)
+    reading_s = operations / (peak * (reach.experts if model.is_moe else reach.dense) * (TOGETHER_SHARE if together else 1.0))
+    length = requests.prompt + requests.new / 2
+    held = share(model, serving, gpus, utilization=utilization, gpu_bytes=gpu_bytes)
+    batch = max(1.0, min(requests.at_once, requests.count, held.kv_tokens / length))
+    read = held.parts.weights * _share_read(model, batch) + batch * length * kv_bytes(model, serving, gpus)
+    step_s = read / (bytes_per_s * reach.bandwidth) + batch * 2 * model.active / (peak * DECODING_SHARE)
+    step_s += TOGETHER_STEP_S if together else STEP_S
+    request_s = TOGETHER_REQUEST_S if together else REQUEST_S
+    return reading_s + requests.count * requests.new / batch * step_s + requests.count * request_s
+
+
+def new_tokens_per_s(
+    model: Model, serving: Serving, gpu: Gpu, gpus: int, requests: Requests, *, gpu_bytes: float, utilization: float
+) -> tuple[float, float]:
+    """Of the whole server, slow end and fast end."""
+    took_s = seconds(model, serving, gpu, gpus, requests, gpu_bytes=gpu_bytes, utilization=utilization)
+    middle = requests.count * requests.new / took_s
+    return middle / HALF_WIDTH, middle * HALF_WIDTH
+
+
+def _share_read(model: Model, batch: float) -> float:
+    """Of the weights, in one step: experts that none of the tokens pass are not."""
+    if not model.is_moe:
+        return 1.0
+    passed = 1 - math.pow(1 - model.experts_used / model.experts, batch)
+    return max(passed, model.active / model.params)

@@ -1,0 +1,99 @@
+"""GPU memory of an inference server (vLLM): what it must have, and what its share of a GPU leaves for the cache.
+
+A server takes `utilization` of the whole GPU when it starts, weights and activations out of it, and makes a cache of what is left. Since
+vLLM 0.21.0 CUDA graphs come out of that share; before, they came on top of it. Activations are those of one pass over `PREFILL_TOKENS`,
+and the sampler's logits in 32 bit; neither is divided by tensor parallelism (Llama-3-8B: 1.26 GiB on one GPU and on two, vLLM PR 10511).
+"""
+
+from dataclasses import dataclass
+
+from prime_train.estimate.models.table import Model
+
+_GIB = 2**30
+PREFILL_TOKENS = 8192
+"""What it takes in at once, and measures its own activations by."""
+SAMPLED = 256
+"""Sequences whose logits are made at once (max_num_seqs)."""
+SAMPLED_LOGIT_BYTES = 16
+GRAPH_BYTES = 0.64 * _GIB
+"""CUDA graphs; 0.3 to 1.6 GiB are published."""
+BUFFER_BYTES = 1.2 * _GIB
+"""Outside of torch: CUDA context, kernels; 0.2 to 1.8 GiB by version."""
+PARALLEL_BYTES = 0.9 * _GIB
+"""More of it with tensor parallelism: NCCL's and all-reduce's buffers."""
+WIDE = 2
+
+
+@dataclass(frozen=True)
+class Serving:
+    """What an inference server must hold at the least: so many sequences of that length."""
+
+    seq_len: int = 4096
+    sequences: int = 16
+    weight_bytes: float = 2
+    cache_bytes: float = 2
+    eager: bool = False
+    """No CUDA graphs."""
+
+    def __post_init__(self) -> None:
+        if self.seq_len < 1 or self.sequences < 1:
+            raise ValueError(f"{self}: seq_len and sequences must be at least 1")
+
+
+@dataclass(frozen=True)
+class ServerParts:
+    """Bytes on one GPU."""
+
+    weights: float
+    kv_cache: float
+    activations: float
+    logits: float
+    graphs: float
+    buffers: float
+
+    @property
+    def fixed(self) -> float:
+        """All but the cache."""
+        return self.weights + self.activations + self.logits + self.graphs + self.buffers
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a server's share of one GPU holds. `kv_tokens`: of the cache, below 0 where not even the rest fits."""
+
+    budget: float
+    parts: ServerParts
+    kv_tokens: float
+
+    def sequences(self, seq_len: int) -> float:
+        """How many of that length at once."""
+        return max(0.0, self.kv_tokens / seq_len)
+
+
+def server_parts(model: Model, serving: Serving, gpus: int) -> ServerParts:
+    """On each of `gpus` GPUs that serve one copy together."""
+    embedding = model.embedding_params * WIDE
+    weights = model.params * serving.weight_bytes
+    if serving.weight_bytes < 1:
+        weights = (model.params - model.embedding_params) * serving.weight_bytes + embedding
+    return ServerParts(
+        weights=weights / gpus,
+        kv_cache=kv_bytes(model, serving, gpus) * serving.seq_len * serving.sequences,
+        activations=PREFILL_TOKENS * WIDE * (4 * model.hidden + 2 * model.ffn),
+        logits=SAMPLED * SAMPLED_LOGIT_BYTES * model.vocab,
+        graphs=0.0 if serving.eager else GRAPH_BYTES,
+        buffers=BUFFER_BYTES + (PARALLEL_BYTES if gpus > 1 else 0.0),
+    )
+
+
+def share(model: Model, serving: Serving, gpus: int, *, utilization: float, gpu_bytes: float) -> Share:
+    """Of one of `gpus` GPUs with so many bytes each, of which the server may have `utilization`."""
+    parts = server_parts(model, serving, gpus)
+    budget = utilization * gpu_bytes
+    return Share(budget, parts, (budget - parts.fixed) / kv_bytes(model, serving, gpus))
+
+
+def kv_bytes(model: Model, serving: Serving, gpus: int = 1) -> float:
+    """Keys and values of one token on one GPU. Heads are divided among the GPUs, and copied where there are fewer of them."""
+    heads = max(1.0, model.kv_heads / gpus)
+    return 2 * model.layers * heads * model.head_dim * serving.cache_bytes

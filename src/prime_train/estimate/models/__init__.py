@@ -1,0 +1,1 @@
+"""Models that people train: their dimensions, and what is known to work with them."""

@@ -1,0 +1,65 @@
+"""Which model is meant: by its name, or else by the size in it."""
+
+import math
+import re
+from dataclasses import replace
+
+from prime_train.estimate.models.table import MODELS, SAME_AS, Model
+
+NAME_CHARS_MAX = 200
+PARAMS_MIN, PARAMS_MAX = 10**6, 10**13
+GUESSED_EXPERTS, GUESSED_EXPERTS_USED = 128, 8
+"""As most mixtures of experts have them whose name tells their active size."""
+
+_SIZE = re.compile(r"(?<![a-z0-9.])(\d{1,5}(?:\.\d{1,3})?)([bm])(?:-a(\d{1,4}(?:\.\d{1,3})?)b)?(?![a-z0-9])")
+_UNITS = {"b": 10**9, "m": 10**6}
+_VARIANT = re.compile(r"(instruct|base|it|hf|chat|reasoning|plus|fp8|bf16|thinking|reward|sft|rl|[vr]?\d[\d.]*k?)")
+"""Words after a name that leave its shape as it is."""
+
+
+def understand(name: str) -> Model | None:
+    """The model of that name, whoever's it is: a fine-tuned one has the shape of its base. One that is not known but tells its size (8B,
+    0.6B, 30B-A3B) gets the shape of the nearest, `guessed`. None: neither."""
+    own = own_name(name)
+    return _known(own.lower()) or sized(own)
+
+
+def own_name(name: str) -> str:
+    """Without whose it is, or where it lies."""
+    return name[:NAME_CHARS_MAX].strip().rstrip("/").rsplit("/", 1)[-1]
+
+
+def sized(text: str) -> Model | None:
+    """A model of the size that the text names, such as 7B or 30B-A3B, in the shape of the nearest dense one."""
+    sizes = list(_SIZE.finditer(text.lower()))
+    # Of two that are named (a context of 1M beside 7B parameters), the larger unit.
+    size = next((found for found in sizes if found[2] == "b"), sizes[0] if sizes else None)
+    if size is None:
+        return None
+    params = round(float(size[1]) * _UNITS[size[2]])
+    active = round(float(size[3]) * 10**9) if size[3] else params
+    if not PARAMS_MIN <= active <= params <= PARAMS_MAX:
+        return None
+    near = min((model for model in MODELS if not model.is_moe), key=lambda model: abs(math.log(model.params / active)))
+    experts = (GUESSED_EXPERTS, GUESSED_EXPERTS_USED) if active < params else (1, 1)
+    return replace(near, name=text, params=params, active=active, experts=experts[0], experts_used=experts[1], guessed=True)
+
+
+def _known(plain: str) -> Model | None:
+    """The longest name of the table that it begins with."""
+    for known in sorted(_NAMED, key=len, reverse=True):
+        rest = plain.removeprefix(known)
+        if rest != plain and (not rest or (rest[0] in "-_." and _is_variant(known, rest[1:]))):
+            return _NAMED[known]
+    return None
+
+
+def _is_variant(known: str, rest: str) -> bool:
+    """Whatever is said after a size leaves the shape as it is, but for another size. After a bare name it may be another model."""
+    if _SIZE.search(known):
+        return not any(size[2] == "b" for size in _SIZE.finditer(rest))
+    return all(_VARIANT.fullmatch(word) for word in re.split(r"[-_]", rest))
+
+
+_BY_NAME = {model.name: model for model in MODELS}
+_NAMED = {name.lower(): model for name, model in _BY_NAME.items()} | {other.lower(): _BY_NAME[name] for other, name in SAME_AS.items()}

@@ -1,0 +1,150 @@
+"""Whether a model will do for what is meant with it, point by point, and why. Where the facts came from does not matter here."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from prime_train.estimate.memory.phases import GIB, Logits, Method, Need, Serving, Training, serving_need, training_need
+from prime_train.estimate.models import lookup as models
+from prime_train.estimate.models.hardware_presets import Preset
+from prime_train.estimate.models.registry import Entry, Kind, Vllm
+from prime_train.estimate.models.table import Model
+from prime_train.estimate.placement import Fit, fit
+
+LORA_SEQ_LEN = 4096
+_NOT_GENERATING = ("ForSequenceClassification", "ForTokenClassification", "ForMaskedLM", "ForQuestionAnswering")
+
+
+class Verdict(StrEnum):
+    YES = "yes"
+    NOTE = "note"
+    """Something to know, or that could not be told."""
+    NO = "no"
+
+
+@dataclass(frozen=True)
+class Check:
+    name: str
+    verdict: Verdict
+    said: str
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a model. None and empty: not told. `readable`: its files are open to whoever asked."""
+
+    id: str
+    gated: str
+    readable: bool | None
+    kind: Kind | None
+    architecture: str
+    context: int | None
+    tools: bool | None
+    shape: Model | None
+    vllm: str = ""
+
+    @classmethod
+    def of(cls, entry: Entry) -> "Known":
+        shape = models.understand(entry.id)
+        return cls(entry.id, entry.gated, None, entry.kind, entry.architecture, entry.context, entry.tools, shape, entry.vllm)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is meant with it. `seq_len` 0: whatever it can; `tools`: it must be able to call them."""
+
+    preset: Preset | None = None
+    gpus: int = 1
+    seq_len: int = 0
+    tools: bool = False
+
+
+def checks(known: Known, wanted: Wanted, vllm: Vllm) -> tuple[Check, ...]:
+    found = [_access(known), _kind(known, vllm), _served(known, vllm), _tools(known, wanted), _context(known, wanted)]
+    return (*found, *_memory(known, wanted))
+
+
+def _access(known: Known) -> Check:
+    if known.readable is False:
+        how = "agree to its terms" if known.gated == "auto" else "ask for access"
+        return Check("access", Verdict.NO, f"gated, and not open to you: {how} on its page, and set HF_TOKEN")
+    if known.gated == "no":
+        return Check("access", Verdict.YES, "open to anybody")
+    if known.readable:
+        return Check("access", Verdict.YES, f"gated ({known.gated}), and open to your token")
+    return Check("access", Verdict.NOTE, f"gated ({known.gated}): HF_TOKEN must be of somebody who was let in")
+
+
+def _kind(known: Known, vllm: Vllm) -> Check:
+    kind = known.kind or vllm.kind_of(known.architecture)
+    if kind is Kind.VISION_LANGUAGE:
+        said = "vision-language: trainers made for text refuse it, or want settings of their own; take a text model unless you need images"
+        return Check("kind", Verdict.NOTE, said)
+    return Check("kind", Verdict.YES, "text") if kind else Check("kind", Verdict.NOTE, "not told")
+
+
+def _served(known: Known, vllm: Vllm) -> Check:
+    name = known.architecture
+    if not name:
+        return Check("vLLM", Verdict.NOTE, "the architecture is not told")
+    if name in vllm.dropped:
+        return Check("vLLM", Verdict.NO, f"{name} was served up to vLLM {vllm.dropped[name]}, and is no more")
+    if vllm.kind_of(name) is not None:
+        return Check("vLLM", Verdict.YES, f"{name}" + (f", from vLLM {known.vllm} on" if known.vllm else ""))
+    if name.endswith(_NOT_GENERATING):
+        return Check("vLLM", Verdict.NO, f"{name} generates no text")
+    return Check("vLLM", Verdict.NOTE, f"{name} is not in the list of vLLM {vllm.version}; newer ones may serve it")
+
+
+def _tools(known: Known, wanted: Wanted) -> Check:
+    match known.tools:
+        case True:
+            return Check("tools", Verdict.YES, "its chat template takes tools")
+        case False:
+            return Check("tools", Verdict.NO if wanted.tools else Verdict.NOTE, "its chat template takes no tools")
+        case None:
+            return Check("tools", Verdict.NOTE, "it is not told whether its chat template takes tools")
+
+
+def _context(known: Known, wanted: Wanted) -> Check:
+    if known.context is None:
+        return Check("context", Verdict.NOTE, "not told")
+    if wanted.seq_len > known.context:
+        said = f"{known.context:,} tokens, less than the {wanted.seq_len:,} wanted; write --seq-len {known.context} or less"
+        return Check("context", Verdict.NO, said)
+    return Check("context", Verdict.YES, f"{known.context:,} tokens")
+
+
+def _memory(known: Known, wanted: Wanted) -> Iterator[Check]:
+    """Serving alone decides: without it nothing can be done; training may be done on more GPUs, or by LoRA."""
+    if wanted.preset is None:
+        return
+    if known.shape is None:
+        yield Check("memory", Verdict.NOTE, "its shape is not known, so memory can not be told")
+        return
+    seq_len = wanted.seq_len or min(LORA_SEQ_LEN, known.context or LORA_SEQ_LEN)
+    needs = (
+        ("serving", serving_need(known.shape, Serving(seq_len), wanted.gpus)),
+        ("LoRA", training_need(known.shape, _training(Method.LORA, seq_len), wanted.gpus)),
+        ("full", training_need(known.shape, _training(Method.FULL, seq_len), wanted.gpus)),
+    )
+    for name, need in needs:
+        yield _fitting(f"memory, {name}", need, wanted, must=name == "serving")
+
+
+def _training(method: Method, seq_len: int) -> Training:
+    """As prime-rl trains by RL."""
+    return Training(method=method, seq_len=seq_len, logits=Logits.FUSED)
+
+
+def _fitting(name: str, need: Need, wanted: Wanted, *, must: bool) -> Check:
+    assert wanted.preset is not None
+    found = fit(need, wanted.preset.gb)
+    room = f"{need.low / GIB:.1f} to {need.high / GIB:.1f} GiB on each of {wanted.gpus} x {wanted.preset.gb} GB"
+    match found:
+        case Fit.YES:
+            return Check(name, Verdict.YES, room)
+        case Fit.TIGHT:
+            return Check(name, Verdict.NOTE, f"{room}: tight")
+        case Fit.NO:
+            return Check(name, Verdict.NO if must else Verdict.NOTE, f"{room}: does not fit")

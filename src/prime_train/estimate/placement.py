@@ -1,0 +1,262 @@
+"""Which of the machines for rent to take for a training: what each would need and cost, what speaks against it, and the best of them."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+
+from prime_train.core.offers import Offer
+from prime_train.core.spec import Spot
+from prime_train.estimate import gpus
+from prime_train.estimate.cost import duration as cost
+from prime_train.estimate.cost.duration import Between, Machine, Work
+from prime_train.estimate.gpus import USABLE_SHARE, Gpu
+from prime_train.estimate.memory.phases import GIB, Method, Need, Serving, Training, rl_need, training_need
+from prime_train.estimate.models.table import Model
+
+COUNTS = (1, 2, 4, 8, 16)
+"""GPUs of a box that a config can ask for."""
+FIXED_WEIGHT = 3
+"""How many objections that an option would lift are as bad as one that stays."""
+NEAREST_MAX = 3
+
+
+class Fit(StrEnum):
+    YES = "yes"
+    TIGHT = "tight"
+    """The estimate fits, the upper end of its band does not."""
+    NO = "no"
+
+
+class Against(StrEnum):
+    """Kinds of reasons why a machine is left out; the order is that in which the first is told."""
+
+    NO_GPU = "no_gpu"
+    KIND = "kind"
+    COUNT = "count"
+    SPOT = "spot"
+    HINDRANCE = "hindrance"
+    DISK = "disk"
+    UNKNOWN = "unknown"
+    MEMORY = "memory"
+    PRICE = "price"
+
+
+@dataclass(frozen=True)
+class Objection:
+    """`why` is the same words for all machines it holds of, so that they can be counted; `fix` is what to write instead, if anything."""
+
+    against: Against
+    why: str
+    fix: str = ""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be trained, how, and how much of it."""
+
+    model: Model
+    training: Training
+    tokens: float
+    rl: bool = False
+
+    @property
+    def work(self) -> Work:
+        training = self.training
+        return Work(self.tokens, training.seq_len, training.method, self.rl, training.micro_batch, training.recompute)
+
+    def need(self, count: int) -> Need:
+        """Of each of so many GPUs."""
+        if self.rl:
+            return rl_need(self.model, self.training, Serving(self.training.seq_len), count)
+        return training_need(self.model, self.training, count)
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """`gpus` None: any number. `kinds` empty: any. `usd_per_hour_max`: of the whole box."""
+
+    gpus: int | None = None
+    usd_per_hour_max: float | None = None
+    spot: Spot = Spot.PREFER
+    kinds: tuple[str, ...] = ()
+    disk_gib: int = 1
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A machine with what this job would need and cost on it. Of a machine without a known GPU, `gpu` and what follows of it are None."""
+
+    offer: Offer
+    job: Job
+    against: tuple[Objection, ...]
+
+    @cached_property
+    def gpu(self) -> Gpu | None:
+        return gpus.facts(self.offer.gpu, self.offer.socket)
+
+    @cached_property
+    def need(self) -> Need | None:
+        return self.job.need(self.offer.gpu_count) if self.offer.gpu_count > 0 else None
+
+    @property
+    def fit(self) -> Fit:
+        return Fit.NO if self.need is None else fit(self.need, self.offer.gpu_gb)
+
+    @cached_property
+    def time_s(self) -> Between | None:
+        return None if self._machine is None else cost.time_s(self.job.model, self.job.work, self._machine)
+
+    @cached_property
+    def usd(self) -> Between | None:
+        return None if self._machine is None or self.time_s is None else cost.usd(self.time_s, self._machine)
+
+    @property
+    def expected_usd(self) -> float:
+        return math.inf if self.usd is None else self.usd.expected
+
+    @cached_property
+    def _machine(self) -> Machine | None:
+        if self.gpu is None or self.offer.gpu_count < 1:
+            return None
+        return Machine(self.gpu, self.offer.gpu_count, self.offer.usd_per_hour, self.offer.spot)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """`able`: nothing speaks against them; those that fit for certain first, then by expected total. `left_out`: the rest."""
+
+    able: tuple[Candidate, ...]
+    left_out: tuple[Candidate, ...]
+
+    @property
+    def best(self) -> Candidate | None:
+        """The cheapest expected total among those that fit with the upper end of the band."""
+        return self.certain[0] if self.certain else None
+
+    @property
+    def runner_up(self) -> Candidate | None:
+        """The next that is another machine, not the same in another place at no better price."""
+        best = self.best
+        return next((one for one in self.certain[1:] if best is not None and _differs(one.offer, best.offer)), None)
+
+    @property
+    def certain(self) -> tuple[Candidate, ...]:
+        return tuple(one for one in self.able if one.fit is Fit.YES)
+
+    @property
+    def nearest(self) -> tuple[Candidate, ...]:
+        """Where nothing fits for certain: those that the least speaks against, one for each set of reasons, what lacks least memory and
+        costs least first."""
+        if self.certain:
+            return ()
+        told = sorted((one for one in (*self.able, *self.left_out) if one.usd is not None), key=_distance)
+        found = {frozenset(objection.against for objection in one.against): one for one in reversed(told)}
+        first = [one for one in told if one in found.values() and _weight(one) == _weight(told[0])]
+        return tuple(first[:NEAREST_MAX])
+
+
+def choose(offers: Sequence[Offer], job: Job, wishes: Wishes) -> Choice:
+    """Every offer is in it, once."""
+    seen = [Candidate(offer, job, tuple(objections(offer, job, wishes))) for offer in offers]
+    able = sorted((one for one in seen if not one.against), key=_order)
+    return Choice(tuple(able), tuple(one for one in seen if one.against))
+
+
+def fit(need: Need, gpu_gb: int) -> Fit:
+    """Into GPUs that are sold with so many GB each."""
+    return fit_into(need, usable_bytes(gpu_gb))
+
+
+def fit_into(need: Need, usable: float) -> Fit:
+    """Into so many bytes of each."""
+    if need.high <= usable:
+        return Fit.YES
+    return Fit.TIGHT if need.peak.total <= usable else Fit.NO
+
+
+def usable_bytes(gpu_gb: int) -> float:
+    return gpu_gb * USABLE_SHARE * GIB
+
+
+def objections(offer: Offer, job: Job, wishes: Wishes) -> list[Objection]:
+    """All that speaks against it, in the order of `Against`."""
+    if not offer.gpu or offer.gpu_count < 1:
+        return [Objection(Against.NO_GPU, "without a GPU")]
+    found = [*_against_wishes(offer, wishes), *_against_machine(offer, wishes)]
+    if offer.gpu_gb > 0 and fit(job.need(offer.gpu_count), offer.gpu_gb) is Fit.NO:
+        found.append(Objection(Against.MEMORY, "with too little GPU memory", _more_memory(offer, job)))
+    most_usd = wishes.usd_per_hour_max
+    if most_usd is not None and offer.usd_per_hour > most_usd:
+        cents = math.ceil(round(offer.usd_per_hour * 100, 6))
+        found.append(Objection(Against.PRICE, f"over ${most_usd:,.2f}/h", f"--budget {cents / 100:.2f}"))
+    return found
+
+
+def _against_wishes(offer: Offer, wishes: Wishes) -> list[Objection]:
+    found = []
+    if wishes.kinds and not any(gpus.plain(kind) in gpus.names(offer.gpu, offer.socket) for kind in wishes.kinds):
+        found.append(Objection(Against.KIND, f"not {' or '.join(wishes.kinds)}", f"--kind {gpus.family(offer.gpu)}"))
+    if offer.gpu_count not in COUNTS:
+        found.append(Objection(Against.COUNT, "with a number of GPUs that no config can ask for"))
+    elif wishes.gpus is not None and offer.gpu_count != wishes.gpus:
+        found.append(Objection(Against.COUNT, f"with another number of GPUs than {wishes.gpus}", f"--gpus {offer.gpu_count}"))
+    if wishes.spot is Spot.ONLY and not offer.spot:
+        found.append(Objection(Against.SPOT, "not spot", "without --spot"))
+    if wishes.spot is Spot.NEVER and offer.spot:
+        found.append(Objection(Against.SPOT, "spot", "without --on-demand"))
+    return found
+
+
+def _against_machine(offer: Offer, wishes: Wishes) -> list[Objection]:
+    found = []
+    if offer.hindrance:
+        found.append(Objection(Against.HINDRANCE, f"that can not be taken (it {offer.hindrance.split(',')[0]})"))
+    if offer.disk_gib < wishes.disk_gib:
+        found.append(Objection(Against.DISK, f"with less than {wishes.disk_gib:,} GiB of disk", f"--disk {offer.disk_gib}"))
+    if not gpus.has_bf16(offer.gpu):
+        found.append(Objection(Against.UNKNOWN, "with a GPU too old for bf16"))
+    elif gpus.facts(offer.gpu, offer.socket) is None or offer.gpu_gb < 1:
+        found.append(Objection(Against.UNKNOWN, "with a GPU of unknown speed or memory"))
+    return found
+
+
+def _more_memory(offer: Offer, job: Job) -> str:
+    """What would make it fit for certain."""
+    count = next((each for each in COUNTS if fit(job.need(each), offer.gpu_gb) is Fit.YES), None)
+    ways = [f"--gpus {count}"] if count is not None and count > offer.gpu_count else []
+    lora = replace(job, training=replace(job.training, method=Method.LORA))
+    if job.training.method is Method.FULL and fit(lora.need(offer.gpu_count), offer.gpu_gb) is Fit.YES:
+        ways.append("--lora")
+    return " or ".join(ways)
+
+
+def _order(one: Candidate) -> tuple[object, ...]:
+    return (list(Fit).index(one.fit), one.expected_usd, one.offer.usd_per_hour, one.offer.offer_id)
+
+
+def _differs(one: Offer, other: Offer) -> bool:
+    return (one.gpu, one.gpu_gb, one.gpu_count, one.spot, one.socket) != (
+        other.gpu,
+        other.gpu_gb,
+        other.gpu_count,
+        other.spot,
+        other.socket,
+    )
+
+
+def _distance(one: Candidate) -> tuple[float, ...]:
+    return (_weight(one), _shortfall(one), one.offer.usd_per_hour)
+
+
+def _weight(one: Candidate) -> int:
+    """What nothing can be done about weighs more than what another option would change."""
+    return sum(1 if objection.fix else FIXED_WEIGHT for objection in one.against)
+
+
+def _shortfall(one: Candidate) -> float:
+    """How many times its memory is needed; 1 or less: it is enough."""
+    if one.need is None or one.offer.gpu_gb < 1:
+        return math.inf
+    return max(1.0, one.need.peak.total / usable_bytes(one.offer.gpu_gb))

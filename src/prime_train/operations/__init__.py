@@ -1,0 +1,1 @@
+"""What a user can ask for, as plain functions: values in, values out, nothing printed."""

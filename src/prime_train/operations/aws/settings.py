@@ -1,0 +1,114 @@
+"""What a user wishes of the control plane on AWS: its parameters, its secrets, and what its functions shall run on."""
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from prime_train.cli.exits import Refused
+from prime_train.control_plane.wiring.run_secrets import listed
+from prime_train.core.run_secrets import NEVER, VARIABLE, refused
+
+if TYPE_CHECKING:
+    from prime_train.adapters.aws_deploy import Target
+
+SECRET_BYTES_MAX = 60 * 1024
+"""AWS takes 64 KiB in all."""
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
+LOCAL = ("127.0.0.1", "::1", "localhost")
+OPTIONS = frozenset({"AlarmEmail", "Architecture", "Provider", "PublicUrl", "Runtime"})
+"""Parameters that have options of their own."""
+MASTER = "PRIME_TRAIN_MASTER_KEY"
+PYTHON = "python"
+"""What stands before the version in Lambda's name for it."""
+
+
+def parameters(**named: str | None) -> dict[str, str]:
+    """Those that were said, as they were said, unless they can not be meant."""
+    said = {name: value for name, value in named.items() if value is not None}
+    address, email = said.get("PublicUrl"), said.get("AlarmEmail")
+    if address and not _is_address(address):
+        raise Refused(f"--public-url {address!r} is no address that machines could call", fix="one such as https://train.example.com")
+    if email and not EMAIL.fullmatch(email):
+        raise Refused(f"--alarm-email {email!r} is no address of mail")
+    return said
+
+
+def others(pairs: list[str]) -> dict[str, str]:
+    """From NAME=VALUE."""
+    from prime_train.operations.aws.code import parameter_names
+
+    known, found = [name for name in parameter_names() if name not in OPTIONS], dict[str, str]()
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        near = get_close_matches(name, known, n=1)
+        if equals and name not in known and near:
+            raise Refused(f"--set {pair!r}: there is no parameter {name}", fix=f"--set {near[0]}={value}, if that is meant")
+        if not equals or name not in known:
+            raise Refused(f"--set {pair!r} is no parameter and its value", fix=f"NAME=VALUE, with one of {', '.join(known)}")
+        found[name] = value
+    listed({VARIABLE: found.get("RunSecrets", "")})
+    return found
+
+
+def secrets(names: list[str]) -> dict[str, str]:
+    for name in names:
+        if not NAME.fullmatch(name):
+            # What follows may be a secret.
+            shown = name.partition("=")[0]
+            example = shown if NAME.fullmatch(shown) else "HF_TOKEN"
+            fix = f"export {example}=..., prime-train deploy --secret {example}"
+            raise Refused("--secret takes the name of a variable, and not its value", fix=fix)
+    if VARIABLE in names:
+        raise Refused(f"{VARIABLE} is no secret, and a parameter of the stack", fix="prime-train deploy --set RunSecrets=HF_TOKEN,JUDGE_*")
+    missing = [name for name in names if not os.environ.get(name)]
+    if missing:
+        raise Refused(f"--secret {missing[0]}: that variable is not set here", fix=f"export {missing[0]}, and deploy again")
+    found = {name: os.environ[name] for name in names}
+    if MASTER in found and not is_masters(found[MASTER]):
+        raise Refused(f"--secret {MASTER}: that is not 64 hex digits, or several such keys with a comma between them")
+    if len(json.dumps(found)) > SECRET_BYTES_MAX:
+        raise Refused(f"--secret: the values come to more than {SECRET_BYTES_MAX >> 10} KiB, which no secret of AWS holds")
+    return found
+
+
+def for_nobody(names: Iterable[str], parameters: Mapping[str, str]) -> tuple[str, ...]:
+    """Those that go into the secret and that no run gets, by the stack's list, though the control plane does not need them either."""
+    given = [name for name in names if not name.startswith(NEVER)]
+    return refused(given, listed({VARIABLE: parameters.get("RunSecrets", "")}))
+
+
+def is_masters(text: str) -> bool:
+    """Whether the functions take it for master keys: the newest first, and others that are still believed."""
+    return re.fullmatch(r"[0-9a-fA-F]{64}(,[0-9a-fA-F]{64})*", text) is not None
+
+
+def target(machine: str | None, python: str | None, now: Mapping[str, str]) -> "Target":
+    """What was said; else what the stack's parameters are `now`; else what is best."""
+    from prime_train.adapters.aws_deploy import Target
+    from prime_train.ports import PermanentError
+
+    best = Target()
+    machine = machine or now.get("Architecture") or best.machine
+    python = python or now.get("Runtime", "").removeprefix(PYTHON) or best.python
+    try:
+        return Target(machine, python)
+    except PermanentError as error:
+        raise Refused(str(error)) from None
+
+
+def _is_address(text: str) -> bool:
+    """Of https, with nothing after its path: what is said there must stay between two. Of http on this machine, for tests of it."""
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        return False
+    plain = text.isascii() and text.isprintable() and " " not in text and not (parts.query or parts.fragment or parts.username)
+    if parts.scheme == "http":
+        return plain and host in LOCAL
+    return plain and parts.scheme == "https" and ("." in host or ":" in host)

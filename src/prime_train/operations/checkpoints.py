@@ -1,0 +1,158 @@
+"""The run whose checkpoints are meant: as the store of this machine knows it, or in a bucket alone."""
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from prime_train.checkpoints.catalog import Catalog, Reader
+from prime_train.cli.exits import Refused
+from prime_train.control_plane.wiring.home import BUCKET, Home, wall_s
+from prime_train.control_plane.wiring.providers import STORE
+from prime_train.core.keys import is_run_id, manifest_prefix, spec_key
+from prime_train.core.manifest import Manifest
+from prime_train.core.retention import Policy, why_kept
+from prime_train.core.spec import CheckpointSpec, RunSpec
+from prime_train.operations.run_lookup import find
+from prime_train.ports import Bucket, Held, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NEAR_MAX = 4
+WHOLE = "write the whole id, and the bucket's prefix if it has one"
+
+
+@dataclass(frozen=True)
+class Found:
+    """A run in a bucket. `held`: what this machine's store says of it, None where it does not know it. `now_s`: the store's time; where
+    there is no store, this machine's."""
+
+    run_id: str
+    url: str
+    bucket: Bucket
+    held: Held | None
+    now_s: int
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """As it was when it was first asked for."""
+        return Reader(self.bucket, self.run_id).catalog()
+
+    @property
+    def committed_step(self) -> int:
+        """Everything from here on stays. Where no commit can be known, that of the newest complete checkpoint."""
+        if self.held is not None:
+            return max(self.held.run.durable_step, self.held.lease.committed_step)
+        complete = self.catalog.complete()
+        return complete[0].step if complete else 0
+
+    @property
+    def held_back(self) -> "Mapping[str, str]":
+        """Keys of what is kept besides all policy, and why: the checkpoint that an attempt of a run that goes on restores, now or should it
+        be lost; where that can not be known, the newest two that are complete."""
+        if self.held is None:
+            return {manifest.key: "newest two" for manifest in self.catalog.complete()[:2]}
+        run = self.held.run
+        return {run.resume.key: "resumed from"} if run.resume is not None and not run.is_over else {}
+
+    @cached_property
+    def rules(self) -> CheckpointSpec | None:
+        """What the run's spec says of checkpoints; None where it can not be read."""
+        if self.held is not None:
+            return self.held.run.spec.checkpoints
+        content = self.bucket.get(spec_key(self.run_id))
+        return _rules(content.data) if content is not None else None
+
+    @property
+    def policy(self) -> Policy | None:
+        return Policy.of(self.rules) if self.rules is not None else None
+
+    @property
+    def pattern(self) -> str | None:
+        """How the run names the folder of a checkpoint."""
+        return self.rules.pattern if self.rules is not None else None
+
+    def why_kept(self, policy: Policy) -> "Mapping[str, str]":
+        """Why each checkpoint that stays does, by key."""
+        pinned = self.catalog.pinned
+        said = dict(why_kept(self.catalog.kept(policy), policy, committed_step=self.committed_step, pinned=pinned))
+        here = self.held_back.keys() & {manifest.key for manifest in self.catalog.manifests}
+        return said | {key: self.held_back[key] for key in here if key not in said}
+
+
+def look(run: str, url: str | None) -> Found:
+    """The run of that id (or start of an id, where the store knows it), in the bucket at `url` or that of this machine."""
+    home = Home.of(os.environ)
+    bucket = _open(home, url)
+    store = home.store() if home.root.is_dir() or home.environment.get(STORE) else None
+    run_id, held = _resolve(store, bucket, run, url or home.bucket_url)
+    return Found(run_id, url or home.bucket_url, bucket, held, store.now_s() if store is not None else wall_s())
+
+
+def of_step(found: Found, step: int) -> Manifest:
+    """The checkpoint of this step; of several, a complete one of the newest attempt."""
+    whole = {manifest.key for manifest in found.catalog.complete()}
+    of_it = [manifest for manifest in found.catalog.manifests if manifest.step == step]
+    if not of_it:
+        raise Refused(f"{found.run_id} has no checkpoint of step {step} in {found.url}", fix=_nearest(found.catalog, step))
+    return max(of_it, key=lambda manifest: (manifest.key in whole, manifest.epoch))
+
+
+def newest(found: Found, *, before_step: int | None = None) -> Manifest:
+    """The newest complete checkpoint, of a step below `before_step`."""
+    complete = found.catalog.complete()
+    older = [manifest for manifest in complete if before_step is None or manifest.step < before_step]
+    if older:
+        return older[0]
+    below = f" before step {before_step}" if complete else ""
+    fix = f"the oldest complete one is step {complete[-1].step}" if complete else ""
+    raise Refused(f"{found.run_id} has no complete checkpoint{below} in {found.url}", fix=fix)
+
+
+def _open(home: Home, url: str | None) -> Bucket:
+    """A folder that is not there is a mistake, and not an empty bucket to be made."""
+    from prime_train.adapters.bucket import open_bucket
+
+    parts = urlsplit(url or home.bucket_url)
+    if parts.scheme == "file" and not Path(unquote(parts.path)).is_dir():
+        raise Refused(f"there is no bucket at {url or home.bucket_url}", fix=f"name it with --bucket URL, or {BUCKET}")
+    return open_bucket(url) if url else home.bucket()
+
+
+def _resolve(store: Store | None, bucket: Bucket, name: str, url: str) -> tuple[str, Held | None]:
+    held = store.load(name) if store is not None else None
+    if held is not None:
+        return name, held
+    if is_run_id(name) and any(True for _ in bucket.list(manifest_prefix(name))):
+        return name, None
+    if store is None:
+        raise Refused(f"there is no checkpoint of a run {name} in {url}", fix=WHOLE)
+    try:
+        held = find(store, name)
+    except Refused as error:
+        fix = error.fix if store.list_runs() else WHOLE
+        raise Refused(f"{error}, and no checkpoint of one in {url}", fix=fix, code=error.code) from error
+    return held.run.run_id, held
+
+
+def _rules(data: bytes) -> CheckpointSpec | None:
+    import json
+
+    try:
+        return RunSpec.model_validate(json.loads(data)["spec"]).checkpoints
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _nearest(catalog: Catalog, step: int) -> str:
+    near = sorted({manifest.step for manifest in catalog.manifests}, key=lambda other: abs(other - step))[:NEAR_MAX]
+    match sorted(near):
+        case []:
+            return "it has none at all"
+        case [only]:
+            return f"its only one is of step {only}"
+        case steps:
+            return f"the nearest are {', '.join(map(str, steps))}"

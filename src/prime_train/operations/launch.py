@@ -1,0 +1,153 @@
+"""From a spec to a queued run: pack the working tree, put it into the bucket, store the run."""
+
+import hashlib
+import secrets
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from prime_train.cli.exits import Exit, Refused
+from prime_train.control_plane.wiring.home import Home
+
+if TYPE_CHECKING:
+    from prime_train.adapters.config_yaml import Config
+    from prime_train.adapters.tree_pack import Tree
+    from prime_train.core.finding import Finding
+    from prime_train.core.run import Origin, Run
+    from prime_train.core.spec import RunSpec
+
+SUFFIX_CHARS = 5
+_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
+TRIES_MAX = 5
+
+
+class Unfit(Exception):
+    """The run can not be launched as it is: the findings say why."""
+
+    def __init__(self, findings: "tuple[Finding, ...]") -> None:
+        super().__init__("; ".join(finding.message for finding in findings))
+        self.findings = findings
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a launch would start from: the packed folder (None: a repository) and the commit."""
+
+    tree: "Tree | None"
+    commit: str
+    findings: "tuple[Finding, ...]" = ()
+
+
+def plan(spec: "RunSpec", *, file: str = "") -> Plan:
+    """Looks at the working tree, and at nothing else. Raises Unfit, and the port's errors where a repository can not be asked."""
+    from prime_train.core.finding import has_errors
+
+    made = _repository(spec, file) if spec.trainer.tree.repo else _folder(spec)
+    if has_errors(made.findings):
+        raise Unfit(made.findings)
+    return made
+
+
+def launch(home: Home, spec: "RunSpec", made: Plan) -> "Run":
+    """Stores the run as queued. The tree is in the bucket before anybody can see the run. Raises Unfit, and the port's errors."""
+    for _ in range(TRIES_MAX):
+        run = launch_as(home, new_id(spec.name), spec, made)
+        if run is not None:
+            return run
+    raise Refused(f"no free id was found for {spec.name}", code=Exit.OUTSIDE_FAILED)
+
+
+def launch_as(home: Home, run_id: str, spec: "RunSpec", made: Plan, *, origin: "Origin | None" = None) -> "Run | None":
+    """As `launch`, by an id that is given. None: there is such a run already, and nothing is changed."""
+    from prime_train.core.keys import tree_key
+    from prime_train.core.run import Run
+
+    store = home.store()
+    if store.load(run_id) is not None:
+        return None
+    now_s = store.now_s()
+    run = Run(run_id, on_provider(spec, home), created_s=now_s, next_check_s=now_s, commit=made.commit, origin=origin)
+    if not home.elsewhere:
+        home.make_bucket()
+    if made.tree is not None:
+        run = replace(run, tree_sha256=put_tree(home, made.tree, tree_key(run_id)))
+    return run if store.create(run) else None
+
+
+def on_provider(spec: "RunSpec", home: Home) -> "RunSpec":
+    """With the provider named: what the control plane rents from by default may be another one tomorrow. What serves the home is asked
+    first, for its environment has the key, and ours may not; where it is elsewhere and we have the key, it is we who rent."""
+    from prime_train.control_plane.wiring.providers import PROVIDER, default_provider, has_prime
+
+    is_ours = bool(home.environment.get(PROVIDER)) or (bool(home.elsewhere) and has_prime(home.environment))
+    serving = None if is_ours else home.serving()
+    default = serving.provider if serving is not None else default_provider(home.environment)
+    hardware = spec.hardware.model_copy(update={"provider": spec.hardware.provider or default})
+    return spec.model_copy(update={"hardware": hardware})
+
+
+def renamed(config: "Config", name: str) -> "RunSpec":
+    """The spec under another name. Raises Refused where that is no name."""
+    from prime_train.core.spec import RunSpec
+
+    assert config.spec is not None
+    try:
+        return RunSpec.model_validate({**config.spec.model_dump(), "name": name})
+    except ValueError as error:
+        raise Refused(f"--name {name!r} is no name", fix="lower-case letters, digits and inner hyphens, 32 at most") from error
+
+
+def new_id(name: str) -> str:
+    return f"{name}-{''.join(secrets.choice(_ALPHABET) for _ in range(SUFFIX_CHARS))}"
+
+
+def _folder(spec: "RunSpec") -> Plan:
+    from prime_train.adapters.tree_pack import checkout_of, survey
+
+    folder = Path(spec.trainer.tree.folder)
+    tree = survey(folder, without=_made_by_runs(spec))
+    checkout = checkout_of(folder) if not tree.findings else None
+    return Plan(tree, checkout.name if checkout else "", tree.findings)
+
+
+def _made_by_runs(spec: "RunSpec") -> tuple[str, ...]:
+    """Folders of the tree that earlier runs may have left here, and that no machine is to start from."""
+    part = spec.trainer.prime_rl
+    return (spec.checkpoints.folder, *([part.folder] if part is not None else []))
+
+
+def _repository(spec: "RunSpec", file: str) -> Plan:
+    """The very commit that every attempt checks out: the ref's, or else that of the checkout we stand in, or the default branch's."""
+    from prime_train.adapters.tree_pack import checkout_of, commit_of, is_commit, same_repository
+    from prime_train.core.finding import Finding
+
+    repo, ref = spec.trainer.tree.repo or "", spec.trainer.tree.ref
+    if ref is not None:
+        return Plan(None, ref if is_commit(ref) else commit_of(repo, ref))
+    checkout = checkout_of(Path())
+    if checkout is None or not any(same_repository(repo, remote) for remote in checkout.remotes):
+        return Plan(None, commit_of(repo, None))
+    findings = []
+    if checkout.is_dirty:
+        findings.append(
+            Finding("PT030", "the checkout has changes that are not committed", file or ".", fix="commit them, or name trainer.tree.ref")
+        )
+    if not checkout.is_pushed:
+        said = f"commit {checkout.commit[:12]} is not pushed: a machine could not fetch it"
+        findings.append(Finding("PT030", said, file or ".", fix="push it, or name trainer.tree.ref"))
+    return Plan(None, checkout.commit, tuple(findings))
+
+
+def put_tree(home: Home, tree: "Tree", key: str) -> str:
+    """Packs the folder into the bucket; the SHA-256 of what was put. Raises Unfit, and the port's errors."""
+    from prime_train.adapters.tree_pack import pack
+
+    with tempfile.TemporaryDirectory(prefix="prime-train-") as folder:
+        packed = Path(folder) / "tree.tar.gz"
+        finding = pack(tree, packed)
+        if finding is not None:
+            raise Unfit((finding,))
+        home.bucket().put_file(key, packed)
+        with packed.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()

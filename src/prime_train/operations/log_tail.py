@@ -1,0 +1,94 @@
+"""The ends of logs: on the disk of a pod of this machine, or kept as evidence in the bucket."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from prime_train.control_plane.wiring.home import Home
+from prime_train.core.keys import evidence_key
+from prime_train.core.run import Run
+
+LOGS = ("trainer.log", "smoke.log", "setup.log", "agent.log")
+"""The agent's files, the most wanted one first."""
+TAIL_BYTES_MAX = 4 * 2**20
+READ_BYTES_MAX = 256 * 1024
+
+
+class Tail:
+    """One growing file. A file that was rotated or replaced is read from its start."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._offset = 0
+        self._inode = 0
+
+    def move_to(self, path: Path | None) -> None:
+        """Goes on with another file; None keeps the old one."""
+        if path is not None and path != self._path:
+            self._path, self._offset, self._inode = path, 0, 0
+
+    def last(self, lines: int) -> str:
+        """The last lines, and from here on only what is new."""
+        return last_lines(self._read(TAIL_BYTES_MAX, from_end=True), lines)
+
+    def more(self) -> str:
+        """What was written since; at most `READ_BYTES_MAX`."""
+        return self._read(READ_BYTES_MAX, from_end=False)
+
+    def _read(self, limit: int, *, from_end: bool) -> str:
+        if self._path is None:
+            return ""
+        try:
+            with self._path.open("rb") as file:
+                seen = os.fstat(file.fileno())
+                if seen.st_ino != self._inode or seen.st_size < self._offset:
+                    self._offset = 0
+                start = max(0, seen.st_size - limit) if from_end else self._offset
+                file.seek(start)
+                data = file.read(limit)
+        except OSError:
+            return ""  # the machine, and its disk, may be gone by now
+        self._inode, self._offset = seen.st_ino, start + len(data)
+        return data.decode(errors="replace")
+
+
+def log_on_disk(home: Home, run: Run) -> Path | None:
+    """The newest log of the current attempt, where its pod is on this machine."""
+    attempt = run.attempt
+    disk = home.local_pods().disk(attempt.pod_id) if attempt is not None and attempt.pod_id is not None else None
+    if disk is None:
+        return None
+    found = (disk / "logs" / name for name in LOGS)
+    return next((path for path in found if path.exists()), None)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A log in the bucket, or its end."""
+
+    epoch: int
+    name: str
+    key: str
+    text: str
+
+
+def kept_logs(home: Home, run: Run) -> Iterator[Kept]:
+    """Those that attempts left there, the newest and most wanted first."""
+    bucket = home.bucket()
+    for attempt in reversed(run.attempts):
+        for name in LOGS:
+            key = evidence_key(run.run_id, attempt.epoch, name)
+            content = bucket.get(key)
+            if content is not None:
+                yield Kept(attempt.epoch, name, key, content.data.decode(errors="replace"))
+
+
+def kept_log(home: Home, run: Run, lines: int) -> tuple[str, str]:
+    """Key and last lines of the newest log that was kept; empty where there is none."""
+    kept = next(kept_logs(home, run), None)
+    return (kept.key, last_lines(kept.text, lines)) if kept is not None else ("", "")
+
+
+def last_lines(text: str, lines: int) -> str:
+    return "\n".join(text.splitlines()[-lines:]) if lines else ""

@@ -1,0 +1,85 @@
+"""Where a run's metrics are read: on the disk of its machine, here or elsewhere, or in the bucket, where an attempt's end has left them."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from prime_train.cli.exits import Exit, Refused
+from prime_train.control_plane.wiring.home import Home
+from prime_train.core.keys import evidence_key
+from prime_train.core.prime_rl import METRICS
+
+if TYPE_CHECKING:
+    from prime_train.core.run import Run
+    from prime_train.ports import Held
+
+READ_BYTES_MAX = 64 * 2**20
+
+
+@dataclass(frozen=True)
+class Source:
+    """Lines, and in words where they are from."""
+
+    name: str
+    lines: Iterable[str]
+
+
+def of_file(path: Path) -> Source:
+    """Its end, if it is very long."""
+    try:
+        return Source(str(path), _tail(path))
+    except OSError as error:
+        raise Refused(f"{path}: {error.strerror}", fix="name the run's metrics.jsonl", code=Exit.USAGE) from error
+
+
+def of_run(held: "Held") -> Source | None:
+    """The newest there is; None: there is none."""
+    home, run = Home.of(os.environ), held.run
+    return _on_disk(home, run) or _elsewhere(home, run) or _kept(home, run)
+
+
+def _on_disk(home: Home, run: "Run") -> Source | None:
+    attempt, file = run.attempt, run.spec.trainer.progress.file
+    disk = home.local_pods().disk(attempt.pod_id) if attempt is not None and attempt.pod_id is not None else None
+    if disk is None or file is None or not (disk / "work" / file).is_file():
+        return None
+    return Source(str(disk / "work" / file), _tail(disk / "work" / file))
+
+
+def _elsewhere(home: Home, run: "Run") -> Source | None:
+    """From the machine that the run is on now. One that can not be reached is told of, and no reason to look no further."""
+    import typer
+
+    from prime_train.operations.machine import file_of, reached, why_unknown
+    from prime_train.ports import TemporaryError
+
+    file, unknown = run.spec.trainer.progress.file, why_unknown(home, run)
+    if unknown:
+        typer.echo(unknown, err=True)
+    if file is None or unknown:
+        return None
+    try:
+        with reached(home, run) as machine:
+            data = file_of(machine, f"work/{file}", bytes_max=READ_BYTES_MAX) if machine is not None else b""
+    except TemporaryError as error:
+        typer.echo(str(error), err=True)
+        return None
+    return Source(f"the machine of attempt {run.epoch}", data.decode(errors="replace").splitlines()) if data else None
+
+
+def _kept(home: Home, run: "Run") -> Source | None:
+    bucket = home.bucket()
+    for attempt in reversed(run.attempts):
+        key = evidence_key(run.run_id, attempt.epoch, METRICS)
+        content = bucket.get(key)
+        if content is not None:
+            return Source(key, content.data.decode(errors="replace").splitlines())
+    return None
+
+
+def _tail(path: Path) -> list[str]:
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - READ_BYTES_MAX))
+        return file.read(READ_BYTES_MAX).decode(errors="replace").splitlines()

@@ -1,0 +1,82 @@
+"""What is known of the steps of any trainer: how long they take, and how much of that its saves cost."""
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from prime_train.trainers.prime_rl.profile.bottlenecks import percent, seconds
+
+if TYPE_CHECKING:
+    from prime_train.core.run import Attempt
+    from prime_train.ports import Held
+    from prime_train.trainers.step_times import StepTimes
+
+NO_MORE = "no more is known: this trainer tells its steps, and not what they are made of"
+
+
+@dataclass(frozen=True)
+class Steps:
+    """None: not known. `mean_s`: over the whole newest attempt, saves and all; `slow_s`: its slow end (95th percentile)."""
+
+    run: str
+    kind: str
+    steps: int
+    median_s: float | None
+    p90_s: float | None
+    mean_s: float | None
+    slow_s: float | None
+    save_s: float | None
+    """How long steps stand still for one save."""
+    save_every_s: float | None
+    save_share: float | None
+
+
+def steps_of(held: "Held", told: "StepTimes | None") -> Steps:
+    """What the progress file told, and what the agent's beats do."""
+    run, lease = held.run, held.lease
+    beat = lease.beat if lease.epoch == run.epoch else None
+    saves = beat.saves if beat is not None else None
+    save_s, every_s = (saves.stall_s, saves.interval_s) if saves is not None else (None, None)
+    return Steps(
+        run=run.run_id,
+        kind=run.spec.trainer.kind,
+        steps=told.steps if told is not None else 0,
+        median_s=told.median_s if told is not None else None,
+        p90_s=told.p90_s if told is not None else None,
+        mean_s=_mean_s(run.attempt, lease.beat_s, beat.step if beat is not None else None),
+        slow_s=beat.step_slow_s if beat is not None else run.step_slow_s,
+        save_s=save_s,
+        save_every_s=every_s,
+        save_share=min(1.0, save_s / every_s) if save_s is not None and every_s else None,
+    )
+
+
+def page(found: Steps) -> RenderableType:
+    lines = [Text.assemble((found.run, "bold"), f", trainer {found.kind}")]
+    if found.median_s is not None and found.p90_s is not None:
+        words = f"a step takes {seconds(found.median_s)} (median), {seconds(found.p90_s)} at the slow end (p90), over {found.steps} steps"
+        lines.append(Text(words))
+    elif found.mean_s is not None:
+        slow = f", {seconds(found.slow_s)} at the slow end (p95)" if found.slow_s is not None else ""
+        lines.append(Text(f"a step takes {seconds(found.mean_s)} (mean of the newest attempt){slow}"))
+    else:
+        lines.append(Text("how long a step takes is not known: too few were made, or none bears a time"))
+    if found.save_share is not None and found.save_s is not None and found.save_every_s is not None:
+        once = f"{seconds(found.save_s)} every {seconds(found.save_every_s)}"
+        lines.append(Text(f"saves take {percent(found.save_share)} of the time: {once}"))
+    return Group(*lines, Text(NO_MORE, style="dim"))
+
+
+def record(found: Steps) -> dict[str, object]:
+    return {**asdict(found), "note": NO_MORE}
+
+
+def _mean_s(attempt: "Attempt | None", beat_s: int | None, step: int | None) -> float | None:
+    if attempt is None or attempt.first_step_s is None:
+        return None
+    last_s = beat_s if beat_s is not None else attempt.last_sign_s
+    # The clock starts with the first step, so that one is not among them.
+    made = max(step or 0, attempt.last_step) - attempt.resumed_step - 1
+    return (last_s - attempt.first_step_s) / made if last_s is not None and made > 0 and last_s > attempt.first_step_s else None

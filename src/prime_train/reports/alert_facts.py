@@ -1,0 +1,144 @@
+"""What is told beside an alert's own text, by its kind: figures of the run and of the attempt that it speaks of."""
+
+from collections.abc import Callable, Iterator
+
+from prime_train.core import ledger
+from prime_train.core.causes import POLICY, Cause, advice_at_the_end
+from prime_train.core.figures import LedgerPart, RunFigures
+from prime_train.core.formatting import span, usd
+from prime_train.core.keys import evidence_prefix
+from prime_train.core.run import Alert, Attempt
+
+IN_COMMON_MAX = 3
+"""So many attempts, the newest ones, are held against one another."""
+
+VANISHED = frozenset({Cause.PREEMPTED, Cause.MACHINE_LOST, Cause.SILENT})
+"""Ends of machines that had no time to say much."""
+
+Facts = Iterator[tuple[str, str]]
+
+
+def facts_of(alert: Alert, now: RunFigures) -> Facts:
+    """Name and value. The run may have gone on since; the attempt is the alert's own as long as it is listed."""
+    attempt = next((a for a in now.run.attempts if a.epoch == alert.epoch), None)
+    for tell in _BY_KIND.get(alert.kind, ()):
+        yield from tell(now, attempt)
+
+
+def _machine(now: RunFigures, attempt: Attempt | None) -> Facts:
+    if attempt is not None:
+        offer = attempt.offer
+        gpus = f"{offer.gpu_count} × {offer.gpu}, " if offer.gpu else ""
+        yield "Machine", f"{gpus}{offer.provider}, {'spot' if offer.spot else 'on demand'}, {usd(offer.usd_per_hour)} an hour"
+
+
+def _loss(now: RunFigures, attempt: Attempt | None) -> Facts:
+    """What was seen of the end of an attempt."""
+    if attempt is None or attempt.fenced_s is None:
+        return
+    yield "Last step", f"{attempt.last_step:,}, in the bucket up to {attempt.durable_step:,}"
+    if attempt.last_sign_s is not None:
+        yield "Last sign of life", f"{span(attempt.fenced_s - attempt.last_sign_s)} before it was given up"
+    yield "It lasted", f"{span(attempt.fenced_s - attempt.launched_s)}, {usd(ledger.attempt_totals(attempt, now.now_s).usd)}"
+
+
+def _evidence(now: RunFigures, attempt: Attempt | None) -> Facts:
+    if attempt is None or attempt.first_beat_s is None or (attempt.evidence_asked_s is None and attempt.fenced_s is None):
+        return
+    whether = ", if it could still send any" if attempt.cause in VANISHED else ""
+    yield "Evidence", f"{evidence_prefix(now.run.run_id, attempt.epoch)} in the bucket{whether}"
+
+
+def _advice(now: RunFigures, attempt: Attempt | None) -> Facts:
+    cause = attempt.cause if attempt is not None and attempt.cause is not None else now.run.cause
+    if cause is not None and (advice := advice_at_the_end(cause) if now.run.is_over else POLICY[cause].advice):
+        yield "What to do", advice
+
+
+def _price_of_the_gap(now: RunFigures, attempt: Attempt | None) -> Facts:
+    """What it took to come back: steps that are done again, and money for which there is no new step."""
+    before = next((a for a in now.run.attempts if attempt is not None and a.epoch == attempt.epoch - 1), None)
+    if attempt is None or before is None:
+        return
+    again = max(0, attempt.best_step_before - attempt.resumed_step)
+    yield "Resumed from", f"step {attempt.resumed_step:,}; {again:,} steps are done again"
+    yield "The gap cost", usd(gap_usd(before, attempt, now.now_s))
+
+
+def gap_usd(before: Attempt, after: Attempt, now_s: int) -> float:
+    """From the last durable step of one attempt to the first step of the next: paid for, and nothing new for it."""
+    lost, back = ledger.attempt_totals(before, now_s), ledger.attempt_totals(after, now_s)
+    steps = before.last_step - before.resumed_step
+    share = max(0, before.last_step - max(after.resumed_step, before.resumed_step)) / steps if steps > 0 else 0.0
+    lost_s = (lost.useful_s + lost.recomputed_s) * share + lost.detection_s + lost.teardown_s
+    back_s = back.provision_s + back.restore_s
+    return (lost_s * before.offer.usd_per_hour + back_s * after.offer.usd_per_hour) / 3600
+
+
+def _money(now: RunFigures, attempt: Attempt | None) -> Facts:
+    left_usd, burn = now.run.spec.budget.usd - now.totals.usd, ledger.burn_usd_per_s(now.run)
+    yield "Spent", f"{now.money}, {now.paid} of paid time"
+    if now.trained:
+        yield "Training", now.trained
+    if now.deadline:
+        yield "Deadline", now.deadline
+    if burn > 0 and left_usd > 0:
+        yield "The dollars last for", f"{span(left_usd / burn)} at {usd(burn * 3600)} an hour"
+
+
+def _common(now: RunFigures, attempt: Attempt | None) -> Facts:
+    """What the last attempts share: a cause, a machine, a step. Of fewer than two there is nothing to say."""
+    last = [a for a in now.run.attempts if a.fenced_s is not None][-IN_COMMON_MAX:]
+    if len(last) < 2:
+        return
+    shared = [
+        ("cause", {POLICY[a.cause].title if a.cause is not None else "" for a in last}),
+        ("provider", {a.offer.provider for a in last}),
+        ("GPU", {a.offer.gpu for a in last}),
+        ("offer", {a.offer.offer_id for a in last}),
+        ("last step", {f"{a.last_step:,}" for a in last}),
+        ("words", {a.detail if a.cause is None or a.detail != POLICY[a.cause].title else "" for a in last}),
+    ]
+    same = [f"{name}: {next(iter(values))}" for name, values in shared if len(values) == 1 and any(values)]
+    yield f"The last {len(last)} attempts share", "; ".join(same) if same else "nothing: each ended in its own way"
+
+
+def _ledger(now: RunFigures, attempt: Attempt | None) -> Facts:
+    if now.totals.paid_s:
+        yield "Paid time", ", ".join(f"{_WORDS[part.name]} {part.share}" for part in sorted(now.parts, key=_order) if part.seconds)
+    yield "Attempts", f"{now.attempts}; {usd(now.totals.usd_wasted)} of {usd(now.totals.usd)} brought no new step"
+
+
+_WORDS = {
+    "useful": "useful",
+    "recomputed": "done again",
+    "provision": "machines coming up",
+    "restore": "set-up",
+    "detection": "noticing losses",
+    "teardown": "giving back",
+}
+"""Parts of the ledger, in the order they are shown."""
+
+
+def _order(part: LedgerPart) -> int:
+    return list(_WORDS).index(part.name)
+
+
+_Teller = Callable[[RunFigures, Attempt | None], Facts]
+_BY_KIND: dict[str, tuple[_Teller, ...]] = {
+    "launched": (_machine,),
+    "relaunched": (_machine,),
+    "training": (_machine,),
+    "recovered": (_price_of_the_gap, _machine),
+    "lost": (_loss, _advice, _evidence),
+    "stalled": (_machine, _evidence),
+    "silent": (_machine,),
+    "budget": (_money,),
+    "draining": (_money,),
+    "kept": (_machine, _money),
+    "funds": (_money,),
+    "succeeded": (_money, _ledger),
+    "failed": (_common, _advice, _money, _evidence),
+    "stopped": (_common, _advice, _money, _evidence),
+    "cancelled": (_money,),
+}

@@ -1,0 +1,77 @@
+"""Words of SVG, colours, and numbers as people read them."""
+
+from collections.abc import Sequence
+from html import escape
+
+from prime_train.core.formatting import span
+
+ATTEMPT_COLOURS = ("#2f6fde", "#e07b1a", "#2a9d6f", "#9a5bd6", "#d1496b", "#1295a6")
+PART_COLOURS = {
+    "provision": "#8f9bb3",
+    "restore": "#b583e0",
+    "useful": "#2a9d6f",
+    "recomputed": "#e0a21a",
+    "detection": "#d9534f",
+    "teardown": "#5f6b80",
+}
+
+STYLE = """
+.pt-svg { --bg: #ffffff; --panel: #f6f7f9; --ink: #1b2230; --soft: #626d80; --line: #d9dee7; --idle: #d9534f; --again: #e0a21a; }
+@media (prefers-color-scheme: dark) {
+  .pt-svg { --bg: #12161e; --panel: #1a202b; --ink: #e8ecf3; --soft: #98a3b6; --line: #303949; --idle: #ef6b66; --again: #f0b93a; }
+}
+.pt-svg text { font: 13px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; fill: var(--ink); }
+.pt-svg .soft { fill: var(--soft); }
+.pt-svg .small { font-size: 12px; }
+.pt-svg .title { font-size: 17px; font-weight: 600; }
+.pt-svg .head { font-size: 14px; font-weight: 600; }
+.pt-svg .bg { fill: var(--bg); }
+.pt-svg .panel { fill: var(--panel); }
+.pt-svg .grid { stroke: var(--line); stroke-width: 1; }
+.pt-svg .axis { stroke: var(--soft); stroke-width: 1; }
+.pt-svg .idle { fill: var(--idle); opacity: 0.16; }
+.pt-svg .again { fill: var(--again); opacity: 0.17; }
+.pt-svg .mark { stroke: var(--ink); stroke-width: 1.2; stroke-dasharray: 4 3; opacity: 0.75; }
+.pt-svg .jump { stroke: var(--soft); stroke-width: 1.4; stroke-dasharray: 2 4; fill: none; }
+.pt-svg .steps { fill: none; stroke-width: 2.6; stroke-linejoin: round; stroke-linecap: round; }
+.pt-svg .dot { stroke: var(--bg); stroke-width: 1.6; }
+.pt-svg .halo { paint-order: stroke; stroke: var(--bg); stroke-width: 5px; stroke-linejoin: round; }
+.pt-svg .inside { fill: #ffffff; font-weight: 600; }
+"""
+
+
+def tag(name: str, content: str = "", **attributes: str | float) -> str:
+    """An element around `content`, which is SVG already; `_` in an attribute's name is a hyphen, `kind` is its class."""
+    named = ((("class" if key == "kind" else key.replace("_", "-")), value) for key, value in attributes.items())
+    inner = "".join(f' {key}="{escape(value if isinstance(value, str) else number(value))}"' for key, value in named)
+    return f"<{name}{inner}>{content}</{name}>" if content else f"<{name}{inner}/>"
+
+
+def text(x: float, y: float, words: str, *, kind: str = "", anchor: str = "start", **attributes: str | float) -> str:
+    return tag("text", escape(words), x=x, y=y, kind=kind, text_anchor=anchor, **attributes)
+
+
+def number(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def colour_of(epoch: int) -> str:
+    return ATTEMPT_COLOURS[(epoch - 1) % len(ATTEMPT_COLOURS)]
+
+
+def width_of(words: str, *, size: float = 13) -> float:
+    """Roughly, in pixels: there is nothing here to measure with."""
+    return len(words) * size * 0.56
+
+
+def seconds(value: float) -> str:
+    """As everywhere, but with tenths below a minute: 12.3 s"""
+    return f"{number(round(value, 1))} s" if value < 60 else span(value)
+
+
+def ticks(low: float, high: float, steps: Sequence[float], wanted: int) -> list[float]:
+    """Round values from `low` to `high`, about `wanted` of them."""
+    span = max(high - low, 1e-9)
+    size = next((step for step in steps if span / step <= wanted), steps[-1])
+    count = min(int(span / size), 10 * wanted)
+    return [low + size * index for index in range(count + 1)]

@@ -1,0 +1,107 @@
+"""What `prime-train cost` tells: for each machine the bill of the full run and of the smoke run, and where the time of a step is from."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from prime_train.core.offers import Offer
+from prime_train.core.spec import RunSpec
+from prime_train.estimate import gpus
+from prime_train.estimate.cost.bill import Amount, Bill, Known, Rate, StepTime, full_run, smoke_run
+from prime_train.estimate.cost.duration import Between
+from prime_train.estimate.cost.training_speed import Pass, tokens_per_s
+from prime_train.rules.hardware.host_bytes import disk_bytes
+from prime_train.rules.hardware.memory_plan import Plan
+from prime_train.rules.rule import Subject
+
+OFFERS_MAX = 5
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What is paid for. `kind`: of GPU, empty where it does not matter."""
+
+    name: str
+    kind: str
+    count: int
+    rate: Rate
+    socket: str = ""
+
+
+@dataclass(frozen=True)
+class Priced:
+    machine: Machine
+    step: StepTime
+    full: Bill
+    smoke: Bill | None
+
+
+@dataclass(frozen=True)
+class Told:
+    title: str
+    spec: RunSpec
+    priced: tuple[Priced, ...]
+    unknown: tuple[str, ...] = ()
+    """Machines of whose GPU no speed is known."""
+
+    @property
+    def cheapest(self) -> Priced | None:
+        return min(self.priced, key=lambda one: one.full.usd.expected, default=None)
+
+
+def told(title: str, subject: Subject, machines: Iterable[Machine], *, steps: int, known: StepTime | None, plan: Plan | None) -> Told:
+    """`known`: how long a step takes, given or measured; without it, by published speeds of the machine's GPU."""
+    assert subject.spec is not None
+    priced, unknown = [], []
+    for machine in machines:
+        step = known if known is not None else published(plan, machine)
+        if step is None:
+            unknown.append(machine.name)
+            continue
+        amount = amount_of(subject, plan, steps, step)
+        priced.append(Priced(machine, step, full_run(amount, machine.rate), smoke_run(amount, machine.rate)))
+    return Told(title, subject.spec, tuple(sorted(priced, key=lambda one: one.full.usd.expected)), tuple(unknown))
+
+
+def published(plan: Plan | None, machine: Machine) -> StepTime | None:
+    """By what such GPUs reach in published trainings; None where the GPU, the model or the batch is not known."""
+    gpu = gpus.facts(machine.kind, machine.socket)
+    if plan is None or gpu is None or plan.batch_tokens < 1:
+        return None
+    training = plan.training
+    done = Pass(training.seq_len, training.micro_batch, training.method, training.recompute, rl=plan.serve_gpus > 0)
+    slow, fast = tokens_per_s(plan.model, done, gpu, machine.count)
+    few, most = plan.batch_tokens * plan.shortest, plan.batch_tokens
+    tokens = f"{most:,}" if plan.shortest == 1 else f"{few:,.0f} to {most:,}"
+    times = ", RL as in two published runs (one was 3 times slower)" if done.rl else ""
+    at_once = training.seq_len * training.micro_batch
+    why = f"{tokens} tokens a step, {at_once:,} of them at a time, at {slow:,.0f} to {fast:,.0f} a second{times}"
+    return StepTime(Between(few / fast, most / slow), Known.PUBLISHED, why)
+
+
+def amount_of(subject: Subject, plan: Plan | None, steps: int, step: StepTime) -> Amount:
+    spec = subject.spec
+    assert spec is not None
+    saved = disk_bytes(plan, subject)[1] if plan is not None else 0.0
+    smoke = spec.smoke
+    return Amount(
+        steps,
+        step,
+        every_steps=spec.checkpoints.every_steps,
+        smoke_steps=smoke.steps or 0 if smoke is not None else 0,
+        smoke_s_max=float(smoke.timeout_s) if smoke is not None else 0.0,
+        model_bytes=2.0 * plan.model.params if plan is not None else 0.0,
+        checkpoint_bytes=saved,
+    )
+
+
+def of_offers(offers: Sequence[Offer]) -> tuple[Machine, ...]:
+    """The cheapest of an hour of each kind of machine."""
+    found: dict[tuple[str, str, int, bool], Machine] = {}
+    for offer in sorted(offers, key=lambda offer: offer.usd_per_hour):
+        sold = "spot" if offer.spot else "on-demand"
+        name = f"{offer.gpu_count}x {offer.gpu} {sold}" if offer.gpu else f"{offer.provider} {sold}"
+        rate = Rate(offer.usd_per_hour, offer.spot)
+        found.setdefault(
+            (offer.gpu, offer.socket, offer.gpu_count, offer.spot), Machine(name, offer.gpu, offer.gpu_count, rate, offer.socket)
+        )
+    return tuple(found.values())[:OFFERS_MAX]

@@ -1,0 +1,106 @@
+"""What earlier attempts, and the trainer's own figures, say of a run."""
+
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+
+from prime_train.core.causes import POLICY, Cause
+from prime_train.core.formatting import span
+from prime_train.core.run import Attempt, Run
+from prime_train.core.verdict import Gone, Silent
+from prime_train.reports.diagnosis.conclusion import Conclusion, Facts, Kind
+
+ZERO_STEPS_MIN = 5
+"""So many steps in a row without any reward are no chance."""
+SAME_MIN = 2
+MACHINES = frozenset({Cause.PREEMPTED, Cause.MACHINE_LOST, Cause.SILENT})
+"""Ends that no code is to blame for: what is lost by them depends on how often it saves."""
+
+_SAVE = "Save more often if that is much: checkpoints in the bucket are what a lost machine leaves."
+
+
+def ended_before(facts: Facts) -> Iterator[Conclusion]:
+    """Of the attempt that is gone or silent now, else of the newest one that has ended badly: the steps that went with it, and why."""
+    run = facts.figures.run
+    if isinstance(facts.verdict, Gone | Silent) and run.attempt is not None:
+        kept = max(run.attempt.durable_step, run.attempt.resumed_step)
+        if facts.step > kept:
+            because = f"attempt {run.epoch} has reached step {facts.step:,}, and {_kept(kept)} is in the bucket"
+            yield Conclusion(Kind.INTERRUPTED, f"between two checkpoints: {_steps(facts.step - kept)} would be done again", because, _SAVE)
+        return
+    ended = [attempt for attempt in run.attempts if attempt.fenced_s is not None and attempt.cause is not Cause.FINISHED]
+    if ended:
+        yield from _ended(facts, ended[-1])
+
+
+def _ended(facts: Facts, last: Attempt) -> Iterator[Conclusion]:
+    when = span(facts.now_s - (last.fenced_s or facts.now_s))
+    kept = max(last.durable_step, last.resumed_step)
+    if last.last_step > kept:
+        because = f"attempt {last.epoch} had reached step {last.last_step:,}, and {_kept(kept)} was in the bucket, when it ended {when} ago"
+        advice = _SAVE if last.cause in MACHINES else ""
+        lost = last.last_step - kept
+        title = f"interrupted between two checkpoints: {_steps(lost)} {_tense(facts, last, lost)} done again"
+        yield Conclusion(Kind.INTERRUPTED, title, f"{because}: {_cause(last)}", advice)
+    elif facts.verdict is not None:
+        none = "no step went with it" if last.first_step_s is not None else "it had made no step"
+        yield Conclusion(Kind.REPLACED, f"attempt {last.epoch} ended {when} ago: {_cause(last)}", f"{last.detail or 'as told'}; {none}")
+
+
+def _tense(facts: Facts, lost: Attempt, count: int) -> str:
+    if facts.held.run.is_over:
+        return "would be"
+    is_past = facts.verdict is not None and facts.step >= lost.last_step
+    return ("was" if is_past else "is") if count == 1 else ("were" if is_past else "are")
+
+
+def repeated(run: Run) -> Iterator[Conclusion]:
+    """Attempts in a row that ended by the same cause, and what else they share."""
+    ended = [attempt for attempt in run.attempts if attempt.cause not in (None, Cause.FINISHED)]
+    if not ended or ended[-1].cause is None:
+        return
+    cause = ended[-1].cause
+    same = list(takewhile(lambda attempt: attempt.cause is cause, reversed(ended)))
+    if len(same) >= SAME_MIN:
+        yield Conclusion(Kind.REPEATED, f"{len(same)} attempts in a row: {POLICY[cause].title}", _shared(same))
+
+
+def _shared(same: Sequence[Attempt]) -> str:
+    places, steps = sorted({attempt.offer.offer_id for attempt in same}), sorted({attempt.last_step for attempt in same})
+    where = f"all on {places[0]}, so it may be that machine" if len(places) == 1 else f"on {', '.join(places)}, so it is not one machine"
+    at = f"each at step {steps[0]:,}, so look at what happens there" if len(steps) == 1 else f"at steps {', '.join(map(str, steps))}"
+    return f"{where}; {at if steps != [0] else 'none made a step'}{_words(same)}"
+
+
+def _words(same: Sequence[Attempt]) -> str:
+    """What was said of the newest one, which comes first, where that is more than its cause."""
+    newest, others = same[0], {attempt.detail for attempt in same[1:]}
+    if newest.detail in ("", newest.cause.value if newest.cause is not None else "", _cause(newest)):
+        return ""
+    return f"; {'each' if others == {newest.detail} else 'the last'} said: {newest.detail}"
+
+
+def zero_reward(facts: Facts) -> Iterator[Conclusion]:
+    """Rewards that are all 0 up to the newest step."""
+    rewards = facts.rewards
+    zero = list(takewhile(lambda step: rewards[step] == 0, sorted(rewards, reverse=True)))
+    if len(zero) < ZERO_STEPS_MIN:
+        return
+    first, before = zero[-1], [step for step in rewards if step < zero[-1]]
+    last = f"the last other one was {rewards[max(before)]:g}, at step {max(before):,}" if before else "there was never another one"
+    resumed = [a.epoch for a in facts.held.run.attempts if before and a.resumed_step == first - 1]
+    began = f"; attempt {resumed[-1]} had resumed there" if resumed else ""
+    advice = "Look at the rollouts: what the environment and its verifier say of them."
+    because = f"{len(zero)} steps in a row, up to step {zero[0]:,}; {last}{began}"
+    yield Conclusion(Kind.ZERO_REWARD, f"reward 0 since step {first:,}", because, advice)
+
+
+def _cause(attempt: Attempt) -> str:
+    return POLICY[attempt.cause].title if attempt.cause is not None else "its end is not explained"
+
+
+def _kept(step: int) -> str:
+    return f"step {step:,}" if step else "nothing"
+
+
+def _steps(count: int) -> str:
+    return f"{count:,} step{'' if count == 1 else 's'}"

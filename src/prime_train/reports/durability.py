@@ -1,0 +1,90 @@
+"""How durable a run is: what a preemption would cost now, and whether saving at another pace would cost less."""
+
+from dataclasses import dataclass
+
+from prime_train.core.causes import Cause
+from prime_train.core.figures import RunFigures, figures
+from prime_train.core.formatting import size, span, usd
+from prime_train.core.wire import Saves
+from prime_train.estimate.checkpoint_interval import RESTART_S, Pace, advise, mtbf_s
+from prime_train.ports import Held
+
+
+@dataclass(frozen=True)
+class Saving:
+    """Of the newest attempt, as its last beat told; None: not known yet. Bytes are of the newest upload."""
+
+    durable_age_s: int | None
+    """Age of the newest committed checkpoint: the training that is lost if the machine goes now."""
+    durable_after_s: float | None
+    interval_s: float | None
+    stall_s: float | None
+    upload_bytes_per_s: float | None
+    size_bytes: int | None
+    sent_bytes: int | None
+    skipped: int
+    disk_full_s: int | None
+    loss_s: float | None
+    """Expected for one preemption, restart included."""
+    loss_usd: float | None
+    loss_share: float | None
+    advice: str | None
+
+
+def saving(held: Held, now_s: int) -> Saving | None:
+    """None before the first save, and when the run is over."""
+    run, lease = held.run, held.lease
+    beat = lease.beat if lease.epoch == run.epoch else None
+    if beat is None or beat.saves is None or lease.beat_s is None or run.is_over:
+        return None
+    saves = beat.saves
+    told = advise(_pace(figures(run, lease, now_s), saves), usd_per_hour=run.attempt.offer.usd_per_hour if run.attempt else 0.0)
+    return Saving(
+        durable_age_s=saves.durable_age_s + max(0, now_s - lease.beat_s) if saves.durable_age_s is not None else None,
+        durable_after_s=saves.durable_after_s,
+        interval_s=saves.interval_s,
+        stall_s=saves.stall_s,
+        upload_bytes_per_s=saves.sent_bytes / saves.upload_s if saves.sent_bytes and saves.upload_s else None,
+        size_bytes=saves.size_bytes,
+        sent_bytes=saves.sent_bytes,
+        skipped=saves.skipped,
+        disk_full_s=beat.disk_full_s,
+        loss_s=told.loss_s if told else None,
+        loss_usd=told.loss_usd if told else None,
+        loss_share=told.loss_share if told else None,
+        advice=told.text if told else None,
+    )
+
+
+def _pace(now: RunFigures, saves: Saves) -> Pace:
+    """Restarts as this run's own took, once there was one."""
+    spent = now.totals
+    lost = sum(1 for attempt in now.run.attempts if attempt.cause is Cause.PREEMPTED)
+    restart_s = (spent.provision_s + spent.restore_s + spent.detection_s) / spent.attempts if now.restarts > 0 else RESTART_S
+    return Pace(
+        stall_s=saves.stall_s or 0.0,
+        upload_s=saves.durable_after_s or 0.0,
+        mtbf_s=mtbf_s(spent.paid_s, lost),
+        restart_s=restart_s,
+        interval_s=saves.interval_s or None,
+    )
+
+
+def facts(found: Saving) -> list[tuple[str, str]]:
+    """For people, name and text."""
+    rows = []
+    if found.durable_age_s is not None:
+        after = f", durable {span(round(found.durable_after_s))} after it was complete" if found.durable_after_s is not None else ""
+        rows.append(("checkpoint", f"{span(found.durable_age_s)} old{after}"))
+    if found.size_bytes is not None:
+        rate = f" at {found.upload_bytes_per_s / 1e9:.2f} GB/s" if found.upload_bytes_per_s else ""
+        rows.append(("upload", f"{size(found.size_bytes)}, of which {size(found.sent_bytes or 0)} sent{rate}"))
+    if found.skipped:
+        rows.append(("skipped", f"{found.skipped} checkpoints, for a newer one was complete before they could be uploaded"))
+    if found.disk_full_s is not None:
+        rows.append(("disk", f"full in {span(found.disk_full_s)}, if it goes on like this"))
+    if found.loss_s is not None:
+        rows.append(("a preemption", f"costs about {span(round(found.loss_s))}, {usd(found.loss_usd or 0.0)}"))
+    if found.advice is not None:
+        rows.append(("advice", found.advice))
+    return rows

@@ -1,0 +1,1 @@
+"""The search for a machine as a report."""

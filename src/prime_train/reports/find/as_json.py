@@ -1,0 +1,102 @@
+"""What `find --json` prints: everything the table says and more, unrounded."""
+
+import json
+from typing import TypedDict
+
+from prime_train.estimate.cost.duration import Between
+from prime_train.estimate.memory.phases import GIB
+from prime_train.estimate.placement import Candidate, Choice, Job, Wishes
+from prime_train.reports.find.advice import assumptions, hardware, left_out
+
+
+class Machine(TypedDict):
+    """One machine for rent. Ranges as [low, high]; None where the GPU is not known. `against`: why not, and what would help."""
+
+    provider: str
+    offer_id: str
+    gpu: str
+    socket: str
+    gpu_count: int
+    gpu_gb: int
+    gpu_tflops_bf16: float | None
+    gpu_gb_per_s: float | None
+    spot: bool
+    usd_per_hour: float
+    place: str
+    stock: str
+    disk_gib: int
+    fits: str
+    need_gib: list[float] | None
+    need_gib_parts: dict[str, dict[str, float]] | None
+    hours: list[float] | None
+    usd: list[float] | None
+    usd_expected: float | None
+    against: list[dict[str, str]]
+
+
+def text(choice: Choice, job: Job, wishes: Wishes, *, title: str) -> str:
+    model = job.model
+    said = {
+        "model": {
+            "name": title,
+            "shape_of": None if model.guessed else model.name,
+            "guessed": model.guessed,
+            "params": model.params,
+            "params_active": model.active,
+        },
+        "job": {"method": job.training.method, "rl": job.rl, "tokens": job.tokens, "seq_len": job.training.seq_len},
+        "wishes": {
+            "gpus": wishes.gpus,
+            "usd_per_hour_max": wishes.usd_per_hour_max,
+            "spot": wishes.spot,
+            "kinds": wishes.kinds,
+            "disk_gib": wishes.disk_gib,
+        },
+        "assumed": assumptions(job, wishes),
+        "recommended": _id(choice.best),
+        "hardware": None if choice.best is None else hardware(choice.best, wishes),
+        "runner_up": _id(choice.runner_up),
+        "nearest": [one.offer.offer_id for one in choice.nearest],
+        "machines": [_machine(one) for one in choice.able],
+        "left_out": [_machine(one) for one in choice.left_out],
+        "left_out_counts": dict(left_out(choice)),
+    }
+    return json.dumps(said, indent=2, ensure_ascii=False)
+
+
+def _machine(one: Candidate) -> Machine:
+    offer, need = one.offer, one.need
+    return Machine(
+        provider=offer.provider,
+        offer_id=offer.offer_id,
+        gpu=offer.gpu,
+        socket=offer.socket,
+        gpu_count=offer.gpu_count,
+        gpu_gb=offer.gpu_gb,
+        gpu_tflops_bf16=None if one.gpu is None else one.gpu.tflops,
+        gpu_gb_per_s=None if one.gpu is None else one.gpu.gb_per_s,
+        spot=offer.spot,
+        usd_per_hour=offer.usd_per_hour,
+        place=offer.region,
+        stock=offer.stock,
+        disk_gib=offer.disk_gib,
+        fits=one.fit,
+        need_gib=None if need is None else [need.low / GIB, need.high / GIB],
+        need_gib_parts=None if need is None else {use.phase: _parts(use.parts) for use in need.uses},
+        hours=_ends(one.time_s, 3600),
+        usd=_ends(one.usd, 1),
+        usd_expected=None if one.usd is None else one.usd.expected,
+        against=[{"code": objection.against, "why": objection.why, "fix": objection.fix} for objection in one.against],
+    )
+
+
+def _ends(between: Between | None, unit: float) -> list[float] | None:
+    return None if between is None else [between.low / unit, between.high / unit]
+
+
+def _parts(parts: dict[str, float]) -> dict[str, float]:
+    return {name: size / GIB for name, size in parts.items()}
+
+
+def _id(one: Candidate | None) -> str | None:
+    return None if one is None else one.offer.offer_id

@@ -1,0 +1,1 @@
+"""Findings about configs in formats that other tools read."""

@@ -1,0 +1,33 @@
+"""Findings as Markdown, for a pull request: how many there are, then a table."""
+
+from collections.abc import Sequence
+
+from prime_train.core.finding import Finding, Severity
+from prime_train.reports import code, plain
+
+ROWS_MAX = 200
+"""A comment of GitHub's holds 65,536 characters."""
+
+
+def markdown(findings: Sequence[Finding], files: int) -> str:
+    """`files`: how many were checked."""
+    if not findings:
+        return f"**{_count(files, 'config')}: nothing found**\n"
+    rows = ["| | where | what | what to do |", "|---|---|---|---|", *(_row(finding) for finding in findings[:ROWS_MAX])]
+    more = [f"\n… and {len(findings) - ROWS_MAX} more"] if len(findings) > ROWS_MAX else []
+    return "\n".join([f"**{counted(findings)} in {_count(files, 'config')}**", "", *rows, *more]) + "\n"
+
+
+def counted(findings: Sequence[Finding]) -> str:
+    """2 errors, 1 warning"""
+    found = [(severity, sum(finding.severity is severity for finding in findings)) for severity in Severity]
+    return ", ".join(_count(count, severity.value) for severity, count in found if count)
+
+
+def _row(finding: Finding) -> str:
+    where = f"{code(f'{finding.file}:{finding.line}')}"
+    return f"| {finding.severity.value} | {where} | {code(finding.code)} {plain(finding.message)} | {plain(finding.fix)} |"
+
+
+def _count(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"

@@ -1,0 +1,55 @@
+"""What the GPUs of a run's machine do, as its last beat told."""
+
+from dataclasses import dataclass
+
+from prime_train.core.formatting import span
+from prime_train.ports import Held
+
+OLD_S = 120
+"""Figures younger than this need no word of their age: the line of the last beat has it."""
+
+
+@dataclass(frozen=True)
+class GpusNow:
+    """Over all of them; None: not told. `age_s`: of the figures; `idle`: at 0 % and holding nothing."""
+
+    count: int
+    idle: int
+    util_low_pct: float | None
+    util_high_pct: float | None
+    hottest_c: int | None
+    power_w: float | None
+    age_s: int
+    note: str
+
+
+def gpus_now(held: Held, now_s: int) -> GpusNow | None:
+    """None where no GPU was asked for, before the first beat, and when the run is over."""
+    run, lease = held.run, held.lease
+    beat = lease.beat if lease.epoch == run.epoch else None
+    if beat is None or beat.gpus is None or lease.beat_s is None or run.is_over:
+        return None
+    told = beat.gpus
+    return GpusNow(
+        count=told.count,
+        idle=told.idle,
+        util_low_pct=told.util_low_pct,
+        util_high_pct=told.util_high_pct,
+        hottest_c=told.hottest_c,
+        power_w=told.power_w,
+        age_s=told.age_s + max(0, now_s - lease.beat_s),
+        note=told.note,
+    )
+
+
+def fact(found: GpusNow) -> str:
+    """For people: 8, 35 to 98 % busy, 2 idle, hottest 74 C, 4200 W; and what is odd."""
+    parts = [str(found.count)] if found.count else []
+    if found.util_low_pct is not None and found.util_high_pct is not None:
+        low, high = round(found.util_low_pct), round(found.util_high_pct)
+        parts.append(f"{high} % busy" if low == high else f"{low} to {high} % busy")
+    parts += [f"{found.idle} idle"] if found.idle else []
+    parts += [f"hottest {found.hottest_c} C"] if found.hottest_c is not None else []
+    parts += [f"{found.power_w:.0f} W"] if found.power_w is not None else []
+    parts += [f"{span(found.age_s)} ago"] if found.age_s >= OLD_S else []
+    return "; ".join(filter(None, [", ".join(parts), found.note]))

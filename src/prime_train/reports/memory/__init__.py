@@ -1,0 +1,1 @@
+"""The GPU memory of a run as a report."""

@@ -1,0 +1,47 @@
+"""What `prime-train memory --json` prints: as the text, unrounded, in GiB."""
+
+import json
+
+from prime_train.estimate.memory.phases import GIB
+from prime_train.reports.memory.formulas import of_serving, of_training
+from prime_train.reports.memory.report import OnKind, Told
+from prime_train.rules.hardware.host_bytes import host_bytes
+
+
+def text(found: Told) -> str:
+    plan, need = found.plan, found.need
+    said = {
+        "config": found.title,
+        "model": {"name": plan.model.name, "params": plan.model.params, "guessed": plan.model.guessed},
+        "trainer": {
+            "gpus": plan.train_gpus,
+            "method": plan.training.method,
+            "seq_len": plan.training.seq_len,
+            "phases_gib": {use.phase: {part: size / GIB for part, size in use.parts.items()} for use in need.uses},
+            "peak_phase": need.peak.phase,
+            "peak_gib": need.peak.total / GIB,
+            "band_gib": [need.low / GIB, need.high / GIB],
+            "formulas": dict(of_training(plan, need.peak)),
+            "host_gib": host_bytes(plan) / GIB,
+        },
+        "kinds": [_kind(found, one) for one in found.kinds],
+        "fits": found.fits,
+    }
+    return json.dumps(said, indent=2)
+
+
+def _kind(found: Told, one: OnKind) -> dict[str, object]:
+    said: dict[str, object] = {"gpu": one.kind, "usable_gib": one.usable / GIB, "trainer_has_gib": one.left / GIB, "trainer": one.fit}
+    if one.share is not None:
+        said["server"] = {
+            "gpus": found.plan.serve_gpus,
+            "utilization": found.plan.utilization,
+            "budget_gib": one.share.budget / GIB,
+            "parts_gib": {name: size / GIB for name, size, _ in of_serving(found.plan, one.share.parts)},
+            "formulas": {name: made for name, _, made in of_serving(found.plan, one.share.parts)},
+            "cache_tokens": max(0, int(one.share.kv_tokens)),
+            "sequences": one.serves,
+            "seq_len": found.plan.serving.seq_len,
+            "new_tokens_per_s": one.speed,
+        }
+    return said

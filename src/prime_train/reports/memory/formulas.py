@@ -1,0 +1,63 @@
+"""How each part of the memory was counted, as a person would write it down."""
+
+from collections.abc import Iterator
+
+from prime_train.estimate.memory import terms
+from prime_train.estimate.memory.phases import Use
+from prime_train.estimate.memory.serving import PREFILL_TOKENS, SAMPLED, SAMPLED_LOGIT_BYTES, ServerParts
+from prime_train.estimate.memory.setup import Logits, Method, Recompute
+from prime_train.reports.find.words import large
+from prime_train.rules.hardware.memory_plan import Plan
+
+
+def of_training(plan: Plan, use: Use) -> Iterator[tuple[str, str]]:
+    """Part, and what it is made of; only parts that are there."""
+    made = dict(_training_parts(plan))
+    for part, size in use.parts.items():
+        if size > 0 and part in made:
+            yield part, made[part]
+
+
+def of_serving(plan: Plan, parts: ServerParts) -> Iterator[tuple[str, float, str]]:
+    """Part, bytes, and what they are made of."""
+    model, serving, gpus = plan.model, plan.serving, _on(plan.serve_gpus)
+    yield "weights", parts.weights, f"{large(model.params)} x {serving.weight_bytes:g} B{gpus}"
+    yield "activations", parts.activations, f"{PREFILL_TOKENS:,} tokens x 2 B x (4 hidden + 2 ffn), whatever the number of GPUs"
+    yield "logits", parts.logits, f"{SAMPLED} sequences x {SAMPLED_LOGIT_BYTES} B x vocabulary {model.vocab:,}"
+    if parts.graphs:
+        yield "CUDA graphs", parts.graphs, "published: 0.3 to 1.6 GiB"
+    yield "buffers", parts.buffers, "outside of torch; published: 0.2 to 1.8 GiB, more with several GPUs"
+
+
+def _training_parts(plan: Plan) -> Iterator[tuple[str, str]]:
+    model, training, gpus = plan.model, plan.training, _on(plan.train_gpus)
+    trained = large(terms.trained_params(model, training))
+    adapters = "" if training.method is Method.FULL else f" + {trained} of adapters x {training.adapter_bytes:g} B"
+    tokens = f"{training.tokens:,.0f} tokens"
+    weights = f"{large(model.params)} x {training.weight_bytes:g} B{adapters}"
+    yield "weights", f"({weights}){gpus}" if adapters and gpus else f"{weights}{gpus}"
+    yield "gradients", f"{trained} x {training.gradient_bytes:g} B{gpus}"
+    yield "optimizer", f"{trained} x {training.state_bytes:g} B{gpus}"
+    yield "activations", f"{tokens} x {_kept(plan)}"
+    yield "logits", f"{tokens} x {_logit(plan)}"
+    yield "gathered", "whole layers and the embedding while they are used, with the largest one's gradient"
+    yield "rest", f"{training.software.rest_gib:.1f} GiB of allocator and libraries" + (", 4-bit workspace" if training.quantised else "")
+
+
+def _kept(plan: Plan) -> str:
+    model, training = plan.model, plan.training
+    if training.recompute is not Recompute.FULL:
+        return f"{model.layers} layers x what each keeps ({training.recompute} made again)"
+    layers = "1 layer's border (others are offloaded)" if training.activations_offloaded else f"{model.layers} layers' borders"
+    return f"2 B x hidden {model.hidden:,} x {layers}, and one layer at work"
+
+
+def _logit(plan: Plan) -> str:
+    model, training = plan.model, plan.training
+    if training.logits is Logits.FUSED:
+        return f"{terms.FUSED_LOGIT_BYTES} B x {terms.FUSED_VOCAB:,} at a time (fused head)"
+    return f"{terms.one_logit_bytes(model, training):.3g} B x vocabulary {model.vocab:,}"
+
+
+def _on(gpus: int) -> str:
+    return f" / {gpus} GPUs" if gpus > 1 else ""

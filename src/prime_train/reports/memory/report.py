@@ -1,0 +1,67 @@
+"""What `prime-train memory` tells: everything as one value, for text and for JSON."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from prime_train.estimate import gpus
+from prime_train.estimate.cost.serving_speed import Requests, new_tokens_per_s
+from prime_train.estimate.memory.phases import Need, training_need
+from prime_train.estimate.memory.serving import Share, share
+from prime_train.estimate.placement import Fit, fit_into, usable_bytes
+from prime_train.rules.hardware.memory_plan import Plan
+
+REQUESTS, AT_ONCE = 1000, 256
+
+
+@dataclass(frozen=True)
+class OnKind:
+    """One kind of GPU. `left`: bytes that the trainer has of it; `fit`: of the trainer. `share`: None where nothing is served."""
+
+    kind: str
+    usable: float
+    left: float
+    fit: Fit
+    share: Share | None
+    serves: float
+    """How many sequences of the server's length fit its cache at once."""
+    speed: tuple[float, float] | None
+    """New tokens a second of the whole server, by what is `asked` of it; None: the GPU is not known, or nothing fits."""
+
+
+@dataclass(frozen=True)
+class Told:
+    title: str
+    plan: Plan
+    need: Need
+    kinds: tuple[OnKind, ...]
+
+    @property
+    def fits(self) -> bool:
+        """Whether every kind takes it, with the estimate at least."""
+        return all(one.fit is not Fit.NO and (one.share is None or one.serves >= 1) for one in self.kinds)
+
+
+def told(title: str, plan: Plan, kinds: Sequence[str]) -> Told:
+    need = training_need(plan.model, plan.training, plan.train_gpus)
+    return Told(title, plan, need, tuple(_on(plan, need, kind) for kind in kinds if gpus.named_gb(kind)))
+
+
+def _on(plan: Plan, need: Need, kind: str) -> OnKind:
+    usable = usable_bytes(gpus.named_gb(kind))
+    served = share(plan.model, plan.serving, plan.serve_gpus, utilization=plan.utilization, gpu_bytes=usable) if plan.serve_gpus else None
+    left = usable * (1 - plan.utilization) if plan.together else usable
+    serves = served.sequences(plan.serving.seq_len) if served is not None else 0.0
+    return OnKind(kind, usable, left, fit_into(need, left), served, serves, _speed(plan, kind, usable) if serves >= 1 else None)
+
+
+def asked(plan: Plan) -> Requests:
+    """Prompts of an eighth of the length, answers of a half, as many at once as there is room for."""
+    length = plan.serving.seq_len
+    return Requests(REQUESTS, length // 8, max(1, length // 2), AT_ONCE)
+
+
+def _speed(plan: Plan, kind: str, usable: float) -> tuple[float, float] | None:
+    gpu = gpus.facts(kind)
+    if gpu is None:
+        return None
+    return new_tokens_per_s(plan.model, plan.serving, gpu, plan.serve_gpus, asked(plan), gpu_bytes=usable, utilization=plan.utilization)

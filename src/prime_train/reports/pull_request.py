@@ -1,0 +1,162 @@
+"""How a run stands, as a comment on the pull request it came from."""
+
+from datetime import UTC, datetime
+
+from prime_train.core.causes import POLICY
+from prime_train.core.figures import RunFigures, figures
+from prime_train.core.formatting import usd
+from prime_train.core.offers import Offer
+from prime_train.core.redaction import masked
+from prime_train.core.run import ATTENDED, Lease, Run, RunState, Want
+from prime_train.core.tracked import page_url
+from prime_train.reports.markdown import code, cut, folded, plain, table
+from prime_train.reports.mermaid import chart
+
+ATTEMPTS_SHOWN_MAX = 12
+DETAIL_CHARS_MAX = 200
+
+MARKS: dict[RunState, str] = {
+    RunState.QUEUED: "⚪",
+    RunState.LAUNCHING: "🟡",
+    RunState.BOOTING: "🟡",
+    RunState.STARTING: "🟡",
+    RunState.TRAINING: "🟢",
+    RunState.DRAINING: "🟠",
+    RunState.UPLOADING: "🔵",
+    RunState.SUCCEEDED: "✅",
+    RunState.FAILED: "❌",
+    RunState.CANCELLED: "⛔",
+    RunState.STOPPED: "🛑",
+}
+
+SAYS: dict[RunState, str] = {
+    RunState.QUEUED: "waits for a machine",
+    RunState.LAUNCHING: "asks for a machine",
+    RunState.BOOTING: "has a machine, which boots",
+    RunState.STARTING: "sets its machine up",
+    RunState.TRAINING: "is training",
+    RunState.DRAINING: "saves, and gives its machine back",
+    RunState.UPLOADING: "has trained, and uploads its last checkpoint",
+    RunState.SUCCEEDED: "has succeeded",
+    RunState.FAILED: "has failed",
+    RunState.CANCELLED: "was cancelled",
+    RunState.STOPPED: "has stopped: a person must look",
+}
+AS_ASKED = "was stopped, as asked"
+
+
+def stopped_as_asked(run: Run) -> bool:
+    """By a person: nobody need look."""
+    return run.state is RunState.STOPPED and run.want is not Want.RUN
+
+
+def says(run: Run) -> str:
+    """In a few words, how it is."""
+    return AS_ASKED if stopped_as_asked(run) else SAYS[run.state]
+
+
+def headline(run: Run, lease: Lease, now_s: int) -> str:
+    """One line without Markdown, for where there is room for no more."""
+    now = figures(run, lease, now_s)
+    parts = [says(run), f"step {_progress(now)}", now.money]
+    count = now.restarts
+    return ", ".join(parts + ([f"{count} restart{'' if count == 1 else 's'}: {_causes(now)}"] if count else []))
+
+
+def run_page(run: Run, lease: Lease, now_s: int, *, links: dict[str, str] | None = None) -> str:
+    """The whole comment. `links`: title to URL, shown at the foot beside the tracker's."""
+    now = figures(run, lease, now_s)
+    lines = [f"### {MARKS[run.state]} {code(run.run_id)} {says(run)}", ""]
+    lines += [line for said in _said(run) for line in (f"> {said}", "")]
+    lines += table(("Step", _progress(now)), _facts(now, lease))
+    picture = chart(now.run, now.step, now_s)
+    lines += ["", *picture] if picture else []
+    lines += ["", *folded("Where the paid time went", _ledger(now))] if run.attempts else []
+    lines += ["", *folded(f"Attempts ({now.attempts})", _attempts(now))] if run.attempts else []
+    return "\n".join([*lines, "", _foot(run, now_s, {"W&B": page_url(run)} | (links or {}))]) + "\n"
+
+
+def _said(run: Run) -> list[str]:
+    """Sentences that come before all figures: why it ended, and what it is asked that is not done yet."""
+    why = [plain(cut(masked(run.why), DETAIL_CHARS_MAX))] if run.why else []
+    return why + (["A stop is asked for."] if run.want is not Want.RUN and not run.is_over else [])
+
+
+def _facts(now: RunFigures, lease: Lease) -> list[tuple[str, ...]]:
+    run, durable = now.run, now.durable_step
+    rows = [("Furthest step", f"{now.best_step:,}, by an earlier attempt")] if now.best_step > now.step else []
+    rows += [
+        ("Newest checkpoint in the bucket", f"step {durable:,}" if durable else "none yet"),
+        ("Spent", f"{now.money} ({_share(now.totals.usd, run.spec.budget.usd)}), {now.paid} of paid time"),
+    ]
+    rows += [("Training", now.trained)] if now.trained else []
+    rows += [("Deadline", now.deadline)] if now.deadline else []
+    if run.state in ATTENDED and run.attempt is not None:
+        rows.append(("Machine", f"attempt {run.epoch}: {_machine(run.attempt.offer)}"))
+    rows.append(("Restarts", f"{now.restarts}: {_causes(now)}" if now.restarts else "none"))
+    beat = lease.beat if lease.epoch == run.epoch and not run.is_over else None
+    if beat is not None:
+        seen = [f"{name} {value:.4g}" for name, value in (("loss", beat.loss), ("reward", beat.reward)) if value is not None]
+        rows += [("Trainer says", ", ".join(seen))] if seen else []
+    return [(f"**{name}**", said) for name, said in rows]
+
+
+def _progress(now: RunFigures) -> str:
+    step, steps = now.step, now.run.spec.trainer.steps
+    return f"{step:,} of {steps:,} ({_share(step, steps)})" if steps else f"{step:,}"
+
+
+def _share(part: float, whole: float) -> str:
+    return f"{part / whole:.0%}" if whole else "-"
+
+
+def _machine(offer: Offer) -> str:
+    kind = "spot" if offer.spot else "on demand"
+    gpus = f"{offer.gpu_count} × {offer.gpu}" if offer.gpu else "no GPU"
+    return f"{plain(gpus)}, {plain(offer.provider)}, {kind}, {usd(offer.usd_per_hour)} an hour"
+
+
+def _causes(now: RunFigures) -> str:
+    """Of restarts, with how many there were of each."""
+    named = [(POLICY[cause].title if cause is not None else "earlier ones", count) for cause, count in now.restart_causes.most_common()]
+    return ", ".join(f"{title} ×{count}" if count > 1 else title for title, count in named)
+
+
+_WORDS = {
+    "useful": "useful training",
+    "recomputed": "training done again",
+    "provision": "waiting for machines to come up",
+    "restore": "set-up and restore",
+    "detection": "until a loss was noticed",
+    "teardown": "until machines were gone",
+}
+"""Parts of the ledger, in the order they are shown."""
+
+
+def _ledger(now: RunFigures) -> list[str]:
+    parts = {part.name: part for part in now.parts if part.seconds}
+    rows: list[tuple[str, ...]] = [(words, parts[name].time, parts[name].share) for name, words in _WORDS.items() if name in parts]
+    return table(("what for", "time", "share"), [*rows, ("**in all**", f"**{now.paid}**", f"**{usd(now.totals.usd)}**")])
+
+
+def _attempts(now: RunFigures) -> list[str]:
+    rows: list[tuple[str, ...]] = []
+    for cost in now.costs(ATTEMPTS_SHOWN_MAX):
+        attempt = cost.attempt
+        if attempt is None:
+            rows.append(("", now.others(ATTEMPTS_SHOWN_MAX), "", cost.money, ""))
+            continue
+        ended = POLICY[attempt.cause].title if attempt.cause is not None else "goes on" if attempt.fenced_s is None else "ended"
+        detail = f": {said}" if (said := code(cut(masked(attempt.detail), DETAIL_CHARS_MAX))) else ""
+        steps = f"{attempt.resumed_step:,} to {attempt.last_step:,}" if attempt.last_step > attempt.resumed_step else "none"
+        rows.append((str(attempt.epoch), _machine(attempt.offer), steps, cost.money, ended + detail))
+    return table(("attempt", "machine", "steps", "cost", "end"), rows)
+
+
+def _foot(run: Run, now_s: int, links: dict[str, str]) -> str:
+    origin = run.origin
+    parts = [f"as of {datetime.fromtimestamp(now_s, UTC):%Y-%m-%d %H:%M} UTC"]
+    if origin is not None:
+        by = f", asked for by {plain(origin.actor)}" if origin.actor else ""
+        parts.insert(0, f"{code(origin.config)} at {origin.commit[:12]}{by}")
+    return f"<sub>{' · '.join([*parts, *(f'[{plain(title)}]({url})' for title, url in links.items() if url)])}</sub>"

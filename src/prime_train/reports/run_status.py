@@ -1,0 +1,138 @@
+"""How a run stands, in one record: what `status` prints and what the demo shows live."""
+
+from dataclasses import asdict, dataclass, fields, is_dataclass
+
+from prime_train.core.causes import POLICY
+from prime_train.core.figures import RunFigures, figures
+from prime_train.core.formatting import span
+from prime_train.ports import Held
+from prime_train.reports.durability import Saving, saving
+from prime_train.reports.gpus import GpusNow, gpus_now
+
+
+@dataclass(frozen=True)
+class Restart:
+    """An attempt that another one has followed, or will."""
+
+    epoch: int
+    cause: str
+    detail: str
+    at_s: int | None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Times are whole seconds of the control plane's clock; None: it has not happened, or is not known. `figures`: where its numbers come
+    from, and how they are worded."""
+
+    figures: RunFigures
+    run: str
+    name: str
+    state: str
+    want: str
+    why: str
+    epoch: int
+    phase: str | None
+    step: int
+    steps: int | None
+    loss: float | None
+    reward: float | None
+    beat_age_s: int | None
+    best_step: int
+    durable_step: int
+    spent_usd: float
+    budget_usd: float
+    paid_s: int
+    budget_hours: float | None
+    training_s: int
+    deadline: str | None
+    attempts: int
+    restarts: tuple[Restart, ...]
+    next_check_s: int | None
+    next_check_in_s: int | None
+    created_s: int
+    ended_s: int | None
+    offer: str | None
+    pod: str | None
+    commit: str
+    saving: Saving | None
+    gpus: GpusNow | None
+
+    def row(self) -> dict[str, object]:
+        """All of it, for JSON."""
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "figures"}
+        values["restarts"] = [asdict(restart) for restart in self.restarts]
+        return {name: asdict(value) if is_dataclass(value) and not isinstance(value, type) else value for name, value in values.items()}
+
+    @property
+    def progress(self) -> str:
+        return self.figures.progress
+
+    @property
+    def money(self) -> str:
+        return self.figures.money
+
+    @property
+    def beat(self) -> str:
+        return f"{span(self.beat_age_s)} ago" if self.beat_age_s is not None else "-"
+
+    @property
+    def causes(self) -> str:
+        """preempted x2, stalled"""
+        counts = self.figures.restart_causes
+        named = {cause.value.replace("_", " ") if cause is not None else "earlier ones": count for cause, count in counts.items()}
+        return ", ".join(name + (f" x{count}" if count > 1 else "") for name, count in named.items()) or "none"
+
+    @property
+    def next_check(self) -> str:
+        if self.next_check_in_s is None:
+            return "-"
+        return f"in {span(self.next_check_in_s)}" if self.next_check_in_s > 0 else "now"
+
+
+def standing(held: Held, now_s: int) -> Standing:
+    """The record of one run at `now_s`."""
+    now = figures(held.run, held.lease, now_s)
+    run, lease, spent = now.run, held.lease, now.totals
+    attempt = run.attempt
+    beat = lease.beat if lease.epoch == run.epoch else None
+    runs_now = attempt is not None and not run.is_over and lease.open
+    return Standing(
+        figures=now,
+        run=run.run_id,
+        name=run.spec.name,
+        state=run.state.value,
+        want=run.want.value,
+        why=run.why,
+        epoch=run.epoch,
+        phase=beat.phase.value if beat is not None and lease.open else None,
+        step=now.step,
+        steps=run.spec.trainer.steps,
+        loss=beat.loss if beat is not None else None,
+        reward=beat.reward if beat is not None else None,
+        beat_age_s=max(0, now_s - lease.beat_s) if lease.beat_s is not None and not run.is_over else None,
+        best_step=now.best_step,
+        durable_step=now.durable_step,
+        spent_usd=round(spent.usd, 6),
+        budget_usd=run.spec.budget.usd,
+        paid_s=spent.paid_s,
+        budget_hours=run.spec.budget.hours,
+        training_s=spent.useful_s + spent.recomputed_s,
+        deadline=run.spec.budget.deadline,
+        attempts=now.attempts,
+        restarts=tuple(Restart(a.epoch, a.cause.value if a.cause else "", a.detail, a.fenced_s) for a in now.lost),
+        next_check_s=run.next_check_s,
+        next_check_in_s=run.next_check_s - now_s if run.next_check_s is not None else None,
+        created_s=run.created_s,
+        ended_s=run.ended_s,
+        offer=attempt.offer.offer_id if attempt is not None and runs_now else None,
+        pod=attempt.pod_id if attempt is not None and runs_now else None,
+        commit=run.commit,
+        saving=saving(held, now_s),
+        gpus=gpus_now(held, now_s),
+    )
+
+
+def title_of(cause: str) -> str:
+    """A cause in words."""
+    return next((policy.title for known, policy in POLICY.items() if known.value == cause), cause)

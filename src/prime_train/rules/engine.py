@@ -1,0 +1,97 @@
+"""The rules asked of one subject: their flaws with places, as findings."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from prime_train.core.finding import Finding, in_order
+from prime_train.core.prime_rl import KIND
+from prime_train.core.redaction import HIDDEN, masked
+from prime_train.core.tree import Place, Scalar, line_with, place_of
+from prime_train.rules.ignores import settle
+from prime_train.rules.rule import Document, Flaw, Rule, Subject
+from prime_train.rules.table import rules_for
+
+VALUE_CHARS_MAX = 60
+SAID_CHARS_MAX = 1000
+MASKED_CHARS_MAX = 2000
+"""What is looked through for secrets before it is cut: a part of one would not be known for what it is."""
+FLAWS_MAX = 50
+"""Of one rule in one subject: whoever mends so many may ask again. Rules yield their flaws one by one, so more are not even looked for."""
+
+
+def judge(subject: Subject, found: Iterable[Finding] = (), *, rules: Iterable[Rule] | None = None) -> tuple[Finding, ...]:
+    """What is wrong with the subject, each once and in order, with what was `found` while it was read. Comments that ignore
+    are honoured."""
+    return settle((*found, *look(subject, rules=rules)), sources_of(subject))
+
+
+def look(subject: Subject, *, rules: Iterable[Rule] | None = None) -> tuple[Finding, ...]:
+    """As `judge`, for several subjects that share files: nothing is ignored yet. `rules`: all of the table, if none are named."""
+    asked = rules_for(subject) if rules is None else rules
+    meant = _meant(subject)
+    return in_order([finding for rule in asked if rule.applies(subject) for finding in _findings(rule, subject, meant)])
+
+
+def sources_of(subject: Subject) -> dict[str, str]:
+    """Every file the subject was made from, and its text."""
+    documents = (document for document in (subject.config, subject.trainer) if document is not None)
+    return {document.file: document.source for document in documents} | dict(subject.sources)
+
+
+def _meant(subject: Subject) -> Subject | None:
+    """The same with misspelt settings in their right places; None where none is misspelt, or nobody knows which there are."""
+    if subject.kind != KIND:
+        return None
+    from prime_train.rules.prime_rl.corrections import meant_by
+
+    return meant_by(subject)
+
+
+def _flaws(rule: Rule, subject: Subject, meant: Subject | None) -> Iterable[Flaw]:
+    """What is gone as soon as a name is corrected is told by the name alone; what only then comes up is told then."""
+    if meant is None:
+        return rule.check(subject)
+    still = {(flaw.document, tuple(flaw.path)) for flaw in islice(rule.check(meant), FLAWS_MAX)}
+    return (flaw for flaw in rule.check(subject) if (flaw.document, tuple(flaw.path)) in still)
+
+
+def _findings(rule: Rule, subject: Subject, meant: Subject | None) -> Iterator[Finding]:
+    for flaw in islice(_flaws(rule, subject, meant), FLAWS_MAX):
+        document = subject.config if flaw.document == "config" else subject.trainer
+        if document is not None:
+            yield _finding(rule, flaw, document, _place(subject, document, flaw))
+
+
+def _place(subject: Subject, document: Document, flaw: Flaw) -> Place:
+    place = place_of(document.root, flaw.path, on_key=flaw.on_key)
+    config = subject.config
+    if config is None or (place.file or document.file) != config.file:
+        return place
+    if flaw.word:
+        return line_with(config.source, place, flaw.word)
+    # What a command says over a trainer's config is at the command, which may be long.
+    if flaw.document == "trainer" and subject.kind != KIND and flaw.path:
+        name = ".".join(map(str, flaw.path))
+        spelt = (f"{name}=", f"--{name}", f"--{name.replace('_', '-')}")
+        return next((found for word in spelt if (found := line_with(config.source, place, word)) != place), place)
+    return place
+
+
+def _finding(rule: Rule, flaw: Flaw, document: Document, place: Place) -> Finding:
+    node = document.at(*flaw.path)
+    shown = masked(node.text[:MASKED_CHARS_MAX])[:VALUE_CHARS_MAX] if isinstance(node, Scalar) else ""
+    return Finding(
+        rule.code,
+        _said(flaw.message),
+        place.file or document.file,
+        place.line,
+        place.column,
+        severity=rule.severity,
+        fix=_said(flaw.fix or rule.fix),
+        value=HIDDEN if flaw.is_secret else shown,
+    )
+
+
+def _said(text: str) -> str:
+    told = masked(text)
+    return told if len(told) <= SAID_CHARS_MAX else f"{told[: SAID_CHARS_MAX - 1]}…"

@@ -1,0 +1,34 @@
+"""What a prime-rl config fills beside its GPUs: the disk, and the host's memory."""
+
+from prime_train.estimate.memory.phases import Method, trained_params
+from prime_train.rules.hardware.memory_plan import Plan
+from prime_train.rules.prime_rl.rule import settings_of
+from prime_train.rules.rule import Subject
+
+DOWNLOAD_BYTES = 2
+
+
+def disk_bytes(plan: Plan, subject: Subject) -> tuple[float, float, int]:
+    """At the least: the model with two broadcasts, one checkpoint, and how many of them lie there at once."""
+    settings, spec, training = settings_of(subject), subject.spec, plan.training
+    trained = trained_params(plan.model, training)
+    broadcast = plan.model.params if training.method is Method.FULL else trained
+    model = DOWNLOAD_BYTES * plan.model.params + (2 * DOWNLOAD_BYTES * broadcast if plan.serve_gpus else 0.0)
+    if settings is None or not (settings.has("ckpt") or settings.has("trainer.ckpt")):
+        return model, 0.0, 0
+    keep = settings.whole("trainer.ckpt.keep_last")
+    states = 0.0 if settings.is_on("trainer.ckpt.skip_optimizer") else training.state_bytes
+    every = spec.checkpoints.every_steps if spec is not None else None
+    made = spec.trainer.steps // every if spec is not None and spec.trainer.steps and every else None
+    # Without a limit of its own prime-rl keeps all; ours clears away what is in the bucket.
+    kept = min(keep or 1, made) if made is not None else (keep or 1)
+    return model, (training.weight_bytes + states) * trained, max(1, kept) + 1
+
+
+def host_bytes(plan: Plan) -> float:
+    """What is offloaded to the host: optimizer states, or all states; borders of layers come on top of them."""
+    trained, training = trained_params(plan.model, plan.training), plan.training
+    each = training.state_bytes if training.optimizer_offloaded or training.states_offloaded else 0.0
+    each += training.gradient_bytes if training.states_offloaded else 0.0
+    weights = plan.model.params * training.weight_bytes if training.states_offloaded else 0.0
+    return trained * each + weights

@@ -1,0 +1,1 @@
+"""Rules about the Trainer of transformers and about TRL."""

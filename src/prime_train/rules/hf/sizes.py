@@ -1,0 +1,93 @@
+"""What a full training with the Trainer of transformers takes at the very least (HW108, ME206): of models whose size is known.
+
+Weights in 16 bit with gradients and both AdamW states in 8 bit are the least that can be asked for: 6 bytes of a parameter, over all GPUs.
+Adapters, and states in the host's memory, need less; where a config speaks of them, or leaves that to a file of its own, nothing is said.
+"""
+
+from collections.abc import Iterator
+
+from prime_train.core.finding import Severity
+from prime_train.estimate import gpus
+from prime_train.rules.rule import Document, Flaw, Rule, Subject
+from prime_train.rules.words import flags
+
+GIB = 2**30
+MODEL_BYTES = 2
+STATE_BYTES = 6
+"""Of a parameter, in GPUs or in a checkpoint: none of today's full trainings has less."""
+_ADAPTERS = frozenset(("use_peft", "lora_r", "lora_rank", "finetuning_type", "load_in_4bit", "load_in_8bit", "quant_method"))
+_SMALLER = _ADAPTERS | {"deepspeed", "fsdp", "fsdp_config"}
+_ELSEWHERE = frozenset(("config_file", "deepspeed", "use_peft", "use_deepspeed", "use_fsdp", "fsdp"))
+_DISK = ("hardware", "disk_gib")
+
+
+def _disk(subject: Subject) -> Iterator[Flaw]:
+    config, spec, params = subject.trainer, subject.spec, _params(subject)
+    if config is None or spec is None or params is None or subject.config is None:
+        return
+    if subject.config.at(*_DISK) is None or spec.hardware.provider == "local" or config.value("save_strategy") in (False, "no"):
+        return
+    each = MODEL_BYTES if config.value("save_only_model") is True else STATE_BYTES
+    limit = config.number("save_total_limit")
+    kept = 1 + max(1, int(limit)) if limit is not None else 2
+    needed = params * (MODEL_BYTES + each * kept)
+    if needed > spec.hardware.disk_gib * GIB:
+        message = (
+            f"{spec.hardware.disk_gib} GiB of disk are less than {needed / GIB:.0f}: {params * MODEL_BYTES / GIB:.0f} for the model, and "
+            f"{kept} checkpoints of {params * each / GIB:.0f} at the least (those kept and the one being written)"
+        )
+        yield Flaw(_DISK, message, f"set hardware.disk_gib to {-int(-(needed / GIB * 2 + 20) // 10) * 10}")
+
+
+def _memory(subject: Subject) -> Iterator[Flaw]:
+    spec, params = subject.spec, _params(subject)
+    if spec is None or params is None:
+        return
+    for place, kind in enumerate(spec.hardware.gpus):
+        room = gpus.named_gb(kind) * gpus.USABLE_SHARE * spec.hardware.count
+        if room and params * STATE_BYTES > room * GIB:
+            message = (
+                f"weights, gradients and optimizer take {params * STATE_BYTES / GIB:.0f} GiB at the least; "
+                f"{spec.hardware.count} x {kind} have {room:.0f} together"
+            )
+            yield Flaw(("hardware", "gpus", place), message)
+
+
+def _params(subject: Subject) -> float | None:
+    """Of the model that is trained as a whole; None where that is not known."""
+    config, spec = subject.trainer, subject.spec
+    if config is None or spec is None or _is_smaller(config, spec.trainer.command):
+        return None
+    from prime_train.estimate.models.lookup import understand
+
+    model = understand(config.text("model_name_or_path") or "")
+    return float(model.params) if model is not None else None
+
+
+def _is_smaller(config: Document, command: str) -> bool:
+    said = any(entry.key in _SMALLER and config.value(entry.key) not in (False, None) for entry in config.root.entries)
+    return said or any(name in _ELSEWHERE for name, _ in flags(command))
+
+
+RULES = (
+    Rule(
+        "HW108",
+        Severity.ERROR,
+        "less disk than the Trainer will fill",
+        "Saving fails with a full disk, at the earliest when the first checkpoints were made.",
+        "a larger hardware.disk_gib",
+        "hardware",
+        _disk,
+        "hf_trainer",
+    ),
+    Rule(
+        "ME206",
+        Severity.ERROR,
+        "a model that can not be trained as a whole on its GPUs",
+        "The run dies of a lack of GPU memory in its first step, after machine, set-up and download were paid for.",
+        "more GPUs, a larger kind, or LoRA",
+        "memory",
+        _memory,
+        "hf_trainer",
+    ),
+)

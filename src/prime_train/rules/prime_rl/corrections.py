@@ -1,0 +1,64 @@
+"""A prime-rl config as it was meant: what is misspelt there, or has moved, stands in its right place.
+
+Whoever misspells group_size has made one mistake. That groups of one learn nothing follows from it, and would be a second finding.
+"""
+
+from dataclasses import replace
+from itertools import islice
+
+from prime_train.core.tree import Entry, Listing, Mapping, Node, find
+from prime_train.rules.prime_rl.schema import misfits
+from prime_train.rules.prime_rl.schema_errors import Where
+from prime_train.rules.rule import Subject
+
+MENDED_MAX = 100
+
+
+def meant_by(subject: Subject) -> Subject | None:
+    """None: every setting is in its place."""
+    root = as_meant(subject.trainer.root) if subject.trainer is not None else None
+    return replace(subject, trainer=replace(subject.trainer, root=root)) if subject.trainer is not None and root is not None else None
+
+
+def as_meant(root: Mapping) -> Mapping | None:
+    """None: every setting is in its place."""
+    wrong = [(misfit.flaw.path, misfit.meant) for misfit in islice(misfits(root), MENDED_MAX) if misfit.meant]
+    meant = root
+    for path, there in wrong:
+        node, other = find(root, path), find(meant, there)
+        if isinstance(node, Mapping) and isinstance(other, Mapping):
+            meant = _mapping(meant, there, _both(other, node))
+        elif node is not None and other is None:
+            meant = _mapping(meant, there, node)
+    return meant if meant is not root else None
+
+
+def _both(right: Mapping, wrong: Mapping) -> Mapping:
+    """A section whose name is right in one place and wrong in another."""
+    return Mapping(right.place, (*right.entries, *(entry for entry in wrong.entries if right.entry(entry.key) is None)), right.size)
+
+
+def _put(node: Node | None, path: Where, value: Node) -> Node:
+    """The value at the path below, tables made on the way. Where something else is in the way, it stays."""
+    match node:
+        case _ if not path:
+            return value
+        case None:
+            return _mapping(Mapping(value.place, (), 1), path, value)
+        case Mapping():
+            return _mapping(node, path, value)
+        case Listing() if isinstance(path[0], int) and path[0] < len(node.items):
+            items = (_put(item, path[1:], value) if at == path[0] else item for at, item in enumerate(node.items))
+            return replace(node, items=tuple(items))
+        case _:
+            return node
+
+
+def _mapping(node: Mapping, path: Where, value: Node) -> Mapping:
+    key = path[0]
+    if not isinstance(key, str):
+        return node
+    entry = node.entry(key)
+    below = _put(entry.value if entry is not None else None, path[1:], value)
+    others = tuple(other for other in node.entries if other.key != key)
+    return Mapping(node.place, (*others, Entry(key, entry.place if entry is not None else value.place, below)), node.size)

@@ -1,0 +1,130 @@
+"""Settings that prime-rl does not have, and values it does not take, at the commit that will run.
+
+The settings of one commit are known whole. Of any other, what that commit refuses is a warning: it may be right there.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from prime_train.core.finding import Severity
+from prime_train.rules.data import prime_rl_559b4477 as table
+from prime_train.rules.data.prime_rl_timeline import VERSIONS
+from prime_train.rules.prime_rl.rule import FAMILY, settings_of
+from prime_train.rules.prime_rl.schema import misfits
+from prime_train.rules.prime_rl.schema_errors import Fault, Misfit
+from prime_train.rules.rule import Flaw, Rule, Subject
+
+_HERE = f"prime-rl at {table.COMMIT} ({table.DATE})"
+
+
+class Version(NamedTuple):
+    """`date`: of the commit; empty where it is not known."""
+
+    ref: str = ""
+    date: str = ""
+
+    @property
+    def is_known(self) -> bool:
+        return not self.ref or self.ref.startswith(table.COMMIT)
+
+    def had(self, misfit: Misfit) -> bool:
+        """Whether this version is older than what went."""
+        return bool(self.date) and self.date < misfit.date
+
+
+def version_of(subject: Subject) -> Version:
+    part = subject.spec.trainer.prime_rl if subject.spec is not None else None
+    asked = subject.upstream.commit if subject.upstream is not None else ""
+    ref = part.ref if part is not None else asked
+    return Version(ref, next((date for start, date in VERSIONS.items() if ref and ref.startswith(start)), ""))
+
+
+def _of(*faults: Fault) -> Callable[[Subject], Iterator[Flaw]]:
+    """Misfits of these kinds, where the version is the known one."""
+
+    def check(subject: Subject) -> Iterator[Flaw]:
+        if version_of(subject).is_known:
+            yield from (misfit.flaw for misfit in _all(subject) if misfit.fault in faults)
+
+    return check
+
+
+def _unknown(subject: Subject) -> Iterator[Flaw]:
+    """What came later is unknown to a version that is named, and may be meant where none is."""
+    yield from _of(Fault.UNKNOWN, *((Fault.LATER,) if version_of(subject).ref else ()))(subject)
+
+
+def _later(subject: Subject) -> Iterator[Flaw]:
+    if not version_of(subject).ref:
+        yield from _of(Fault.LATER)(subject)
+
+
+def _of_another_version(subject: Subject) -> Iterator[Flaw]:
+    version = version_of(subject)
+    if version.is_known or _has_answered(subject):
+        return
+    for misfit in _all(subject):
+        if misfit.fault is not Fault.LATER and not version.had(misfit):
+            found = misfit.flaw
+            yield Flaw(found.path, f"{found.message} (at {table.COMMIT})", found.fix, on_key=found.on_key, document="trainer")
+
+
+def _version(subject: Subject) -> Iterator[Flaw]:
+    version = version_of(subject)
+    if not version.is_known and not _has_answered(subject) and settings_of(subject) is not None:
+        yield Flaw(("trainer", "prime_rl", "ref"), f"the settings of {version.ref[:9]} are not known here: held against {_HERE}")
+
+
+def _has_answered(subject: Subject) -> bool:
+    """Whether the version's own validators have said what there is to say."""
+    return subject.upstream is not None and subject.upstream.has_answered
+
+
+def _all(subject: Subject) -> tuple[Misfit, ...]:
+    """Whatever a run's config says of resuming has to go, right or wrong, and is told as that."""
+    if subject.trainer is None or settings_of(subject) is None:
+        return ()
+    found = misfits(subject.trainer.root)
+    return found if subject.spec is None else tuple(misfit for misfit in found if misfit.flaw.path[:1] != ("resume",))
+
+
+def _row(code: str, severity: Severity, title: str, check: Callable[[Subject], Iterator[Flaw]], why: str, fix: str) -> Rule:
+    return Rule(code, severity, title, why, fix, FAMILY, check, requires="prime_rl")
+
+
+_REFUSED = "prime-rl refuses the config as a whole, on the machine that was rented for it."
+
+RULES = (
+    _row("PR301", Severity.ERROR, "a setting that prime-rl does not have", _unknown, _REFUSED, "correct the name, or delete it"),
+    _row(
+        "PR302", Severity.ERROR, "a setting that has moved", _of(Fault.MOVED), f"The old name is not read any more: {_REFUSED}", "move it"
+    ),
+    _row("PR303", Severity.ERROR, "a setting that is gone", _of(Fault.REMOVED), _REFUSED, "delete it"),
+    _row("PR304", Severity.ERROR, "a value of the wrong kind", _of(Fault.KIND), _REFUSED, "write a value of the right kind"),
+    _row("PR305", Severity.ERROR, "a value that is not possible", _of(Fault.VALUE), _REFUSED, "write a value that is possible"),
+    _row("PR306", Severity.ERROR, "a setting is missing", _of(Fault.MISSING), _REFUSED, "add it"),
+    _row(
+        "PR307",
+        Severity.NOTE,
+        "a version whose settings are not known",
+        _version,
+        f"Settings change every two to four weeks; those of {_HERE} are what this was held against.",
+        f"hold it against that version's own settings, or pin {table.COMMIT}",
+    ),
+    _row(
+        "PR308",
+        Severity.WARNING,
+        "a setting that another version does not have, or not so",
+        _of_another_version,
+        f"{_HERE} would refuse it. The version of this run may take it.",
+        f"hold it against that version's own settings, or pin {table.COMMIT}",
+    ),
+    _row(
+        "PR309",
+        Severity.NOTE,
+        "a setting of a later version",
+        _later,
+        f"{_HERE} would refuse it; a later version takes it.",
+        "pin a version that has it",
+    ),
+)

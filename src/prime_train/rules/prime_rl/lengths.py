@@ -1,0 +1,154 @@
+"""Lengths in a prime-rl config: what a rollout may write must fit, with its prompt, into what is served and what is trained on."""
+
+from collections.abc import Iterator
+
+from prime_train.core.finding import Severity
+from prime_train.rules.prime_rl.rule import flaw, row
+from prime_train.rules.prime_rl.schema_errors import Where, dotted
+from prime_train.rules.prime_rl.settings import Settings
+from prime_train.rules.rule import Flaw
+
+PROMPT_TOKENS_MIN = 500
+"""Room that a prompt is to have. How long prompts are is the environment's secret."""
+
+_SEQ = "orchestrator.seq_len"
+_SERVED = "inference.vllm.max_model_len"
+_LIMIT = "max_completion_tokens"
+
+
+def _asked(settings: Settings, side: str) -> Iterator[tuple[Where, int]]:
+    """Where `side` (train, eval) says how many tokens a completion may have, and how many."""
+    places: list[Where] = [("orchestrator", side, "sampling")]
+    places += [(*where, "sampling") for where, _ in settings.items(f"orchestrator.{side}.source")]
+    for place in places:
+        tokens = settings.number_at((*place, _LIMIT))
+        if tokens is not None:
+            yield (*place, _LIMIT), int(tokens)
+
+
+def _served_is_odd(settings: Settings) -> bool:
+    """Less is served than is trained on, and that is the mistake: completions fit into what is trained on, or into both."""
+    seq, served = settings.whole(_SEQ), settings.whole(_SERVED)
+    if seq is None or served is None or served >= seq:
+        return False
+    tokens = [asked + PROMPT_TOKENS_MIN for _, asked in _asked(settings, "train")]
+    return all(total <= served for total in tokens) or (served < 2 * PROMPT_TOKENS_MIN and all(total <= seq for total in tokens))
+
+
+def _limit(settings: Settings, side: str) -> tuple[int, str] | None:
+    """How many tokens fit, and what says so; of two that say the same, what is served. None: it is not said in this file."""
+    names = (_SERVED, _SEQ) if side == "train" else (_SERVED,)
+    kept = [name for name in names if name == _SEQ or not _served_is_odd(settings)]
+    said = [name for name in kept if settings.is_whole or settings.said(name) is not None]
+    found = [(limit, name) for name in said if (limit := settings.whole(name)) is not None and limit > 0]
+    return min(found, key=lambda limit: limit[0], default=None)
+
+
+def _crowded(settings: Settings, whose: str) -> Iterator[tuple[Where, int, int]]:
+    """Where too much is asked for: how much, of how much. `whose` limit that is."""
+    for side in ("train", "eval"):
+        limit, name = _limit(settings, side) or (0, "")
+        for where, tokens in _asked(settings, side) if name == whose else ():
+            if tokens + PROMPT_TOKENS_MIN > limit:
+                yield where, tokens, limit
+
+
+def _refused(settings: Settings) -> Iterator[Flaw]:
+    for where, tokens, limit in _crowded(settings, _SERVED):
+        if tokens >= limit:
+            yield _too_long(settings, where, tokens, f"leaves no room for a prompt: {_SERVED} is {limit:,}", limit)
+
+
+def _little_room(settings: Settings) -> Iterator[Flaw]:
+    for where, tokens, limit in _crowded(settings, _SERVED):
+        if tokens < limit:
+            yield _too_long(settings, where, tokens, f"leaves {limit - tokens:,} tokens for the prompt, of {_SERVED} {limit:,}", limit)
+
+
+def _cut(settings: Settings) -> Iterator[Flaw]:
+    for where, tokens, limit in _crowded(settings, _SEQ):
+        if tokens > limit:
+            yield _too_long(settings, where, tokens, f"is more than is trained on: seq_len is {limit:,}", limit)
+
+
+def _nearly_cut(settings: Settings) -> Iterator[Flaw]:
+    for where, tokens, limit in _crowded(settings, _SEQ):
+        if tokens <= limit:
+            yield _too_long(settings, where, tokens, f"leaves {limit - tokens:,} tokens for the prompt, of seq_len {limit:,}", limit)
+
+
+def _too_long(settings: Settings, where: Where, tokens: int, what: str, limit: int) -> Flaw:
+    raised = "max_model_len" if settings.whole(_SERVED) == limit else "seq_len"
+    fix = f"ask for {max(limit - PROMPT_TOKENS_MIN, 1):,} at most, or raise {raised}"
+    return flaw(where, f"{dotted(where)} of {tokens:,} {what}", fix)
+
+
+def _served_short(settings: Settings) -> Iterator[Flaw]:
+    served, seq = settings.whole(_SERVED), settings.whole(_SEQ)
+    is_said = settings.is_whole or settings.said(_SEQ) is not None
+    if served is not None and seq is not None and is_said and _served_is_odd(settings):
+        yield flaw(settings.place(_SERVED), f"{_SERVED} of {served:,} cuts every rollout short of the {seq:,} tokens of {_SEQ}")
+
+
+def _trained_short(settings: Settings) -> Iterator[Flaw]:
+    trained, seq = settings.whole("trainer.model.seq_len"), settings.whole(_SEQ)
+    if seq is not None and seq < 1:
+        yield flaw(settings.place(_SEQ), f"{_SEQ} is {seq}: nothing would be trained on", "write 2048, say")
+    if settings.has("seq_len") or not settings.is_whole:
+        return
+    if trained is not None and seq is not None and trained < seq:
+        said = settings.has("trainer.model.seq_len") or not settings.has(_SEQ)
+        where = settings.place("trainer.model.seq_len" if said else _SEQ)
+        yield flaw(where, f"trainer.model.seq_len is {trained:,}, less than the {seq:,} of {_SEQ}: the trainer could not take a rollout")
+
+
+RULES = (
+    row(
+        "PR310",
+        Severity.ERROR,
+        "no room for a prompt",
+        _refused,
+        why="The server refuses every request, and the run stops after ten empty batches.",
+        fix="ask for fewer tokens",
+    ),
+    row(
+        "PR311",
+        Severity.WARNING,
+        "little room for a prompt",
+        _little_room,
+        why=f"With less than {PROMPT_TOKENS_MIN} tokens left, longer prompts are refused.",
+        fix="ask for fewer tokens",
+    ),
+    row(
+        "PR312",
+        Severity.WARNING,
+        "less is served than is trained on",
+        _served_short,
+        why="No rollout gets as long as the sequences that memory is set aside for.",
+        fix="raise max_model_len to seq_len, or lower seq_len",
+    ),
+    row(
+        "PR313",
+        Severity.ERROR,
+        "less is trained on than is collected",
+        _trained_short,
+        why="prime-rl refuses it: the trainer must take sequences as long as the orchestrator's.",
+        fix="say seq_len once, at the top, for both",
+    ),
+    row(
+        "PR314",
+        Severity.NOTE,
+        "long rollouts are cut off",
+        _nearly_cut,
+        why="A rollout is trained on up to seq_len tokens, its prompt among them; the end of a longer one is lost.",
+        fix="ask for fewer tokens, or raise seq_len",
+    ),
+    row(
+        "PR315",
+        Severity.WARNING,
+        "completions longer than what is trained on",
+        _cut,
+        why="Their ends, where the answers are, are cut off before the trainer sees them, after they were paid for.",
+        fix="ask for fewer tokens, or raise seq_len",
+    ),
+)

@@ -1,0 +1,114 @@
+"""Models and GPUs in a prime-rl config: models that see, and kernels that only some GPUs run."""
+
+import re
+from collections.abc import Iterator
+
+from prime_train.core.finding import Severity
+from prime_train.estimate import gpus
+from prime_train.rules.prime_rl.rule import flaw, row
+from prime_train.rules.prime_rl.settings import Settings
+from prime_train.rules.rule import Flaw
+
+HOPPER = frozenset(("H100", "H200", "H800", "H20", "GH200"))
+BLACKWELL = frozenset(("B100", "B200", "B300", "GB200", "GB300"))
+"""Those of data centres; the desktop's have other kernels."""
+
+_MODEL = "trainer.model"
+_SEES = r"(?i)(?:^|[-_/.\d])VL(?:[-_.]|$)|llava|pixtral|internvl|paligemma|idefics|[-_]vision(?:[-_]|$)"
+_SEEING = {"impl": "custom", "optimization_dtype": "bfloat16", "reduce_dtype": "bfloat16"}
+_RUN_ON = {"flash_attention_3": HOPPER, "flash_attention_4": HOPPER | BLACKWELL}
+
+
+def sees_unsaid(settings: Settings) -> bool:
+    """Whether the model's name says that it sees, and nothing else does."""
+    name = settings.text(f"{_MODEL}.name")
+    is_said = settings.has("model.vlm") or settings.has(f"{_MODEL}.vlm")
+    return name is not None and re.search(_SEES, name) is not None and not is_said
+
+
+def _sees(settings: Settings) -> Iterator[Flaw]:
+    name = settings.text(f"{_MODEL}.name")
+    if name is not None and settings.is_whole and sees_unsaid(settings):
+        fix = "add [model.vlm] with vision_encoder_attr and language_model_attr, or take the text model of the family"
+        yield flaw(settings.place(f"{_MODEL}.name"), f"{name[:80]} is a vision-language model, and is configured as one of text", fix)
+
+
+def _vision(settings: Settings) -> Iterator[Flaw]:
+    part = next((name for name in ("model.vlm", f"{_MODEL}.vlm") if settings.has(name)), None)
+    if part is None or not settings.is_whole:
+        return
+    unsaid = []
+    for name, value in _SEEING.items():
+        said, wanted = settings.said(f"{_MODEL}.{name}"), f'{_MODEL}.{name} = "{value}"'
+        if settings.value(f"{_MODEL}.{name}") != value and said is not None:
+            yield flaw(said, f"a vision-language model needs {wanted}")
+        elif said is None:
+            unsaid.append(wanted)
+    if unsaid:
+        yield flaw(tuple(part.split(".")), f"a vision-language model needs {', '.join(unsaid)}", on_key=True)
+    if (settings.whole(f"{_MODEL}.cp") or 1) > 1 and settings.value(f"{_MODEL}.cp_style") != "ulysses":
+        yield flaw(settings.place(f"{_MODEL}.cp"), 'context parallelism of a vision-language model needs cp_style = "ulysses"')
+    frozen = f"{part}.freeze_vision_encoder"
+    if settings.value(frozen) is False and settings.has(f"{_MODEL}.lora"):
+        yield flaw(settings.place(frozen), "LoRA freezes all but its adapters, the vision encoder too", "delete it, or train without LoRA")
+
+
+def _kernels(settings: Settings) -> Iterator[Flaw]:
+    attention = settings.text(f"{_MODEL}.attn") or ""
+    if settings.spec is None or attention not in _RUN_ON:
+        return
+    others = _unfit(settings, _RUN_ON[attention])
+    if others:
+        fix = 'write attn = "auto", which takes what the GPU has, or leave these GPUs out'
+        yield flaw(settings.place(f"{_MODEL}.attn"), f"{attention} does not run on {', '.join(others)}", fix)
+
+
+def _numbers(settings: Settings) -> Iterator[Flaw]:
+    kind = settings.text(f"{_MODEL}.quantization.type")
+    if settings.spec is None or kind not in ("fp8", "mxfp8"):
+        return
+    others = _unfit(settings, BLACKWELL if kind == "mxfp8" else HOPPER | BLACKWELL)
+    if others:
+        yield flaw(settings.place(f"{_MODEL}.quantization.type"), f"{kind} is not trained on {', '.join(others)}", "leave these GPUs out")
+
+
+def _unfit(settings: Settings, fit: frozenset[str]) -> list[str]:
+    """The GPUs that may be rented and are known to be of another kind."""
+    kinds = settings.spec.hardware.gpus if settings.spec is not None else ()
+    return [kind for kind in kinds if gpus.facts(kind) is not None and gpus.plain(gpus.family(kind)) not in fit]
+
+
+RULES = (
+    row(
+        "PR370",
+        Severity.WARNING,
+        "a vision-language model as one of text",
+        _sees,
+        why="Without [model.vlm] its vision encoder is not found: it does not load, or its weights reach the server under wrong names.",
+        fix="add [model.vlm]",
+    ),
+    row(
+        "PR371",
+        Severity.ERROR,
+        "a vision-language model that is not set up as one",
+        _vision,
+        why="prime-rl refuses it: vLLM serves such models in bfloat16, and only its own models know where the encoder is.",
+        fix='write impl = "custom" and both dtypes "bfloat16"',
+    ),
+    row(
+        "PR372",
+        Severity.WARNING,
+        "attention that the GPU does not run",
+        _kernels,
+        why="The kernel is made for other GPUs: the trainer dies in its first step.",
+        fix='write attn = "auto"',
+    ),
+    row(
+        "PR373",
+        Severity.WARNING,
+        "numbers that the GPU does not have",
+        _numbers,
+        why="The kernels are made for other GPUs: the trainer dies in its first step.",
+        fix="leave quantization out, or these GPUs",
+    ),
+)

@@ -1,0 +1,118 @@
+"""Ports and addresses of a prime-rl config: its processes share one machine and find each other by them."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from prime_train.core.finding import Severity
+from prime_train.rules.prime_rl.rule import flaw, row
+from prime_train.rules.prime_rl.settings import Settings
+from prime_train.rules.rule import Flaw
+
+_SERVER = "inference.server.port"
+_CLIENT = "orchestrator.model.client.base_url"
+_METRICS_ABOVE, _BACKEND_ABOVE = 21_000, 100
+_PORT = r"[a-z]+://[^/]*?(?::(\d+))?(?:/|$)"
+_BROADCASTS = {"nccl": 29_501, "nixl": 8_001}
+
+
+class Used(NamedTuple):
+    """`setting`: where the port is said or follows from; its part has to be there for it to be used."""
+
+    port: int
+    setting: str
+    what: str
+
+
+def _used(settings: Settings) -> Iterator[Used]:
+    """Every port that something listens on."""
+    server = settings.whole(_SERVER)
+    if settings.has("inference") and server is not None:
+        yield Used(server, _SERVER, "the inference server")
+        backend = settings.whole("inference.backend_port") if settings.has("inference.backend_port") else server + _BACKEND_ABOVE
+        if backend is not None:
+            yield Used(backend, "inference.backend_port" if settings.has("inference.backend_port") else _SERVER, "its engine")
+        yield Used(server + _METRICS_ABOVE, _SERVER, "its router's metrics")
+    broadcast = settings.text("trainer.weight_broadcast.type") or ""
+    if broadcast in _BROADCASTS:
+        own = settings.whole("weight_broadcast.port") if settings.has("weight_broadcast.port") else _BROADCASTS[broadcast]
+        if own is not None:
+            yield Used(own, "weight_broadcast.port", "the broadcast of weights")
+    yield from _rollouts(settings)
+    base = settings.whole("orchestrator.env_server_base_port")
+    if base is not None:
+        for at, (where, _) in enumerate(settings.items("orchestrator.train.source")):
+            if settings.at((*where, "serve", "address")) is None:
+                yield Used(base + at, "orchestrator.env_server_base_port", "an environment")
+    if settings.has("trainer.metrics_server"):
+        metrics = settings.whole("trainer.metrics_server.port")
+        if metrics is not None:
+            yield Used(metrics, "trainer.metrics_server.port", "the trainer's metrics")
+
+
+def _rollouts(settings: Settings) -> Iterator[Used]:
+    part = "rollout_transport" if settings.has("rollout_transport") else "trainer.rollout_transport"
+    if settings.value(f"{part}.type") != "zmq":
+        return
+    said = settings.whole(f"{part}.port") if settings.has(f"{part}.port") else 5555
+    if said is not None:
+        yield Used(said, f"{part}.port", "the transport of rollouts")
+
+
+def _clash(settings: Settings) -> Iterator[Flaw]:
+    taken: dict[int, Used] = {}
+    for used in _used(settings) if _shares_a_machine(settings) else ():
+        first = taken.setdefault(used.port, used)
+        if first is used or first.setting == used.setting:
+            continue
+        blamed, other = (used, first) if settings.has(used.setting) or not settings.has(first.setting) else (first, used)
+        message = f"port {used.port} is taken twice: by {blamed.what} and by {other.what} ({other.setting})"
+        yield flaw(settings.place(blamed.setting), message, f"give {blamed.setting} a port of its own")
+
+
+def _client(settings: Settings) -> Iterator[Flaw]:
+    url, server = settings.text(_CLIENT), settings.whole(_SERVER)
+    if url is None or server is None or not settings.has(_CLIENT) or not settings.has("inference") or not _shares_a_machine(settings):
+        return
+    found = re.match(_PORT, url)
+    if found is not None and not settings.has("orchestrator.model.client.admin_base_url") and found[1] != str(server):
+        seen = f"port {found[1]}" if found[1] else "no port"
+        yield flaw(settings.place(_CLIENT), f"{_CLIENT} names {seen}, and the inference server is on {server}", f"write port {server}")
+
+
+def _shares_a_machine(settings: Settings) -> bool:
+    return settings.value("deployment.type") == "single_node"
+
+
+def _nothing_serves(settings: Settings) -> Iterator[Flaw]:
+    enough = ("inference", _CLIENT, "orchestrator.model.client.admin_base_url", "trainer.data.fake")
+    if settings.is_whole and _shares_a_machine(settings) and not any(map(settings.has, enough)):
+        yield flaw(("inference",), "there is no [inference]: prime-rl starts no server, and waits half an hour for one", "add [inference]")
+
+
+RULES = (
+    row(
+        "PR327",
+        Severity.ERROR,
+        "a port is taken twice",
+        _clash,
+        why="prime-rl takes it; the second process to start dies of it. The trainer's metrics are on 8000 by default, as inference is.",
+        fix="give one of them another port",
+    ),
+    row(
+        "PR328",
+        Severity.ERROR,
+        "the client is sent to another port",
+        _client,
+        why="prime-rl refuses it when it starts.",
+        fix="delete base_url: it follows the server",
+    ),
+    row(
+        "PR329",
+        Severity.WARNING,
+        "nothing serves the model",
+        _nothing_serves,
+        why="Without [inference] the orchestrator waits for a server that somebody else must start.",
+        fix="add [inference], or name the server in orchestrator.model.client.base_url",
+    ),
+)

@@ -1,0 +1,85 @@
+"""Renderers of a prime-rl config: what makes tokens of a conversation, and has to know the model's chat template."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from prime_train.core.finding import Severity
+from prime_train.rules.data.prime_rl_559b4477 import COMMIT
+from prime_train.rules.data.renderers import ROWS
+from prime_train.rules.prime_rl.models import sees_unsaid
+from prime_train.rules.prime_rl.rule import flaw, row
+from prime_train.rules.prime_rl.settings import Settings
+from prime_train.rules.rule import Flaw
+
+NAME_CHARS_MAX = 80
+_RENDERER = "orchestrator.renderer"
+_ANY_MODELS = ("auto", "default", "custom")
+"""Renderers that are no family's own."""
+
+
+@cache
+def renderers() -> dict[str, str]:
+    """The renderer of each model that is known by name."""
+    found: dict[str, str] = {}
+    for text in re.split(r"\n(?! )", ROWS.strip()):
+        head, _, names = text.partition(": ")
+        renderer, _, owner = head.partition(" ")
+        found.update({f"{owner}/{name}": renderer for name in names.split()})
+    return found
+
+
+def _model(settings: Settings) -> str | None:
+    """The one whose name, or whose tokenizer's, the renderer is found by."""
+    return settings.text("orchestrator.tokenizer.name") or settings.text("orchestrator.model.name")
+
+
+def _unknown(settings: Settings) -> Iterator[Flaw]:
+    model = _model(settings)
+    if not settings.is_whole or not _is_looked_for(settings) or model is None or model in renderers() or sees_unsaid(settings):
+        return
+    near = next((name for name in renderers() if name.lower() == model.lower()), None)
+    fix = f"write {near}" if near else f'add [{_RENDERER}] with name = "default", or the name of its family\'s renderer'
+    tokenizer = "orchestrator.tokenizer.name"
+    where = settings.place(tokenizer if settings.text(tokenizer) else "orchestrator.model.name")
+    yield flaw(where, f"{model[:NAME_CHARS_MAX]} has no renderer of its own, and {_RENDERER} does not name one", fix)
+
+
+def _is_looked_for(settings: Settings) -> bool:
+    """Other versions of prime-rl know other models."""
+    part = settings.spec.trainer.prime_rl if settings.spec is not None else None
+    is_off = settings.at(_RENDERER) is not None and not settings.has(_RENDERER)
+    return (part is None or part.ref.startswith(COMMIT)) and not is_off and settings.text(f"{_RENDERER}.name") == "auto"
+
+
+def _another(settings: Settings) -> Iterator[Flaw]:
+    name, model = settings.text(f"{_RENDERER}.name"), _model(settings)
+    own = renderers().get(model or "")
+    if name is not None and own is not None and name not in _ANY_MODELS and _family(name) != _family(own):
+        yield flaw(settings.place(f"{_RENDERER}.name"), f"{name} is not the renderer of {model}", f'write "{own}", or delete it')
+
+
+def _family(renderer: str) -> str:
+    """prime-qwen3 -> qwen; glm-4.5 -> glm"""
+    letters = re.match("[a-z]+", renderer.removeprefix("prime-"))
+    return letters[0] if letters is not None else renderer
+
+
+RULES = (
+    row(
+        "PR374",
+        Severity.ERROR,
+        "a model that no renderer is found for",
+        _unknown,
+        why="prime-rl refuses it: by itself it finds a renderer for models of very certain names alone, and not for what is made of them.",
+        fix=f"add [{_RENDERER}] with a name",
+    ),
+    row(
+        "PR375",
+        Severity.WARNING,
+        "the renderer of another family",
+        _another,
+        why="prime-rl takes it: the model is asked, and trained, with the marks of another model's turns.",
+        fix="delete it, or name the model's own",
+    ),
+)

@@ -1,0 +1,122 @@
+"""Rollouts of a prime-rl config: how many are compared with each other, trained on together, and under way at once."""
+
+from collections.abc import Iterator
+
+from prime_train.core.finding import Severity
+from prime_train.rules.prime_rl.rule import flaw, row
+from prime_train.rules.prime_rl.schema_errors import Where
+from prime_train.rules.prime_rl.settings import Settings
+from prime_train.rules.rule import Flaw
+
+BATCH_DEFAULT = 128
+_GROUPED = ("grpo", "max_rl")
+"""Algorithms whose advantage is the difference to the group's mean."""
+_GROUP, _LATER_GROUP = "orchestrator.group_size", "orchestrator.train.group_size"
+_BATCH, _TOKENS = "orchestrator.batch_size", "orchestrator.token_batch_size"
+_SOURCE = "orchestrator.train.source"
+
+
+def _group(settings: Settings) -> tuple[float | None, Where]:
+    """The size all sources share, and where it is said."""
+    name = _LATER_GROUP if settings.has(_LATER_GROUP) else _GROUP
+    return (settings.number(name) if settings.has(name) else settings.number(_GROUP)), tuple(name.split("."))
+
+
+def _lonely(settings: Settings) -> dict[Where, str]:
+    """Where groups of one are asked for, or nothing else is, and the algorithm that would compare them."""
+    found: dict[Where, str] = {}
+    if settings.has("trainer.data.fake") or not settings.is_whole:
+        return found
+    shared, place = _group(settings)
+    shared_algo = settings.text("orchestrator.train.algo.type") or settings.text("orchestrator.algo.type")
+    for where, _ in settings.items(_SOURCE):
+        algo = settings.text_at((*where, "algo", "type")) or shared_algo
+        own = settings.number_at((*where, "group_size"))
+        if algo in _GROUPED and (own if own is not None else shared) == 1:
+            found.setdefault((*where, "group_size") if own is not None else place, str(algo))
+    return found
+
+
+def _alone(settings: Settings) -> Iterator[Flaw]:
+    for where, algo in _lonely(settings).items():
+        if settings.spec is not None or settings.has(where):
+            yield flaw(where, f"a group of 1 has no other to be compared with: {algo} learns nothing", "write group_size = 8, or 16")
+
+
+def _alone_by_default(settings: Settings) -> Iterator[Flaw]:
+    """Alone, a config may be completed by another one, or by arguments."""
+    for where, algo in _lonely(settings).items():
+        if settings.spec is None and not settings.has(where):
+            yield flaw(where, f"group_size is 1 where nothing is said: {algo} learns nothing of that", "write group_size = 8, or 16")
+
+
+def _all_the_same(settings: Settings) -> Iterator[Flaw]:
+    """Groups are compared, and each of their rollouts is the likeliest one."""
+    where = "orchestrator.train.sampling.temperature"
+    algo = settings.text("orchestrator.algo.type")
+    if settings.number(where) == 0 and algo in _GROUPED and (_group(settings)[0] or 0) > 1:
+        yield flaw(settings.place(where), f"at temperature 0 all rollouts of a group are the same: {algo} learns nothing", "write 1.0")
+
+
+def _remainder(settings: Settings) -> Iterator[Flaw]:
+    group, place = _group(settings)
+    batch = settings.number(_BATCH) if settings.has(_BATCH) else None if settings.has(_TOKENS) else BATCH_DEFAULT
+    if batch is None or group is None or group < 1 or batch % group == 0 or not (settings.is_whole or settings.has(_BATCH)):
+        return
+    where = tuple(_BATCH.split(".")) if settings.has(_BATCH) else place
+    near = int(batch // group * group) or int(group)
+    yield flaw(where, f"a batch of {batch:g} can not be made of groups of {group:g}", f"write batch_size = {near}, say")
+
+
+def _two_batches(settings: Settings) -> Iterator[Flaw]:
+    if settings.has(_BATCH) and settings.has(_TOKENS):
+        yield flaw(tuple(_TOKENS.split(".")), "batch_size and token_batch_size exclude each other", "keep one of them")
+
+
+def _in_flight(settings: Settings) -> Iterator[Flaw]:
+    start, least, most = (f"orchestrator.concurrency.{name}_inflight" for name in ("initial", "min", "max"))
+    first, low, high = (settings.number(name) for name in (start, least, most))
+    group, _ = _group(settings)
+    if high is None or low is None:
+        return
+    if low > high:
+        yield flaw(settings.place(least if settings.has(least) else most), f"min_inflight {low:g} is more than max_inflight {high:g}")
+    elif first is not None and not low <= first <= high:
+        message = f"initial_inflight {first:g} is not between min_inflight {low:g} and max_inflight {high:g}"
+        yield flaw(settings.place(start), message, "raise max_inflight with it" if first > high else "raise it")
+    elif group is not None and high < group:
+        where = settings.place(most if settings.has(most) else _GROUP)
+        yield flaw(where, f"max_inflight {high:g} is less than a group of {group:g}", f"write max_inflight = {group:g} at least")
+
+
+_REFUSES = "prime-rl refuses it, on the machine that was rented for it."
+
+RULES = (
+    row(
+        "PR350",
+        Severity.ERROR,
+        "groups of one",
+        _alone,
+        why="Every advantage is then 0, no rollout is kept, and the run stops after ten empty batches.",
+        fix="write a group_size of 8 or 16",
+    ),
+    row(
+        "PR359",
+        Severity.NOTE,
+        "groups of one, by default",
+        _alone_by_default,
+        why="1 is the default of prime-rl. If nothing else is said at the launch, every advantage is 0.",
+        fix="write a group_size of 8 or 16",
+    ),
+    row(
+        "PR348",
+        Severity.WARNING,
+        "groups whose rollouts are the same",
+        _all_the_same,
+        why="Every advantage is then nearly 0, no rollout is kept, and the run stops after ten empty batches.",
+        fix="write a temperature of 1.0",
+    ),
+    row("PR351", Severity.ERROR, "a batch that groups do not divide", _remainder, why=_REFUSES, fix="make it a multiple of group_size"),
+    row("PR352", Severity.ERROR, "two sizes of a batch", _two_batches, why=_REFUSES, fix="keep one of them"),
+    row("PR353", Severity.ERROR, "bounds of concurrency that exclude each other", _in_flight, why=_REFUSES, fix="put them in order"),
+)

@@ -1,0 +1,50 @@
+"""How a rule about prime-rl configs is made of a check of its settings."""
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+
+from prime_train.core.finding import Severity
+from prime_train.core.tree import Mapping
+from prime_train.rules.prime_rl import suggestions as near
+from prime_train.rules.prime_rl.schema import Same
+from prime_train.rules.prime_rl.schema_errors import Where
+from prime_train.rules.prime_rl.settings import Settings
+from prime_train.rules.rule import Flaw, Rule, Subject
+
+FAMILY = "prime-rl"
+_PARTS = frozenset(("trainer", "orchestrator"))
+Check = Callable[[Settings], Iterable[Flaw]]
+
+
+def row(code: str, severity: Severity, title: str, check: Check, *, why: str, fix: str) -> Rule:
+    """Asked of whatever prime-rl's launcher would be given; not of configs of an evaluation, a server or supervised training alone."""
+
+    def of_subject(subject: Subject) -> Iterable[Flaw]:
+        settings = settings_of(subject)
+        return check(settings) if settings is not None else ()
+
+    return Rule(code, severity, title, why, fix, FAMILY, of_subject, requires="prime_rl")
+
+
+def settings_of(subject: Subject) -> Settings | None:
+    """None: there is nothing there that prime-rl's launcher would be given."""
+    return _settings(Same(subject))
+
+
+@lru_cache(maxsize=4)
+def _settings(same: Same[Subject]) -> Settings | None:
+    """Every rule asks for those of one subject."""
+    subject = same.it
+    if subject.trainer is None or not (subject.spec is not None or _is_rl(subject.trainer.root)):
+        return None
+    return Settings(subject.trainer.root, subject.spec)
+
+
+def _is_rl(root: Mapping) -> bool:
+    """Misspelt as well."""
+    names = [entry.key.lower() for entry in root.entries]
+    return not _PARTS.isdisjoint(names) or any(near.word(name, _PARTS, close=near.VERY_CLOSE) for name in names)
+
+
+def flaw(path: Where, message: str, fix: str = "", *, on_key: bool = False) -> Flaw:
+    return Flaw(path, message, fix, on_key=on_key, document="trainer")

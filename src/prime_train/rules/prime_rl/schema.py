@@ -1,0 +1,150 @@
+"""A prime-rl config held against the table of its settings: what it does not have, and what can not be in it."""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import islice
+from typing import Generic, TypeVar
+
+from prime_train.core.tree import Entry, Listing, Mapping, Node, Scalar
+from prime_train.rules.data.prime_rl_timeline import CHANGES
+from prime_train.rules.prime_rl.fields import ROOT, Kind, Section, Setting, below, section
+from prime_train.rules.prime_rl.schema_errors import (
+    Fault,
+    Misfit,
+    Where,
+    missing,
+    not_a_word,
+    of_another_kind,
+    out_of_bounds,
+    plain,
+    seen,
+    unknown,
+)
+
+NULL = "None"
+"""What stands for null where TOML has none."""
+MISFITS_MAX = 200
+_YAML = (".yaml", ".yml")
+_NUMBERS = ("int", "number")
+Thing = TypeVar("Thing")
+
+
+class Same(Generic[Thing]):
+    """A thing as a key: that very one, which is quickly told."""
+
+    def __init__(self, it: Thing) -> None:
+        self.it = it
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.it is self.it
+
+    def __hash__(self) -> int:
+        return id(self.it)
+
+
+def misfits(root: Mapping) -> tuple[Misfit, ...]:
+    """In the order of the file; of very many, the first."""
+    return _misfits(Same(root))
+
+
+def is_null(node: Node | None) -> bool:
+    return isinstance(node, Scalar) and node.value in (None, NULL)
+
+
+@lru_cache(maxsize=4)
+def _misfits(same: Same[Mapping]) -> tuple[Misfit, ...]:
+    """Several rules ask for those of one tree. What is there under another name is not missing besides."""
+    found = tuple(islice(_table(same.it, (section(ROOT),), ()), MISFITS_MAX))
+    meant = {misfit.meant for misfit in found if misfit.meant}
+    return tuple(misfit for misfit in found if misfit.fault is not Fault.MISSING or misfit.flaw.path not in meant)
+
+
+def _table(node: Mapping, sections: tuple[Section, ...], path: Where) -> Iterator[Misfit]:
+    for entry in node.entries:
+        name = entry.key.replace("-", "_")
+        setting = next((part.settings[name] for part in sections if name in part.settings), None)
+        if setting is not None:
+            yield from _value(entry.value, setting, setting.kinds, (*path, entry.key))
+        elif not any(part.is_open for part in sections):
+            yield from _unknown(entry, sections, path)
+    if len(sections) == 1:
+        said = {entry.key.replace("-", "_") for entry in node.entries}
+        needed = (setting.name for setting in sections[0].settings.values() if setting.needed)
+        yield from (missing((*path, name)) for name in needed if name not in said)
+
+
+def _unknown(entry: Entry, sections: tuple[Section, ...], path: Where) -> Iterator[Misfit]:
+    """Of a table that is gone for what was in it, each of that."""
+    here = (*path, entry.key)
+    name = plain(here)
+    is_above = name not in CHANGES and any(old.startswith(f"{name}.") for old in CHANGES)
+    if is_above and isinstance(entry.value, Mapping) and entry.value.entries:
+        for inner in entry.value.entries:
+            yield from _unknown(inner, (), here)
+    else:
+        yield unknown(here, sections)
+
+
+def _value(node: Node, setting: Setting, kinds: tuple[Kind, ...], path: Where) -> Iterator[Misfit]:
+    names = {kind.name for kind in kinds}
+    if "any" in names or (is_null(node) and "null" in names):
+        return
+    match node:
+        case Mapping() if names & {"section", "by"}:
+            yield from _inner(node, setting, path)
+        case Mapping() if "map" in names:
+            items = next(kind.items for kind in kinds if kind.name == "map")
+            for entry in node.entries:
+                yield from _value(entry.value, Setting(entry.key, items), items, (*path, entry.key))
+        case Listing() if "list" in names:
+            items = next(kind.items for kind in kinds if kind.name == "list")
+            for at, item in enumerate(node.items):
+                yield from _value(item, Setting(setting.name, items), items, (*path, at))
+        case Scalar():
+            yield from _scalar(node, kinds, path)
+        case _:
+            yield of_another_kind("a table" if isinstance(node, Mapping) else "a list", kinds, path)
+
+
+def _inner(node: Mapping, setting: Setting, path: Where) -> Iterator[Misfit]:
+    by = setting.kind("by")
+    tag = node.entry(by.text) if by is not None else None
+    word = tag.value.value if tag is not None and isinstance(tag.value, Scalar) else None
+    words = tuple(option for option, _ in by.options) if by is not None else ()
+    if tag is not None and word not in words:
+        yield not_a_word(str(word), words, (*path, tag.key))
+        return
+    yield from _table(node, below(setting, word if isinstance(word, str) else None), path)
+
+
+def _scalar(node: Scalar, kinds: tuple[Kind, ...], path: Where) -> Iterator[Misfit]:
+    """As forgiving as prime-rl is, which reads "5" as 5; but true is no number."""
+    names = {kind.name for kind in kinds}
+    value, words = node.value, tuple(kind.text for kind in kinds if kind.name == "word")
+    if value in words:
+        return
+    number = _number(value)
+    numeric = next((kind for kind in kinds if kind.name in _NUMBERS), None)
+    if numeric is not None and number is not None and (numeric.name == "number" or number == int(number)):
+        if not numeric.admits(number):
+            yield out_of_bounds(numeric, node, path)
+        return
+    # An argument is text where text is asked for, whatever it looks like.
+    is_text = isinstance(value, str) or node.place.file.endswith(_YAML)
+    if ("text" in names and is_text) or ("bool" in names and _is_bool(value)):
+        return
+    yield not_a_word(value, words, path) if words and isinstance(value, str) else of_another_kind(seen(node), kinds, path)
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if abs(number) < float("inf") else None
+
+
+def _is_bool(value: object) -> bool:
+    return isinstance(value, bool) or value in (0, 1) or (isinstance(value, str) and value.lower() in ("true", "false"))

@@ -1,0 +1,137 @@
+"""What does not fit into prime-rl's settings, in words: where it is, where it went, what may be there instead."""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from prime_train.core.tree import Scalar
+from prime_train.rules.data.prime_rl_timeline import CHANGES, LATER
+from prime_train.rules.prime_rl import suggestions as near
+from prime_train.rules.prime_rl.fields import Kind, Section, section
+from prime_train.rules.rule import Flaw
+
+SEEN_CHARS_MAX = 60
+WORDS_MAX = 12
+_WANTED = {"bool": "true or false", "text": "text", "int": "a whole number", "number": "a number"}
+_WANTED |= {"section": "a table", "by": "a table", "map": "a table", "list": "a list", "any": "anything"}
+
+Where = tuple[str | int, ...]
+
+
+class Fault(StrEnum):
+    UNKNOWN = "unknown"
+    MOVED = "moved"
+    REMOVED = "removed"
+    LATER = "later"
+    KIND = "kind"
+    VALUE = "value"
+    MISSING = "missing"
+
+
+class Misfit(NamedTuple):
+    fault: Fault
+    flaw: Flaw
+    date: str = ""
+    """Since when; empty: not known, or always."""
+    meant: tuple[str | int, ...] = ()
+    """The setting that it is, by another name or in another place; empty: none, or more than one."""
+
+
+def dotted(path: Where) -> str:
+    """orchestrator.train.source[0].env"""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")[:200]
+
+
+def plain(path: Where) -> str:
+    """orchestrator.train.source.*.env, spelled with underscores, as the tables name it."""
+    return ".".join("*" if isinstance(step, int) else step.replace("-", "_") for step in path)
+
+
+def unknown(here: Where, sections: tuple[Section, ...]) -> Misfit:
+    """A key that none of these sections has."""
+    return _gone(here) or _to_vllm(here) or _misspelt(here, sections)
+
+
+def _gone(here: Where) -> Misfit | None:
+    """Elsewhere or nowhere now, or to come later; None: it never was."""
+    where, name = dotted(here), plain(here)
+    change = CHANGES.get(name)
+    if change is None and name not in LATER:
+        return None
+    if change is None:
+        before = LATER[name]
+        message = f"{where} came to prime-rl after the newest version known here" + (f"; before, it is {before}" if before else "")
+        return Misfit(Fault.LATER, _at(here, message, f"write {before}" if before else "", on_key=True))
+    if change.to:
+        there = _filled(change.to, here)
+        to, since = dotted(there), f" ({change.date}, {change.change})" if change.change else ""
+        flaw = _at(here, f"{where} is {to} now{since}", change.instead or f"write {to}", on_key=True)
+        return Misfit(Fault.MOVED, flaw, change.date, () if change.instead else there)
+    since = f" since {change.date} ({change.change})" if change.change else ""
+    return Misfit(Fault.REMOVED, _at(here, f"{where} is no setting of prime-rl{since}", change.instead, on_key=True), change.date)
+
+
+def _to_vllm(here: Where) -> Misfit | None:
+    """What is said to the server was once said a level higher."""
+    if here[:-1] != ("inference",) or plain(here[-1:]) not in section("VllmConfig").settings:
+        return None
+    there = ("inference", "vllm", here[-1])
+    to = dotted(there)
+    return Misfit(Fault.MOVED, _at(here, f"{dotted(here)} is {to} now", f"write {to}", on_key=True), meant=there)
+
+
+def _misspelt(here: Where, sections: tuple[Section, ...]) -> Misfit:
+    guess = near.key(plain(here), sections)
+    there = _guessed(guess, here) if guess else ()
+    fix = f"did you mean {guess}?" if guess and plain(there) != plain(here) else near.listed(sections)
+    return Misfit(Fault.UNKNOWN, _at(here, f"prime-rl has no setting {dotted(here)}", fix, on_key=True), meant=there)
+
+
+def _guessed(guess: str, here: Where) -> Where:
+    """A name alone is one of the same section; of a place in a list nobody knows which."""
+    steps = guess.split(".")
+    return (*here[:-1], guess) if len(steps) == 1 else tuple(steps) if "*" not in steps else ()
+
+
+def missing(here: Where) -> Misfit:
+    return Misfit(Fault.MISSING, _at(here, f"{dotted(here)} is missing: prime-rl needs it", f"add {here[-1]}"))
+
+
+def not_a_word(word: str, words: tuple[str, ...], path: Where) -> Misfit:
+    guess = near.word(word, words)
+    listed = ", ".join(words[:WORDS_MAX]) + (", ..." if len(words) > WORDS_MAX else "")
+    fix = f"did you mean {guess}?" if guess else f"one of {listed}"
+    return Misfit(Fault.VALUE, _at(path, f"{dotted(path)} can not be {word[:SEEN_CHARS_MAX]!r}; it is one of {listed}", fix))
+
+
+def out_of_bounds(kind: Kind, node: Scalar, path: Where) -> Misfit:
+    low = "" if kind.low is None else f"{'more than' if kind.low_open else 'at least'} {kind.low:g}"
+    high = "" if kind.high is None else f"{'less than' if kind.high_open else 'at most'} {kind.high:g}"
+    bounds = " and ".join(side for side in (low, high) if side)
+    return Misfit(Fault.VALUE, _at(path, f"{dotted(path)} must be {bounds}, got {seen(node)}", f"write {bounds}"))
+
+
+def of_another_kind(what: str, kinds: tuple[Kind, ...], path: Where) -> Misfit:
+    wanted = " or ".join(dict.fromkeys(_WANTED.get(kind.name, repr(kind.text)) for kind in kinds if kind.name != "null"))
+    return Misfit(Fault.KIND, _at(path, f"{dotted(path)} must be {wanted}, got {what}", f"write {wanted}"))
+
+
+def seen(node: Scalar) -> str:
+    match node.value:
+        case bool():
+            return "true" if node.value else "false"
+        case str():
+            return repr(node.value[:SEEN_CHARS_MAX])
+        case None:
+            return "nothing"
+        case _:
+            return node.text[:SEEN_CHARS_MAX]
+
+
+def _filled(to: str, path: Where) -> Where:
+    """The places in lists put back: orchestrator.train.source.*.group_size -> orchestrator.train.source[0].group_size"""
+    places = iter([step for step in path if isinstance(step, int)])
+    return tuple(next(places, 0) if step == "*" else step for step in to.split("."))
+
+
+def _at(path: Where, message: str, fix: str = "", *, on_key: bool = False) -> Flaw:
+    return Flaw(path, message, fix, on_key=on_key, document="trainer")

@@ -1,0 +1,190 @@
+"""What a prime-rl config comes to: a value that is said, else the one shared by all parts, else the default of prime-rl."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
+
+from prime_train.core.tree import Listing, Mapping, Node, Value, find
+from prime_train.rules.prime_rl.fields import ROOT, UNSAID, section
+from prime_train.rules.prime_rl.schema import is_null
+from prime_train.rules.prime_rl.schema_errors import Where
+
+if TYPE_CHECKING:
+    from prime_train.core.spec import RunSpec
+
+SHARED: dict[str, tuple[str, ...]] = {
+    "model.name": ("trainer.model.name", "orchestrator.model.name", "inference.vllm.model"),
+    "seq_len": ("trainer.model.seq_len", "orchestrator.seq_len"),
+    "max_steps": ("trainer.max_steps", "orchestrator.max_steps"),
+    "ckpt.interval": ("trainer.ckpt.interval", "orchestrator.ckpt.interval"),
+    "ckpt.keep_last": ("trainer.ckpt.keep_last", "orchestrator.ckpt.keep_last"),
+    "ckpt.keep_interval": ("trainer.ckpt.keep_interval", "orchestrator.ckpt.keep_interval"),
+    "ckpt.output_dir": ("trainer.ckpt.output_dir",),
+    "log.level": ("trainer.log.level", "orchestrator.log.level", "inference.log.level"),
+    "log.json_logging": ("trainer.log.json_logging", "orchestrator.log.json_logging", "inference.log.json_logging"),
+    "monitors.wandb.project": ("trainer.monitors.wandb.project", "orchestrator.monitors.wandb.project"),
+    "monitors.wandb.entity": ("trainer.monitors.wandb.entity", "orchestrator.monitors.wandb.entity"),
+    "monitors.wandb.name": ("trainer.monitors.wandb.name", "orchestrator.monitors.wandb.name"),
+    "monitors.wandb.group": ("trainer.monitors.wandb.group", "orchestrator.monitors.wandb.group"),
+    "monitors.wandb.offline": ("trainer.monitors.wandb.offline", "orchestrator.monitors.wandb.offline"),
+    "monitors.file.path": ("trainer.monitors.file.path", "orchestrator.monitors.file.path"),
+    "tokenizer.name": ("trainer.tokenizer.name", "orchestrator.tokenizer.name"),
+    "tokenizer.chat_template": ("trainer.tokenizer.chat_template", "orchestrator.tokenizer.chat_template", "inference.vllm.chat_template"),
+    "weight_broadcast.type": ("trainer.weight_broadcast.type", "orchestrator.weight_broadcast.type"),
+}
+"""What is said once for all parts, and the settings it is filled into where they say nothing themselves."""
+
+NUMBER_MAX = 10**15
+ESSENTIAL_MIN = 3
+_ESSENTIAL = (
+    ("max_steps", "trainer.max_steps"),
+    ("model.name", "trainer.model.name"),
+    ("orchestrator.batch_size", "orchestrator.token_batch_size"),
+    ("orchestrator.train.source", "orchestrator.train.env", "orchestrator.env"),
+    ("inference", "deployment"),
+)
+"""What a config that can be launched mostly says: of these, so many at least."""
+
+_SHARED_BY = {own: shared for shared, all_own in SHARED.items() for own in all_own}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A config as prime-rl would be given it, and the run that names it."""
+
+    root: Mapping
+    spec: "RunSpec | None" = None
+
+    @cached_property
+    def index(self) -> dict[str, Node]:
+        """Everything that is written outside of lists, by its dotted path: dozens of rules ask for it."""
+        return dict(_named(self.root, ""))
+
+    def at(self, path: str | Where) -> Node | None:
+        """What is written there, null included."""
+        return self.index.get(path) if isinstance(path, str) else find(self.root, path)
+
+    def has(self, path: str | Where) -> bool:
+        """Whether it is written, and not as null."""
+        node = self.at(path)
+        return node is not None and not is_null(node)
+
+    def said(self, path: str) -> Where | None:
+        """Where the value that counts is written: its own place, or the shared one; None where neither is."""
+        name = path if path in self.index else _SHARED_BY.get(path, "")
+        return tuple(name.split(".")) if name in self.index else None
+
+    def value(self, path: str) -> Value:
+        """The value that counts, or the default; None also where that is a table or a list."""
+        name = path if path in self.index else _SHARED_BY.get(path, "")
+        return _plain(self.index[name]) if name in self.index else default(path)
+
+    def number(self, path: str) -> float | None:
+        return _number(self.value(path))
+
+    def number_at(self, path: Where) -> float | None:
+        """The number that is written there; no default."""
+        return _number(_plain(self.at(path)))
+
+    def text_at(self, path: Where) -> str | None:
+        """The text that is written there; no default."""
+        value = _plain(self.at(path))
+        return value if isinstance(value, str) else None
+
+    def whole(self, path: str) -> int | None:
+        number = self.number(path)
+        return int(number) if number is not None and number == int(number) else None
+
+    def text(self, path: str) -> str | None:
+        value = self.value(path)
+        return value if isinstance(value, str) else None
+
+    def is_on(self, path: str) -> bool:
+        return self.value(path) is True
+
+    def place(self, path: str) -> Where:
+        """Where a flaw of this setting is shown: where it is said, or the nearest part above it."""
+        return self.said(path) or tuple(path.split("."))
+
+    def items(self, path: str | Where) -> Iterator[tuple[Where, Mapping]]:
+        """The tables of a list of tables, with where they are."""
+        node, start = self.at(path), tuple(path.split(".")) if isinstance(path, str) else path
+        if isinstance(node, Listing):
+            yield from (((*start, at), item) for at, item in enumerate(node.items) if isinstance(item, Mapping))
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether it can be launched as it is. A file that says little is laid over another one: what it does not say is said there."""
+        return self.spec is not None or sum(any(map(self.has, names)) for names in _ESSENTIAL) >= ESSENTIAL_MIN
+
+    @property
+    def is_one_node(self) -> bool:
+        """Not of a part of a config, which may leave that to the rest."""
+        return self.value("deployment.type") == "single_node" and (self.is_whole or self.has("deployment"))
+
+    @property
+    def train_gpus(self) -> int | None:
+        """None as well where more are dealt out than there are, or none: which of the numbers is wrong is not known then."""
+        return self.whole("deployment.num_train_gpus") if self.is_one_node and not self.is_misdealt else None
+
+    @property
+    def all_train_gpus(self) -> int | None:
+        """Of all nodes together. None where it is not known; of a run, that several nodes are too many is told instead."""
+        if self.value("deployment.type") != "multi_node" or self.spec is not None:
+            return self.train_gpus
+        nodes, node = self.whole("deployment.num_train_nodes"), self.whole("deployment.gpus_per_node")
+        return nodes * node if nodes is not None and node is not None and nodes >= 1 and node >= 1 else None
+
+    @property
+    def infer_gpus(self) -> int | None:
+        """As of those that train; None as well where no server is started by prime-rl itself."""
+        is_known = self.is_one_node and self.has("inference") and not self.is_misdealt
+        return self.whole("deployment.num_infer_gpus") if is_known else None
+
+    @cached_property
+    def is_misdealt(self) -> bool:
+        """Whether one side has no GPU, or both together have more than deployment.gpus_per_node."""
+        train, infer, node = (self.whole(f"deployment.{name}") for name in ("num_train_gpus", "num_infer_gpus", "gpus_per_node"))
+        if train is None or infer is None or node is None:
+            return False
+        return train < 1 or (infer < 1 and self.has("inference")) or train + infer > node
+
+
+def _named(node: Mapping, above: str) -> Iterator[tuple[str, Node]]:
+    for entry in node.entries:
+        yield above + entry.key, entry.value
+        if isinstance(entry.value, Mapping):
+            yield from _named(entry.value, f"{above}{entry.key}.")
+
+
+@cache
+def default(path: str) -> Value:
+    """What prime-rl takes where nothing is said; None for tables, lists and whatever it does not know."""
+    part, steps = section(ROOT), path.split(".")
+    for at, step in enumerate(steps):
+        setting = part.settings.get(step)
+        if setting is None:
+            return None
+        if at == len(steps) - 1:
+            return None if setting.default == UNSAID else setting.default
+        by, plain = setting.kind("by"), setting.kind("section")
+        if by is not None and steps[at + 1 :] == [by.text]:
+            return None if setting.default == UNSAID else setting.default
+        names = [to for word, to in by.options if word == setting.default] if by is not None else []
+        if not names and plain is None:
+            return None
+        part = section(names[0] if names else plain.text if plain is not None else "")
+    return None
+
+
+def _plain(node: Node | None) -> Value:
+    if node is None or isinstance(node, Mapping | Listing) or is_null(node):
+        return None
+    return node.value
+
+
+def _number(value: Value) -> float | None:
+    """None as well for what is no number that anything could have so many of."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= NUMBER_MAX
+    return value if is_number and isinstance(value, int | float) else None

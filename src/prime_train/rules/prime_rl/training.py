@@ -1,0 +1,140 @@
+"""The trainer's own settings in a prime-rl config: what excludes what."""
+
+from collections.abc import Iterator
+
+from prime_train.core.finding import Severity
+from prime_train.core.tree import Listing
+from prime_train.rules.prime_rl.rule import flaw, row
+from prime_train.rules.prime_rl.settings import Settings
+from prime_train.rules.rule import Flaw
+
+TRACED_STEPS_MAX = 9
+SCHEDULED_STEPS = 10
+"""Of warm-up, and of decay, where nothing is said."""
+_MODEL = "trainer.model"
+_FSDP, _OPTIM, _FULL = (f"{_MODEL}.{name}" for name in ("fsdp_cpu_offload", "optim_cpu_offload", "full_offload"))
+_IMPL = f"{_MODEL}.impl"
+_STEPS, _SCHEDULER = "trainer.max_steps", "trainer.scheduler"
+
+
+def _still_on(settings: Settings) -> Iterator[Flaw]:
+    off = settings.at(f"{_MODEL}.ac") is not None and not settings.has(f"{_MODEL}.ac")
+    offloading = settings.at(f"{_MODEL}.ac_offloading")
+    if off and (offloading is None or settings.has(f"{_MODEL}.ac_offloading")):
+        message = "activations are recomputed all the same: ac_offloading is on and turns ac on again"
+        yield flaw((*_MODEL.split("."), "ac"), message, 'write ac_offloading = "None" as well')
+
+
+def _is_full(settings: Settings) -> bool:
+    return settings.has(_FULL) and settings.value(_FULL) is not False
+
+
+def _offloads(settings: Settings) -> Iterator[Flaw]:
+    """Optimizer states are offloaded unless that is turned off."""
+    fix = f"write {_OPTIM} = false"
+    if settings.is_on(_FSDP) and settings.is_on(_OPTIM):
+        yield flaw(settings.place(_FSDP), "fsdp_cpu_offload and optim_cpu_offload, which is on by default, exclude each other", fix)
+    elif settings.is_on(_FSDP) and _is_full(settings):
+        yield flaw(settings.place(_FSDP), "fsdp_cpu_offload and full_offload exclude each other", "keep one of them")
+    elif _is_full(settings) and settings.is_on(_OPTIM):
+        yield flaw(
+            settings.place(_FULL), "full_offload and optim_cpu_offload, which is on by default, exclude each other", fix, on_key=True
+        )
+
+
+def _optimizer(settings: Settings) -> Iterator[Flaw]:
+    kind = settings.text("trainer.optim.type")
+    where = settings.place("trainer.optim.type")
+    if _is_full(settings) and kind in ("sgd", "muon"):
+        yield flaw(where, f"full_offload has no {kind}", "use adamw or sign_sgd")
+    elif settings.is_on(_FSDP) and kind == "muon":
+        yield flaw(where, "muon can not be offloaded with fsdp_cpu_offload", f"delete {_FSDP}, or use adamw")
+
+
+def _plain_model(settings: Settings) -> Iterator[Flaw]:
+    """What a model of Hugging Face's own code can not do. One that sees can not be trained with it at all."""
+    if settings.value(_IMPL) != "hf" or settings.has("model.vlm") or settings.has(f"{_MODEL}.vlm"):
+        return
+    attention = settings.text(f"{_MODEL}.attn")
+    reasons = (
+        (attention in ("auto", "flash_attention_4"), f'attn = "{attention}"', "attn"),
+        ((settings.whole(f"{_MODEL}.cp") or 1) > 1, "context parallelism", "cp"),
+        (settings.has(f"{_MODEL}.quantization"), "quantization", "quantization"),
+        (settings.text(f"{_MODEL}.ac.mode") == "selective", "selective recomputation of activations", "ac.mode"),
+        ((settings.whole(f"{_MODEL}.ep") or 1) > 1, "expert parallelism", "ep"),
+    )
+    found = [(what, name) for holds, what, name in reasons if holds]
+    if settings.is_on("trainer.enable_router_replay"):
+        found.append(("router replay", ""))
+    if found:
+        what, name = found[0]
+        fix = 'write attn = "flash_attention_2"' if name == "attn" else 'write impl = "auto"'
+        yield flaw(settings.place(_IMPL), f'impl = "hf" has no {what}', fix)
+
+
+def _own_code(settings: Settings) -> Iterator[Flaw]:
+    if settings.is_on(f"{_MODEL}.trust_remote_code") and settings.value(_IMPL) == "custom":
+        yield flaw(
+            settings.place(f"{_MODEL}.trust_remote_code"), 'a model\'s own code is not used with impl = "custom"', 'write impl = "hf"'
+        )
+
+
+def _no_target(settings: Settings) -> Iterator[Flaw]:
+    targets = settings.at(f"{_MODEL}.ac.targets")
+    if settings.text(f"{_MODEL}.ac.mode") == "selective" and isinstance(targets, Listing) and not targets.items:
+        yield flaw(settings.place(f"{_MODEL}.ac.targets"), "selective recomputation of nothing", 'write targets = ["norm"]')
+
+
+def _experts(settings: Settings) -> Iterator[Flaw]:
+    experts = settings.whole(f"{_MODEL}.ep")
+    if settings.text(f"{_MODEL}.ep_comm_backend") == "deepep" and experts is not None and experts <= 1:
+        yield flaw(settings.place(f"{_MODEL}.ep_comm_backend"), f"deepep needs expert parallelism, and ep is {experts}", "raise ep")
+
+
+def _schedule(settings: Settings) -> Iterator[Flaw]:
+    kind, steps = settings.text(f"{_SCHEDULER}.type"), settings.whole(_STEPS)
+    if steps is not None and steps < 1:
+        return
+    at = settings.place(f"{_SCHEDULER}.type")
+    said = {name: settings.number_at((*_SCHEDULER.split("."), name)) for name in ("warmup_steps", "decay_steps")}
+    warmup, decay = (SCHEDULED_STEPS if steps_said is None else steps_said for steps_said in said.values())
+    longest = max((name for name in said if said[name] is not None), key=lambda name: said[name] or 0, default="type")
+    there = (*_SCHEDULER.split("."), longest)
+    if kind == "linear" and warmup == 0 and decay == 0:
+        yield flaw(at, "a linear schedule without warm-up and decay", 'write type = "constant"')
+    elif (kind == "cosine" or (kind == "linear" and decay > 0)) and steps is None and settings.is_whole:
+        yield flaw(at, f"a {kind} schedule needs its last step", "add max_steps")
+    elif kind == "linear" and steps is not None and decay > 0 and warmup + decay > steps:
+        yield flaw(there, f"{warmup:g} steps of warm-up and {decay:g} of decay do not fit into {steps:,}", "make them fewer")
+    elif kind == "cosine" and steps is not None and warmup >= steps:
+        yield flaw(there, f"{warmup:g} steps of warm-up leave nothing of {steps:,}", "make them fewer")
+
+
+def _traced(settings: Settings) -> Iterator[Flaw]:
+    steps = settings.whole(_STEPS)
+    if settings.has("trainer.trace_path") and (settings.is_whole if steps is None else steps > TRACED_STEPS_MAX):
+        seen = "no last step" if steps is None else f"{steps:,} steps"
+        message = f"a trace of {seen}: prime-rl traces {TRACED_STEPS_MAX} at most"
+        yield flaw(settings.place("trainer.trace_path"), message, "delete it, or trace a short run")
+
+
+_REFUSES = "prime-rl refuses it, on the machine that was rented for it."
+
+RULES = (
+    row(
+        "PR360",
+        Severity.WARNING,
+        "recomputation that is turned off and stays on",
+        _still_on,
+        why="prime-rl takes it and goes on recomputing activations: the memory is as before, and so is the speed.",
+        fix="turn ac_offloading off as well",
+    ),
+    row("PR361", Severity.ERROR, "two ways to offload", _offloads, why=_REFUSES, fix="keep one of them"),
+    row("PR362", Severity.ERROR, "an optimizer that can not be offloaded so", _optimizer, why=_REFUSES, fix="use adamw"),
+    row("PR363", Severity.ERROR, "more than Hugging Face's model can do", _plain_model, why=_REFUSES, fix='write impl = "auto"'),
+    row("PR364", Severity.ERROR, "a model's own code that is not used", _own_code, why=_REFUSES, fix="delete one of the two"),
+    row("PR365", Severity.ERROR, "selective recomputation of nothing", _no_target, why=_REFUSES, fix="name a target"),
+    row("PR366", Severity.ERROR, "a transport of experts without expert parallelism", _experts, why=_REFUSES, fix="raise ep"),
+    row("PR367", Severity.ERROR, "a schedule that does not fit its run", _schedule, why=_REFUSES, fix="make warm-up and decay shorter"),
+    row("PR368", Severity.ERROR, "a trace of a long run", _traced, why=_REFUSES, fix="trace a short run"),
+)

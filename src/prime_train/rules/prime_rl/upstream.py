@@ -1,0 +1,118 @@
+"""What prime-rl's own validators refuse, where they were asked: their words, at the setting they are about."""
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from prime_train.core.finding import Severity
+from prime_train.core.tree import Listing, Mapping, Node, find
+from prime_train.rules.prime_rl.rule import FAMILY, settings_of
+from prime_train.rules.prime_rl.schema_errors import Where, dotted
+from prime_train.rules.prime_rl.settings import Settings
+from prime_train.rules.rule import Flaw, Rule, Subject
+
+if TYPE_CHECKING:
+    from prime_train.core.prime_rl_upstream import Refusal
+
+NAMED_MAX = 50
+"""Words of one message that are looked up."""
+_NAME = r"[A-Za-z]\w*(?:[._]\w+)+"
+"""A word that can only be a setting's: with a dot or an underscore in it."""
+_PREFIX = r"^(Value error|Assertion failed), "
+_EXTRA, _MISSING = "extra_forbidden", "missing"
+
+
+def _refused(subject: Subject) -> Iterator[Flaw]:
+    settings = settings_of(subject)
+    if subject.upstream is None or settings is None:
+        return
+    for refusal in subject.upstream.refusals:
+        found, rest = _found(refusal.where, settings.root)
+        name = dotted(refusal.where if rest else found) or "the config"
+        text = " ".join(re.sub(_PREFIX, "", refusal.text).split()).rstrip(".")
+        message = f"prime-rl {subject.upstream.commit[:9]} refuses {name}: {text}"
+        yield Flaw(_path(refusal, found, rest, settings), message, on_key=refusal.kind == _EXTRA, document="trainer")
+
+
+def _unasked(subject: Subject) -> Iterator[Flaw]:
+    if subject.upstream is not None and subject.upstream.failure:
+        yield _of_version(subject, f"prime-rl's own validators were not asked: {subject.upstream.failure}")
+
+
+def _absent(subject: Subject) -> Iterator[Flaw]:
+    if subject.upstream is not None and subject.upstream.is_absent:
+        yield _of_version(subject, f"prime-rl has no commit {subject.upstream.commit} on a branch or tag of its own")
+
+
+def _of_version(subject: Subject, message: str) -> Flaw:
+    if subject.spec is not None:
+        return Flaw(("trainer", "prime_rl", "ref"), message)
+    return Flaw((), message, document="trainer")
+
+
+def _found(where: Where, root: Node) -> tuple[Where, Where]:
+    """As far as it is in the config, and the rest. What stands between two keys that are there is one of several alternatives."""
+    path, node = list[str | int](), root
+    for at, step in enumerate(where):
+        below = find(node, (step,))
+        if below is not None:
+            path.append(step)
+            node = below
+        elif not any(find(node, (later,)) for later in where[at + 1 :]):
+            return tuple(path), where[at:]
+    return tuple(path), ()
+
+
+def _path(refusal: "Refusal", found: Where, rest: Where, settings: Settings) -> Where:
+    """Where it is written: there, or what fills it, or the first setting that the message names."""
+    shared = settings.said(".".join(map(str, refusal.where))) if rest else None
+    if shared is not None:
+        return shared
+    if refusal.kind == _MISSING:
+        return (*found, *rest)
+    node = settings.at(found)
+    return _named(refusal.text, found, node, settings) if isinstance(node, Mapping | Listing) else found
+
+
+def _named(text: str, path: Where, node: Node, settings: Settings) -> Where:
+    """The first setting that a message about a whole section names, below that section or from the top."""
+    for word in re.findall(_NAME, text)[:NAMED_MAX]:
+        steps = tuple(word.split("."))
+        for whole, base in (((*path, *steps), node), (steps, settings.root)):
+            if find(base, steps) is not None:
+                return whole
+    return path
+
+
+RULES = (
+    Rule(
+        "PR390",
+        Severity.ERROR,
+        "what prime-rl's own validators refuse",
+        "Asked with `--deep`, at the commit that would run: prime-rl ends with these words, on the machine that was rented for it.",
+        "do what its message says",
+        FAMILY,
+        _refused,
+        requires="prime_rl",
+    ),
+    Rule(
+        "PR391",
+        Severity.WARNING,
+        "prime-rl's own validators were not asked",
+        "`--deep` fetches and installs prime-rl's config package once a commit; everything else was checked as it is without it.",
+        "see to what it says, or leave --deep out",
+        FAMILY,
+        _unasked,
+        requires="prime_rl",
+    ),
+    Rule(
+        "PR392",
+        Severity.ERROR,
+        "a commit that prime-rl does not have",
+        "The machine that was rented could fetch nothing. Only `--deep` asks the repository.",
+        "name a commit of prime-rl's, all 40 digits",
+        FAMILY,
+        _absent,
+        requires="prime_rl",
+    ),
+)

@@ -1,0 +1,154 @@
+"""How often a run on spot saves, against the interval that loses least (core/advice.py has the model and its sources).
+
+How long a step takes is told by the speeds that such GPUs reach, the hours of the budget, or a setting in seconds; nothing is said where
+none of them tells. Machines are taken away once in 3 to 24 hours, as far as is known of any kind of GPU, 8.5 in the middle. In that range
+the best interval moves by a factor of 1.7 each way, so that one `OFF_FACTOR` times off is off at every rate in it; and at three times the
+best interval 1.7 times as much is lost as must be. Where that comes to less than `GAIN_MIN` of the paid time, it is nobody's trouble.
+Every end of a range is taken as it speaks for the config.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from prime_train.estimate import gpus
+from prime_train.estimate.checkpoint_interval import Pace, best_interval_s, loss_share
+from prime_train.estimate.cost.duration import PREEMPTION_EVERY_S, Between
+from prime_train.estimate.cost.training_speed import Pass, tokens_per_s
+from prime_train.estimate.models.lookup import understand
+from prime_train.rules.hardware.host_bytes import disk_bytes
+from prime_train.rules.hardware.memory_plan import Plan, plan_of
+from prime_train.rules.prime_rl.rule import settings_of
+from prime_train.rules.rule import Flaw, Subject
+
+OFF_FACTOR = 3.0
+GAIN_MIN = 0.05
+WRITE_B_PER_S = Between(0.5e9, 3e9)
+"""Of the disk of a rented machine."""
+SAVE_LEAST_S = 2.0
+STATE_BYTES = 12
+"""Of a parameter in a checkpoint of AReaL with FSDP: weight and both AdamW states in 32 bit."""
+SLOWER_TIMES = 3.0
+"""RL that was published at its slowest, against the range of the estimate."""
+SECONDS_MAX = 30 * 86400
+INTERVAL = "trainer.ckpt.interval"
+
+
+@dataclass(frozen=True)
+class Saving:
+    """`every_s`: between two saves. `steps`: in steps, where it is not set in seconds."""
+
+    path: tuple[str | int, ...]
+    every_s: Between
+    saved_b: float
+    steps: int | None = None
+
+    @property
+    def stall_s(self) -> Between:
+        return Between(SAVE_LEAST_S + self.saved_b / WRITE_B_PER_S.high, SAVE_LEAST_S + self.saved_b / WRITE_B_PER_S.low)
+
+
+def off(subject: Subject) -> Iterator[Flaw]:
+    """Whether it saves far too seldom, or far too often."""
+    saving = saving_of(subject)
+    if saving is not None:
+        yield from _seldom(saving)
+        yield from _often(saving)
+
+
+def slow_upload(subject: Subject, mb_per_s: float) -> Iterator[Flaw]:
+    """Certain only: what comes next is made sooner, however slow the steps are."""
+    saving = saving_of(subject)
+    if saving is None:
+        return
+    upload_s, between_s = saving.saved_b / 1e6 / mb_per_s, saving.every_s.high
+    if upload_s > between_s:
+        message = (
+            f"a checkpoint of {saving.saved_b / 1e9:.0f} GB takes {upload_s / 60:.0f} min at {mb_per_s:g} MB/s; "
+            f"the next one is made {between_s / 60:.0f} min later at the latest"
+        )
+        yield Flaw(("checkpoints", "upload_mb_per_s_max"), message)
+
+
+def saving_of(subject: Subject) -> Saving | None:
+    return _of_areal(subject) if subject.kind == "areal" else _of_prime_rl(subject)
+
+
+def step_s(plan: Plan, subject: Subject) -> Between | None:
+    """Of one step, on any of the kinds that it may get; None where one of them, or the batch, is not known."""
+    spec = subject.spec
+    known = [gpus.facts(kind) for kind in spec.hardware.gpus] if spec is not None else []
+    if spec is None or not known or plan.batch_tokens < 1:
+        return None
+    training, is_rl = plan.training, plan.serve_gpus > 0
+    done = Pass(training.seq_len, training.micro_batch, training.method, training.recompute, rl=is_rl)
+    speeds = [tokens_per_s(plan.model, done, gpu, spec.hardware.count) for gpu in known if gpu is not None]
+    if len(speeds) < len(known):
+        return None
+    slowest = plan.batch_tokens / min(slow for slow, _ in speeds) * (SLOWER_TIMES if is_rl else 1.0)
+    return Between(min(plan.batch_tokens * plan.shortest / max(fast for _, fast in speeds), slowest), slowest)
+
+
+def _of_prime_rl(subject: Subject) -> Saving | None:
+    settings, plan, spec = settings_of(subject), plan_of(subject), subject.spec
+    if settings is None or plan is None or spec is None:
+        return None
+    every, steps, step = settings.whole(INTERVAL), spec.trainer.steps, step_s(plan, subject)
+    if every is None or every < 1 or steps is None or every >= steps:
+        return None
+    # A run that ends within its hours makes no slower steps.
+    ends = [step.high] if step is not None else []
+    ends += [spec.budget.hours * 3600 / steps] if spec.budget.hours is not None else []
+    if not ends:
+        return None
+    least_s = min(step.low if step is not None else 0.0, *ends)
+    return Saving(settings.place(INTERVAL), Between(every * least_s, every * min(ends)), disk_bytes(plan, subject)[1], every)
+
+
+def _of_areal(subject: Subject) -> Saving | None:
+    config = subject.trainer
+    model = understand(config.text("actor", "path") or "") if config is not None else None
+    seconds = config.number("recover", "freq_secs") if config is not None else None
+    if config is None or model is None or seconds is None or not 0 < seconds <= SECONDS_MAX:
+        return None
+    if config.value("recover", "mode") not in (True, "on", "auto") or config.value("recover", "freq_steps") is not None:
+        return None
+    return Saving(("recover", "freq_secs"), Between(float(seconds), float(seconds)), STATE_BYTES * model.params)
+
+
+def _seldom(saving: Saving) -> Iterator[Flaw]:
+    yield from _told(saving, Pace(saving.stall_s.high, 0.0, PREEMPTION_EVERY_S.expected, 0.0), saving.every_s.low, "seldom")
+
+
+def _often(saving: Saving) -> Iterator[Flaw]:
+    yield from _told(saving, Pace(saving.stall_s.low, 0.0, PREEMPTION_EVERY_S.low, 0.0), saving.every_s.high, "often")
+
+
+def _told(saving: Saving, pace: Pace, every_s: float, word: str) -> Iterator[Flaw]:
+    if every_s <= 0:
+        return
+    best_s = best_interval_s(pace) or every_s
+    times = every_s / best_s if word == "seldom" else best_s / every_s
+    lost, least = loss_share(pace, every_s), loss_share(pace, best_s)
+    if times < OFF_FACTOR or lost - least < GAIN_MIN:
+        return
+    steps = f" ({saving.steps} step{'s' * (saving.steps > 1)})" if saving.steps is not None else ""
+    lost_times = f"{lost:.0%} of the paid time is lost to both, and every {best_s / 60:.0f} min {least:.0%}"
+    message = (
+        f"saved too {word}: every {_span(saving.every_s)}{steps}. A save takes {pace.stall_s:.0f} s "
+        f"({saving.saved_b / 1e9:.0f} GB); with a preemption in {pace.mtbf_s / 3600:.1f} h, {lost_times}"
+    ).replace("%", " %")
+    fix = f"such as {_better(saving, best_s)}, by Young's and Daly's formula"
+    yield Flaw(saving.path, message, fix, document="trainer")
+
+
+def _better(saving: Saving, best_s: float) -> str:
+    """In the unit of the setting."""
+    if saving.steps is None:
+        return f"{round(best_s / 60) * 60}"
+    return f"{max(1, round(best_s / saving.every_s.expected * saving.steps))}"
+
+
+def _span(every: Between) -> str:
+    unit, word = (60, "min") if every.high >= 600 else (1, "s")
+    low, high = every.low / unit, every.high / unit
+    return f"{low:.0f} {word}" if high < low * 1.05 else f"{low:.0f} to {high:.0f} {word}"

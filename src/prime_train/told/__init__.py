@@ -1,6 +1,0 @@
-"""What people are told of a run where they read Markdown: on a pull request, in a summary."""
-
-from prime_train.told.markdown import code, plain
-from prime_train.told.page import headline, run_page, stopped_as_asked
-
-__all__ = ["code", "headline", "plain", "run_page", "stopped_as_asked"]

@@ -1,0 +1,56 @@
+"""Where a step's time goes in a run of prime-rl, what holds it up, and what to change: out of its own file of metrics.
+
+A wrong answer costs more than none: with too few steps, or without the figures everything else rests on, there is none.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from prime_train.trainers.prime_rl.profile.advice import Advice, advise
+from prime_train.trainers.prime_rl.profile.bottlenecks import Bottleneck, Bound, Certainty, Critical, Diagnosis
+from prime_train.trainers.prime_rl.profile.diagnosis import diagnose
+from prime_train.trainers.prime_rl.profile.rows import Told, read
+from prime_train.trainers.prime_rl.profile.times import Times, settled, times
+from prime_train.trainers.prime_rl.profile.trainer_steps import WARM_UP
+
+STEPS = 50
+"""Looked at, unless it is said otherwise: a run changes."""
+STEPS_MIN = 5
+
+
+@dataclass(frozen=True)
+class Profile:
+    """`times`: None where there is no step to be measured. `unread`: lines that are no JSON objects."""
+
+    times: Times | None
+    diagnosis: Diagnosis
+    advice: tuple[Advice, ...]
+    unread: int
+
+
+def profile(lines: Iterable[str], *, steps: int = STEPS) -> Profile:
+    """Of the last `steps` settled steps."""
+    told = read(lines)
+    window = settled(told)[-steps:]
+    measured = times(told, window) if window else None
+    if measured is None or measured.mean_s <= 0 or measured.steps < STEPS_MIN:
+        return Profile(measured, _unknown(told, measured), (), told.unread)
+    half = len(window) // 2
+    diagnosis = diagnose(measured, times(told, window[:half]), times(told, window[half:]))
+    return Profile(measured, diagnosis, advise(measured, diagnosis.bottleneck), told.unread)
+
+
+def _unknown(told: Told, measured: Times | None) -> Diagnosis:
+    return Diagnosis(Bottleneck.UNKNOWN, Bound.UNKNOWN, Certainty.UNKNOWN, Critical.UNKNOWN, doubts=tuple(_why_unknown(told, measured)))
+
+
+def _why_unknown(told: Told, measured: Times | None) -> Iterable[str]:
+    if told.lacking and not told.trained:
+        yield f"the trainer's rows do not tell {' and '.join(told.lacking)}"
+    elif measured is not None and measured.steps >= STEPS_MIN:
+        yield "all steps took no time at all"
+    else:
+        left_out = len(told.trained) - (measured.steps if measured is not None else 0)
+        steps = measured.steps if measured is not None else 0
+        warm = f" ({left_out} left out: the first {WARM_UP} of a launch are not like the others)" if left_out else ""
+        yield f"{steps} steps are too few{warm}; it takes {STEPS_MIN}"

@@ -1,0 +1,175 @@
+"""What holds a run of prime-rl up, why that is believed, and what speaks against it.
+
+Who waits for whom tells the side: a trainer that waits for batches is held up by rollouts, an orchestrator that holds finished batches
+back is held up by the trainer, and where both wait they take turns. Only then is it asked what holds that side up. A share near the line,
+a run that changed while it was looked at, and figures that are not told are doubts: one of them, and the diagnosis is no longer sure.
+"""
+
+from collections.abc import Iterable, Iterator
+from statistics import fmean
+
+from prime_train.trainers.prime_rl.profile.bottlenecks import TITLES, Bottleneck, Certainty, Critical, Diagnosis, percent, seconds
+from prime_train.trainers.prime_rl.profile.metric_keys import Part
+from prime_train.trainers.prime_rl.profile.rollouts import Engines, Rollouts
+from prime_train.trainers.prime_rl.profile.times import Times
+from prime_train.trainers.prime_rl.profile.waiting import WAITS, Room, Side, best_s, held_share, room, side
+
+NEAR = 0.05
+HEAVY = 0.15
+WORTH = 1.1
+"""A part of the trainer's step is what holds it up, if without it the run were so many times as fast."""
+
+STEPS_SURE = 15
+AGREE = 0.7
+"""Share of the steps that must look like the whole."""
+OTHER_MAX = 0.15
+TOOLS_LONG = 0.5
+
+
+def diagnose(times: Times, first: Times, second: Times) -> Diagnosis:
+    """Of all steps; `first` and `second`: the halves of them."""
+    found, reasons, doubts = _found(times)
+    doubts = [*_doubts(times), *doubts]
+    if side(first) is not side(second):
+        doubts.append(f"it changed meanwhile: at first {_words(first)}, then {_words(second)}")
+    certainty = Certainty.LIKELY if doubts else Certainty.SURE
+    return Diagnosis(found, TITLES[found][1], certainty, _path(times, found), tuple(reasons), tuple(doubts))
+
+
+def _path(times: Times, found: Bottleneck) -> Critical:
+    if found is Bottleneck.BALANCED:
+        return Critical.EITHER
+    match side(times):
+        case Side.TRAINER:
+            return Critical.ROLLOUTS
+        case Side.BOTH:
+            return Critical.BOTH
+        case Side.ORCHESTRATOR | Side.NONE:
+            return Critical.TRAINER
+
+
+# ------------------------------------------------------------------------------------------------------------------- sides
+
+
+Found = tuple[Bottleneck, list[str], list[str]]
+
+
+def _found(times: Times) -> Found:
+    """Bottleneck, reasons, doubts."""
+    match side(times):
+        case Side.TRAINER:
+            return _pauses(times) or _starved(times)
+        case Side.BOTH | Side.ORCHESTRATOR | Side.NONE as who:
+            heavy = _heavy(times)
+            return heavy if heavy is not None else _even(times, who)
+
+
+def _pauses(times: Times) -> Found | None:
+    """Where the trainer would hardly wait, were it not for a few steps."""
+    without_s = times.mean_s - times.long_waits_s
+    waits = (times.mean_of(Part.WAIT) - times.long_waits_s) / without_s if without_s > 0 else 0.0
+    if not times.long_waits or waits >= WAITS:
+        return None
+    share = times.long_waits_s / times.mean_s
+    reasons = [f"{times.long_waits} of {times.steps} waits are far longer than the others, and take {percent(share)} of the time"]
+    reasons.append(f"without them the trainer waits {percent(waits)} of a step")
+    return Bottleneck.PAUSES, reasons, ["what the engines did meanwhile is not told: evaluate, start anew, or make very long rollouts"]
+
+
+def _starved(times: Times) -> Found:
+    reasons = [f"the trainer waits {percent(times.parts[Part.WAIT].share)} of a step; without that it takes {seconds(times.busy_s)}"]
+    held = held_share(times)
+    if held is not None:
+        reasons.append(f"a finished batch is held back {percent(held)} of the time: rollouts do not wait for the trainer")
+    spare, engines = room(times.engines), times.engines
+    tools, how = _tools_share(times.rollouts, engines)
+    reasons += [*_said_of(engines), *([f"tools and environment take {percent(tools)} of a rollout ({how})"] if tools is not None else [])]
+    if spare is Room.NONE:
+        odd = [f"tools take {percent(tools)} of a rollout all the same"] if tools is not None and tools >= TOOLS_LONG else []
+        return Bottleneck.INFERENCE, reasons, odd
+    if tools is not None and tools >= TOOLS_LONG:
+        unclear = {Room.SOME: "the engines are neither full nor empty", Room.UNKNOWN: "how full the engines are is not told"}
+        return Bottleneck.TOOLS, reasons, [unclear[spare]] if spare in unclear else []
+    if spare is Room.MUCH and tools is not None:
+        return Bottleneck.CONCURRENCY, reasons, []
+    if spare is Room.MUCH:
+        return Bottleneck.ROLLOUTS, reasons, ["the engines are not it, but what a rollout does meanwhile is not told"]
+    return Bottleneck.ROLLOUTS, reasons, []
+
+
+def _heavy(times: Times) -> Found | None:
+    """A part of the trainer's step that is not training, where leaving it out would help."""
+    gains = {Part.SAVE: Bottleneck.CHECKPOINTS, Part.BROADCAST: Bottleneck.BROADCAST}
+    part = max(gains, key=times.mean_of)
+    cost_s, own_s = times.mean_of(part), times.rollouts.own_s if times.rollouts is not None else None
+    if cost_s < HEAVY * times.mean_s or times.mean_s < WORTH * best_s(times.busy_s - cost_s, own_s):
+        return None
+    reasons = [f"{_WORDS[part]} takes {percent(cost_s / times.mean_s)} of the time"]
+    if part is Part.SAVE:
+        once_s = cost_s * times.steps / times.saves
+        reasons.append(f"{times.saves} saves of {seconds(once_s)}" + (f", one in {times.save_every} steps" if times.save_every else ""))
+    few = ["only one save was seen"] if part is Part.SAVE and times.saves < 2 else []
+    return gains[part], reasons, few
+
+
+_WORDS = {Part.SAVE: "saving", Part.BROADCAST: "sending weights"}
+
+
+def _even(times: Times, who: Side) -> Found:
+    waits, held = times.parts[Part.WAIT].share, held_share(times)
+    train = times.parts[Part.TRAIN].share
+    told = f"a finished batch is held back {percent(held)} of the time" if held is not None else ""
+    if who is Side.BOTH:
+        return Bottleneck.TURNS, [f"the trainer waits {percent(waits)} of a step, and {told}"], []
+    reasons = [f"the trainer waits only {percent(waits)} of a step; forward, backward and optimizer take {percent(train)}"]
+    own_s = times.rollouts.own_s if times.rollouts is not None else None
+    if who is Side.ORCHESTRATOR and own_s is not None and own_s > (1 - WAITS) * times.mean_s:
+        return Bottleneck.BALANCED, [*reasons, f"rollouts alone need {seconds(own_s)} of {seconds(times.mean_s)} a batch, too"], []
+    if who is Side.ORCHESTRATOR:
+        return Bottleneck.TRAINER, [*reasons, f"{told}: rollouts wait for the trainer"], []
+    if held is None:
+        return Bottleneck.TRAINER, reasons, ["whether rollouts wait too is not told: they may be as slow as the trainer"]
+    return Bottleneck.BALANCED, [*reasons, f"{told}: no side has time left"], []
+
+
+def _tools_share(rollouts: Rollouts | None, engines: Engines | None) -> tuple[float | None, str]:
+    """Share of a rollout that is not the model's, and where that is known from."""
+    if rollouts is not None and rollouts.tools_share is not None:
+        return rollouts.tools_share, "by their own clocks"
+    if engines is not None and engines.outside_share is not None:
+        return engines.outside_share, "as many of those in flight are not at the engines"
+    return None, ""
+
+
+def _said_of(engines: Engines | None) -> Iterator[str]:
+    if engines is None:
+        return
+    figures = [f"{engines.running:.0f} requests run" if engines.running is not None else ""]
+    figures.append(f"{engines.waiting:.0f} wait" if engines.waiting is not None else "")
+    figures.append(f"the cache is {percent(engines.cache)} full" if engines.cache is not None else "")
+    yield f"at the engines {', '.join(filter(None, figures))}; they were full in {percent(engines.full_share)} of {engines.looks} looks"
+
+
+# ------------------------------------------------------------------------------------------------------------------- doubts
+
+
+def _doubts(times: Times) -> Iterator[str]:
+    if times.steps < STEPS_SURE:
+        yield f"only {times.steps} steps"
+    waits, held = times.parts[Part.WAIT].share, held_share(times)
+    for what, share in (("the wait of the trainer", waits), ("the time batches are held back", held)):
+        if share is not None and abs(share - WAITS) < NEAR:
+            yield f"{what}, {percent(share)}, is near the line of {percent(WAITS)}"
+    alike = _alike(times.waits, waits >= WAITS)
+    if alike < AGREE:
+        yield f"only {percent(alike)} of the steps look like that"
+    if times.parts[Part.OTHER].share >= OTHER_MAX:
+        yield f"{percent(times.parts[Part.OTHER].share)} of the time is accounted for by nothing"
+
+
+def _alike(waits: Iterable[float], waiting: bool) -> float:
+    return fmean((share >= WAITS) is waiting for share in waits)
+
+
+def _words(half: Times) -> str:
+    return f"{side(half).value} ({percent(half.parts[Part.WAIT].share)})"

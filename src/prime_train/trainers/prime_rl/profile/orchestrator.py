@@ -1,0 +1,97 @@
+"""What is said beside the trainer: batches, by the orchestrator, and the load of engines and dispatcher, every few seconds.
+
+Of a batch, `time/step` is the time since the one before, and `time/wait_for_policy` how long it was held back when it was finished,
+because the engines had not got the trainer's weights yet. The rest are means over its rollouts.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from prime_train.trainers.prime_rl.profile.metric_keys import DROPPED, ERRORS, HELD, LOADS, REWARD, ROLLOUTS, TIMING, TURNS, amount, number
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """One batch; None: not told. Seconds of rollouts are means over the batch, but for the longest."""
+
+    step: int
+    cycle_s: float
+    held_s: float | None
+    rollouts: float | None
+    dropped: float | None
+    """Rollouts thrown away because their weights had become too old."""
+    failed_share: float | None
+    total_s: float | None
+    longest_s: float | None
+    model_s: float | None
+    tools_s: float | None
+    """Everything but the model: set-up, the environment's own steps, scoring."""
+    agents: int
+    """That play in a rollout; 0: not told."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """One look at the engines and the dispatcher: figures by the names of `LOADS`."""
+
+    at_s: float | None
+    figures: Mapping[str, float]
+
+
+def is_orchestrators(figures: Mapping[str, object]) -> bool:
+    """Whether it is a row of a batch, by what nobody else says."""
+    if any(key in figures for key in (*HELD, "time/pack", *ROLLOUTS)):
+        return True
+    return "time/step" in figures and (REWARD in figures or any(map(TIMING.fullmatch, figures)))
+
+
+def batch_of(step: int, figures: Mapping[str, object]) -> Shipped | None:
+    """None: it does not say how long the batch took."""
+    cycle_s = amount(figures, "time/step")
+    if cycle_s is None:
+        return None
+    agents = _timing(figures)
+    # Those of the one that takes longest.
+    timing = max(agents.values(), key=lambda timing: timing.get("total/mean", 0.0), default={})
+    model_s, tools_s = _divided(timing, amount(figures, *TURNS))
+    errors = [found for key, value in figures.items() if ERRORS.fullmatch(key) and (found := number(value)) is not None]
+    return Shipped(
+        step=step,
+        cycle_s=cycle_s,
+        held_s=amount(figures, *HELD),
+        rollouts=amount(figures, *ROLLOUTS),
+        dropped=amount(figures, DROPPED),
+        failed_share=max(errors, default=None),
+        total_s=timing.get("total/mean"),
+        longest_s=timing.get("total/max"),
+        model_s=model_s,
+        tools_s=tools_s,
+        agents=len(agents),
+    )
+
+
+def load_of(figures: Mapping[str, object]) -> Load | None:
+    found = {name: amount(figures, *keys) for name, keys in LOADS.items()}
+    known = {name: value for name, value in found.items() if value is not None}
+    return Load(number(figures.get("time")), known) if known else None
+
+
+def _timing(figures: Mapping[str, object]) -> Mapping[str, Mapping[str, float]]:
+    """Seconds of a rollout by agent and part."""
+    agents: dict[str, dict[str, float]] = {}
+    for key in figures:
+        found = TIMING.fullmatch(key)
+        value = amount(figures, key) if found else None
+        if found and value is not None:
+            agents.setdefault(found["agent"] or "", {})[f"{found['part']}/{found['stat']}"] = value
+    return agents
+
+
+def _divided(timing: Mapping[str, float], turns: float | None) -> tuple[float | None, float | None]:
+    """Seconds of the model and of everything else. Older versions say `generation`, in which an agent of several turns also used tools."""
+    if "agent/model/mean" in timing and "total/mean" in timing:
+        model_s = timing["agent/model/mean"]
+        return model_s, max(0.0, timing["total/mean"] - model_s)
+    if "generation/mean" in timing and turns is not None and turns <= 1:
+        return timing["generation/mean"], timing.get("scoring/mean", 0.0)
+    return None, None

@@ -1,0 +1,68 @@
+"""What prime-rl's file of metrics tells of time, speaker by speaker.
+
+Its trainer and its orchestrator append to the same file, and both say `time/step` and `time/save_ckpt` of the same step. Rows merged by
+step would take the seconds of one for those of the other; so a row is first given to whoever wrote it, told by what only that one says.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from prime_train.trainers.prime_rl.profile.metric_keys import NEEDED, amount, figures_of, key_of, number, step_of
+from prime_train.trainers.prime_rl.profile.orchestrator import Load, Shipped, batch_of, is_orchestrators, load_of
+from prime_train.trainers.prime_rl.profile.trainer_steps import Row, Trained, in_turn
+
+
+@dataclass(frozen=True)
+class Told:
+    """All of the file, each in the order of steps or time; of a step that was made twice, the last."""
+
+    trained: tuple[Trained, ...] = ()
+    shipped: tuple[Shipped, ...] = ()
+    loads: tuple[Load, ...] = ()
+    lacking: tuple[str, ...] = ()
+    """What rows of the trainer did not say or said as no number, though nothing can be told without it."""
+    unread: int = 0
+    """Lines that are no JSON object."""
+
+
+def read(lines: Iterable[str]) -> Told:
+    """Whatever the lines are, no exception."""
+    rows, unread = list[Mapping[str, object]](), 0
+    for line in lines:
+        figures = figures_of(line)
+        if figures is not None:
+            rows.append(figures)
+        elif line.strip():
+            unread += 1
+    loads = tuple(load for row in rows if (load := load_of(row)) is not None)
+    trained, lacking = _trained(rows)
+    return Told(trained, _shipped(rows), loads, lacking, unread)
+
+
+def _trained(rows: Iterable[Mapping[str, object]]) -> tuple[tuple[Trained, ...], tuple[str, ...]]:
+    """The steps, and what rows lack that are none for it."""
+    needed, mfu = [key_of(part) for part in NEEDED], dict[int, float]()
+    steps: list[Row] = []
+    for figures in rows:
+        step, used = step_of(figures), number(figures.get("perf/mfu"))
+        if step is not None and used is not None:
+            mfu[step] = used
+        if step is not None and _is_trainers(figures):
+            steps.append(Row(step, figures))
+    whole = [row for row in steps if all(amount(row.figures, key) is not None for key in needed)]
+    lacking = [key for key in needed if not steps or any(amount(row.figures, key) is None for row in steps)]
+    return in_turn(whole, mfu), tuple(lacking)
+
+
+def _is_trainers(figures: Mapping[str, object]) -> bool:
+    return any(key_of(part) in figures for part in NEEDED)
+
+
+def _shipped(rows: Iterable[Mapping[str, object]]) -> tuple[Shipped, ...]:
+    found: dict[int, Shipped] = {}
+    for figures in rows:
+        step = step_of(figures)
+        batch = batch_of(step, figures) if step is not None and not _is_trainers(figures) and is_orchestrators(figures) else None
+        if batch is not None:
+            found[batch.step] = batch
+    return tuple(found[step] for step in sorted(found))
