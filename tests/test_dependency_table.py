@@ -32,18 +32,27 @@ class Row:
 
 CORE = "prime_train.core"
 PORTS = "prime_train.ports"
+ESTIMATE = "prime_train.estimate"
 TRAINERS = "prime_train.trainers"
-DOOR = "prime_train.control_plane.admission"
+RULES = "prime_train.rules"
+REPORTS = "prime_train.reports"
+CONFIGS = "prime_train.configs"
+ADMISSION = "prime_train.control_plane.admission"
 WEBHOOK = "prime_train.control_plane.webhook"
 RECONCILE = "prime_train.control_plane.reconcile"
-CHECKPOINTS = "prime_train.checkpoints"
 STORE_CALLS = "prime_train.control_plane.store_calls"
+CONTROL_PLANE = "prime_train.control_plane.*"
+CHECKPOINTS = "prime_train.checkpoints"
 HTTP = "prime_train.adapters.http"
 ELAPSED = "prime_train.elapsed"
 CLOCK = "prime_train.clock"
+OPERATIONS = "prime_train.operations"
+EXITS = "prime_train.exits"
+OUTPUT = "prime_train.output"
 AWS_SIGNED = "prime_train.adapters.aws_signed"
+CONFIG_YAML = "prime_train.adapters.config_yaml"
 STORED = "prime_train.adapters.stored"
-TOLD = "prime_train.reports"
+ADAPTERS = "prime_train.adapters*"
 
 
 def adapter(*sdks: str) -> Row:
@@ -56,7 +65,8 @@ TABLE = {
     "prime_train.core": Row((), ("pydantic",), pure=True),
     "prime_train.elapsed": Row(),
     "prime_train.clock": Row((CORE,)),
-    "prime_train.rules": Row((CORE, TRAINERS), pure=True),
+    "prime_train.estimate": Row((CORE,), ("pydantic",), pure=True),
+    "prime_train.rules": Row((CORE, ESTIMATE, TRAINERS), pure=True),
     "prime_train.trainers": Row((CORE,), ("re2",), pure=True),
     "prime_train.ports": Row((CORE,)),
     "prime_train.checkpoints": Row((CORE, PORTS), ("blake3", "numpy", "zstandard")),
@@ -64,24 +74,24 @@ TABLE = {
     "prime_train.control_plane.store_calls": Row((CORE, PORTS), ("pydantic",)),
     # No third party, and of ours only what needs none.
     "prime_train.control_plane.admission": Row((CORE,), pure=True),
-    "prime_train.control_plane.webhook": Row((CORE, PORTS, STORE_CALLS, DOOR), ("pydantic", "pydantic_core")),
+    "prime_train.control_plane.webhook": Row((CORE, PORTS, STORE_CALLS, ADMISSION), ("pydantic", "pydantic_core")),
     "prime_train.adapters": Row(),
     "prime_train.adapters.aws_deploy": adapter("boto3", "botocore"),
     "prime_train.adapters.aws_signed": adapter(),
     "prime_train.adapters.bucket": adapter("obstore", "boto3", "botocore"),
     "prime_train.adapters.canary_http": adapter("requests", "urllib3"),
     "prime_train.adapters.config_yaml": adapter("yaml", "pydantic"),
-    "prime_train.adapters.github": Row((CORE, PORTS, HTTP, TOLD, ELAPSED), ("pydantic", "jwt")),
+    "prime_train.adapters.github": Row((CORE, PORTS, HTTP, REPORTS, ELAPSED), ("pydantic", "jwt")),
     "prime_train.adapters.http": adapter("requests", "urllib3"),
-    "prime_train.adapters.hub": adapter(),
+    "prime_train.adapters.hub": Row((CORE, ESTIMATE, PORTS, HTTP)),
     "prime_train.adapters.local_pod": adapter(),
     "prime_train.adapters.notify_log": adapter("rich"),
-    "prime_train.adapters.notify_slack": Row((CORE, PORTS, HTTP, TOLD), ("slack_sdk",)),
-    "prime_train.adapters.notify_webhook": Row((CORE, PORTS, HTTP, TOLD), ("requests", "urllib3")),
+    "prime_train.adapters.notify_slack": Row((CORE, PORTS, HTTP, REPORTS), ("slack_sdk",)),
+    "prime_train.adapters.notify_webhook": Row((CORE, PORTS, HTTP, REPORTS), ("requests", "urllib3")),
     "prime_train.adapters.pods_local": adapter("psutil"),
     "prime_train.adapters.pods_by_provider": adapter(),
     "prime_train.adapters.pods_memory": adapter(),
-    "prime_train.adapters.pods_prime": adapter("pydantic"),
+    "prime_train.adapters.pods_prime": Row((CORE, ESTIMATE, PORTS, HTTP), ("pydantic",)),
     "prime_train.adapters.prime_rl_deep": adapter("pydantic", "prime_rl"),
     "prime_train.adapters.pushing": Row((CORE, PORTS, "prime_train.adapters.ssh")),
     "prime_train.adapters.ssh": adapter("paramiko", "cryptography"),
@@ -93,17 +103,27 @@ TABLE = {
     "prime_train.adapters.tracker_wandb": adapter("wandb"),
     "prime_train.adapters.tree_pack": adapter(),
     "prime_train.control_plane.server": Row(
-        (CORE, PORTS, DOOR, WEBHOOK, RECONCILE, CLOCK), ("fastapi", "pydantic", "starlette", "uvicorn")
+        (CORE, PORTS, ADMISSION, WEBHOOK, RECONCILE, CLOCK), ("fastapi", "pydantic", "starlette", "uvicorn")
     ),
     "prime_train.demo": Row((), ("numpy",)),
-    "prime_train.reports.charts": Row((CORE,)),
-    "prime_train.reports": Row((CORE,), pure=True),
+    "prime_train.reports": Row((CORE, ESTIMATE, RULES, PORTS)),
+    "prime_train.configs": Row((CORE, ESTIMATE, RULES, REPORTS, CONFIG_YAML)),
+    "prime_train.control_plane": Row(),
+    "prime_train.control_plane.wiring": Row((CORE, PORTS, CONFIGS, CONTROL_PLANE, ADAPTERS, ELAPSED)),
+    "prime_train.operations": Row(
+        (CORE, ESTIMATE, TRAINERS, RULES, REPORTS, CONFIGS, PORTS, CHECKPOINTS, CONTROL_PLANE, ADAPTERS), computed=True
+    ),
+    "prime_train.exits": Row((CORE, REPORTS)),
+    "prime_train.output": Row((CORE,), ("rich",)),
+    "prime_train.actions": Row(
+        (CORE, ESTIMATE, RULES, REPORTS, CONFIGS, PORTS, CONTROL_PLANE, ADAPTERS, OPERATIONS, EXITS, OUTPUT), ("typer",)
+    ),
     "prime_train.cli": Row(("prime_train.*",), ("typer", "rich", "click", "uvicorn", "yaml", "psutil"), computed=True),
     "prime_agent": Row(
         (CORE, TRAINERS, PORTS, CHECKPOINTS, "prime_train.adapters.bucket*", HTTP),
         ("psutil", "requests", "pynvml", "pydantic"),
     ),
-    "prime_lambdas": Row(("prime_train.*",), ("mangum", "boto3", "fastapi", "pydantic")),
+    "prime_lambdas": Row((CORE, PORTS, CONTROL_PLANE, ADAPTERS, ELAPSED), ("mangum", "boto3", "fastapi", "pydantic")),
 }
 
 DENIED_TO_PURE = {"os", "sys", "subprocess", "threading", "asyncio", "socket", "http", "urllib"}
@@ -116,7 +136,7 @@ def part_of(name: str) -> str:
     steps = name.split(".")
     if steps[0] != "prime_train":
         return steps[0]
-    return ".".join(steps[: 3 if steps[1:2] == ["adapters"] else 2])
+    return ".".join(steps[: 3 if steps[1:2] in (["adapters"], ["control_plane"]) else 2])
 
 
 def base_of(node: ast.ImportFrom, module: str, is_package: bool) -> str:

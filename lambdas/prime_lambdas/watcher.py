@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from prime_lambdas.metrics import line
 from prime_lambdas.secret import Secret, masters, of_runs, read
 from prime_lambdas.settings import PUBLIC_URL, Settings
-from prime_train.cli.exits import Refused
 from prime_train.control_plane.reconcile import World, sweep
 from prime_train.control_plane.wiring.home import MASTER, Home
 from prime_train.control_plane.wiring.pushes import pushing, tell_failed
+from prime_train.core.errors import UsageError
 from prime_train.ports import OutsideError
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class WatcherOfStack:
         try:
             current, pushes = self._current()
             world = replace(current, watched=tally.watched)
-        except (OutsideError, Refused) as error:
+        except (OutsideError, UsageError) as error:
             log.error("nothing can be watched: %s", error)
             self._secret.doubt()
             tally.errors += 1

@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 
 from prime_train.cli.config.side_by_side import Row, Side, picture, rows
-from prime_train.cli.exits import Refused
 from prime_train.configs.changes import of_config, of_trainer
-from prime_train.configs.versions import Texts
+from prime_train.core.errors import UsageError
+from prime_train.operations.config_versions import Texts
 from tests.cli.inside import Inside
 from tests.cli.shell import CONFIG, Shell
 
@@ -168,5 +168,5 @@ def test_a_number_too_long_to_print_is_no_stumbling_block() -> None:
 
 
 def test_a_text_too_long_for_a_picture_is_refused() -> None:
-    with pytest.raises(Refused, match="more than 5,000 lines"):
+    with pytest.raises(UsageError, match="more than 5,000 lines"):
         rows("a\n" * 5001, "")

@@ -5,8 +5,10 @@ import subprocess
 
 import pytest
 
-from prime_train.cli.exits import Exit, Refused, guarded
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 from prime_train.core.run import Event, IllegalMove, RunState
+from prime_train.exits import guarded
 from prime_train.ports import NoCapacity, PermanentError, TemporaryError
 from tests.cli.shell import PROGRAM, Shell
 
@@ -14,8 +16,8 @@ from tests.cli.shell import PROGRAM, Shell
 @pytest.mark.parametrize(
     ("error", "code", "words"),
     [
-        (Refused("no such run", fix="look"), Exit.USAGE, "no such run\n  fix: look"),
-        (Refused("later", code=Exit.OUTSIDE_FAILED), Exit.OUTSIDE_FAILED, "later"),
+        (UsageError("no such run", fix="look"), Exit.USAGE, "no such run\n  fix: look"),
+        (UsageError("later", code=Exit.OUTSIDE_FAILED), Exit.OUTSIDE_FAILED, "later"),
         (TemporaryError("busy"), Exit.OUTSIDE_FAILED, "busy (it may work later)"),
         (NoCapacity("none left"), Exit.OUTSIDE_FAILED, "none left"),
         (PermanentError("forbidden"), Exit.OUTSIDE_REFUSED, "forbidden"),

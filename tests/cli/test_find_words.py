@@ -2,7 +2,7 @@
 
 import pytest
 
-from prime_train.cli.exits import Refused
+from prime_train.core.errors import UsageError
 from prime_train.estimate.cost.duration import Between
 from prime_train.reports.find.words import kinds, large, percent_range, price, size_range, time_range, tokens, usd_range
 
@@ -17,7 +17,7 @@ def test_a_number_of_tokens(text: str, count: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "many", "1e99", "1e16", "1x", "nan", "inf", "1" * 400])
 def test_no_number_of_tokens(text: str) -> None:
-    with pytest.raises(Refused, match="no number of tokens"):
+    with pytest.raises(UsageError, match="no number of tokens"):
         tokens(text)
 
 
@@ -28,7 +28,7 @@ def test_a_price(text: str, usd: float) -> None:
 
 @pytest.mark.parametrize("text", ["0", "-1", "", "nan", "inf", "20 EUR", "1" * 400])
 def test_no_price(text: str) -> None:
-    with pytest.raises(Refused, match="no price"):
+    with pytest.raises(UsageError, match="no price"):
         price(text)
 
 

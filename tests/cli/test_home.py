@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.cli.exits import Refused
 from prime_train.control_plane.wiring.home import PORT, Home, Serving, _told_of
+from prime_train.core.errors import UsageError
 from prime_train.core.run import Run
 from tests import builders as b
 
@@ -44,7 +44,7 @@ def test_only_the_owner_reads_the_key_and_the_home(tmp_path: Path) -> None:
 
 def test_a_key_that_was_cut_off_is_refused(tmp_path: Path) -> None:
     (tmp_path / "master.key").write_bytes(b"short")
-    with pytest.raises(Refused, match="has 5 bytes, not 32"):
+    with pytest.raises(UsageError, match="has 5 bytes, not 32"):
         home(tmp_path).master()
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from prime_train.adapters.config_yaml import read_config
-from prime_train.cli.exits import Refused
 from prime_train.cli.init_ask import checked_environment, checked_gpus, checked_model, checked_preset, checked_usd
 from prime_train.configs.loader import matters
 from prime_train.configs.templates import text as init_text
 from prime_train.configs.templates.plan import GPUS, How, Settings, Wanted, settle
+from prime_train.core.errors import UsageError
 from prime_train.estimate.memory.phases import Method
 from prime_train.estimate.models.hardware_presets import PRESETS, preset
 from prime_train.estimate.models.lookup import understand
@@ -227,7 +227,7 @@ def test_a_model_is_not_given_more_tokens_than_it_was_made_for() -> None:
     ],
 )
 def test_an_answer_that_is_none_is_refused_with_a_reason(check: object, answer: object, words: str) -> None:
-    with pytest.raises(Refused, match=words):
+    with pytest.raises(UsageError, match=words):
         check(answer)  # type: ignore[operator]  # checks of answers of different kinds
 
 

@@ -9,15 +9,15 @@ from rich.text import Text
 
 from prime_train.adapters.bucket import open_bucket
 from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.cli.findings.github import github
-from prime_train.cli.output import Door, console, without_commands
 from prime_train.control_plane.wiring.logs import FORMAT, OneLine
 from prime_train.core.causes import Cause
 from prime_train.core.finding import Finding
 from prime_train.core.keys import evidence_key
-from prime_train.core.plain_text import defused, lines_of_text, neutralized
+from prime_train.core.plain_text import defused, lines_of_text, neutralized, without_commands
 from prime_train.core.run import RunState
 from prime_train.core.wire import Beat, JobExit, Phase
+from prime_train.output import Door, console
+from prime_train.reports.findings.github import github
 from tests import builders
 from tests.builders import RUN_ID
 from tests.cli.shell import Shell

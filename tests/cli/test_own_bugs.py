@@ -4,14 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.cli.exits import Exit, Refused
-from prime_train.cli.findings.check import check, found_in
+from prime_train.cli.findings.check import check
 from prime_train.cli.findings.formats import Format
 from prime_train.configs.loaded import Matter
 from prime_train.configs.loader import matters
 from prime_train.configs.shielding import has_bug, shielded
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import Finding
 from prime_train.core.tree import Mapping, Node, Place
+from prime_train.operations.validate import found_in
 from prime_train.rules.rule import Document, Subject
 
 SECRET = "a-secret-value"
@@ -45,12 +47,12 @@ def test_one_file_that_brings_out_a_bug_does_not_keep_the_others_from_being_judg
 
 def test_what_has_an_exit_code_of_its_own_is_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuses() -> tuple[Finding, ...]:
-        raise Refused("no")
+        raise UsageError("no")
 
     def breaks() -> tuple[Finding, ...]:
         raise OverflowError("bug")
 
-    with pytest.raises(Refused):
+    with pytest.raises(UsageError):
         shielded("a.yaml", refuses, lambda finding: (finding,))
     assert has_bug(shielded("a.yaml", breaks, lambda finding: (finding,)))
     monkeypatch.setenv("PRIME_TRAIN_DEBUG", "1")

@@ -10,11 +10,11 @@ from rich.console import Console
 
 from prime_train.adapters.bucket import open_bucket
 from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.cli.profile.steps import page, steps_of
 from prime_train.core.keys import evidence_key
 from prime_train.core.run import RunState
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import Saves
-from prime_train.operations.profile_steps import page, steps_of
 from tests import builders as b
 from tests.cli.rented import rented
 from tests.cli.shell import Shell

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.cli.exits import Refused
 from prime_train.control_plane.reconcile import sweep
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.providers import default_provider, has_prime
+from prime_train.core.errors import UsageError
 from prime_train.core.run import Run
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
@@ -51,7 +51,7 @@ def test_a_key_is_what_it_takes_and_the_choice_can_be_said(environment: dict[str
 
 
 def test_a_provider_nobody_knows_is_refused() -> None:
-    with pytest.raises(Refused, match="'aws'"):
+    with pytest.raises(UsageError, match="'aws'"):
         default_provider({"PRIME_TRAIN_PROVIDER": "aws"})
 
 

@@ -16,7 +16,7 @@ PRIME_RL = (
     "prime_train.estimate.cost.duration",
     "tomllib",
 )
-FORMS = ("prime_train.reports.findings.sarif", "prime_train.cli.findings.github", "prime_train.reports.findings.markdown")
+FORMS = ("prime_train.reports.findings.sarif", "prime_train.reports.findings.github", "prime_train.reports.findings.markdown")
 CODE = """
 import sys
 from prime_train.cli.main import main

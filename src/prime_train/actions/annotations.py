@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from prime_train.cli.findings.github import github
 from prime_train.core.finding import Finding, Severity
+from prime_train.reports.findings.github import github
 
 SHOWN_MAX = 10
 MESSAGE_CHARS_MAX = 4000

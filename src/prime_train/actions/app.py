@@ -13,7 +13,8 @@ from prime_train.actions.status import status
 from prime_train.actions.stop import stop
 from prime_train.actions.validate import validate
 from prime_train.actions.watch import watch
-from prime_train.cli.exits import guarded, told
+from prime_train.exits import guarded
+from prime_train.reports.errors import explained
 
 P = ParamSpec("P")
 VERBS = (validate, launch, watch, stop, status)
@@ -33,7 +34,7 @@ def annotated(verb: Callable[P, object]) -> Callable[P, object]:
                 raise
             from prime_train.actions.job import failed
 
-            code, said = told(error)
+            code, said = explained(error)
             failed(said)
             sys.exit(code)
 

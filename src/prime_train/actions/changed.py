@@ -5,18 +5,18 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from prime_train.adapters.github import LISTED_MAX, ChangedFile, GitHub, changed_files
-from prime_train.cli.exits import Refused
 from prime_train.configs.loaded import Matter
 from prime_train.configs.loader import matters
+from prime_train.core.errors import UsageError
 
 PATHS_MAX = 1000
 
 
 def named(text: str) -> tuple[Path, ...]:
-    """Paths separated by spaces or lines. Raises Refused for one that leads out of the repository, or is none."""
+    """Paths separated by spaces or lines. Raises UsageError for one that leads out of the repository, or is none."""
     paths = [inside(word) for word in text.split()]
     if len(paths) > PATHS_MAX:
-        raise Refused(f"{len(paths)} paths are named, more than {PATHS_MAX}")
+        raise UsageError(f"{len(paths)} paths are named, more than {PATHS_MAX}")
     return tuple(paths)
 
 
@@ -25,7 +25,7 @@ def inside(text: str) -> Path:
     path = Path(text)
     here = Path.cwd().resolve()
     if not text.isprintable() or text.startswith("-") or path.is_absolute() or not _resolved(path).is_relative_to(here):
-        raise Refused(
+        raise UsageError(
             f"{text[:200]!r} is no path within the repository", fix="write it from the repository's root, such as configs/demo.yaml"
         )
     return path
@@ -44,7 +44,7 @@ def of_pull(github: GitHub, pull: int, folder: str) -> tuple[Matter, ...]:
 def read_named(paths: Sequence[Path]) -> tuple[Matter, ...]:
     missing = [str(path) for path in paths if not path.exists()]
     if missing:
-        raise Refused(f"{', '.join(missing)[:300]}: not in the repository at this commit")
+        raise UsageError(f"{', '.join(missing)[:300]}: not in the repository at this commit")
     return _kept(matters(paths))
 
 
@@ -54,11 +54,11 @@ def runs_among(read: Iterable[Matter]) -> list[str]:
 
 
 def _kept(read: Iterable[Matter]) -> tuple[Matter, ...]:
-    """Raises Refused for one that leads out of the repository: what else is on this machine is told to nobody."""
+    """Raises UsageError for one that leads out of the repository: what else is on this machine is told to nobody."""
     here, kept = os.path.realpath("."), tuple(read)
     for matter in kept:
         if not all(Path(file).is_relative_to(here) for file in _files(matter)):
-            raise Refused(f"{matter.file!r} leads to a file out of the repository", fix="commit the file itself, not a link to it")
+            raise UsageError(f"{matter.file!r} leads to a file out of the repository", fix="commit the file itself, not a link to it")
     return kept
 
 

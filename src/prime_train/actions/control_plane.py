@@ -4,9 +4,9 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from prime_train.cli.exits import Refused
 from prime_train.control_plane.wiring.home import HOME, Home
 from prime_train.control_plane.wiring.providers import STORE
+from prime_train.core.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -20,14 +20,14 @@ ON_THE_MOVE = frozenset({"launching", "booting", "draining", "uploading"})
 
 
 def home() -> Home:
-    """Raises Refused where what the job keeps would be gone with its machine."""
+    """Raises UsageError where what the job keeps would be gone with its machine."""
     if os.environ.get("RUNNER_ENVIRONMENT") == "github-hosted" and not os.environ.get(STORE):
         lost = "a run that is kept on this runner is forgotten when the job ends, and its machine paid for until it is found"
         fix = "set url and master-key to those of a control plane (prime-train serve, prime-train key --show)"
-        raise Refused(f"{STORE} is not set: {lost}", fix=fix)
+        raise UsageError(f"{STORE} is not set: {lost}", fix=fix)
     found = Home.of(os.environ)
     if not found.elsewhere and not os.environ.get(HOME):
-        raise Refused(
+        raise UsageError(
             f"neither {STORE} nor {HOME} is set", fix=f"set url and master-key; or on a runner of your own {HOME}, a folder that stays"
         )
     return found
@@ -45,7 +45,7 @@ def world(found: Home, *, waits: bool) -> "World":
     """`waits`: until agents are on their machines, which takes minutes."""
     said = found.last_serving()
     if said is None:
-        raise Refused("no webhook is known: nothing has served this home yet", fix="prime-train serve, or prime-train serve --no-watch")
+        raise UsageError("no webhook is known: nothing has served this home yet", fix="prime-train serve, or prime-train serve --no-watch")
     ids = frozenset(run.run_id for run in own(found))
 
     def watched(run_id: str, what: str, text: str) -> None:

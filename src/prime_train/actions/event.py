@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from prime_train.actions.job import Job
-from prime_train.cli.exits import Refused
+from prime_train.core.errors import UsageError
 
 EVENT_BYTES_MAX = 32 * 2**20
 
@@ -60,7 +60,7 @@ Event = PullRequest | Comment | Dispatch | Other
 
 
 def read_event(job: Job) -> Event:
-    """Raises Refused for a file that does not hold what that event must."""
+    """Raises UsageError for a file that does not hold what that event must."""
     if job.event_name in ("pull_request", "pull_request_target"):
         return _pull_request(Fields(_content(job)))
     if job.event_name == "issue_comment":
@@ -98,14 +98,14 @@ class Fields:
         if found is None:
             return {}
         if not isinstance(found, dict):
-            raise Refused(f"the event's {path} is no object")
+            raise UsageError(f"the event's {path} is no object")
         return {str(name): value for name, value in found.items()}
 
     def _of(self, path: str, kind: type) -> object:
         found = self.find(path)
         if not isinstance(found, kind) or isinstance(found, bool):
             what = "is missing" if found is None else f"is {type(found).__name__}, not {kind.__name__}"
-            raise Refused(f"the event's {path} {what}", fix="is the step run by the event that its action is for?")
+            raise UsageError(f"the event's {path} {what}", fix="is the step run by the event that its action is for?")
         return found
 
 
@@ -140,16 +140,16 @@ def _comment(fields: Fields) -> Comment:
 def _content(job: Job) -> object:
     file = job.event_file
     if file is None:
-        raise Refused("GITHUB_EVENT_PATH is not set", fix="this verb reads the event that started the job")
+        raise UsageError("GITHUB_EVENT_PATH is not set", fix="this verb reads the event that started the job")
     return _json(file)
 
 
 def _json(file: Path) -> object:
     try:
         if file.stat().st_size > EVENT_BYTES_MAX:
-            raise Refused(f"{file}: the event is over {EVENT_BYTES_MAX} bytes")
+            raise UsageError(f"{file}: the event is over {EVENT_BYTES_MAX} bytes")
         return json.loads(file.read_bytes())
     except OSError as error:
-        raise Refused(f"{file}: {error.strerror}") from error
+        raise UsageError(f"{file}: {error.strerror}") from error
     except (ValueError, RecursionError):
-        raise Refused(f"{file}: the event is no JSON") from None
+        raise UsageError(f"{file}: the event is no JSON") from None

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from prime_train.cli.exits import Refused
-from prime_train.cli.output import print_command, without_commands
+from prime_train.core.errors import UsageError
+from prime_train.core.plain_text import without_commands
+from prime_train.output import print_command
 
 SUMMARY_BYTES_MAX = 1_000_000
 """GitHub drops a step's summary of more than 1 MiB as a whole."""
@@ -41,10 +42,10 @@ class Job:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Job":
-        """Raises Refused where this is no job of GitHub's."""
+        """Raises UsageError where this is no job of GitHub's."""
         repository = environment.get("GITHUB_REPOSITORY", "")
         if not repository:
-            raise Refused("GITHUB_REPOSITORY is not set: this is no job of GitHub Actions", fix="elsewhere, use prime-train without gha")
+            raise UsageError("GITHUB_REPOSITORY is not set: this is no job of GitHub Actions", fix="elsewhere, use prime-train without gha")
         return cls(
             repository,
             environment.get("GITHUB_EVENT_NAME", ""),

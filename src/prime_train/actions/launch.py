@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.cli.exits import Exit, Refused
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
     from prime_train.actions.job import Job
@@ -32,17 +33,17 @@ def launch(
     from prime_train.actions import control_plane as plane
     from prime_train.actions.changed import inside
     from prime_train.actions.event import read_event
-    from prime_train.actions.github_auth import client
     from prime_train.actions.job import Job, hide
     from prime_train.actions.launch_request import wish
+    from prime_train.control_plane.wiring.github_auth import client
     from prime_train.operations.launch import Unfit, plan
 
     hide(os.environ)
     job = Job.of(os.environ)
     if not config:
-        raise Refused("no config is named", fix="set the input config to a path such as configs/demo.yaml")
+        raise UsageError("no config is named", fix="set the input config to a path such as configs/demo.yaml")
     if not job.token:
-        raise Refused("the step has no token: it must ask GitHub for commit and pull request", fix="give it one (input token)")
+        raise UsageError("the step has no token: it must ask GitHub for commit and pull request", fix="give it one (input token)")
     github = client(os.environ)(job.repository)
     asked = wish(job, read_event(job), github, inside(config), again=again)
     home = plane.home()
@@ -59,10 +60,10 @@ def launch(
 def _spec(home: "Home", asked: "Wish", name: str) -> "RunSpec":
     """Checked as `validate` checks it. Raises Unfit."""
     from prime_train.adapters.config_yaml import read_config
-    from prime_train.cli.findings.check import judged
     from prime_train.core.finding import has_errors
     from prime_train.operations.launch import Unfit, on_provider, renamed
     from prime_train.operations.launch_checks import found_for
+    from prime_train.operations.validate import judged
 
     read = read_config(asked.config)
     if read.spec is None:
@@ -89,7 +90,7 @@ def _launch(job: "Job", home: "Home", github: "GitHub", asked: "Wish", spec: "Ru
         _rent(job, home, created)
     held = store.load(run_id)
     if held is None:
-        raise Refused(f"{run_id} is not in the store", fix="run the job again", code=Exit.OUTSIDE_FAILED)
+        raise UsageError(f"{run_id} is not in the store", fix="run the job again", code=Exit.OUTSIDE_FAILED)
     return _answer(job, store, held, is_new=created is not None)
 
 
@@ -146,15 +147,16 @@ def _answer(job: "Job", store: "Store", held: "Held", *, is_new: bool) -> Exit:
 
 
 def _dry_run(job: "Job", home: "Home", spec: "RunSpec", made: "Plan") -> Exit:
-    from prime_train.cli import dry_run
     from prime_train.core.formatting import usd
+    from prime_train.operations import dry_run
+    from prime_train.output import print_rows
     from prime_train.reports import code
 
     if spec.hardware.provider not in home.pods().names:
         said = f"What {spec.hardware.provider} has for rent can not be asked from here: give the step its key."
         return _not_launched(job, spec, said)
     ranked = dry_run.ranking(home, spec)
-    dry_run.show(spec, made, ranked)
+    print_rows(dry_run.rows(spec, made, ranked))
     best = ranked.best[0] if ranked.best else None
     said = "No machine that fits is for rent now."
     if best is not None:
@@ -172,7 +174,7 @@ def _not_launched(job: "Job", spec: "RunSpec", said: str) -> Exit:
 
 def _unfit(job: "Job", error: "Unfit") -> Exit:
     from prime_train.actions.annotations import annotations
-    from prime_train.cli.output import print_command
+    from prime_train.output import print_command
     from prime_train.reports.findings.markdown import markdown
 
     print_command(annotations(error.findings))

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from prime_train.actions.event import Dispatch, Event, PullRequest
 from prime_train.actions.job import Job
-from prime_train.cli.exits import Exit, Refused
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
     from prime_train.adapters.github import GitHub
@@ -28,7 +29,7 @@ class Wish:
 
 
 def wish(job: Job, event: Event, github: "GitHub", config: Path, *, again: bool) -> Wish:
-    """Raises Refused where the event may not launch anything, or is about another commit than what is checked out."""
+    """Raises UsageError where the event may not launch anything, or is about another commit than what is checked out."""
     commit = checked_out(job, event)
     pull = _allowed(job, event, github) if isinstance(event, PullRequest) else _pull_of(github, commit)
     parts = [job.repository, str(config), commit]
@@ -52,14 +53,14 @@ def checked_out(job: Job, event: Event) -> str:
 
     found = checkout_of(Path())
     if found is None:
-        raise Refused("the working folder is no git checkout", fix="check the repository out before (actions/checkout)")
+        raise UsageError("the working folder is no git checkout", fix="check the repository out before (actions/checkout)")
     if found.is_dirty:
-        raise Refused(
+        raise UsageError(
             "the checkout has changes that no commit has, and what is launched must be found again", fix="let no step change files before"
         )
     meant = {job.commit} | ({event.head, event.merge_commit} if isinstance(event, PullRequest) else set())
     if job.commit and found.commit not in meant:
-        raise Refused(f"commit {found.commit[:12]} is checked out, the event is about {job.commit[:12]}", fix="check that one out")
+        raise UsageError(f"commit {found.commit[:12]} is checked out, the event is about {job.commit[:12]}", fix="check that one out")
     return found.commit
 
 
@@ -70,7 +71,7 @@ def _allowed(job: Job, event: PullRequest, github: "GitHub") -> int:
     if not why and (not event.sender_is_person or not may_write(github, event.sender)):
         why = f"{event.sender[:50]} may not launch: that takes a person who may push to {job.repository}"
     if why:
-        raise Refused(why, code=Exit.OUTSIDE_REFUSED)
+        raise UsageError(why, code=Exit.OUTSIDE_REFUSED)
     return event.number
 
 
@@ -92,7 +93,7 @@ def _pull_of(github: "GitHub", commit: str) -> int | None:
     from prime_train.adapters.github import has_commit, pulls_with
 
     if not has_commit(github, commit):
-        raise Refused(f"commit {commit[:12]} is not on GitHub: no machine could be told of it again", fix="push it")
+        raise UsageError(f"commit {commit[:12]} is not on GitHub: no machine could be told of it again", fix="push it")
     return next(iter(pulls_with(github, commit)), None)
 
 

@@ -3,7 +3,7 @@
 import os
 from typing import TYPE_CHECKING
 
-from prime_train.actions.github_auth import client
+from prime_train.control_plane.wiring.github_auth import client
 
 if TYPE_CHECKING:
     from prime_train.actions.job import Job

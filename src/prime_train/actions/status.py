@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.cli.exits import Exit, Refused
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
     from prime_train.ports import Held, Store
@@ -43,6 +44,6 @@ def _meant(store: "Store", name: str, own: "list[str]") -> "list[Held]":
     """Of the repository's own runs."""
     started = [run_id for run_id in own if run_id == name] or [run_id for run_id in own if run_id.startswith(name)]
     if name and len(started) != 1:
-        raise Refused(f"{len(started)} runs of this repository are called {name[:50]}", fix="write the run's id")
+        raise UsageError(f"{len(started)} runs of this repository are called {name[:50]}", fix="write the run's id")
     held = [one for one in map(store.load, started[:RUNS_LOADED_MAX]) if one is not None]
     return held if name else [one for one in held if not one.run.is_over][:RUNS_MAX]

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.cli.exits import Exit, Refused
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
     from prime_train.actions.event import Comment, Event
@@ -41,8 +42,8 @@ def stop(
     """Stop a run, or do what a comment asks."""
     from prime_train.actions import control_plane as plane
     from prime_train.actions.event import read_event
-    from prime_train.actions.github_auth import client
     from prime_train.actions.job import Job, hide
+    from prime_train.control_plane.wiring.github_auth import client
 
     hide(os.environ)
     job = Job.of(os.environ)
@@ -72,7 +73,7 @@ def _wanted(job: "Job", event: "Event", github: "GitHub", run: str) -> Wanted | 
     action = event.action if isinstance(event, Dispatch) else ""
     named = run or (event.text("run") if isinstance(event, Dispatch) else "")
     if not named:
-        raise Refused("no run is named", fix="set the input run, or run in the payload, to the run's id")
+        raise UsageError("no run is named", fix="set the input run, or run in the payload, to the run's id")
     return Wanted(EVENTS.get(action, "stop"), named)
 
 
@@ -101,14 +102,14 @@ def _meant(store: "Store", job: "Job", wanted: Wanted) -> "Held":
     if wanted.run:
         held = find(store, wanted.run)
         if wanted.comment is not None and held.run.run_id not in [run.run_id for run in runs]:
-            raise Refused(f"{held.run.run_id} was not launched from {job.repository}", code=Exit.OUTSIDE_REFUSED)
+            raise UsageError(f"{held.run.run_id} was not launched from {job.repository}", code=Exit.OUTSIDE_REFUSED)
         return held
     assert wanted.comment is not None
     of_pull = [run for run in runs if run.origin is not None and run.origin.pull == wanted.comment.issue]
     is_meant = [run for run in of_pull if run.is_over == (wanted.does == "resume")] or of_pull[:1]
     if len(is_meant) != 1:
         said = ", ".join(run.run_id for run in is_meant[:6])
-        raise Refused(
+        raise UsageError(
             f"{len(is_meant)} runs of this pull request can be meant: {said}" if said else "this pull request has no run",
             fix=f"write which: {COMMAND} {wanted.does} RUN" if said else "",
         )
@@ -128,7 +129,7 @@ def _do(store: "Store", held: "Held", does: str, *, now: bool) -> "Held":
             return ask(store, held.run.run_id, lambda run, now_s: wished(run, want, now_s))
         case "resume":
             if not held.run.is_over and held.run.want is not Want.RUN:
-                raise Refused(f"{held.run.run_id} is still being stopped", fix="ask again when it has stopped", code=Exit.OUTSIDE_FAILED)
+                raise UsageError(f"{held.run.run_id} is still being stopped", fix="ask again when it has stopped", code=Exit.OUTSIDE_FAILED)
             return ask(store, held.run.run_id, resumed) if held.run.is_over else held
         case _:
             return held

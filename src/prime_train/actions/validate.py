@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.cli.exits import Exit, Refused
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,16 +42,16 @@ def validate(
     """Check, price and explain the configs of a pull request."""
     from prime_train.actions.annotations import annotations
     from prime_train.actions.event import PullRequest, read_event
-    from prime_train.actions.github_auth import client
     from prime_train.actions.job import Job, hide
-    from prime_train.cli.findings.check import found_in
-    from prime_train.cli.output import print_command
     from prime_train.configs.shielding import has_bug
+    from prime_train.control_plane.wiring.github_auth import client
+    from prime_train.operations.validate import found_in
+    from prime_train.output import print_command
 
     hide(os.environ)
     job = Job.of(os.environ)
     if fail_on not in LEVELS:
-        raise Refused(f"fail-on is {fail_on!r}", fix=f"write one of {', '.join(LEVELS)}")
+        raise UsageError(f"fail-on is {fail_on!r}", fix=f"write one of {', '.join(LEVELS)}")
     event = read_event(job)
     github = client(os.environ)(job.repository) if job.token else None
     read = _about(job, event, github, paths, configs)
@@ -77,12 +78,12 @@ def _about(job: "Job", event: "Event", github: "GitHub | None", paths: str, conf
 
     asked = changed.named(paths)
     if paths and not asked:
-        raise Refused("paths names nothing but spaces", fix="write a path such as configs/demo.yaml, or leave it empty")
+        raise UsageError("paths names nothing but spaces", fix="write a path such as configs/demo.yaml, or leave it empty")
     if asked:
         return changed.read_named(asked)
     if isinstance(event, PullRequest):
         if github is None:
-            raise Refused("without a token it is not known what the pull request changes", fix="give the step a token, or paths")
+            raise UsageError("without a token it is not known what the pull request changes", fix="give the step a token, or paths")
         return changed.of_pull(github, event.number, configs)
     folder = changed.inside(configs)
     return changed.read_named((folder,)) if folder.is_dir() else ()
@@ -193,7 +194,7 @@ def _answer(job: "Job", read: "Sequence[Matter]", found: "Sequence[Finding]", *,
     runs = runs_among(read)
     if launches and len(runs) > LAUNCHES_MAX:
         fix = "launch them one by one (workflow_dispatch of launch)"
-        raise Refused(f"{len(runs)} configs lead to what this pull request changes, and would all be launched", fix=fix)
+        raise UsageError(f"{len(runs)} configs lead to what this pull request changes, and would all be launched", fix=fix)
     counts = {level: sum(finding.severity.value == level for finding in found) for level in ("error", "warning")}
     job.output(valid=valid, findings=len(found), errors=counts["error"], warnings=counts["warning"], configs=json.dumps(runs))
     job.output(sarif=sarif, comment_url=url)

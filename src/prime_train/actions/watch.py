@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.cli.exits import Exit
+from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

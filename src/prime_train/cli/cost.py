@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.cli.exits import Exit, Refused
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
     from prime_train.core.spec import RunSpec
@@ -50,13 +51,13 @@ def cost(
     subject = subject_of(config)
     spec = subject.spec
     if spec is None:
-        raise Refused(f"{config} is a trainer's config: it names no machine and no budget", fix="give the run's config that names it")
+        raise UsageError(f"{config} is a trainer's config: it names no machine and no budget", fix="give the run's config that names it")
     plan = _plan(subject, model, tokens)
     machines = _offered(spec) if offers else _priced(spec, usd_per_hour, spot)
     known = _known(spec, step_s)
     found = told(str(config), subject, machines, steps=_steps(spec, steps), known=known, plan=plan)
     if not found.priced:
-        raise Refused(
+        raise UsageError(
             _unknown_step(machines), fix="say how long a step takes with --step-s, or which --model and how many --tokens it trains on"
         )
     if as_json:
@@ -78,7 +79,7 @@ def _plan(subject: "Subject", name: str, tokens: str) -> "Plan | None":
 def _steps(spec: "RunSpec", steps: int) -> int:
     found = steps or spec.trainer.steps
     if not found:
-        raise Refused("the config does not tell how many steps the run has", fix="set trainer.steps, or say it with --steps 1000")
+        raise UsageError("the config does not tell how many steps the run has", fix="set trainer.steps, or say it with --steps 1000")
     return found
 
 
@@ -104,7 +105,7 @@ def _priced(spec: "RunSpec", usd_per_hour: float, spot: bool | None) -> "tuple[M
 
     price = usd_per_hour or spec.hardware.usd_per_hour_max
     if price is None:
-        raise Refused("no price is known", fix="say it with --usd-per-hour 20, or ask the provider with --offers")
+        raise UsageError("no price is known", fix="say it with --usd-per-hour 20, or ask the provider with --offers")
     may_go = spec.hardware.spot is not Spot.NEVER if spot is None else spot
     kind = spec.hardware.gpus[0] if spec.hardware.gpus else ""
     most = "" if usd_per_hour else ", the most it may cost"
@@ -121,7 +122,7 @@ def _offered(spec: "RunSpec") -> "tuple[Machine, ...]":
     ranking = rank(Home.of(os.environ).pods().offers(spec.hardware), spec.hardware)
     if not ranking.best:
         why = ranking.left_out[0].why if ranking.left_out else "nothing is for rent"
-        raise Refused(f"no machine for rent fits the config: {why}", fix="prime-train find shows what is for rent", code=Exit.FINDINGS)
+        raise UsageError(f"no machine for rent fits the config: {why}", fix="prime-train find shows what is for rent", code=Exit.FINDINGS)
     return of_offers(ranking.best)
 
 

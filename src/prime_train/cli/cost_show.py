@@ -6,9 +6,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prime_train.cli.output import console
 from prime_train.core.formatting import usd
 from prime_train.estimate.cost.bill import Bill
+from prime_train.output import console
 from prime_train.reports.cost.report import Priced, Told
 from prime_train.reports.find.words import time_range, usd_range
 

@@ -9,9 +9,10 @@ from functools import partial
 from pathlib import Path
 
 from prime_train.adapters.prime_rl_deep import Kept, NoSuchCommit, Validators
-from prime_train.cli.exits import Exit, Refused
 from prime_train.configs.loaded import Matter
 from prime_train.configs.shielding import shielded
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import Finding, Severity
 from prime_train.core.prime_rl_upstream import Refusal, Upstream
 from prime_train.core.redaction import HIDDEN, LOOKS
@@ -29,7 +30,7 @@ _Line = tuple[str, int]
 
 @dataclass
 class Asking:
-    """`ref`: the commit for configs that no run names; empty: the one whose settings are known here. Raises Refused where it is none.
+    """`ref`: the commit for configs that no run names; empty: the one whose settings are known here. Raises UsageError where it is none.
     `trusted`: their code is run with all that is this user's.
 
     `code`: what asking came to, which is not what the answers were."""
@@ -42,7 +43,7 @@ class Asking:
 
     def __post_init__(self) -> None:
         if self.ref and not _REF.fullmatch(self.ref):
-            raise Refused(f"--prime-rl-ref {self.ref[:60]!r} is no commit", fix="write its digits: 7 of them at least, better all 40")
+            raise UsageError(f"--prime-rl-ref {self.ref[:60]!r} is no commit", fix="write its digits: 7 of them at least, better all 40")
 
     def about(self, read: Sequence[Matter]) -> list[Matter]:
         """The same, each config of prime-rl's with what its validators say of it, but for what is told at that place already."""

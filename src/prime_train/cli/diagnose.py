@@ -96,7 +96,7 @@ def _tracked(home: "Home", run: "Run") -> "tuple[RunSeen | None, str]":
 
 def _rewards(held: "Held") -> dict[int, float]:
     """By step, from the trainer's own figures; of a step that was made twice, the last. Empty where they can not be had."""
-    from prime_train.operations.profile_sources import of_run
+    from prime_train.cli.profile.sources import of_run
     from prime_train.ports import OutsideError
     from prime_train.trainers import trainer_for
 

@@ -8,8 +8,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from prime_train.cli.exits import guarded
 from prime_train.cli.findings.formats import Format
+from prime_train.exits import guarded
 
 FAST = "lint"
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.cli.exits import Exit, Refused
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
     from prime_train.core.spec import HardwareSpec, Spot
@@ -83,9 +84,11 @@ def _model(name: str, params: str) -> "Model":
     elif name:
         found, wrong = models.understand(name), f"the model {name} is not known, and its name does not tell its size"
     else:
-        raise Refused("which model?", fix="write --model Qwen/Qwen3-8B, or --params 8B")
+        raise UsageError("which model?", fix="write --model Qwen/Qwen3-8B, or --params 8B")
     if found is None:
-        raise Refused(wrong, fix="write its size, such as --params 7B, or --params 30B-A3B for a mixture of experts that uses 3B at a time")
+        raise UsageError(
+            wrong, fix="write its size, such as --params 7B, or --params 30B-A3B for a mixture of experts that uses 3B at a time"
+        )
     return found
 
 
@@ -108,7 +111,7 @@ def _count(gpus: int) -> int | None:
     from prime_train.estimate.placement import COUNTS
 
     if gpus and gpus not in COUNTS:
-        raise Refused(f"--gpus {gpus}: no config can ask for so many in one machine", fix=f"write one of {', '.join(map(str, COUNTS))}")
+        raise UsageError(f"--gpus {gpus}: no config can ask for so many in one machine", fix=f"write one of {', '.join(map(str, COUNTS))}")
     return gpus or None
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import typer
 
-from prime_train.cli.exits import Exit
 from prime_train.cli.logs import history_line
 from prime_train.control_plane.wiring.embedded import control_plane
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.providers import STORE
+from prime_train.core.exit_codes import Exit
 from prime_train.core.run import Run, RunState
 from prime_train.operations.run_lookup import find
 from prime_train.ports import Store

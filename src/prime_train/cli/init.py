@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.cli.exits import Exit, Refused
-from prime_train.cli.output import print_coloured
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
+from prime_train.output import print_coloured
 
 if TYPE_CHECKING:
     from prime_train.cli.init_ask import Answers
@@ -45,10 +46,10 @@ def init(
     given = Answers(model, preset, gpus, environment, checked_usd(str(budget)) if budget is not None else 0)
     if not yes and not (sys.stdin.isatty() and sys.stdout.isatty()):
         fix = "add --model, --preset, --gpus and --yes, or for a script of your own --command and --yes"
-        raise Refused("there is nobody to ask: this is no terminal", fix=fix)
+        raise UsageError("there is nobody to ask: this is no terminal", fix=fix)
     if yes and not (model and preset) and not command:
         fix = "such as --model Qwen/Qwen3-4B --preset h100-80gb --gpus 2, or --command 'python train.py'"
-        raise Refused("--yes needs --model and --preset, or --command", fix=fix)
+        raise UsageError("--yes needs --model and --preset, or --command", fix=fix)
     try:
         trains = _kind(kind, given, command)
         if trains is not Kind.PRIME_RL:
@@ -61,7 +62,7 @@ def init(
         wanted = _wanted(given if yes else answers(given), how, steps=steps, ref=ref, name=name)
         settings = settle(wanted)
         if isinstance(settings, str):
-            raise Refused(settings, fix=_larger(wanted), code=Exit.FINDINGS)
+            raise UsageError(settings, fix=_larger(wanted), code=Exit.FINDINGS)
         _check_name(settings.name)
         return _write(settings, folder, ask=not yes, force=force)
     except typer.Abort:
@@ -92,7 +93,7 @@ def _own(kind: "Kind", given: "Answers", command: str, *, steps: int, name: str,
     usd = given.usd or (float(ask_for(USD_WORDS, "Dollars", f"{DEFAULT_USD:g}", checked_usd)) if ask else DEFAULT_USD)
     gpu = checked_preset(given.preset).kind if given.preset else ""
     if given.gpus not in (0, 1, 2, 4, 8):
-        raise Refused(f"--gpus {given.gpus}: no machine for rent has so many", fix="write one of 1, 2, 4, 8")
+        raise UsageError(f"--gpus {given.gpus}: no machine for rent has so many", fix="write one of 1, 2, 4, 8")
     own = Own(kind, checked_command(command), steps, checked_usd(str(usd)), gpu, given.gpus or 1, name)
     _check_name(name_of(own))
     return own
@@ -101,16 +102,16 @@ def _own(kind: "Kind", given: "Answers", command: str, *, steps: int, name: str,
 def _write_own(own: "Own", folder: Path, *, ask: bool, force: bool) -> Exit:
     from prime_train.adapters.config_yaml import read_text
     from prime_train.cli.findings import terminal as findings
-    from prime_train.cli.findings.check import judged
     from prime_train.configs.templates.own_script import config, name_of
     from prime_train.core.finding import Severity, has_errors
+    from prime_train.operations.validate import judged
 
     path = folder / f"{name_of(own)}.yaml"
     files = {path: config(own)}
     found, sources = judged(read_text(files[path], str(path)))
     if has_errors(found):
         findings.print_findings([finding for finding in found if finding.severity is Severity.ERROR], sources)
-        raise Refused(f"{path} would not be right, and was not written", fix="say it otherwise", code=Exit.FINDINGS)
+        raise UsageError(f"{path} would not be right, and was not written", fix="say it otherwise", code=Exit.FINDINGS)
     _show(files, shown=ask)
     if _written(files, ask=ask, force=force):
         typer.echo(f"next:\n  prime-train validate {path}\n  prime-train run {path} --dry-run")
@@ -141,7 +142,7 @@ def _wanted(given: "Answers", how: "How", *, steps: int, ref: str, name: str) ->
 
 def _checked_ref(ref: str) -> str:
     if ref and not (8 <= len(ref) <= 40 and set(ref) <= set("0123456789abcdef")):
-        raise Refused(f"--ref {ref}: no commit", fix="write 8 to 40 digits, as git rev-parse gives them")
+        raise UsageError(f"--ref {ref}: no commit", fix="write 8 to 40 digits, as git rev-parse gives them")
     return ref
 
 
@@ -149,7 +150,7 @@ def _check_name(name: str) -> None:
     import re
 
     if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?", name):
-        raise Refused(f"--name {name!r} is no name", fix="lower-case letters, digits and inner hyphens, 32 at most")
+        raise UsageError(f"--name {name!r} is no name", fix="lower-case letters, digits and inner hyphens, 32 at most")
 
 
 def _larger(wanted: "Wanted") -> str:
@@ -182,7 +183,7 @@ def _written(files: dict[Path, str], *, ask: bool, force: bool) -> bool:
     """False: nothing was, as a person wished."""
     there = [path for path in files if path.exists()]
     if there and not force and not (ask and typer.confirm(f"{' and '.join(map(str, there))} exist. Replace?", default=False)):
-        raise Refused(f"{there[0]} exists, and was left as it is", fix="choose another --name, or add --force")
+        raise UsageError(f"{there[0]} exists, and was left as it is", fix="choose another --name, or add --force")
     if ask and not (there or typer.confirm("Write these files?", default=True)):
         typer.echo("nothing was written")
         return False

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from prime_train.cli.exits import Refused
+from prime_train.core.errors import UsageError
 
 if TYPE_CHECKING:
     from prime_train.estimate.models.hardware_presets import Preset
@@ -44,7 +44,7 @@ def answers(given: Answers) -> Answers:
 
 
 def checked_model(text: str) -> "tuple[Model, Entry | None]":
-    """Its shape, and its row of the registry if it has one. Raises Refused, as all of these."""
+    """Its shape, and its row of the registry if it has one. Raises UsageError, as all of these."""
     from prime_train.estimate.models.lookup import understand
     from prime_train.estimate.models.registry import Kind
     from prime_train.operations.models import registry
@@ -52,11 +52,11 @@ def checked_model(text: str) -> "tuple[Model, Entry | None]":
     known = registry()
     entry, shape = known.entry(text), understand(text) if _ID.fullmatch(text) else None
     if entry is not None and entry.kind is Kind.VISION_LANGUAGE:
-        raise Refused(f"{text} is a vision-language model: what is written here is for text", fix="take a text model of its family")
+        raise UsageError(f"{text} is a vision-language model: what is written here is for text", fix="take a text model of its family")
     if shape is None:
         near = known.near(text)
         fix = f"did you mean {', '.join(near)}?" if near else "write owner/name, with its size: Qwen/Qwen3-4B"
-        raise Refused(f"the model {text} is not known, and its name does not tell its size", fix=fix)
+        raise UsageError(f"the model {text} is not known, and its name does not tell its size", fix=fix)
     return shape, entry
 
 
@@ -65,7 +65,7 @@ def checked_preset(text: str) -> "Preset":
 
     found = preset(text)
     if found is None:
-        raise Refused(f"the hardware {text} is not known", fix=f"write one of {', '.join(near(text))}")
+        raise UsageError(f"the hardware {text} is not known", fix=f"write one of {', '.join(near(text))}")
     return found
 
 
@@ -74,13 +74,13 @@ def checked_gpus(count: int) -> int:
 
     if count not in GPUS:
         why = "prime-rl needs one to train and one to generate" if count == 1 else "no machine for rent has so many, or they do not halve"
-        raise Refused(f"{count} GPUs: {why}", fix=f"write one of {', '.join(map(str, GPUS))}")
+        raise UsageError(f"{count} GPUs: {why}", fix=f"write one of {', '.join(map(str, GPUS))}")
     return count
 
 
 def checked_environment(text: str) -> str:
     if not _ENVIRONMENT.fullmatch(text):
-        raise Refused(f"{text[:80]!r} is no environment", fix="write its id, such as reverse-text")
+        raise UsageError(f"{text[:80]!r} is no environment", fix="write its id, such as reverse-text")
     return text
 
 
@@ -90,7 +90,7 @@ def checked_usd(text: str) -> float:
     except ValueError:
         usd = 0.0
     if not 0 < usd < 1e6:
-        raise Refused(f"{text}: no amount", fix="write dollars, such as 50")
+        raise UsageError(f"{text}: no amount", fix="write dollars, such as 50")
     return usd
 
 
@@ -105,11 +105,11 @@ def ask_for(words: str, question: str, default: str, check: Callable[[str], obje
         answer = str(typer.prompt(question, default=default)).strip()
         try:
             check(answer)
-        except Refused as error:
+        except UsageError as error:
             typer.echo(f"  {error}\n  {error.fix}")
             continue
         return answer
-    raise Refused(f"{TRIES_MAX} answers to {question} were none", fix="prime-train init --help shows the options")
+    raise UsageError(f"{TRIES_MAX} answers to {question} were none", fix="prime-train init --help shows the options")
 
 
 def _preset_words() -> str:

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from prime_train.cli.exits import Exit
 from prime_train.cli.findings.formats import Format
+from prime_train.core.exit_codes import Exit
 
 
 def lint(

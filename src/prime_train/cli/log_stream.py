@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from prime_train.cli.exits import Refused
+from prime_train.core.errors import UsageError
 from prime_train.operations.log_tail import Tail, kept_logs, log_on_disk
 from prime_train.operations.machine import is_elsewhere, reached, why_unknown
 from prime_train.operations.remote_log import RemoteTail
@@ -65,7 +65,7 @@ class LogStream:
         """Until the run is on another machine, or on none."""
         unknown = why_unknown(self._home, run)
         if unknown:
-            raise Refused(unknown)
+            raise UsageError(unknown)
         tail, tries = RemoteTail(self._lines), 0
         while not self._has_moved(run):
             why = "the machine is not up yet"

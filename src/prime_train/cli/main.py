@@ -2,8 +2,8 @@
 
 import sys
 
-from prime_train.cli.exits import end
-from prime_train.cli.output import close_doors
+from prime_train.exits import end
+from prime_train.output import close_doors
 
 QUICK = ("validate", "lint")
 """Verbs that do without the library for command lines, where they can."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.cli.exits import Exit, Refused
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
     from prime_train.estimate.models.table import Model
@@ -56,17 +57,17 @@ def memory(
 
 
 def subject_of(config: Path) -> "Subject":
-    """The config with what it leads to. Raises Refused where it can not be understood."""
+    """The config with what it leads to. Raises UsageError where it can not be understood."""
     from prime_train.configs.loader import matters
 
     found = next(iter(matters([config])), None)
     if found is None or found.subject is None:
-        raise Refused(f"{config} can not be understood as a config", fix=f"prime-train validate {config} tells why")
+        raise UsageError(f"{config} can not be understood as a config", fix=f"prime-train validate {config} tells why")
     return found.subject
 
 
 def plan_for(subject: "Subject | None", name: str, config: Path | None, *, hub: bool = False) -> "Plan":
-    """What the config tells, or what is made of a model alone. Raises Refused."""
+    """What the config tells, or what is made of a model alone. Raises UsageError."""
     from prime_train.estimate.memory.phases import Serving, Training
     from prime_train.rules.hardware.memory_plan import Plan, model_name, plan_of
 
@@ -79,8 +80,8 @@ def plan_for(subject: "Subject | None", name: str, config: Path | None, *, hub: 
         count = subject.spec.hardware.count if subject is not None and subject.spec is not None else 1
         return Plan(model, Training(), count, Serving())
     if config is None:
-        raise Refused("which config, or which model?", fix="write a config's name, or --model Qwen/Qwen3-8B")
-    raise Refused(f"{config} does not tell which model is trained, and how", fix="say it with --model, --gpus, --seq-len and --lora")
+        raise UsageError("which config, or which model?", fix="write a config's name, or --model Qwen/Qwen3-8B")
+    raise UsageError(f"{config} does not tell which model is trained, and how", fix="say it with --model, --gpus, --seq-len and --lora")
 
 
 def _understood(name: str) -> "Model":
@@ -89,7 +90,7 @@ def _understood(name: str) -> "Model":
     model = models.understand(name) or models.sized(name)
     if model is None:
         fix = "write its size, such as --model 7B, or ask Hugging Face with --hub"
-        raise Refused(f"the model {name} is not known, and its name does not tell its size", fix=fix)
+        raise UsageError(f"the model {name} is not known, and its name does not tell its size", fix=fix)
     return model
 
 
@@ -99,7 +100,7 @@ def _of_hub(name: str) -> "Model":
     told = Hub.of(os.environ).model(name)
     if told is None or told.shape is None:
         what = "there is none, or none that you may see" if told is None else "its config.json does not tell its shape"
-        raise Refused(
+        raise UsageError(
             f"Hugging Face on {name}: {what}", fix="check the spelling and HF_TOKEN, or write its size: --model 7B", code=Exit.FINDINGS
         )
     return told.shape
@@ -123,4 +124,4 @@ def _check_kind(kind: str) -> None:
     from prime_train.estimate import gpus
 
     if not gpus.named_gb(kind):
-        raise Refused(f"{kind} does not tell how much memory a GPU has", fix="write the kind with its memory, such as H100_80GB")
+        raise UsageError(f"{kind} does not tell how much memory a GPU has", fix="write the kind with its memory, such as H100_80GB")

@@ -6,10 +6,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prime_train.cli.output import console
 from prime_train.estimate.memory.phases import GIB, Method, Use
 from prime_train.estimate.memory.serving import kv_bytes
 from prime_train.estimate.placement import Fit
+from prime_train.output import console
 from prime_train.reports.find.words import large, size_range
 from prime_train.reports.memory.formulas import of_serving, of_training
 from prime_train.reports.memory.report import OnKind, Told, asked

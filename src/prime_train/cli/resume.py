@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.cli.exits import Exit, Refused
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
     from prime_train.control_plane.wiring.home import Home
@@ -46,7 +47,7 @@ def resume(
     except IllegalMove as error:
         raise impossible(error) from error
     except ValueError as error:
-        raise Refused(f"{config}: {error}", fix="launch it as a run of its own: prime-train run CONFIG") from error
+        raise UsageError(f"{config}: {error}", fix="launch it as a run of its own: prime-train run CONFIG") from error
     point = held.run.resume
     start = f"step {point.step}" if point is not None else "its newest checkpoint, if it has any"
     typer.echo(f"{held.run.run_id} is queued again, to go on from {start}")
@@ -62,12 +63,12 @@ def _limits(usd: float | None, hours: float | None, deadline: str | None) -> "di
 
     for option, value in (("--usd", usd), ("--hours", hours)):
         if value is not None and not 0 < value <= NUMBER_MAX:
-            raise Refused(f"{option} must be more than 0, and {NUMBER_MAX} at most, not {value}")
+            raise UsageError(f"{option} must be more than 0, and {NUMBER_MAX} at most, not {value}")
     try:
         if deadline is not None:
             parse_deadline(deadline)
     except ValueError as error:
-        raise Refused(f"--deadline {error}") from error
+        raise UsageError(f"--deadline {error}") from error
     given = {Limit.USD: usd, Limit.HOURS: hours, Limit.DEADLINE: deadline}
     return {limit: value for limit, value in given.items() if value is not None}
 
@@ -76,13 +77,13 @@ def _renewed(home: "Home", run: "Run", config: Path) -> "Renewed":
     """The config, checked as for a launch, with its code in the bucket: under a key of its own, so that nothing is changed for the run
     before it takes it up. Raises Unfit."""
     from prime_train.adapters.config_yaml import read_config
-    from prime_train.cli.findings.check import judged
     from prime_train.core.change import Renewed
     from prime_train.core.finding import has_errors
     from prime_train.core.keys import tree_key
     from prime_train.core.run import Event, move
     from prime_train.operations.launch import Unfit, on_provider, plan, put_tree
     from prime_train.operations.launch_checks import found_for
+    from prime_train.operations.validate import judged
 
     read = read_config(config)
     if read.spec is None:
@@ -93,7 +94,7 @@ def _renewed(home: "Home", run: "Run", config: Path) -> "Renewed":
     if has_errors(found):
         raise Unfit(found)
     if read.spec.name != run.spec.name:
-        raise Refused(
+        raise UsageError(
             f"{config} is the config of {read.spec.name}, and {run.run_id} is a run of {run.spec.name}", fix="name its own config"
         )
     renewed = Renewed(spec, "")

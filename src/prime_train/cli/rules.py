@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from prime_train.cli.exits import Refused
+from prime_train.core.errors import UsageError
 
 
 def rules(
@@ -21,5 +21,5 @@ def rules(
     else:
         said = page.explained(code.upper())
         if said is None:
-            raise Refused(f"{code} is no code of a finding", fix="prime-train rules lists them")
+            raise UsageError(f"{code} is no code of a finding", fix="prime-train rules lists them")
         typer.echo(said)

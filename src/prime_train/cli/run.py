@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.cli.exits import Exit
+from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
     from prime_train.control_plane.wiring.home import Home
@@ -28,11 +28,11 @@ def run(
     The config is checked as validate does it, the working tree packed into the bucket, and the run queued for the control plane.
     """
     from prime_train.adapters.config_yaml import read_config
-    from prime_train.cli.findings.check import judged
     from prime_train.control_plane.wiring.home import Home
     from prime_train.core.finding import has_errors
     from prime_train.operations.launch import Unfit, launch, on_provider, plan, renamed
     from prime_train.operations.launch_checks import found_for, unfit_here
+    from prime_train.operations.validate import judged
 
     read = read_config(config)
     if read.spec is None:
@@ -81,13 +81,13 @@ def _unfit(found: "tuple[Finding, ...]", sources: dict[str, str]) -> Exit:
 
 def _refuse_other_bucket(home: "Home") -> None:
     """The tree would lie where no machine looks for it."""
-    from prime_train.cli.exits import Refused
     from prime_train.control_plane.wiring.home import BUCKET
+    from prime_train.core.errors import UsageError
 
     serving = home.serving()
     if serving is not None and serving.bucket_url != home.bucket_url:
         said = f"the control plane that serves {home.root} uses the bucket {serving.bucket_url}, and here it is {home.bucket_url}"
-        raise Refused(said, fix=f"export {BUCKET}={serving.bucket_url}")
+        raise UsageError(said, fix=f"export {BUCKET}={serving.bucket_url}")
 
 
 def _say_doubts(spec: "RunSpec", home: "Home") -> None:
@@ -105,7 +105,8 @@ def _say_doubts(spec: "RunSpec", home: "Home") -> None:
 
 
 def _dry_run(home: "Home", spec: "RunSpec", made: "Plan") -> Exit:
-    from prime_train.cli import dry_run
+    from prime_train.operations import dry_run
+    from prime_train.output import print_rows
 
-    dry_run.show(spec, made, dry_run.ranking(home, spec))
+    print_rows(dry_run.rows(spec, made, dry_run.ranking(home, spec)))
     return Exit.OK

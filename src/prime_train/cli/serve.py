@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.cli.exits import Refused
+from prime_train.core.errors import UsageError
 
 if TYPE_CHECKING:
     from prime_train.control_plane.wiring.home import Home
@@ -38,7 +38,7 @@ def serve(
 
     home = Home.of({**os.environ, PUBLIC_URL: _checked(public_url)} if public_url else os.environ)
     if home.elsewhere:
-        raise Refused(f"the control plane is elsewhere, at {home.elsewhere}", fix=f"unset {STORE} to serve from here")
+        raise UsageError(f"the control plane is elsewhere, at {home.elsewhere}", fix=f"unset {STORE} to serve from here")
     log_to_stderr()
     with home.serving_alone():  # a second webhook would give its own address to new pods, and leave them deaf when it ends
         number = _number(home, host, port)
@@ -68,10 +68,10 @@ def _checked(url: str) -> str:
 
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or "@" in parts.netloc:
-        raise Refused(f"--public-url {url!r} is no address such as https://train.example.org")
+        raise UsageError(f"--public-url {url!r} is no address such as https://train.example.org")
     if not is_safe(url):
         fix = "serve it by https, as by a proxy before it, and name that address: https://..."
-        raise Refused(f"--public-url is {url!r}: what machines are told there, secrets among it, could be read on its way", fix=fix)
+        raise UsageError(f"--public-url is {url!r}: what machines are told there, secrets among it, could be read on its way", fix=fix)
     return url
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from prime_train.cli.exits import Exit, Refused
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
     from prime_train.control_plane.wiring.home import Home
@@ -100,17 +101,17 @@ def _there(home: "Home", run: "Run", line: str | None) -> NoReturn:
 
     if not is_elsewhere(run):
         why = f": {run.why}" if run.why else ""
-        raise Refused(f"{run.run_id} has no machine now, it is {run.state.value}{why}", fix=f"prime-train logs {run.run_id}")
+        raise UsageError(f"{run.run_id} has no machine now, it is {run.state.value}{why}", fix=f"prime-train logs {run.run_id}")
     unknown = why_unknown(home, run)
     if unknown:
-        raise Refused(unknown)
+        raise UsageError(unknown)
     if shutil.which(PROGRAM) is None:
-        raise Refused("there is no program ssh on this machine", fix="install OpenSSH's client", code=Exit.OUTSIDE_REFUSED)
+        raise UsageError("there is no program ssh on this machine", fix="install OpenSSH's client", code=Exit.OUTSIDE_REFUSED)
     reach = home.reach(run)
     is_pinned = reach is not None and KnownHosts(reach.known_hosts).knows(reach.connection.pod_id)
     if reach is None or not (is_pinned or is_watched_elsewhere(home, run)):
         fix = f"try again when `prime-train status {run.run_id}` says starting or training"
-        raise Refused(f"the machine of {run.run_id} is still booting, or nobody can log in there yet", fix=fix, code=Exit.OUTSIDE_FAILED)
+        raise UsageError(f"the machine of {run.run_id} is still booting, or nobody can log in there yet", fix=fix, code=Exit.OUTSIDE_FAILED)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     reach.known_hosts.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _become(PROGRAM, ssh_words(reach, f"{run.run_id}-e{run.epoch}", line, terminal=terminal, is_pinned=is_pinned))

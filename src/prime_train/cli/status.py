@@ -40,13 +40,13 @@ def status(
         # What a name means may change while it is watched.
         _watch(home, store, run and find(store, run).run.run_id)
     else:
-        from prime_train.cli.output import console as open_console
+        from prime_train.output import console as open_console
 
         open_console().print(_shown(home, store, run))
 
 
 def _watch(home: "Home", store: "Store", run_id: str | None) -> None:
-    from prime_train.cli.output import console as open_console
+    from prime_train.output import console as open_console
 
     console = open_console()
     if console.is_terminal:

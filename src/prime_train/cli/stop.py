@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.cli.exits import Exit, Refused
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
     from prime_train.control_plane.wiring.home import Home
@@ -24,7 +25,7 @@ def stop(
 
     home = Home.of(os.environ)
     if (run is None) == (machine is None):
-        raise Refused("either a run or a machine", fix="prime-train stop RUN, or prime-train stop --machine ID", code=Exit.USAGE)
+        raise UsageError("either a run or a machine", fix="prime-train stop RUN, or prime-train stop --machine ID", code=Exit.USAGE)
     if run is not None:
         _stop_run(home, run, now=now)
     if machine is not None:
@@ -52,8 +53,8 @@ def _give_back(home: "Home", pod_id: str) -> None:
     pod = pods.get(pod_id)
     named = parse_pod_name(pod.name) if pod is not None else None
     if pod is None or named is None or pod.status is PodStatus.GONE:
-        raise Refused(f"there is no machine {pod_id!r} that a control plane with this master key has rented", code=Exit.USAGE)
+        raise UsageError(f"there is no machine {pod_id!r} that a control plane with this master key has rented", code=Exit.USAGE)
     if home.store().load(named[0]) is not None:
-        raise Refused(f"{pod_id} is a machine of run {named[0]}", fix=f"prime-train stop {named[0]}", code=Exit.USAGE)
+        raise UsageError(f"{pod_id} is a machine of run {named[0]}", fix=f"prime-train stop {named[0]}", code=Exit.USAGE)
     pods.terminate(pod_id)
     typer.echo(f"{pod_id} ({pod.name}): asked the provider to take it back")

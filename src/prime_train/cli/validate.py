@@ -6,8 +6,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from prime_train.cli.exits import Exit, Refused
 from prime_train.cli.findings.formats import Format
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 
 DEEP_TRUST = "--deep-trust"
 
@@ -40,7 +41,7 @@ def validate(
     shape = Format.JSON if as_json else form
     if not (deep or deep_trust):
         if prime_rl_ref:
-            raise Refused("--prime-rl-ref is about --deep alone", fix="add --deep")
+            raise UsageError("--prime-rl-ref is about --deep alone", fix="add --deep")
         return check(paths, shape)
     from prime_train.cli.deep import Asking
 

@@ -14,7 +14,6 @@ from prime_train.cli.config import config
 from prime_train.cli.cost import cost
 from prime_train.cli.demo import demo
 from prime_train.cli.diagnose import diagnose
-from prime_train.cli.exits import guarded
 from prime_train.cli.find import find
 from prime_train.cli.init import init
 from prime_train.cli.key import key
@@ -34,6 +33,7 @@ from prime_train.cli.stop import stop
 from prime_train.cli.validate import WithDeepTrust, validate
 from prime_train.cli.verify_model import verify_model
 from prime_train.cli.watch import watch
+from prime_train.exits import guarded
 
 VERBS = (
     init,

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.cli.exits import Exit, Refused
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
     from prime_train.adapters.hub import HubModel
@@ -53,7 +54,9 @@ def _preset(text: str) -> "Preset | None":
         return None
     found = preset(text)
     if found is None:
-        raise Refused(f"--gpu {text}: not known", fix=f"write one of {', '.join(near(text))}, or a kind with its memory, such as H100_80GB")
+        raise UsageError(
+            f"--gpu {text}: not known", fix=f"write one of {', '.join(near(text))}, or a kind with its memory, such as H100_80GB"
+        )
     return found
 
 
@@ -72,11 +75,11 @@ def _known(model: str, ours: "Registry", *, ask_hub: bool) -> "tuple[Known, Entr
             why = f" (Hugging Face can not be asked now: {error})"
         else:
             if told is None:
-                raise Refused(f"there is no model {model}, or none that you may see", fix=_instead(model, ours), code=Exit.FINDINGS)
+                raise UsageError(f"there is no model {model}, or none that you may see", fix=_instead(model, ours), code=Exit.FINDINGS)
             return _of_hub(told, entry), entry, f"Hugging Face, commit {told.commit[:12] or 'not told'}"
     if entry is None:
         code = Exit.OUTSIDE_FAILED if ask_hub else Exit.FINDINGS
-        raise Refused(f"{model} is not in the registry of {ours.date}{why}", fix=_instead(model, ours, hub=not ask_hub), code=code)
+        raise UsageError(f"{model} is not in the registry of {ours.date}{why}", fix=_instead(model, ours, hub=not ask_hub), code=code)
     by = "read from Hugging Face" if entry.source.value == "hub" else "written by hand"
     return Known.of(entry), entry, f"the registry, {by} on {entry.read}{why}"
 
@@ -103,7 +106,7 @@ def _show(known: "Known", entry: "Entry | None", source: str, found: "tuple[Chec
     from rich.table import Table
     from rich.text import Text
 
-    from prime_train.cli.output import console as open_console
+    from prime_train.output import console as open_console
     from prime_train.reports.find.words import large
 
     rows = Table.grid(padding=(0, 2))

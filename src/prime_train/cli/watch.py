@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.cli.exits import Exit, Refused
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
     from threading import Event
@@ -58,7 +59,7 @@ def _webhook_url(home: "Home") -> str:
     """As serve.json has it."""
     said = home.last_serving()
     if said is None:
-        raise Refused("no webhook is known: nothing has served this home yet", fix="prime-train serve, or prime-train serve --no-watch")
+        raise UsageError("no webhook is known: nothing has served this home yet", fix="prime-train serve, or prime-train serve --no-watch")
     return said.public_url
 
 

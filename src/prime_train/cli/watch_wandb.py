@@ -4,8 +4,8 @@ from threading import Event
 
 import typer
 
-from prime_train.cli.exits import Exit
 from prime_train.control_plane.wiring.home import Home, wall_s
+from prime_train.core.exit_codes import Exit
 from prime_train.operations.stale_runs import Place, asked, find_stale, told
 from prime_train.ports import TemporaryError
 

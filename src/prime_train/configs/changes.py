@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import get_args
 
-from prime_train.cli.schema import field_texts
+from prime_train.configs.schema import field_texts
 from prime_train.core.spec import Part, RunSpec
 
 VALUE_CHARS_MAX = 60

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from prime_train.adapters.config_yaml import Config, Sheet, read_sheet
 from prime_train.configs.loaded import Matter, is_file, is_folder, mode
-from prime_train.control_plane.wiring.run_secrets import listed
+from prime_train.configs.run_secrets import listed
 from prime_train.core import prime_rl_arguments
 from prime_train.core.tree import Listing, Scalar, find, place_of
 from prime_train.core.tree import Mapping as Tree

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
-from prime_train.cli.exits import DEBUG, Exit, told
+from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import BUG, Finding
+from prime_train.reports.errors import DEBUG, explained
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -21,7 +22,7 @@ def shielded(file: str, does: Callable[[], T], otherwise: Callable[[Finding], T]
     try:
         return does()
     except Exception as error:
-        if told(error)[0] is not Exit.BUG:
+        if explained(error)[0] is not Exit.BUG:
             raise
         return otherwise(_finding(file, error))
 

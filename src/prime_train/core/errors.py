@@ -1,4 +1,10 @@
-"""How the outside fails, in the two ways that matter: `TemporaryError`, try again later, and the rest."""
+"""The errors that callers are meant to handle.
+
+The outside fails in the two ways that matter: `TemporaryError`, try again later, and the rest. What a user asked for and cannot have is a
+`UsageError`.
+"""
+
+from prime_train.core.exit_codes import Exit
 
 
 class OutsideError(Exception):
@@ -28,3 +34,11 @@ class LimitReached(NoCapacity):
 
 class NoFunds(OutsideError):
     """The provider said for certain that nobody pays for the machine: nothing was created."""
+
+
+class UsageError(Exception):
+    """What the user asked for cannot be done. The message says what is wrong, `fix` what to do about it, `code` how a command ends."""
+
+    def __init__(self, message: str, *, fix: str = "", code: Exit = Exit.USAGE) -> None:
+        super().__init__(message)
+        self.fix, self.code = fix, code

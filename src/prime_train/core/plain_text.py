@@ -40,3 +40,12 @@ def _harmless(character: str) -> str:
 
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+_COMMAND = re.compile(r"^([ \t]*):(?=:)|##(?=\[)", re.MULTILINE)
+"""What begins a command of GitHub's runner: `::` at the start of a line, and `##[` anywhere."""
+
+
+def without_commands(text: str) -> str:
+    """The text with everything broken up that GitHub's runner takes for a command in a log."""
+    return _COMMAND.sub(lambda found: f"{found[0]} ", text)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from prime_train.checkpoints.catalog import Catalog, Reader
-from prime_train.cli.exits import Refused
 from prime_train.control_plane.wiring.home import BUCKET, Home, wall_s
 from prime_train.control_plane.wiring.providers import STORE
+from prime_train.core.errors import UsageError
 from prime_train.core.keys import is_run_id, manifest_prefix, spec_key
 from prime_train.core.manifest import Manifest
 from prime_train.core.retention import Policy, why_kept
@@ -97,7 +97,7 @@ def of_step(found: Found, step: int) -> Manifest:
     whole = {manifest.key for manifest in found.catalog.complete()}
     of_it = [manifest for manifest in found.catalog.manifests if manifest.step == step]
     if not of_it:
-        raise Refused(f"{found.run_id} has no checkpoint of step {step} in {found.url}", fix=_nearest(found.catalog, step))
+        raise UsageError(f"{found.run_id} has no checkpoint of step {step} in {found.url}", fix=_nearest(found.catalog, step))
     return max(of_it, key=lambda manifest: (manifest.key in whole, manifest.epoch))
 
 
@@ -109,7 +109,7 @@ def newest(found: Found, *, before_step: int | None = None) -> Manifest:
         return older[0]
     below = f" before step {before_step}" if complete else ""
     fix = f"the oldest complete one is step {complete[-1].step}" if complete else ""
-    raise Refused(f"{found.run_id} has no complete checkpoint{below} in {found.url}", fix=fix)
+    raise UsageError(f"{found.run_id} has no complete checkpoint{below} in {found.url}", fix=fix)
 
 
 def _open(home: Home, url: str | None) -> Bucket:
@@ -118,7 +118,7 @@ def _open(home: Home, url: str | None) -> Bucket:
 
     parts = urlsplit(url or home.bucket_url)
     if parts.scheme == "file" and not Path(unquote(parts.path)).is_dir():
-        raise Refused(f"there is no bucket at {url or home.bucket_url}", fix=f"name it with --bucket URL, or {BUCKET}")
+        raise UsageError(f"there is no bucket at {url or home.bucket_url}", fix=f"name it with --bucket URL, or {BUCKET}")
     return open_bucket(url) if url else home.bucket()
 
 
@@ -129,12 +129,12 @@ def _resolve(store: Store | None, bucket: Bucket, name: str, url: str) -> tuple[
     if is_run_id(name) and any(True for _ in bucket.list(manifest_prefix(name))):
         return name, None
     if store is None:
-        raise Refused(f"there is no checkpoint of a run {name} in {url}", fix=WHOLE)
+        raise UsageError(f"there is no checkpoint of a run {name} in {url}", fix=WHOLE)
     try:
         held = find(store, name)
-    except Refused as error:
+    except UsageError as error:
         fix = error.fix if store.list_runs() else WHOLE
-        raise Refused(f"{error}, and no checkpoint of one in {url}", fix=fix, code=error.code) from error
+        raise UsageError(f"{error}, and no checkpoint of one in {url}", fix=fix, code=error.code) from error
     return held.run.run_id, held
 
 

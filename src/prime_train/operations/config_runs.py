@@ -1,9 +1,9 @@
 """Which runs used which version of a config: the store has their specs."""
 
-from prime_train.configs.versions import Version, spec_of
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.run import Run
 from prime_train.core.spec import RunSpec
+from prime_train.operations.config_versions import Version, spec_of
 
 
 def users(versions: tuple[Version, ...], runs: list[Run]) -> dict[int, tuple[Run, ...]]:

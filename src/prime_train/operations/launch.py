@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prime_train.cli.exits import Exit, Refused
 from prime_train.control_plane.wiring.home import Home
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
     from prime_train.adapters.config_yaml import Config
@@ -55,7 +56,7 @@ def launch(home: Home, spec: "RunSpec", made: Plan) -> "Run":
         run = launch_as(home, new_id(spec.name), spec, made)
         if run is not None:
             return run
-    raise Refused(f"no free id was found for {spec.name}", code=Exit.OUTSIDE_FAILED)
+    raise UsageError(f"no free id was found for {spec.name}", code=Exit.OUTSIDE_FAILED)
 
 
 def launch_as(home: Home, run_id: str, spec: "RunSpec", made: Plan, *, origin: "Origin | None" = None) -> "Run | None":
@@ -88,14 +89,14 @@ def on_provider(spec: "RunSpec", home: Home) -> "RunSpec":
 
 
 def renamed(config: "Config", name: str) -> "RunSpec":
-    """The spec under another name. Raises Refused where that is no name."""
+    """The spec under another name. Raises UsageError where that is no name."""
     from prime_train.core.spec import RunSpec
 
     assert config.spec is not None
     try:
         return RunSpec.model_validate({**config.spec.model_dump(), "name": name})
     except ValueError as error:
-        raise Refused(f"--name {name!r} is no name", fix="lower-case letters, digits and inner hyphens, 32 at most") from error
+        raise UsageError(f"--name {name!r} is no name", fix="lower-case letters, digits and inner hyphens, 32 at most") from error
 
 
 def new_id(name: str) -> str:

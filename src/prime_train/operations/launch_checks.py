@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from prime_train.adapters.config_yaml import Config
-from prime_train.cli.findings.check import judged
 from prime_train.configs.unset_secrets import place_of, unset_secrets
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.providers import LOCAL
 from prime_train.core.finding import Finding
 from prime_train.core.spec import RunSpec
+from prime_train.operations.validate import judged
 from prime_train.rules.spec import named_files, only_installs
 
 ZEROS_MAX = 16

@@ -3,7 +3,7 @@
 import difflib
 from typing import TYPE_CHECKING
 
-from prime_train.cli.exits import Refused
+from prime_train.core.errors import UsageError
 
 if TYPE_CHECKING:
     from prime_train.core.run import Run
@@ -14,7 +14,7 @@ LISTED_MAX = 6
 
 def find(store: "Store", name: str) -> "Held":
     """The run that `name` stands for: an id, the start of one, or a config's name, which means its run that goes on, or else its newest.
-    Raises Refused where there is none, or more than one, naming those that are near."""
+    Raises UsageError where there is none, or more than one, naming those that are near."""
     held = store.load(name)
     if held is not None:
         return held
@@ -28,18 +28,18 @@ def find(store: "Store", name: str) -> "Held":
         if found is not None:
             return found
     if started:
-        raise Refused(f"{len(started)} runs start with {name}: {_listed(started)}", fix="write more of the name")
-    raise Refused(f"there is no run {name}", fix=_nearest(name, runs))
+        raise UsageError(f"{len(started)} runs start with {name}: {_listed(started)}", fix="write more of the name")
+    raise UsageError(f"there is no run {name}", fix=_nearest(name, runs))
 
 
 def _one_of(store: "Store", name: str, named: "list[Run]") -> "Held":
     """Of runs of one config, newest first. Which of two that go on is meant cannot be known."""
     live = [run.run_id for run in named if not run.is_over]
     if len(live) > 1:
-        raise Refused(f"{len(live)} runs of {name} go on: {_listed(live)}", fix="write the id of one")
+        raise UsageError(f"{len(live)} runs of {name} go on: {_listed(live)}", fix="write the id of one")
     held = store.load(live[0] if live else named[0].run_id)
     if held is None:
-        raise Refused(f"there is no run {name} any more", fix="prime-train status lists those that there are")
+        raise UsageError(f"there is no run {name} any more", fix="prime-train status lists those that there are")
     return held
 
 

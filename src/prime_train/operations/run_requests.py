@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
-from prime_train.cli.exits import Exit, Refused
 from prime_train.core.budget import Exhausted
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 from prime_train.core.run import TRANSITIONS, Change, Event, IllegalMove, Run
 from prime_train.operations.run_lookup import find
 from prime_train.ports import Held, Store
@@ -15,7 +16,7 @@ COMMANDS = {Event.STOP: "stop", Event.CANCEL: "stop --now", Event.RESUME: "resum
 
 
 def ask(store: Store, name: str, change: Callable[[Run, int], Change]) -> Held:
-    """Saves `change(run, now_s)`, decided anew each time somebody else was first. Raises Refused where the run's state does
+    """Saves `change(run, now_s)`, decided anew each time somebody else was first. Raises UsageError where the run's state does
     not allow it, or its budget is spent."""
     run_id = find(store, name).run.run_id
     for _ in range(TRIES_MAX):
@@ -26,14 +27,14 @@ def ask(store: Store, name: str, change: Callable[[Run, int], Change]) -> Held:
             raise impossible(error) from error
         except Exhausted as error:
             options = " ".join(needed(held.run, limit, store.now_s()) for limit in error.limits)
-            raise Refused(f"{run_id} cannot go on: {error}", fix=f"prime-train resume {run_id} {options}") from error
+            raise UsageError(f"{run_id} cannot go on: {error}", fix=f"prime-train resume {run_id} {options}") from error
         if store.save(wish):
             return find(store, run_id)
-    raise Refused(f"{run_id} changed {TRIES_MAX} times while it was asked", fix="ask again", code=Exit.OUTSIDE_FAILED)
+    raise UsageError(f"{run_id} changed {TRIES_MAX} times while it was asked", fix="ask again", code=Exit.OUTSIDE_FAILED)
 
 
-def impossible(error: IllegalMove) -> Refused:
+def impossible(error: IllegalMove) -> UsageError:
     """As the commands are called, not the moves."""
     possible = [f"prime-train {verb} {error.run_id}" for event, verb in COMMANDS.items() if (error.state, event) in TRANSITIONS]
     said = f"run {error.run_id} is {error.state.value}: {COMMANDS[error.event]} is not possible"
-    return Refused(f"{said}; possible: {', '.join(possible) or 'nothing'}")
+    return UsageError(f"{said}; possible: {', '.join(possible) or 'nothing'}")

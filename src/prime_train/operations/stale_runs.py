@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prime_train.adapters.tracker_wandb import KEY, RunSeen, Wandb, wandb_from
-from prime_train.cli.exits import Refused
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.providers import has_prime
+from prime_train.core.errors import UsageError
 from prime_train.core.formatting import span, usd
 from prime_train.core.run import Run, RunState
 from prime_train.core.verdict import Pod, PodStatus
@@ -41,14 +41,14 @@ class Place:
     def of(cls, text: str) -> "Place":
         entity, _, project = text.strip().partition("/")
         if not entity or not project or "/" in project:
-            raise Refused(f"{text[:100]!r} is no project of W&B", fix="write --wandb ENTITY/PROJECT")
+            raise UsageError(f"{text[:100]!r} is no project of W&B", fix="write --wandb ENTITY/PROJECT")
         return cls(entity, project)
 
 
 def asked(home: Home) -> Wandb:
     wandb = wandb_from(home.environment)
     if wandb is None:
-        raise Refused(f"{KEY} is not set", fix="set it to the key of an account that may see the project")
+        raise UsageError(f"{KEY} is not set", fix="set it to the key of an account that may see the project")
     return wandb
 
 

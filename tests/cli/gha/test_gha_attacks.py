@@ -13,10 +13,11 @@ from prime_train.actions.changed import inside, named, of_pull, read_named
 from prime_train.actions.control_plane import world
 from prime_train.actions.event import Event, read_event
 from prime_train.actions.job import SUMMARY_BYTES_MAX, Job, hide
-from prime_train.cli.exits import Exit, Refused
-from prime_train.cli.findings.github import github
 from prime_train.control_plane.wiring.home import Home
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import Finding, Severity
+from prime_train.reports.findings.github import github
 from tests.adapters.speaking_github import as_job, spoken_to
 from tests.cli.gha.job import GOOD, Did
 from tests.cli.gha.job import Job as Step
@@ -111,7 +112,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )  # fmt: skip
 def test_a_path_that_leads_out_or_is_none_is_refused_in_one_line(here: Path, path: str) -> None:
-    with pytest.raises(Refused, match="is no path within the repository") as error:
+    with pytest.raises(UsageError, match="is no path within the repository") as error:
         inside(path)
     assert error.value.code is Exit.USAGE
     assert str(error.value).isprintable()
@@ -133,7 +134,7 @@ def test_a_config_that_leads_out_by_a_link_is_not_read_out(here: Path, link: str
     (here / "t").mkdir()
     (here / "configs" / "rl.yaml").write_text(TRAINS)
     (here / link).symlink_to(here.parent / target)
-    with pytest.raises(Refused, match="leads to a file out of the repository") as error:
+    with pytest.raises(UsageError, match="leads to a file out of the repository") as error:
         read_named([Path("configs")])
     assert "hunter2" not in str(error.value)
 
@@ -154,7 +155,7 @@ def test_a_path_within_is_taken_as_it_is_written(here: Path, path: str) -> None:
 
 
 def test_too_many_paths_are_refused(here: Path) -> None:
-    with pytest.raises(Refused, match="more than 1000"):
+    with pytest.raises(UsageError, match="more than 1000"):
         named("a " * 1001)
 
 
@@ -262,7 +263,7 @@ FIELDS = [
 def test_a_field_that_is_missing_or_of_another_kind_is_named(
     tmp_path: Path, name: str, event: dict[str, object], path: str, value: object
 ) -> None:
-    with pytest.raises(Refused, match=rf"the event's {path}[a-z.]* is (missing|\w+, not \w+)") as error:
+    with pytest.raises(UsageError, match=rf"the event's {path}[a-z.]* is (missing|\w+, not \w+)") as error:
         read(tmp_path, name, changed(event, path, value))
     assert error.value.code is Exit.USAGE
 
@@ -281,30 +282,30 @@ def test_the_event_they_are_made_of_is_read(tmp_path: Path, name: str, event: di
     ],
 )  # fmt: skip
 def test_an_event_that_is_none_is_refused(tmp_path: Path, name: str, event: bytes, why: str) -> None:
-    with pytest.raises(Refused, match=why):
+    with pytest.raises(UsageError, match=why):
         read(tmp_path, name, event)
 
 
 def test_an_event_of_forty_megabytes_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "event.json").open("wb") as file:
         file.truncate(40 * 2**20)
-    with pytest.raises(Refused, match="is over"):
+    with pytest.raises(UsageError, match="is over"):
         read_event(a_job(tmp_path, "issue_comment"))
 
 
 def test_an_event_that_is_not_there_is_refused_by_its_name(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match=r"event\.json: No such file"):
+    with pytest.raises(UsageError, match=r"event\.json: No such file"):
         read_event(a_job(tmp_path, "issue_comment"))
     (tmp_path / "event.json").mkdir()
-    with pytest.raises(Refused, match=r"event\.json: Is a directory"):
+    with pytest.raises(UsageError, match=r"event\.json: Is a directory"):
         read_event(a_job(tmp_path, "issue_comment"))
-    with pytest.raises(Refused, match="GITHUB_EVENT_PATH is not set"):
+    with pytest.raises(UsageError, match="GITHUB_EVENT_PATH is not set"):
         read_event(replace(a_job(tmp_path, "issue_comment"), event_file=None))
 
 
 @pytest.mark.parametrize("payload", [[], "x", 3, True])
 def test_a_payload_that_is_none_is_refused(tmp_path: Path, payload: object) -> None:
-    with pytest.raises(Refused, match="client_payload is no object"):
+    with pytest.raises(UsageError, match="client_payload is no object"):
         read(tmp_path, "repository_dispatch", {"action": "prime-train-stop", "client_payload": payload})
 
 

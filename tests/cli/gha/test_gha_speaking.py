@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.actions.github_auth import client, speaks
 from prime_train.adapters.github import pull_of, upsert_sticky
-from prime_train.cli.exits import Refused
+from prime_train.control_plane.wiring.github_auth import client, speaks
 from prime_train.control_plane.wiring.home import Home
+from prime_train.core.errors import UsageError
 from tests.adapters.speaking_github import REPO, WRITES, spoken_to
 from tests.fakes.github import FakeGitHub
 
@@ -48,9 +48,9 @@ def test_outside_of_a_job_its_token_is_for_other_tools() -> None:
 @pytest.mark.parametrize("key", ["", "no key", "/nowhere/key.pem", "/"])
 def test_half_an_app_is_refused_before_anything_is_watched(tmp_path: Path, key: str) -> None:
     environment = {"PRIME_TRAIN_GITHUB_APP_ID": "1", "PRIME_TRAIN_GITHUB_APP_KEY": key}
-    with pytest.raises(Refused, match="no private key and no file"):
+    with pytest.raises(UsageError, match="no private key and no file"):
         client(environment)
-    with pytest.raises(Refused, match="no private key and no file"):
+    with pytest.raises(UsageError, match="no private key and no file"):
         Home(tmp_path, environment).world("http://127.0.0.1:1")
 
 

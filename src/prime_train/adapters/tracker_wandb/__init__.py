@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 
 from prime_train.adapters.tracker_wandb.asking import Wandb
-from prime_train.adapters.tracker_wandb.seen import RunSeen
 from prime_train.adapters.tracker_wandb.tracker import WandbTracker
+from prime_train.core.tracker_run import RunSeen
 
 KEY = "WANDB_API_KEY"
 URL = "WANDB_BASE_URL"

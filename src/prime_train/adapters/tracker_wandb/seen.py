@@ -2,43 +2,15 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from prime_train.core.redaction import masked
 from prime_train.core.tracked import address
+from prime_train.core.tracker_run import RunSeen
 from prime_train.ports import TemporaryError
 
 TEXT_CHARS_MAX = 500
-RUNNING, FAILED = "running", "failed"
-
-
-@dataclass(frozen=True)
-class RunSeen:
-    """`heard_s`: when it last spoke, by W&B's clock; 0: never. `step`: of its history, as it counts there; None: not asked for."""
-
-    entity: str
-    project: str
-    run_id: str
-    name: str
-    state: str
-    heard_s: int
-    step: int | None
-    notes: str
-    url: str
-
-    @property
-    def path(self) -> str:
-        return f"{self.entity}/{self.project}/{self.run_id}"
-
-    def is_stale(self, now_s: int, quiet_s: int) -> bool:
-        """It is called running, and has spoken, but not for longer than `quiet_s`."""
-        return self.state == RUNNING and 0 < self.heard_s < now_s - quiet_s
-
-    def is_silent_since(self, at_s: int) -> bool:
-        """It is called running, and has not spoken after that second."""
-        return self.state == RUNNING and self.heard_s <= at_s
 
 
 def seen(run: Any) -> RunSeen:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prime_train.cli.aws.stack import STACK, Region, StackName
-from prime_train.cli.exits import Refused
+from prime_train.core.errors import UsageError
 
 if TYPE_CHECKING:
     from prime_train.adapters.aws_deploy import Account, Stack
@@ -21,14 +21,14 @@ def destroy(
 ) -> None:
     """Take the control plane off AWS.
 
-    Refused while a run is not done: nobody would give its machine back. The table and the bucket stay, with all that was trained.
+    UsageError while a run is not done: nobody would give its machine back. The table and the bucket stay, with all that was trained.
     """
     from prime_train.cli.aws import stack as aws_place
 
     account = aws_place.account(region)
     stack = aws_place.stack(account, name)
     if not stack.state():
-        raise Refused(f"there is no stack {name} in account {account.number}, region {account.region}")
+        raise UsageError(f"there is no stack {name} in account {account.number}, region {account.region}")
     kept = _kept(account, stack)
     aws_place.agreed(f"Delete stack {name} in account {account.number}, region {account.region}?", yes)
     stack.delete(typer.echo)
@@ -39,7 +39,7 @@ def destroy(
 
 
 def _kept(account: "Account", stack: "Stack") -> list[str]:
-    """What stays, in words. Refused where a run would be left alone."""
+    """What stays, in words. UsageError where a run would be left alone."""
     from prime_train.adapters.store_dynamo.opening import open_dynamo
     from prime_train.ports import PermanentError
 
@@ -54,7 +54,9 @@ def _kept(account: "Account", stack: "Stack") -> list[str]:
     awake = [run.run_id for run in store.list_runs() if not run.is_at_rest]
     if awake:
         shown = ", ".join(awake[:NAMED_MAX])
-        raise Refused(f"{len(awake)} runs are not done: {shown}", fix="prime-train stop RUN for each, and wait until its machine has gone")
+        raise UsageError(
+            f"{len(awake)} runs are not done: {shown}", fix="prime-train stop RUN for each, and wait until its machine has gone"
+        )
     where = f"--region {account.region}"
     return [
         f"kept: bucket {outputs['Bucket']}, with what was trained; this deletes it for good:",

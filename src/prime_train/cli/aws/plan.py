@@ -14,7 +14,7 @@ def show(plan: "Plan | None") -> None:
     from rich.text import Text
 
     from prime_train.cli.columns import Column, Fitting
-    from prime_train.cli.output import console as open_console
+    from prime_train.output import console as open_console
 
     console = open_console()
     if plan is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.cli.exits import Refused
+from prime_train.core.errors import UsageError
 
 if TYPE_CHECKING:
     from prime_train.adapters.aws_deploy import Account, Stack
@@ -27,7 +27,9 @@ def stack(of: "Account", name: str) -> "Stack":
     from prime_train.adapters.aws_deploy import Stack
 
     if not (name.isascii() and name.replace("-", "").isalnum() and name[0].isalpha() and len(name) <= 56):
-        raise Refused(f"--stack {name!r} is no name for a stack", fix="letters, digits and hyphens, a letter first, 56 characters at most")
+        raise UsageError(
+            f"--stack {name!r} is no name for a stack", fix="letters, digits and hyphens, a letter first, 56 characters at most"
+        )
     return Stack(of.client("cloudformation"), name)
 
 
@@ -57,13 +59,13 @@ def agreed(question: str, yes: bool) -> None:
     if yes:
         return
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Refused("there is nobody to ask: this is no terminal", fix="add --yes")
+        raise UsageError("there is nobody to ask: this is no terminal", fix="add --yes")
     try:
         if typer.confirm(question):
             return
     except typer.Abort:
         raise KeyboardInterrupt from None
-    raise Refused("not agreed to: nothing was changed")
+    raise UsageError("not agreed to: nothing was changed")
 
 
 def _remembered(name: str) -> Path:

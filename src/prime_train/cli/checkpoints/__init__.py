@@ -12,7 +12,7 @@ from prime_train.cli.checkpoints.pin import pin, unpin
 from prime_train.cli.checkpoints.prune import prune
 from prime_train.cli.checkpoints.restore import restore
 from prime_train.cli.checkpoints.verify import verify
-from prime_train.cli.exits import guarded
+from prime_train.exits import guarded
 
 DEFAULT = "list"
 VERBS: Mapping[str, Callable[..., object]] = {

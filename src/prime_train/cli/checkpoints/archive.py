@@ -13,7 +13,8 @@ import typer
 from prime_train.checkpoints.archive import ArchiveRefused, TargetExists, stage, unpack
 from prime_train.checkpoints.restore import DISK_SPARE_BYTES
 from prime_train.cli.checkpoints.progress_bar import bar
-from prime_train.cli.exits import Exit, Refused
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
     from prime_train.checkpoints.restore import Reported
@@ -30,7 +31,7 @@ def restore_archive(archive: str, folder: Path, *, replace: bool, as_json: bool)
     if path is None:
         path, source = Path(unquote(urlsplit(archive).path)), _source(archive)
     elif not path.is_file():
-        raise Refused(f"there is no archive {path}", fix="name a file, or a URL such as s3://bucket/path/run.tar.gz")
+        raise UsageError(f"there is no archive {path}", fix="name a file, or a URL such as s3://bucket/path/run.tar.gz")
     try:
         with stage(folder, path.name) as hidden:
             if source is not None:
@@ -38,9 +39,9 @@ def restore_archive(archive: str, folder: Path, *, replace: bool, as_json: bool)
             with bar(f"unpacking {path.name}", path.stat().st_size) as progress:
                 target = unpack(path, hidden, replace=replace, progress=progress)
     except ArchiveRefused as error:
-        raise Refused(str(error), fix="nothing of it was kept; pack or copy it again", code=Exit.FINDINGS) from error
+        raise UsageError(str(error), fix="nothing of it was kept; pack or copy it again", code=Exit.FINDINGS) from error
     except TargetExists as error:
-        raise Refused(f"{error} is there already", fix="restore into another folder, or --replace") from error
+        raise UsageError(f"{error} is there already", fix="restore into another folder, or --replace") from error
     typer.echo(json.dumps({"folder": str(target), "archive": archive}, indent=2) if as_json else f"{target}: unpacked from {archive}")
 
 
@@ -58,7 +59,7 @@ def _source(url: str) -> "tuple[Bucket, str]":
     parts = urlsplit(url)
     key = unquote(parts.path).strip("/")
     if not key:
-        raise Refused(f"{url} names a bucket and no object in it", fix="add the path, such as s3://bucket/path/run.tar.gz")
+        raise UsageError(f"{url} names a bucket and no object in it", fix="add the path, such as s3://bucket/path/run.tar.gz")
     return open_bucket(urlunsplit((parts.scheme, parts.netloc, "", parts.query, ""))), key
 
 
@@ -67,11 +68,11 @@ def _fetch(bucket: "Bucket", key: str, path: Path) -> Path:
 
     stat = bucket.stat(key)
     if stat is None:
-        raise Refused(f"there is no {key} in the bucket", fix="look for the key with any tool for buckets")
+        raise UsageError(f"there is no {key} in the bucket", fix="look for the key with any tool for buckets")
     free = shutil.disk_usage(path.parent).free
     if stat.size + DISK_SPARE_BYTES > free:
         said = f"no room for {path.name}: {stat.size / 2**30:.2f} GiB wanted, {free / 2**30:.2f} GiB free"
-        raise Refused(said, fix="it is fetched first, and then unpacked beside it", code=Exit.OUTSIDE_REFUSED)
+        raise UsageError(said, fix="it is fetched first, and then unpacked beside it", code=Exit.OUTSIDE_REFUSED)
     with bar(f"fetching {path.name}", stat.size) as progress:
         _watched(lambda: bucket.get_file(key, path), path.parent, stat.size, progress)
     return path

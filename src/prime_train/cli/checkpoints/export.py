@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from prime_train.cli.checkpoints.options import AsJson, BucketUrl, Replace, RunId, Step
-from prime_train.cli.exits import Exit, Refused
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 
 
 def export(
@@ -37,9 +38,9 @@ def export(
             export(found.bucket, manifest, file, pattern=found.pattern, progress=progress)
     except CheckpointDamaged as error:
         fix = f"prime-train checkpoints {found.run_id} verify --all says which are whole; then use --step"
-        raise Refused(str(error), fix=fix, code=Exit.FINDINGS) from error
+        raise UsageError(str(error), fix=fix, code=Exit.FINDINGS) from error
     except RestoreFailed as error:
-        raise Refused(str(error), code=Exit.OUTSIDE_REFUSED) from error
+        raise UsageError(str(error), code=Exit.OUTSIDE_REFUSED) from error
     bytes_ = file.stat().st_size
     if as_json:
         row = {"file": str(file), "bytes": bytes_, "step": manifest.step, "epoch": manifest.epoch, "folder": manifest.folder}
@@ -52,8 +53,8 @@ def _check(file: Path, *, replace: bool) -> None:
     from prime_train.checkpoints.export import KINDS
 
     if not any(file.name.endswith(ending) for ending in KINDS):
-        raise Refused(f"{file} is no name of an archive", fix=f"let it end in one of {', '.join(KINDS)}")
+        raise UsageError(f"{file} is no name of an archive", fix=f"let it end in one of {', '.join(KINDS)}")
     if file.is_dir() or (file.exists() and not replace):
-        raise Refused(f"{file} is there already", fix="use another name" + ("" if file.is_dir() else ", or --replace"))
+        raise UsageError(f"{file} is there already", fix="use another name" + ("" if file.is_dir() else ", or --replace"))
     if not file.absolute().parent.is_dir():
-        raise Refused(f"there is no folder {file.absolute().parent}", fix="make it first")
+        raise UsageError(f"there is no folder {file.absolute().parent}", fix="make it first")

@@ -92,8 +92,8 @@ def _print(rows: list[Row], now_s: int) -> None:
     from rich.text import Text
 
     from prime_train.cli.columns import Column, Fitting
-    from prime_train.cli.output import console
     from prime_train.core.formatting import size, span
+    from prime_train.output import console
 
     columns = {
         "step": (0, [f"{row['step']:,}" for row in rows]),

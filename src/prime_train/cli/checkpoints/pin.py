@@ -3,7 +3,7 @@
 import typer
 
 from prime_train.cli.checkpoints.options import AsJson, BucketUrl, PinnedStep, RunId
-from prime_train.cli.exits import Refused
+from prime_train.core.errors import UsageError
 
 
 def pin(run: RunId, step: PinnedStep, bucket: BucketUrl = None, as_json: AsJson = False) -> None:
@@ -30,7 +30,7 @@ def unpin(run: RunId, step: PinnedStep, bucket: BucketUrl = None, as_json: AsJso
     epochs = [epoch for pinned, epoch in pins if pinned == step]
     if not epochs:
         steps = ", ".join(str(pinned) for pinned in sorted({pinned for pinned, _ in pins}))
-        raise Refused(f"step {step} of {found.run_id} is not pinned", fix=f"pinned are {steps}" if steps else "nothing is")
+        raise UsageError(f"step {step} of {found.run_id} is not pinned", fix=f"pinned are {steps}" if steps else "nothing is")
     for epoch in epochs:
         found.bucket.delete(pin_key(found.run_id, step, epoch))
     _say(f"step {step} is no longer pinned", step=step, epochs=epochs, pinned=False, as_json=as_json)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from prime_train.cli.checkpoints.options import AsJson, BucketUrl, RunId
-from prime_train.cli.exits import Refused
+from prime_train.core.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,7 +68,7 @@ def _policy(found: "Found", *, keep: int | None, every_steps: int | None, best: 
     policy = found.policy
     if policy is None:
         if keep is None:
-            raise Refused(f"the policy of {found.run_id} can not be read: its spec.json is missing or damaged", fix=_NO_POLICY_FIX)
+            raise UsageError(f"the policy of {found.run_id} can not be read: its spec.json is missing or damaged", fix=_NO_POLICY_FIX)
         policy = Policy(keep)
     return replace(
         policy,
@@ -112,7 +112,7 @@ def _is_sure(*, yes: bool, as_json: bool) -> bool:
     if yes:
         return True
     if as_json or not sys.stdin.isatty():
-        raise Refused("nothing was removed: there is nobody to ask", fix="add --yes, or --dry-run")
+        raise UsageError("nothing was removed: there is nobody to ask", fix="add --yes, or --dry-run")
     return typer.confirm("Remove them?")
 
 

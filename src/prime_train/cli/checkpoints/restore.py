@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prime_train.cli.checkpoints.options import AsJson, BucketUrl, Folder, Replace, RunId, Step
-from prime_train.cli.exits import Exit, Refused
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
     from prime_train.core.manifest import Manifest
@@ -36,9 +37,9 @@ def restore(
     it. What was cut off goes on where it stopped when the command is repeated.
     """
     if step is not None and before_step is not None:
-        raise Refused("--step and --before-step exclude each other", fix="keep one")
+        raise UsageError("--step and --before-step exclude each other", fix="keep one")
     if archive is not None and (step is not None or before_step is not None or bucket is not None):
-        raise Refused("--archive is restored as it is; --step, --before-step and --bucket do not go with it", fix="leave them out")
+        raise UsageError("--archive is restored as it is; --step, --before-step and --bucket do not go with it", fix="leave them out")
     _check(folder)
     if archive is not None:
         from prime_train.cli.checkpoints.archive import restore_archive
@@ -73,7 +74,9 @@ def _restore(
         typer.echo(json.dumps(row, indent=2) if as_json else said)
         return
     fix = f"prime-train checkpoints {found.run_id} verify --all says which are whole"
-    raise Refused("nothing was restored: " + ", ".join(f"step {row['step']}" for row in damaged) + " damaged", fix=fix, code=Exit.FINDINGS)
+    raise UsageError(
+        "nothing was restored: " + ", ".join(f"step {row['step']}" for row in damaged) + " damaged", fix=fix, code=Exit.FINDINGS
+    )
 
 
 def _candidates(found: "Found", step: int | None, before_step: int | None) -> "list[Manifest]":
@@ -97,7 +100,7 @@ def _one(found: "Found", manifest: "Manifest", folder: Path, *, replace: bool) -
     check_folder(manifest, found.pattern)
     target = folder / manifest.folder
     if not replace and target.exists() and differs(target, manifest):
-        raise Refused(f"{target} is there already, and is not this checkpoint", fix="restore into another folder, or --replace")
+        raise UsageError(f"{target} is there already, and is not this checkpoint", fix="restore into another folder, or --replace")
     try:
         with bar(f"step {manifest.step}", manifest.size) as progress:
             return restore(found.bucket, found.run_id, point_of(manifest), folder, pattern=found.pattern, progress=progress)
@@ -105,7 +108,7 @@ def _one(found: "Found", manifest: "Manifest", folder: Path, *, replace: bool) -
         discard(folder, point_of(manifest))
         raise
     except RestoreFailed as error:
-        raise Refused(str(error), fix="make room, or restore into another folder", code=Exit.OUTSIDE_REFUSED) from error
+        raise UsageError(str(error), fix="make room, or restore into another folder", code=Exit.OUTSIDE_REFUSED) from error
 
 
 def _check(folder: Path) -> None:
@@ -114,6 +117,6 @@ def _check(folder: Path) -> None:
 
     above = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     if not above.is_dir():
-        raise Refused(f"{above} is a file", fix="name a folder")
+        raise UsageError(f"{above} is a file", fix="name a folder")
     if not os.access(above, os.W_OK | os.X_OK):
-        raise Refused(f"{above} can not be written to", fix="name a folder of yours", code=Exit.OUTSIDE_REFUSED)
+        raise UsageError(f"{above} can not be written to", fix="name a folder of yours", code=Exit.OUTSIDE_REFUSED)

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 import typer
 
 from prime_train.cli.checkpoints.options import AsJson, BucketUrl, RunId, Step
-from prime_train.cli.exits import Exit, Refused
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
     from prime_train.core.manifest import Manifest
@@ -41,7 +42,7 @@ def verify(
     from prime_train.operations.checkpoints import look, newest, of_step
 
     if all_ and step is not None:
-        raise Refused("--all and --step exclude each other", fix="keep one")
+        raise UsageError("--all and --step exclude each other", fix="keep one")
     found = look(run, bucket)
     wanted = list(found.catalog.manifests) if all_ else []
     if not wanted and not (all_ and found.catalog.unread):

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.cli.exits import Exit, Refused
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
     from prime_train.cli.config.side_by_side import Side
-    from prime_train.configs.versions import Versions
     from prime_train.core.run import Run
+    from prime_train.operations.config_versions import Versions
 
 NOW = "now"
 
@@ -22,14 +23,14 @@ def diff(
 ) -> Exit:
     """Show two versions side by side, and what each change means."""
     from prime_train.cli.config.side_by_side import picture
-    from prime_train.cli.output import console
-    from prime_train.configs.versions import versions_of
     from prime_train.operations.config_runs import runs_of, users
+    from prime_train.operations.config_versions import versions_of
+    from prime_train.output import console
 
     versions = versions_of(config)
     saved = versions.all()
     if not saved:
-        raise Refused(f"{config.stem} has no versions yet", fix=f"keep one: prime-train config save {config}")
+        raise UsageError(f"{config.stem} has no versions yet", fix=f"keep one: prime-train config save {config}")
     used = users(saved, runs_of(versions.home))
     sides = [_side(versions, text or str(saved[-1].number), used) for text in (before, after)]
     if sides[0].texts == sides[1].texts:
@@ -45,6 +46,6 @@ def _side(versions: "Versions", text: str, used: "dict[int, tuple[Run, ...]]") -
     if text == NOW:
         return Side(NOW, versions.now())
     if not (text.isascii() and text.isdigit()):
-        raise Refused(f"{text} is no version", fix=f"write its number, or {NOW}")
+        raise UsageError(f"{text} is no version", fix=f"write its number, or {NOW}")
     version = versions.get(int(text))
     return Side(version.title, version.texts, used[version.number])

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.cli.exits import Exit
+from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from prime_train.configs.versions import Version
     from prime_train.core.run import Run
+    from prime_train.operations.config_versions import Version
 
 
 def list_(
@@ -21,9 +21,9 @@ def list_(
     from rich.console import Group
     from rich.text import Text
 
-    from prime_train.cli.output import console as open_console
-    from prime_train.configs.versions import versions_of
     from prime_train.operations.config_runs import runs_of, users
+    from prime_train.operations.config_versions import versions_of
+    from prime_train.output import console as open_console
 
     versions = versions_of(config)
     saved = versions.all()

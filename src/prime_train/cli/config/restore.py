@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.cli.exits import Exit, Refused
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
-    from prime_train.configs.versions import Version
+    from prime_train.operations.config_versions import Version
 
 
 def restore(
@@ -17,7 +18,7 @@ def restore(
     force: Annotated[bool, typer.Option("--force", help="Even if what is there now is in no version.")] = False,
 ) -> Exit:
     """Write a version back, and the trainer's file with it."""
-    from prime_train.configs.versions import trainer_file, versions_of
+    from prime_train.operations.config_versions import trainer_file, versions_of
 
     versions = versions_of(config)
     wanted = versions.get(version)
@@ -25,7 +26,7 @@ def restore(
     files = {config: wanted.texts.config} | ({beside: wanted.texts.trainer or ""} if beside is not None else {})
     lost = [path for path, text in files.items() if not force and _is_lost(path, text, versions.all())]
     if lost:
-        raise Refused(f"{lost[0]} is in no version: it would be lost", fix=f"prime-train config save {config}, or add --force")
+        raise UsageError(f"{lost[0]} is in no version: it would be lost", fix=f"prime-train config save {config}, or add --force")
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f".{path.name}-restored")

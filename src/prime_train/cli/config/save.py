@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from prime_train.cli.exits import Exit, Refused
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 
 NOTE_CHARS_MAX = 200
 
@@ -16,13 +17,13 @@ def save(
 ) -> Exit:
     """Keep the config as it is now, and the trainer's file with it."""
     from prime_train.adapters.config_yaml import masked
-    from prime_train.configs.versions import spec_of, trainer_file, versions_of
+    from prime_train.operations.config_versions import spec_of, trainer_file, versions_of
 
     versions = versions_of(config)
     texts = versions.now()
     for text in (texts.config, texts.trainer or ""):
         if masked(text) != text:
-            raise Refused(
+            raise UsageError(
                 f"{config} has a secret spelled out: that is not kept", fix="put it into the environment, and its name under secrets"
             )
     saved = versions.all()

@@ -12,13 +12,13 @@ from rich.table import Table
 from rich.text import Text
 
 from prime_train.adapters.config_yaml import masked
-from prime_train.cli.exits import Refused
 from prime_train.configs import changes as config_changes
+from prime_train.core.errors import UsageError
 from prime_train.operations.config_runs import used_by
 
 if TYPE_CHECKING:
-    from prime_train.configs.versions import Texts
     from prime_train.core.run import Run
+    from prime_train.operations.config_versions import Texts
 
 CONTEXT_LINES = 3
 LINES_MAX = 5000
@@ -59,7 +59,7 @@ def rows(before: str, after: str) -> list[Row]:
     """Changed lines with those around them; a row without sides stands for what was left out."""
     first, second = (text.splitlines() for text in (before, after))
     if max(len(first), len(second)) > LINES_MAX:
-        raise Refused(f"more than {LINES_MAX:,} lines", fix="compare them with diff")
+        raise UsageError(f"more than {LINES_MAX:,} lines", fix="compare them with diff")
     found: list[Row] = []
     for number, group in enumerate(difflib.SequenceMatcher(None, first, second, autojunk=False).get_grouped_opcodes(CONTEXT_LINES)):
         found += [Row(None, "", None)] if number or group[0][1] or group[0][3] else []

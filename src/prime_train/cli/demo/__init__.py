@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from prime_train.cli.exits import Exit
+from prime_train.core.exit_codes import Exit
 
 LOG_WIDTH = 120
 """Columns where the output is no terminal."""
@@ -26,7 +26,7 @@ def demo(
     from prime_train.cli.demo.ending import show_end
     from prime_train.cli.demo.play import play
     from prime_train.cli.demo.stage import demo_spec, stage
-    from prime_train.cli.output import console as open_console
+    from prime_train.output import console as open_console
 
     console = open_console(width=None if sys.stdout.isatty() else LOG_WIDTH)
     spec = demo_spec(seconds_per_step)

@@ -12,10 +12,10 @@ from prime_train.checkpoints.catalog import point_of
 from prime_train.checkpoints.restore import RestoreFailed, restore
 from prime_train.cli.demo.play import Story
 from prime_train.cli.demo.stage import REFERENCE_S_MAX, Stage
-from prime_train.cli.exits import Exit
 from prime_train.cli.tables import attempts, ledger_table, lines
 from prime_train.control_plane.reconcile import read_manifests
 from prime_train.control_plane.wiring.home import wall_s
+from prime_train.core.exit_codes import Exit
 from prime_train.core.figures import figures
 from prime_train.core.run import RunState
 from prime_train.operations.log_tail import kept_log

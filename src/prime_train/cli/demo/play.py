@@ -10,8 +10,9 @@ from rich.text import Text
 
 from prime_train.cli.demo.stage import Stage
 from prime_train.cli.demo.view import view
-from prime_train.cli.exits import Exit, Refused
 from prime_train.cli.logs import history_line
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 from prime_train.core.run import Happening, Run, RunState
 from prime_train.ports import Held
 from prime_train.reports.charts import Point
@@ -50,7 +51,7 @@ class Story:
 
 
 def play(here: Stage, console: Console, *, kill: bool) -> Story:
-    """Until the run is over and its machines are gone. Raises Refused where it takes far too long."""
+    """Until the run is over and its machines are gone. Raises UsageError where it takes far too long."""
     store = here.home.store()
     held = _load(here)
     story = Story(held.run, [])
@@ -70,7 +71,7 @@ def play(here: Stage, console: Console, *, kill: bool) -> Story:
             else:
                 _print_new(console, story)
             if time.monotonic() > end_s:
-                raise Refused(
+                raise UsageError(
                     f"the demo took longer than {_longest_s(held.run):.0f} s; state {held.run.state.value}", code=Exit.OUTSIDE_FAILED
                 )
             pause.wait(LOOK_S)
@@ -83,7 +84,7 @@ def play(here: Stage, console: Console, *, kill: bool) -> Story:
 def _load(here: Stage) -> Held:
     held = here.home.store().load(here.run_id)
     if held is None:
-        raise Refused(f"run {here.run_id} is gone", code=Exit.OUTSIDE_FAILED)
+        raise UsageError(f"run {here.run_id} is gone", code=Exit.OUTSIDE_FAILED)
     return held
 
 

@@ -18,10 +18,11 @@ from types import FrameType
 
 from prime_train.adapters.config_yaml import read_config
 from prime_train.adapters.tree_pack import survey
-from prime_train.cli.exits import Exit, Refused
 from prime_train.control_plane.wiring.embedded import control_plane
 from prime_train.control_plane.wiring.home import BUCKET, HOME, Home
 from prime_train.control_plane.wiring.providers import LOCAL, PROVIDER
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 from prime_train.core.spec import RunSpec
 from prime_train.operations.launch import Plan, launch
 from prime_train.ports import OutsideError
@@ -49,7 +50,7 @@ def demo_spec(seconds_per_step: float) -> RunSpec:
     """configs/demo.yaml, of the checkout or as it is packaged, at another pace."""
     read = read_config(_config_file())
     if read.spec is None or not read.is_fit:
-        raise Refused("; ".join(finding.message for finding in read.findings), code=Exit.FINDINGS)
+        raise UsageError("; ".join(finding.message for finding in read.findings), code=Exit.FINDINGS)
     command = _PACE.sub(f"--step-seconds {seconds_per_step:g}", read.spec.trainer.command)
     return read.spec.model_copy(update={"trainer": read.spec.trainer.model_copy(update={"command": command})})
 

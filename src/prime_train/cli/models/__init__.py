@@ -2,9 +2,9 @@
 
 import typer
 
-from prime_train.cli.exits import guarded
 from prime_train.cli.models.list import list_
 from prime_train.cli.models.refresh import refresh
+from prime_train.exits import guarded
 
 models = typer.Typer(name="models", no_args_is_help=True, rich_markup_mode=None)
 models.command("list")(guarded(list_))

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.cli.exits import Exit, Refused
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -31,8 +32,8 @@ def list_(
     if not found:
         near = known.near(search)
         fix = f"did you mean {', '.join(near)}?" if near else "prime-train models list shows them all"
-        raise Refused(f"no model has {search} in its id", fix=f"{fix} Any other: prime-train verify-model ID --hub")
-    from prime_train.cli.output import console
+        raise UsageError(f"no model has {search} in its id", fix=f"{fix} Any other: prime-train verify-model ID --hub")
+    from prime_train.output import console
 
     console().print(_picture(found, known.date))
     return Exit.OK

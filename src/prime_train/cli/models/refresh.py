@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.cli.exits import Exit
+from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
     from prime_train.adapters.hub import Hub

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from prime_train.cli.exits import Refused
+from prime_train.core.errors import UsageError
 
 NAME_CHARS_MAX = 32
 SAVE_EVERY = 50
@@ -85,7 +85,7 @@ budget:
 
 def checked_command(text: str) -> str:
     if not text.strip() or not text.isprintable():
-        raise Refused(f"{text[:60]!r} is no command", fix="write it as on the command line, such as python train.py --lr 1e-4")
+        raise UsageError(f"{text[:60]!r} is no command", fix="write it as on the command line, such as python train.py --lr 1e-4")
     return text.strip()
 
 
@@ -93,7 +93,7 @@ def checked_kind(text: str) -> Kind:
     try:
         return Kind(text.strip().lower().replace("-", "_"))
     except ValueError:
-        raise Refused(f"{text[:60]!r} is no trainer that is known", fix=f"write one of {', '.join(Kind)}") from None
+        raise UsageError(f"{text[:60]!r} is no trainer that is known", fix=f"write one of {', '.join(Kind)}") from None
 
 
 def name_of(own: Own) -> str:

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from prime_train.cli.exits import Exit, Refused
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.providers import STORE
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
     from prime_train.control_plane.server.serve import Server
@@ -24,7 +25,7 @@ def is_left_alone(home: Home) -> bool:
 
 
 def refuse_unheard(home: Home, public_url: str) -> None:
-    """Raises Refused where machines of this home's runs call another address than `public_url`: none of them would be heard there, and a
+    """Raises UsageError where machines of this home's runs call another address than `public_url`: none of them would be heard there, and a
     watcher would replace them all."""
     last = home.last_serving()
     if last is None or last.public_url == public_url:
@@ -32,7 +33,7 @@ def refuse_unheard(home: Home, public_url: str) -> None:
     count = len(home.store().vitals())
     if count:
         machines = f"{count} machine{' calls' if count == 1 else 's call'} {last.public_url}"
-        raise Refused(
+        raise UsageError(
             f"{machines}; served at {public_url} they would be taken for silent and replaced",
             fix="serve at that address again (free its port, if something else has it), or end their runs first: "
             "prime-train stop --now RUN for each, then prime-train watch --once",
@@ -46,7 +47,7 @@ def control_plane(
 ) -> "Iterator[Server]":
     """Serves `home` on a port (0: any; None: its last, or any). Pods go on when it ends.
 
-    Raises PermanentError where the port is taken, Refused where machines call another address, or another process serves the home."""
+    Raises PermanentError where the port is taken, UsageError where machines call another address, or another process serves the home."""
     from prime_train.control_plane.server.serve import Server, url_of
 
     with home.serving_alone():

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 from urllib.parse import unquote, urlsplit
 
-from prime_train.cli.exits import Exit, Refused
+from prime_train.configs.run_secrets import listed
 from prime_train.control_plane.wiring.providers import PRIME, PUBLIC_URL, STORE
-from prime_train.control_plane.wiring.run_secrets import listed
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 from prime_train.core.keys import RUNS
 from prime_train.core.run_secrets import for_runs
 
@@ -142,8 +143,8 @@ class Home:
 
     def make_bucket(self) -> None:
         """The bucket is about to be used: one that is new, such as a folder that is absent or empty, is made and marked, and its identity
-        is remembered. Refused where the bucket that is known by this address is not there, or another one is. Raises OutsideError where it
-        does not answer."""
+        is remembered. Raises UsageError where the bucket that is known by this address is not there, or another one is, and OutsideError
+        where it does not answer."""
         from prime_train.adapters.bucket import address, open_bucket
         from prime_train.adapters.bucket.marks import OtherBucket, mark_of, marked, other_bucket
 
@@ -155,9 +156,9 @@ class Home:
             try:
                 found = mark_of(bucket)
             except OtherBucket as error:
-                raise Refused(str(error), fix=FIX_BUCKET, code=Exit.OUTSIDE_REFUSED) from error
+                raise UsageError(str(error), fix=FIX_BUCKET, code=Exit.OUTSIDE_REFUSED) from error
             if found != known:
-                raise Refused(other_bucket(url, found, known), fix=FIX_BUCKET, code=Exit.OUTSIDE_REFUSED)
+                raise UsageError(other_bucket(url, found, known), fix=FIX_BUCKET, code=Exit.OUTSIDE_REFUSED)
             return
         _refuse_empty(store, bucket, url)
         mark, written = marked(bucket), False
@@ -175,10 +176,12 @@ class Home:
         """The control plane's own, whatever is set here: of two buckets, each would miss what lies in the other."""
         theirs = self.about.bucket_url
         if named and named.rstrip("/") != theirs.rstrip("/"):
-            raise Refused(f"{BUCKET} is {named}; the control plane's bucket is {theirs}", fix=f"unset {BUCKET} here, or set it to that one")
+            raise UsageError(
+                f"{BUCKET} is {named}; the control plane's bucket is {theirs}", fix=f"unset {BUCKET} here, or set it to that one"
+            )
         folder = urlsplit(theirs)
         if folder.scheme == "file" and not Path(unquote(folder.path)).is_dir():
-            raise Refused(
+            raise UsageError(
                 f"the control plane's bucket, {theirs}, is a folder of its own box", fix="have it served with a bucket such as s3://..."
             )
         return theirs
@@ -218,21 +221,21 @@ class Home:
         if named:
             return _unhexed(named)
         if self.environment.get(STORE):
-            raise Refused(f"{STORE} is set, {MASTER} is not", fix=FIX_MASTER, code=Exit.USAGE)
+            raise UsageError(f"{STORE} is set, {MASTER} is not", fix=FIX_MASTER, code=Exit.USAGE)
         self._make()
         path = self.root / "master.key"
         if not path.exists():
             _create_once(path, secrets.token_bytes(MASTER_BYTES))
         key = path.read_bytes()
         if len(key) != MASTER_BYTES:
-            raise Refused(
+            raise UsageError(
                 f"{path} has {len(key)} bytes, not {MASTER_BYTES}", fix="restore it from a backup; running pods know its old value"
             )
         return key
 
     @property
     def secrets(self) -> dict[str, str]:
-        """What runs may have of this environment, as the operator's list has it. Raises Refused where that is no list."""
+        """What runs may have of this environment, as the operator's list has it. Raises UsageError where that is no list."""
         return for_runs(self.environment, listed(self.environment))
 
     @property
@@ -310,8 +313,8 @@ class Home:
 
     @contextmanager
     def serving_alone(self) -> "Iterator[None]":
-        """For as long as the `with` lasts, this process is the one that serves this home. Raises Refused where another one does. The kernel
-        drops the lock of a process that dies."""
+        """For as long as the `with` lasts, this process is the one that serves this home. Raises UsageError where another one does.
+        The kernel drops the lock of a process that dies."""
         self._make()
         with (self.root / "serve.lock").open("a+") as lock:
             try:
@@ -323,12 +326,12 @@ class Home:
             lock.flush()
             yield
 
-    def _served(self, lock: TextIO) -> Refused:
+    def _served(self, lock: TextIO) -> UsageError:
         lock.seek(0)
         said, process = self.last_serving(), lock.read(PID_CHARS_MAX).strip() or "that has only just begun"
         where = f", at {said.url}" if said is not None and str(said.pid) == process else ""
         fix = "for one more watcher: prime-train watch; to serve it from here, end that process first"
-        return Refused(f"{self.root} is served already{where} by process {process}", fix=fix, code=Exit.OUTSIDE_REFUSED)
+        return UsageError(f"{self.root} is served already{where} by process {process}", fix=fix, code=Exit.OUTSIDE_REFUSED)
 
     def last_serving(self) -> Serving | None:
         """What serve.json says; whoever wrote it may have gone. Of a control plane elsewhere, what it says itself."""
@@ -397,7 +400,7 @@ class Home:
             yield slack
 
     def _on_github(self) -> "Iterator[Notifier]":
-        from prime_train.actions.github_auth import client, speaks, speaks_only_of
+        from prime_train.control_plane.wiring.github_auth import client, speaks, speaks_only_of
 
         if speaks(self.environment):
             from prime_train.adapters.github import GitHubNotifier
@@ -409,7 +412,7 @@ class Home:
         try:
             self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
-            raise Refused(f"{self.root}: {error.strerror}", fix=f"set {HOME} to a folder of yours", code=Exit.OUTSIDE_REFUSED) from error
+            raise UsageError(f"{self.root}: {error.strerror}", fix=f"set {HOME} to a folder of yours", code=Exit.OUTSIDE_REFUSED) from error
 
 
 def _refuse_empty(store: "Store", bucket: "Bucket", url: str) -> None:
@@ -417,7 +420,7 @@ def _refuse_empty(store: "Store", bucket: "Bucket", url: str) -> None:
     going_on = [run.run_id for run in store.list_runs() if not run.is_over and run.durable_step]
     if going_on and not any(True for _ in bucket.list(RUNS)):
         said = f"the bucket {url} is empty, and {going_on[0]} has checkpoints in its bucket"
-        raise Refused(said, fix=FIX_BUCKET, code=Exit.OUTSIDE_REFUSED)
+        raise UsageError(said, fix=FIX_BUCKET, code=Exit.OUTSIDE_REFUSED)
 
 
 def _watched_by(world: "World", watched: "Watched") -> "World":
@@ -431,7 +434,7 @@ def _unhexed(text: str) -> bytes:
     except ValueError:
         key = b""
     if len(key) != MASTER_BYTES:
-        raise Refused(f"{MASTER} is not {2 * MASTER_BYTES} hex digits", fix=FIX_MASTER, code=Exit.USAGE)
+        raise UsageError(f"{MASTER} is not {2 * MASTER_BYTES} hex digits", fix=FIX_MASTER, code=Exit.USAGE)
     return key
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from prime_train.cli.exits import Refused
+from prime_train.core.errors import UsageError
 
 if TYPE_CHECKING:
     from prime_train.adapters.pods_by_provider import PodsByProvider
@@ -165,10 +165,10 @@ def has_prime(environment: Mapping[str, str]) -> bool:
 
 
 def default_provider(environment: Mapping[str, str]) -> str:
-    """Raises Refused for a name that is none."""
+    """Raises UsageError for a name that is none."""
     named = environment.get(PROVIDER, "")
     if named not in ("", LOCAL, PRIME):
-        raise Refused(f"{PROVIDER} is {named!r}", fix=f"set it to {LOCAL} or {PRIME}, or not at all")
+        raise UsageError(f"{PROVIDER} is {named!r}", fix=f"set it to {LOCAL} or {PRIME}, or not at all")
     return named or (PRIME if environment.get("PRIME_API_KEY") else LOCAL)
 
 

@@ -10,7 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prime_train.cli.exits import Exit, Refused
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
     from prime_train.adapters.aws_deploy import Target
@@ -90,10 +91,10 @@ def code(target: "Target", given: Path | None, said: Callable[[str], object]) ->
 
 def _read(path: Path) -> bytes:
     if path.stat().st_size > CODE_BYTES_MAX:
-        raise Refused(f"{path} is over {CODE_BYTES_MAX >> 20} MiB: Lambda does not take it")
+        raise UsageError(f"{path} is over {CODE_BYTES_MAX >> 20} MiB: Lambda does not take it")
     handler = f"{LAMBDAS}/webhook.py"
     if not zipfile.is_zipfile(path) or handler not in zipfile.ZipFile(path).namelist():
-        raise Refused(f"{path} is no zip with {handler} in it", fix="prime-train deploy --save FOLDER makes one")
+        raise UsageError(f"{path} is no zip with {handler} in it", fix="prime-train deploy --save FOLDER makes one")
     return path.read_bytes()
 
 
@@ -101,7 +102,7 @@ def _folder() -> Path:
     spec = find_spec(LAMBDAS)
     places = list(spec.submodule_search_locations or []) if spec else []
     if not places or not Path(places[0]).is_dir():
-        raise Refused(
+        raise UsageError(
             f"{LAMBDAS} is not there as files", fix="install prime-train from its wheel or its checkout", code=Exit.OUTSIDE_REFUSED
         )
     return Path(places[0])

@@ -8,8 +8,8 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from prime_train.cli.exits import Refused
-from prime_train.control_plane.wiring.run_secrets import listed
+from prime_train.configs.run_secrets import listed
+from prime_train.core.errors import UsageError
 from prime_train.core.run_secrets import NEVER, VARIABLE, refused
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ def parameters(**named: str | None) -> dict[str, str]:
     said = {name: value for name, value in named.items() if value is not None}
     address, email = said.get("PublicUrl"), said.get("AlarmEmail")
     if address and not _is_address(address):
-        raise Refused(f"--public-url {address!r} is no address that machines could call", fix="one such as https://train.example.com")
+        raise UsageError(f"--public-url {address!r} is no address that machines could call", fix="one such as https://train.example.com")
     if email and not EMAIL.fullmatch(email):
-        raise Refused(f"--alarm-email {email!r} is no address of mail")
+        raise UsageError(f"--alarm-email {email!r} is no address of mail")
     return said
 
 
@@ -47,9 +47,9 @@ def others(pairs: list[str]) -> dict[str, str]:
         name, equals, value = pair.partition("=")
         near = get_close_matches(name, known, n=1)
         if equals and name not in known and near:
-            raise Refused(f"--set {pair!r}: there is no parameter {name}", fix=f"--set {near[0]}={value}, if that is meant")
+            raise UsageError(f"--set {pair!r}: there is no parameter {name}", fix=f"--set {near[0]}={value}, if that is meant")
         if not equals or name not in known:
-            raise Refused(f"--set {pair!r} is no parameter and its value", fix=f"NAME=VALUE, with one of {', '.join(known)}")
+            raise UsageError(f"--set {pair!r} is no parameter and its value", fix=f"NAME=VALUE, with one of {', '.join(known)}")
         found[name] = value
     listed({VARIABLE: found.get("RunSecrets", "")})
     return found
@@ -62,17 +62,19 @@ def secrets(names: list[str]) -> dict[str, str]:
             shown = name.partition("=")[0]
             example = shown if NAME.fullmatch(shown) else "HF_TOKEN"
             fix = f"export {example}=..., prime-train deploy --secret {example}"
-            raise Refused("--secret takes the name of a variable, and not its value", fix=fix)
+            raise UsageError("--secret takes the name of a variable, and not its value", fix=fix)
     if VARIABLE in names:
-        raise Refused(f"{VARIABLE} is no secret, and a parameter of the stack", fix="prime-train deploy --set RunSecrets=HF_TOKEN,JUDGE_*")
+        raise UsageError(
+            f"{VARIABLE} is no secret, and a parameter of the stack", fix="prime-train deploy --set RunSecrets=HF_TOKEN,JUDGE_*"
+        )
     missing = [name for name in names if not os.environ.get(name)]
     if missing:
-        raise Refused(f"--secret {missing[0]}: that variable is not set here", fix=f"export {missing[0]}, and deploy again")
+        raise UsageError(f"--secret {missing[0]}: that variable is not set here", fix=f"export {missing[0]}, and deploy again")
     found = {name: os.environ[name] for name in names}
     if MASTER in found and not is_masters(found[MASTER]):
-        raise Refused(f"--secret {MASTER}: that is not 64 hex digits, or several such keys with a comma between them")
+        raise UsageError(f"--secret {MASTER}: that is not 64 hex digits, or several such keys with a comma between them")
     if len(json.dumps(found)) > SECRET_BYTES_MAX:
-        raise Refused(f"--secret: the values come to more than {SECRET_BYTES_MAX >> 10} KiB, which no secret of AWS holds")
+        raise UsageError(f"--secret: the values come to more than {SECRET_BYTES_MAX >> 10} KiB, which no secret of AWS holds")
     return found
 
 
@@ -98,7 +100,7 @@ def target(machine: str | None, python: str | None, now: Mapping[str, str]) -> "
     try:
         return Target(machine, python)
     except PermanentError as error:
-        raise Refused(str(error)) from None
+        raise UsageError(str(error)) from None
 
 
 def _is_address(text: str) -> bool:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from prime_train.adapters.tracker_wandb.seen import RUNNING, RunSeen
 from prime_train.core.decide.tracking import TRACKER_LAG_S_MAX, UNHEARD_ADVICE
 from prime_train.core.run import RunState
+from prime_train.core.tracker_run import RUNNING, RunSeen
 from prime_train.core.verdict import Gone, Healthy
 from prime_train.reports.diagnosis.conclusion import Conclusion, Facts, Kind
 

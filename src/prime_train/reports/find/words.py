@@ -3,7 +3,7 @@
 import math
 import re
 
-from prime_train.cli.exits import Refused
+from prime_train.core.errors import UsageError
 from prime_train.estimate.cost.duration import HOUR_S, Between
 
 _COUNT = re.compile(r"(\d+(?:\.\d+)?(?:e\d{1,2})?)\s*([kmbgt]?)", re.IGNORECASE)
@@ -13,20 +13,20 @@ TOKENS_MAX = 10**15
 
 
 def tokens(text: str) -> float:
-    """100M, 1.5B, 2e9 or 100,000,000. Raises Refused."""
+    """100M, 1.5B, 2e9 or 100,000,000. Raises UsageError."""
     found = _COUNT.fullmatch(text.strip().replace(",", "").replace("_", ""))
     count = float(found[1]) * _UNITS[found[2].lower()] if found else 0.0
     if not 0 < count <= TOKENS_MAX:
-        raise Refused(f"--tokens {text}: no number of tokens", fix="write one such as 500k, 100M or 1.5B")
+        raise UsageError(f"--tokens {text}: no number of tokens", fix="write one such as 500k, 100M or 1.5B")
     return count
 
 
 def price(text: str) -> float:
-    """20, 2.50, $20 or $20/h. Raises Refused."""
+    """20, 2.50, $20 or $20/h. Raises UsageError."""
     found = _PRICE.fullmatch(text.strip())
     usd = float(found[1]) if found else 0.0
     if not 0 < usd < math.inf:
-        raise Refused(f"--budget {text}: no price", fix="write the most dollars that the whole machine may cost an hour, such as 20")
+        raise UsageError(f"--budget {text}: no price", fix="write the most dollars that the whole machine may cost an hour, such as 20")
     return usd
 
 

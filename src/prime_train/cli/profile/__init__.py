@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.cli.exits import Exit, Refused
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
+    from prime_train.cli.profile.sources import Source
     from prime_train.core.spec import RunSpec
-    from prime_train.operations.profile_sources import Source
     from prime_train.ports import Held
 
 STEPS_MAX = 10_000
@@ -27,10 +28,10 @@ def profile(
     For prime-rl: what each part of a step takes, what holds the run up, how sure that is, and what to change. Leaves with 1 where nothing
     can be concluded.
     """
-    from prime_train.operations.profile_sources import of_file, of_run
+    from prime_train.cli.profile.sources import of_file, of_run
 
     if run is None and file is None:
-        raise Refused("which run is meant?", fix="prime-train profile RUN, or --file metrics.jsonl")
+        raise UsageError("which run is meant?", fix="prime-train profile RUN, or --file metrics.jsonl")
     held = _held(run) if run is not None else None
     source = of_file(file) if file is not None else of_run(held) if held is not None else None
     if held is None or held.run.spec.trainer.prime_rl is not None:
@@ -49,12 +50,12 @@ def _there(held: "Held | None", source: "Source | None") -> "Source":
     if source is None:
         name = held.run.run_id if held is not None else "the run"
         fix = "they are written with the first step, and kept in the bucket when an attempt ends; name a file with --file"
-        raise Refused(f"there are no metrics of {name}, on a machine or in the bucket", fix=fix)
+        raise UsageError(f"there are no metrics of {name}, on a machine or in the bucket", fix=fix)
     return source
 
 
 def _of_prime_rl(held: "Held | None", source: "Source", steps: int, *, as_json: bool) -> Exit:
-    from prime_train.cli.profile_page import page, record
+    from prime_train.cli.profile.page import page, record
     from prime_train.trainers.prime_rl.profile import profile as measure
     from prime_train.trainers.prime_rl.profile.bottlenecks import Bottleneck
 
@@ -68,7 +69,7 @@ def _of_prime_rl(held: "Held | None", source: "Source", steps: int, *, as_json: 
 
 
 def _of_others(held: "Held", source: "Source | None", steps: int, *, as_json: bool) -> Exit:
-    from prime_train.operations.profile_steps import page, record, steps_of
+    from prime_train.cli.profile.steps import page, record, steps_of
     from prime_train.trainers import trainer_for
     from prime_train.trainers.step_times import step_times
 
@@ -83,7 +84,7 @@ def _of_others(held: "Held", source: "Source | None", steps: int, *, as_json: bo
 
 
 def _print(page: object) -> None:
-    from prime_train.cli.output import console
+    from prime_train.output import console
 
     console().print(page)
 

@@ -12,14 +12,10 @@ import sys
 from collections.abc import Iterable
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from prime_train.core.plain_text import lines_of_text, neutralized
+from prime_train.core.plain_text import lines_of_text, neutralized, without_commands
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-_COMMAND = re.compile(r"^([ \t]*):(?=:)|##(?=\[)", re.MULTILINE)
-"""What begins a command of GitHub's runner: `::` at the start of a line, and `##[` anywhere."""
-
 
 _COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 
@@ -68,11 +64,6 @@ def _door(stream: io.TextIOWrapper, *, in_job: bool) -> Door:
     return door
 
 
-def without_commands(text: str) -> str:
-    """The text with everything broken up that GitHub's runner takes for a command in a log."""
-    return _COMMAND.sub(lambda found: f"{found[0]} ", text)
-
-
 def print_command(line: str) -> None:
     """A command for GitHub's runner, whose parts are escaped already."""
     stream = sys.stdout
@@ -119,3 +110,16 @@ def console(**options: Any) -> "Console":
         return Segment(lines_of_text(segment.text), style)
 
     return DoorConsole(**{"markup": False, "emoji": False, "highlight": False} | options)
+
+
+def print_rows(rows: Iterable[tuple[str, str]]) -> None:
+    """Names and texts in two columns, of which the second folds at the terminal's width."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, text in rows:
+        table.add_row(name, Text(text))
+    console().print(table)

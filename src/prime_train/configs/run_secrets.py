@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 
-from prime_train.cli.exits import Exit, Refused
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 from prime_train.core.run_secrets import VARIABLE, patterns
 
 
 def listed(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The operator's list, or the default one. Raises Refused where what is set is no list."""
+    """The operator's list, or the default one. Raises UsageError where what is set is no list."""
     try:
         return patterns(environment.get(VARIABLE, ""))
     except ValueError as error:
-        raise Refused(str(error), code=Exit.USAGE) from None
+        raise UsageError(str(error), code=Exit.USAGE) from None

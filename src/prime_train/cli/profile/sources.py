@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prime_train.cli.exits import Exit, Refused
 from prime_train.control_plane.wiring.home import Home
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 from prime_train.core.keys import evidence_key
 from prime_train.core.prime_rl import METRICS
 
@@ -31,7 +32,7 @@ def of_file(path: Path) -> Source:
     try:
         return Source(str(path), _tail(path))
     except OSError as error:
-        raise Refused(f"{path}: {error.strerror}", fix="name the run's metrics.jsonl", code=Exit.USAGE) from error
+        raise UsageError(f"{path}: {error.strerror}", fix="name the run's metrics.jsonl", code=Exit.USAGE) from error
 
 
 def of_run(held: "Held") -> Source | None:

@@ -1,7 +1,6 @@
-"""What a launch would do: the decision, the machine it would take, and why not the others."""
+"""What a launch would do now: the decision, the machine it would take, and why not the others."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from prime_train.control_plane.wiring.home import Home, wall_s
 from prime_train.core.deadline import parse_deadline
@@ -9,19 +8,15 @@ from prime_train.core.decide import Launch, decide
 from prime_train.core.formatting import size, span, usd
 from prime_train.core.offers import Offer, Ranking, rank
 from prime_train.core.run import Run
+from prime_train.core.spec import RunSpec
 from prime_train.core.verdict import PodsSeen
 from prime_train.operations.launch import Plan
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from prime_train.core.spec import RunSpec
 
 NEXT_MAX = 5
 REASONS_MAX = 10
 
 
-def ranking(home: Home, spec: "RunSpec") -> Ranking:
+def ranking(home: Home, spec: RunSpec) -> Ranking:
     """The offers as a launch would rank them now."""
     now_s = wall_s()
     decision = decide(Run(spec.name, spec, created_s=now_s), None, PodsSeen((), frozenset()), now_s)
@@ -29,27 +24,16 @@ def ranking(home: Home, spec: "RunSpec") -> Ranking:
     return rank(home.pods().offers(spec.hardware), spec.hardware, on_demand=on_demand)
 
 
-def show(spec: "RunSpec", made: Plan, ranked: Ranking) -> None:
-    from prime_train.cli.output import console
-
-    console().print(words(spec, made, ranked))
-
-
-def words(spec: "RunSpec", made: Plan, ranked: Ranking) -> "Table":
-    """What would be done, in two columns that fold at the terminal's width."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, said in (*_decided(spec, ranked), ("tree", _tree(spec, made)), ("commit", _commit(made)), *_others(ranked)):
-        table.add_row(name, Text(said))
-    table.add_row("", "nothing was launched")
-    return table
+def rows(spec: RunSpec, made: Plan, ranked: Ranking) -> Iterator[tuple[str, str]]:
+    """What would be done: a name and a text for each row."""
+    yield from _decided(spec, ranked)
+    yield "tree", _tree(spec, made)
+    yield "commit", _commit(made)
+    yield from _others(ranked)
+    yield "", "nothing was launched"
 
 
-def _decided(spec: "RunSpec", ranked: Ranking) -> Iterator[tuple[str, str]]:
+def _decided(spec: RunSpec, ranked: Ranking) -> Iterator[tuple[str, str]]:
     first = ranked.best[0] if ranked.best else None
     if first is None:
         yield "decision", "wait: no machine that fits is for rent now"
@@ -79,7 +63,7 @@ def _others(ranked: Ranking) -> Iterator[tuple[str, str]]:
         yield "", f"and {sum(map(len, list(reasons.values())[REASONS_MAX:]))} for {len(reasons) - REASONS_MAX} more reasons"
 
 
-def _affordable_s(spec: "RunSpec", offer: Offer) -> float:
+def _affordable_s(spec: RunSpec, offer: Offer) -> float:
     by_money_s = spec.budget.usd / offer.usd_per_hour * 3600 if offer.usd_per_hour > 0 else float("inf")
     by_hours_s = spec.budget.hours * 3600 if spec.budget.hours is not None else float("inf")
     by_deadline_s = parse_deadline(spec.budget.deadline) - wall_s() if spec.budget.deadline is not None else float("inf")
@@ -87,7 +71,7 @@ def _affordable_s(spec: "RunSpec", offer: Offer) -> float:
     return least_s if least_s != float("inf") else 0.0
 
 
-def _hours(spec: "RunSpec") -> str:
+def _hours(spec: RunSpec) -> str:
     hours = spec.budget.hours
     until = f", until {spec.budget.deadline}" if spec.budget.deadline is not None else ""
     return (f", {hours:g} hour{'' if hours == 1 else 's'}" if hours is not None else "") + until
@@ -98,7 +82,7 @@ def _named(offer: Offer) -> str:
     return f"{offer.provider} {offer.offer_id} ({what}{'spot' if offer.spot else 'on-demand'})"
 
 
-def _tree(spec: "RunSpec", made: Plan) -> str:
+def _tree(spec: RunSpec, made: Plan) -> str:
     if made.tree is None:
         return f"{spec.trainer.tree.repo}"
     return f"{made.tree.folder.absolute()}: {len(made.tree.files)} files, {size(made.tree.size)}"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prime_train.cli.exits import Refused
+from prime_train.core.errors import UsageError
 
 if TYPE_CHECKING:
     from prime_train.adapters.github import GitHub
@@ -24,7 +24,7 @@ def speaks_only_of(environment: Mapping[str, str]) -> str:
 
 
 def client(environment: Mapping[str, str]) -> "Callable[[str], GitHub]":
-    """From a repository to who speaks there; an App before a token of its own, that before the job's. Raises Refused for half an App."""
+    """From a repository to who speaks there; an App before a token of its own, that before the job's. Raises UsageError for half an App."""
     from prime_train.adapters.github import API_URL, ENV_API_URL, AppKey, AppToken, GitHub
 
     url = environment.get(ENV_API_URL) or API_URL
@@ -53,6 +53,6 @@ def _pem(environment: Mapping[str, str]) -> str:
     try:
         return Path(said).read_text()
     except OSError:
-        raise Refused(
+        raise UsageError(
             f"{APP_KEY} is no private key and no file that can be read", fix="set it to the App's PEM text, or to its file"
         ) from None

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from prime_train.cli.output import without_commands
 from prime_train.core.finding import Finding, Severity
+from prime_train.core.plain_text import without_commands
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 

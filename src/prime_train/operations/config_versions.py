@@ -12,8 +12,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prime_train.cli.exits import Exit, Refused
 from prime_train.control_plane.wiring.home import Home, wall_s
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
     from prime_train.core.spec import RunSpec
@@ -62,11 +63,11 @@ class Versions:
         if not file.exists():
             numbers = [version.number for version in self.all()]
             fix = f"there are {_spans(numbers)}" if numbers else f"save one first: prime-train config save {self.path}"
-            raise Refused(f"{self.path.stem} has no version {number}", fix=fix)
+            raise UsageError(f"{self.path.stem} has no version {number}", fix=fix)
         return _read(file)
 
     def now(self) -> Texts:
-        """As the files are. Raises Refused where there is no config that can be read."""
+        """As the files are. Raises UsageError where there is no config that can be read."""
         config = _text(self.path)
         return Texts(config, _text_or_none(trainer_file(config)))
 
@@ -80,13 +81,13 @@ class Versions:
             version = Version(number, wall_s(), note, texts)
             if _create(self.folder / f"{number:04d}.json", json.dumps(asdict(version), indent=1) + "\n"):
                 return version
-        raise Refused(f"{self.folder} takes no more versions", fix="move some of its files away", code=Exit.OUTSIDE_FAILED)
+        raise UsageError(f"{self.folder} takes no more versions", fix="move some of its files away", code=Exit.OUTSIDE_FAILED)
 
 
 def versions_of(config: Path) -> Versions:
-    """In the home that the environment names. Raises Refused for what can be no file."""
+    """In the home that the environment names. Raises UsageError for what can be no file."""
     if config.stem in ("", ".", ".."):
-        raise Refused(f"{config} names no file", fix="write the config's, such as configs/demo.yaml")
+        raise UsageError(f"{config} names no file", fix="write the config's, such as configs/demo.yaml")
     return Versions(Home.of(os.environ), config)
 
 
@@ -110,7 +111,7 @@ def _read(file: Path) -> Version:
         told = json.loads(file.read_text("utf-8"))
         return Version(int(told["number"]), int(told["saved_s"]), str(told["note"]), Texts(**told["texts"]))
     except (ValueError, KeyError, TypeError) as error:
-        raise Refused(f"{file} is no version of a config", fix="move it away", code=Exit.OUTSIDE_REFUSED) from error
+        raise UsageError(f"{file} is no version of a config", fix="move it away", code=Exit.OUTSIDE_REFUSED) from error
 
 
 def _text(path: Path) -> str:
@@ -118,7 +119,7 @@ def _text(path: Path) -> str:
 
     read = read_config(path)
     if not read.source and read.findings:
-        raise Refused(read.findings[0].message, fix=read.findings[0].fix)
+        raise UsageError(read.findings[0].message, fix=read.findings[0].fix)
     return read.source
 
 

@@ -1,0 +1,40 @@
+"""The JSON schema of a config, with what its fields mean."""
+
+from typing import Any
+
+
+def schema_text() -> str:
+    """The same text for the same spec, with a newline at its end."""
+    import json
+
+    from prime_train.core.spec import RunSpec
+
+    plain = RunSpec.model_json_schema()
+    described = {RunSpec.__name__: plain, **plain["$defs"]}
+    for part, texts in field_texts().items():
+        properties = described.get(part, {}).get("properties", {})
+        for field, text in texts.items():
+            properties[field] = _sorted({**properties[field], "description": text})
+    made = {"$schema": "https://json-schema.org/draft/2020-12/schema", **plain}
+    return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
+
+
+def field_texts() -> dict[str, dict[str, str]]:
+    """What is written below each field of each part of the spec."""
+    import ast
+    import inspect
+
+    from prime_train.core import spec
+
+    classes = [node for node in ast.parse(inspect.getsource(spec)).body if isinstance(node, ast.ClassDef)]
+    found: dict[str, dict[str, str]] = {}
+    for part in classes:
+        for node, below in zip(part.body, part.body[1:], strict=False):
+            match node, below:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    found.setdefault(part.name, {})[name] = inspect.cleandoc(text)
+    return found
+
+
+def _sorted(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: row[key] for key in sorted(row)}

@@ -1,0 +1,62 @@
+"""What is wrong with configs that were read: every rule asked, comments that ignore findings honoured."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from prime_train.adapters.config_yaml import Config
+from prime_train.configs.loader import Matter
+from prime_train.configs.run_config import of_config
+from prime_train.configs.shielding import shielded
+from prime_train.core.finding import Finding
+from prime_train.rules import Subject, look, rules_for, settle
+
+SLOW = frozenset(("memory",))
+"""Families of rules that `lint` leaves out."""
+
+
+def with_unset_secrets(matter: Matter) -> Matter:
+    """Jobs that check what others launch have no secrets, and need none: there nothing is said of them."""
+    from prime_train.configs.unset_secrets import unset_secrets
+
+    spec = matter.subject.spec if matter.subject is not None else None
+    found = unset_secrets(spec, matter.file, matter.sources.get(matter.file, "")) if spec is not None else ()
+    return replace(matter, findings=(*matter.findings, *found))
+
+
+def found_in(read: Sequence[Matter], *, fast: bool = False) -> tuple[tuple[Finding, ...], dict[str, str]]:
+    """What is wrong with all of it, in order; and the text of each file."""
+    sources = {file: text for matter in read for file, text in matter.sources.items()}
+    said = [finding for matter in read for finding in matter.findings]
+    judged = [finding for matter in read for finding in _judged_alone(matter, fast=fast)]
+    return settle((*said, *judged), sources), sources
+
+
+def judged(
+    config: Config, found: Iterable[Finding] = (), *, run_secrets: Sequence[str] | None = None
+) -> tuple[tuple[Finding, ...], dict[str, str]]:
+    """What is wrong with one run's spec and with what it names, with what was `found` besides; and the text of each file.
+
+    `run_secrets`: what the control plane hands to runs, where it was asked; None: what this machine's environment says of that.
+    """
+    matter = of_config(config)
+    subject = matter.subject if matter.subject is None or run_secrets is None else replace(matter.subject, run_secrets=tuple(run_secrets))
+    said = _judged(subject, fast=False) if subject is not None else ()
+    return settle((*matter.findings, *said, *found), matter.sources), matter.sources
+
+
+def _judged_alone(matter: Matter, *, fast: bool) -> tuple[Finding, ...]:
+    subject = matter.subject
+    return () if subject is None else shielded(matter.file, lambda: _judged(subject, fast=fast), lambda finding: (finding,))
+
+
+def _judged(subject: Subject, *, fast: bool) -> tuple[Finding, ...]:
+    asked = _without_rent(subject)
+    return look(asked, rules=[rule for rule in rules_for(asked) if not (fast and rule.family in SLOW)])
+
+
+def _without_rent(subject: Subject) -> Subject:
+    """One's own machine has what it has: kinds and number of GPUs say what to rent, and nothing of it."""
+    spec = subject.spec
+    if spec is None or spec.hardware.provider != "local" or not spec.hardware.gpus:
+        return subject
+    return replace(subject, spec=spec.model_copy(update={"hardware": spec.hardware.model_copy(update={"gpus": ()})}))

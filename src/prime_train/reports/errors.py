@@ -1,0 +1,44 @@
+"""Any error as an exit code and a text for its user."""
+
+import os
+
+from prime_train.core.errors import OutsideError, PermanentError, UsageError
+from prime_train.core.exit_codes import Exit
+
+DEBUG = "PRIME_TRAIN_DEBUG"
+EXTRAS = {
+    "boto3": "aws",
+    "botocore": "aws",
+    "cryptography": "prime",
+    "paramiko": "prime",
+    "jwt": "github",
+    "slack_sdk": "slack",
+    "wandb": "wandb",
+}
+"""Where a library comes from that is not there; any other comes with what serves."""
+
+
+def explained(error: Exception) -> tuple[Exit, str]:
+    """The exit code of an error, and what the user is told."""
+    # Heavy to import, so only once something went wrong.
+    from prime_train.core.run import IllegalMove
+
+    if os.environ.get(DEBUG) == "1" and not isinstance(error, UsageError):
+        raise error
+    match error:
+        case UsageError():
+            return error.code, f"{error}\n  fix: {error.fix}" if error.fix else str(error)
+        case PermanentError():
+            return Exit.OUTSIDE_REFUSED, str(error)
+        case OutsideError():
+            return Exit.OUTSIDE_FAILED, f"{error} (it may work later)"
+        case IllegalMove():
+            return Exit.USAGE, str(error)
+        case ModuleNotFoundError() if not (error.name or "").startswith("prime_"):
+            extra = EXTRAS.get((error.name or "").partition(".")[0], "server,s3")
+            return Exit.OUTSIDE_REFUSED, f"{error.name} is not installed\n  fix: install it as prime-train[{extra}]"
+        case OSError() if error.filename is not None:
+            return Exit.OUTSIDE_REFUSED, f"{error.filename}: {error.strerror}"
+        case _:
+            said = f"this is a bug in prime-train: {type(error).__name__}: {str(error)[:500]}"
+            return Exit.BUG, f"{said}\n  {DEBUG}=1 shows where"
