@@ -14,30 +14,30 @@ from pathlib import Path
 
 from prime_agent import effects as e
 from prime_agent import events as v
-from prime_agent.broadcasts import folder_of, remove_broadcasts
-from prime_agent.checkpoint_stats import Moved
-from prime_agent.checkpoints import Cancelled, LocalCheckpoint, Uploader, Vanished
+from prime_agent.checkpoints.janitor import make_room
+from prime_agent.checkpoints.stats import Moved
+from prime_agent.checkpoints.uploader import Cancelled, LocalCheckpoint, Uploader, Vanished
 from prime_agent.clock import Clock
 from prime_agent.control import ControlPlane
 from prime_agent.core import next_tick_s, step
 from prime_agent.credentials_endpoint import KeyLoan, with_loan
-from prime_agent.environment import for_children
 from prime_agent.evidence import Evidence
 from prime_agent.gpu.reading import Gpus
-from prime_agent.heartbeats import Heartbeats, report
 from prime_agent.inbox import Inbox
-from prime_agent.inference_probe import watch_inference
-from prime_agent.janitor import make_room
 from prime_agent.keyring import KeyRing, Renewal
-from prime_agent.metrics import kept_metrics
 from prime_agent.phases import Means, Phases, Place
 from prime_agent.processes import Processes
 from prime_agent.redaction import Masked, Source
 from prime_agent.sensors import SensorThread
-from prime_agent.stale_outputs import move_aside
 from prime_agent.state import AgentState, Job, initial, reached, saved_before
-from prime_agent.step_metrics import StepMetrics
 from prime_agent.trainer import Plan, TrainerRun
+from prime_agent.trainer.broadcasts import folder_of, remove_broadcasts
+from prime_agent.trainer.environment import for_children
+from prime_agent.trainer.heartbeats import Heartbeats, report
+from prime_agent.trainer.inference_probe import watch_inference
+from prime_agent.trainer.metrics import kept_metrics
+from prime_agent.trainer.stale_outputs import move_aside
+from prime_agent.trainer.step_metrics import StepMetrics
 from prime_agent.worker import Worker
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import Manifest

@@ -10,16 +10,17 @@ more for the run, for another attempt owns it.
 from collections.abc import Callable
 from dataclasses import replace
 
-from prime_agent import checkpoint_stats as saves
-from prime_agent import disk_forecast as room
 from prime_agent import effects as e
 from prime_agent import events as v
 from prime_agent import health as illness
 from prime_agent import heartbeat_channel as link
-from prime_agent import inference, transfers
-from prime_agent import steps as progress
+from prime_agent.checkpoints import disk_forecast as room
+from prime_agent.checkpoints import stats as saves
+from prime_agent.checkpoints import transfers
 from prime_agent.gpu import health as gpu_health
 from prime_agent.state import AgentState, Flush, Stop, beat, reached, upload_trouble
+from prime_agent.trainer import inference
+from prime_agent.trainer import steps as progress
 from prime_train.core.causes import FLUSHED, Cause
 from prime_train.core.wire import JobExit, Order, Phase, Reply, Verdict
 from prime_train.trainers import Progress

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from prime_agent.checkpoint_stats import Moved
+from prime_agent.checkpoints.stats import Moved
 from prime_agent.gpu.reading import GpuSight
-from prime_agent.inference import Inference, Server
+from prime_agent.trainer.inference import Inference, Server
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.wire import Phase, Reply

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import psutil
 
-from prime_agent.environment import redacted
 from prime_agent.gpu.reading import Gpus
 from prime_agent.gpu.table import table
 from prime_agent.processes import MARK
+from prime_agent.trainer.environment import redacted
 from prime_train.core.keys import evidence_key
 from prime_train.core.prime_rl import METRICS
 from prime_train.core.wire import Phase

@@ -6,11 +6,11 @@ word follows once it is in the bucket, or after `EVIDENCE_S_MAX`.
 
 from dataclasses import dataclass, replace
 
-from prime_agent import inference
 from prime_agent.gpu import health as gpu_health
 from prime_agent.gpu.health import GpuHealth
-from prime_agent.inference import Inference
-from prime_agent.steps import Steps, slow_s
+from prime_agent.trainer import inference
+from prime_agent.trainer.inference import Inference
+from prime_agent.trainer.steps import Steps, slow_s
 from prime_train.core.causes import Cause
 from prime_train.core.spec import HealthSpec
 

@@ -26,7 +26,7 @@ from prime_agent.inbox import Inbox, ThreadDied
 from prime_agent.keyring import KeyRing
 from prime_agent.processes import LocalProcesses
 from prime_train.adapters.bucket import open_bucket
-from prime_train.core.plain_text import neutralized
+from prime_train.core.text.safe import neutralized
 from prime_train.core.wire import Bootstrap, Ticket
 from prime_train.ports import OutsideError
 

@@ -2,16 +2,16 @@
 
 from dataclasses import dataclass, field
 
-from prime_agent.checkpoint_stats import Saves, behind, report, too_fast
-from prime_agent.disk_forecast import Room, full_s
+from prime_agent.checkpoints.disk_forecast import Room, full_s
+from prime_agent.checkpoints.stats import Saves, behind, report, too_fast
+from prime_agent.checkpoints.transfers import Transfers
 from prime_agent.events import Sensed
 from prime_agent.gpu.health import GpuHealth
 from prime_agent.gpu.report import mean_util_pct, report_gpus, used_mib
 from prime_agent.health import Illness
 from prime_agent.heartbeat_channel import Link
-from prime_agent.inference import Inference
-from prime_agent.steps import Steps, slow_s
-from prime_agent.transfers import Transfers
+from prime_agent.trainer.inference import Inference
+from prime_agent.trainer.steps import Steps, slow_s
 from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import UPLOAD_TROUBLE_CHARS_MAX, Beat, JobExit, Phase

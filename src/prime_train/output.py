@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from prime_train.core.plain_text import lines_of_text, neutralized, without_commands
+from prime_train.core.text.safe import lines_of_text, neutralized, without_commands
 
 if TYPE_CHECKING:
     from rich.console import Console

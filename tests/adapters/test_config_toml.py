@@ -14,7 +14,7 @@ from prime_train.adapters.config_yaml.nodes import Halt
 from prime_train.adapters.config_yaml.parse import DEPTH_MAX, VALUES_MAX
 from prime_train.adapters.config_yaml.sheets import read_sheet
 from prime_train.adapters.config_yaml.toml_tree import read_tree
-from prime_train.core.tree import Entry, Listing, Mapping, Node, Place, Scalar, place_of, plain
+from prime_train.core.config_tree import Entry, Listing, Mapping, Node, Place, Scalar, place_of, plain
 from tests.adapters.toml_texts import toml_texts
 
 EXAMPLES = int(os.environ.get("PRIME_TRAIN_FUZZ_EXAMPLES", "40"))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from prime_agent.checkpoints import Uploader
+from prime_agent.checkpoints.uploader import Uploader
 from prime_train.checkpoints.chunks import fetch
 from prime_train.core.keys import blob_key, blob_prefix, manifest_prefix
 from prime_train.core.manifest import Manifest, ManifestFile, ResumePoint, newest_complete

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prime_agent.blobs import Blobs
-from prime_agent.checkpoints import Cancelled, LocalCheckpoint, Vanished
-from prime_agent.latest import move_latest
-from prime_agent.retention import Retention
-from prime_agent.stage import set_aside
+from prime_agent.checkpoints.blobs import Blobs
+from prime_agent.checkpoints.latest import move_latest
+from prime_agent.checkpoints.retention import Retention
+from prime_agent.checkpoints.stage import set_aside
+from prime_agent.checkpoints.uploader import Cancelled, LocalCheckpoint, Vanished
 from prime_train.adapters.bucket import FolderBucket
 from prime_train.checkpoints.hashing import digest_of
 from prime_train.core.keys import blob_key, latest_key

@@ -11,8 +11,8 @@ from prime_agent import effects as e
 from prime_agent import events as v
 from prime_agent.core import EXIT_S_MAX, STUCK_S_MAX, next_tick_s, step
 from prime_agent.heartbeat_channel import Link, refused, sent
-from prime_agent.inference import Inference, Server
 from prime_agent.state import Job, initial
+from prime_agent.trainer.inference import Inference, Server
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.wire import Order, Phase, Reply, Verdict

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from prime_agent.follow import Follower
+from prime_agent.trainer.follow import Follower
 
 
 def test_lines_are_read_as_they_come_and_a_half_one_is_waited_for(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from prime_agent import effects as e
 from prime_agent import events as v
 from prime_agent.gpu.reading import Xid
 from prime_agent.health import EVIDENCE_S_MAX
-from prime_agent.inference import Inference, Server
+from prime_agent.trainer.inference import Inference, Server
 from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import Phase

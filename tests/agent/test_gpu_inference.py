@@ -12,8 +12,8 @@ import pytest
 from prime_agent.events import ServerAnswered
 from prime_agent.gpu.reading import GpuLoad
 from prime_agent.inbox import Inbox
-from prime_agent.inference import Inference, Server, answered, failure, sensed
-from prime_agent.inference_probe import Probe, watch_inference
+from prime_agent.trainer.inference import Inference, Server, answered, failure, sensed
+from prime_agent.trainer.inference_probe import Probe, watch_inference
 from tests.agent.gpu_sights import BUSY, EMPTY, WAITING, sight
 from tests.builders import spec
 from tests.trainers.prime_rl_spec import prime_rl_spec

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prime_agent.janitor import make_room
+from prime_agent.checkpoints.janitor import make_room
 from prime_train.trainers import trainer_for
 from tests.builders import spec
 

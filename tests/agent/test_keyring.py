@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from prime_agent.control import Fenced
-from prime_agent.environment import redacted
 from prime_agent.keyring import KEPT_MAX, RETRY_FIRST_S, RETRY_MAX_S, KeyRing, Renewal
 from prime_agent.redaction import Masked
+from prime_agent.trainer.environment import redacted
 from prime_train.core.wire import PodKeys
 from prime_train.ports import PermanentError, TemporaryError
 

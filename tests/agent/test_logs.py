@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_agent.logs import LINE_BYTES_MAX, LINES_KEPT, BoundedLog, Drain, Lines
+from prime_agent.trainer.logs import LINE_BYTES_MAX, LINES_KEPT, BoundedLog, Drain, Lines
 
 
 def test_a_log_never_takes_more_than_its_files_and_keeps_the_newest(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from prime_agent.environment import for_children, redacted
 from prime_agent.gpu.reading import GpuLoad, Gpus, GpuSight, NoGpus
-from prime_agent.phase import PhaseError
-from prime_agent.preflight import preflight, wanted_files
+from prime_agent.phases.phase import PhaseError
+from prime_agent.phases.preflight import preflight, wanted_files
+from prime_agent.trainer.environment import for_children, redacted
 from prime_train.core.spec import HardwareSpec
 from tests.agent.gpu_sights import BUSY, EMPTY, LOST, sight
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_agent.metrics import KEPT_CHARS_MAX, kept_metrics
+from prime_agent.trainer.metrics import KEPT_CHARS_MAX, kept_metrics
 from prime_train.trainers.prime_rl.profile import profile
 from tests.agent.attempts import attempt
 from tests.builders import spec

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from prime_agent.broadcasts import folder_of, remove_broadcasts
-from prime_agent.heartbeats import Heartbeats, report
-from prime_agent.stale_outputs import listing, move_aside
+from prime_agent.trainer.broadcasts import folder_of, remove_broadcasts
+from prime_agent.trainer.heartbeats import Heartbeats, report
+from prime_agent.trainer.stale_outputs import listing, move_aside
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.adapters.tree_pack import pack
 from prime_train.control_plane.webhook import handle

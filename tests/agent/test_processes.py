@@ -9,8 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from prime_agent.logs import BoundedLog, Drain
 from prime_agent.processes import Child, LocalProcesses, marked, replacing_the_shell
+from prime_agent.trainer.logs import BoundedLog, Drain
 from tests.agent.attempts import await_true
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from prime_agent import checkpoint_stats as saves
-from prime_agent import disk_forecast as room
-from prime_agent.checkpoint_stats import Moved, Saves, report
+from prime_agent.checkpoints import disk_forecast as room
+from prime_agent.checkpoints import stats as saves
+from prime_agent.checkpoints.stats import Moved, Saves, report
 
 STEPS_S = (1.0, 1.0, 1.0, 1.0, 5.0)
 """Of five steps, the one with the save took four seconds more."""

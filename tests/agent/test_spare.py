@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from prime_agent.idle_cores import WINDOW_S, SpareCores, idle_s
+from prime_agent.checkpoints.idle_cores import WINDOW_S, SpareCores, idle_s
 
 
 class Machine:

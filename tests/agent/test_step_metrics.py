@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import prime_agent.step_metrics
-from prime_agent.step_metrics import Metrics, StepMetrics
+import prime_agent.trainer.step_metrics
+from prime_agent.trainer.step_metrics import Metrics, StepMetrics
 from prime_train.checkpoints.catalog import read_manifest
 from prime_train.core.keys import manifest_key
 from prime_train.trainers import Progress
@@ -90,7 +90,7 @@ def test_an_agent_that_is_started_again_still_knows_the_metrics_of_earlier_steps
 
 
 def test_neither_memory_nor_disk_grows_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prime_agent.step_metrics, "STEPS_MAX", 10)
+    monkeypatch.setattr(prime_agent.trainer.step_metrics, "STEPS_MAX", 10)
     path = tmp_path / "metrics.jsonl"
     metrics = StepMetrics(path)
     for step in range(1, 101):

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from prime_agent.phase import Called, CallOff, PhaseError, Shell
+from prime_agent.phases.code_snapshot import clone, unpack
+from prime_agent.phases.phase import Called, CallOff, PhaseError, Shell
 from prime_agent.processes import LocalProcesses
-from prime_agent.tree import clone, unpack
 from prime_train.adapters.bucket import open_bucket
 from prime_train.adapters.tree_pack import pack, survey
 from prime_train.core.causes import Cause

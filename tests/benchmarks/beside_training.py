@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from prime_agent.nice import NICE
+from prime_agent.checkpoints.nice import NICE
 from tests.benchmarks.beside_agent import FIRST, checkpoints
 from tests.benchmarks.transfer_room import MIB, Load, fill, room_for, server_on
 from tests.benchmarks.transfer_tools import ROOT

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from prime_agent.checkpoints import Uploader
+from prime_agent.checkpoints.uploader import Uploader
 from prime_train.adapters.bucket import open_bucket
 from prime_train.checkpoints.restore import restore
 from prime_train.core.manifest import ResumePoint

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from prime_agent.checkpoints import LocalCheckpoint, Vanished
-from prime_agent.listing import files_in
+from prime_agent.checkpoints.listing import files_in
+from prime_agent.checkpoints.uploader import LocalCheckpoint, Vanished
 from prime_train.adapters.bucket import FolderBucket
 from prime_train.checkpoints.restore import restore
 from prime_train.checkpoints.verify import verify

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from prime_train.adapters.config_yaml import read_config
-from prime_train.cli.init_ask import checked_environment, checked_gpus, checked_model, checked_preset, checked_usd
+from prime_train.cli.init.questions import checked_environment, checked_gpus, checked_model, checked_preset, checked_usd
 from prime_train.configs.loader import matters
 from prime_train.configs.templates import text as init_text
 from prime_train.configs.templates.plan import GPUS, How, Settings, Wanted, settle

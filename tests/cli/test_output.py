@@ -13,8 +13,8 @@ from prime_train.control_plane.wiring.logs import FORMAT, OneLine
 from prime_train.core.causes import Cause
 from prime_train.core.finding import Finding
 from prime_train.core.keys import evidence_key
-from prime_train.core.plain_text import defused, lines_of_text, neutralized, without_commands
 from prime_train.core.run import RunState
+from prime_train.core.text.safe import defused, lines_of_text, neutralized, without_commands
 from prime_train.core.wire import Beat, JobExit, Phase
 from prime_train.output import Door, console
 from prime_train.reports.findings.github import github

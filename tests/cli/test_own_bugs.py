@@ -9,10 +9,10 @@ from prime_train.cli.findings.formats import Format
 from prime_train.configs.loaded import Matter
 from prime_train.configs.loader import matters
 from prime_train.configs.shielding import has_bug, shielded
+from prime_train.core.config_tree import Mapping, Node, Place
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import Finding
-from prime_train.core.tree import Mapping, Node, Place
 from prime_train.operations.validate import found_in
 from prime_train.rules.rule import Document, Subject
 

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from prime_train.core import beat_plain
-from prime_train.core.beat_fields import FIELDS
 from prime_train.core.causes import Cause
 from prime_train.core.wire import Beat, Gpus, JobExit, Phase, Saves
+from prime_train.core.wire import heartbeat_plain as beat_plain
+from prime_train.core.wire.heartbeat_fields import FIELDS
 from tests import builders as b
 from tests.core import beat_table
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from prime_train.core.prime_rl_arguments import Include, arguments
-from prime_train.core.tree import Place, Scalar, place_of, plain
+from prime_train.core.config_tree import Place, Scalar, place_of, plain
+from prime_train.core.prime_rl.arguments import Include, arguments
 
 
 def words(line: str) -> list[Scalar]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prime_train.core.sizes import parse_gib, parse_hours, parse_seconds, parse_whole_gib
+from prime_train.core.text.sizes import parse_gib, parse_hours, parse_seconds, parse_whole_gib
 
 
 @pytest.mark.parametrize(

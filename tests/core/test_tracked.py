@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prime_train.core.run import Origin, Run
-from prime_train.core.tracked import links, origin_url, page_url
+from prime_train.core.tracker.pages import links, origin_url, page_url
 from tests import builders as b
 from tests.core.given import PROPERTY
 

@@ -1,8 +1,8 @@
 """Trees: what stands where, and trees laid over one another."""
 
 from prime_train.adapters.config_yaml.toml_tree import read_tree
-from prime_train.core.tree import Mapping, Place, Scalar, find, place_of, plain
-from prime_train.core.tree_merge import merged, nested, with_nulls
+from prime_train.core.config_tree import Mapping, Place, Scalar, find, place_of, plain
+from prime_train.core.config_tree.merge import merged, nested, with_nulls
 
 
 def tree(text: str, file: str = "") -> Mapping:

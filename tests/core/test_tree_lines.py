@@ -1,7 +1,7 @@
 """The line of a text of several that a word stands in."""
 
-from prime_train.core.redaction import masked
-from prime_train.core.tree import Place, line_with
+from prime_train.core.config_tree import Place, line_with
+from prime_train.core.text.redaction import masked
 
 SOURCE = """\
 command: >-

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.run import Attempt, RunState, TrackedStep
-from prime_train.core.tracked import LAG_S_MAX
+from prime_train.core.tracker.pages import LAG_S_MAX
 from prime_train.core.verdict import (
     Finished,
     Gone,

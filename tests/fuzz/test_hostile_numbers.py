@@ -11,8 +11,8 @@ from pydantic import BaseModel
 
 from prime_train.actions.run_block import block
 from prime_train.configs.loader import matters
-from prime_train.core.sizes import NUMBER_MAX, parse_size
 from prime_train.core.spec import RunSpec
+from prime_train.core.text.sizes import NUMBER_MAX, parse_size
 from prime_train.operations.validate import found_in
 from tests.fuzz.checking import Format, told
 

@@ -5,9 +5,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from prime_train.core.config_tree import Entry, Listing, Mapping, Node, Place, Scalar
+from prime_train.core.config_tree.merge import mapping_of
 from prime_train.core.finding import Finding
-from prime_train.core.tree import Entry, Listing, Mapping, Node, Place, Scalar
-from prime_train.core.tree_merge import mapping_of
 from prime_train.rules import Document, Subject, look
 from prime_train.rules.prime_rl import RULES
 from prime_train.rules.prime_rl.fields import ROOT, Section, below, section

@@ -7,7 +7,7 @@ import pytest
 
 from prime_train.configs.loader import matters
 from prime_train.core.finding import Finding
-from prime_train.core.prime_rl_upstream import Refusal, Upstream
+from prime_train.core.prime_rl.upstream import Refusal, Upstream
 from prime_train.rules import look
 from prime_train.rules.prime_rl.upstream import RULES
 from tests.rules.prime_rl_given import GOOD, line

@@ -5,7 +5,7 @@ import pytest
 from prime_train.core.breaker import HOLD_S
 from prime_train.core.causes import Cause
 from prime_train.core.run import RunState
-from prime_train.core.tracked import LAG_S_MAX
+from prime_train.core.tracker.pages import LAG_S_MAX
 from prime_train.core.verdict import TrackerSeen
 from tests import builders as b
 from tests.reconcile.ports import Outside

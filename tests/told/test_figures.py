@@ -13,8 +13,8 @@ from rich.console import Console
 from prime_train.cli.tables import all_runs, one_run
 from prime_train.core.causes import Cause
 from prime_train.core.figures import figures, heard
-from prime_train.core.formatting import percents, span, spans, usd, usds
 from prime_train.core.run import ATTENDED, Attempt, RunState, Stray, Totals
+from prime_train.core.text.formatting import percents, span, spans, usd, usds
 from prime_train.core.verdict import Healthy
 from prime_train.core.wire import Phase
 from prime_train.ports import Held

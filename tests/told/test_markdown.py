@@ -6,7 +6,7 @@ from html import unescape
 import pytest
 from markdown_it import MarkdownIt
 
-from prime_train.core.plain_text import neutralized
+from prime_train.core.text.safe import neutralized
 from prime_train.reports import code, plain
 from prime_train.reports.markdown import cut, folded, one_line, table
 

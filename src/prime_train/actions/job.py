@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from prime_train.core.errors import UsageError
-from prime_train.core.plain_text import without_commands
+from prime_train.core.text.safe import without_commands
 from prime_train.output import print_command
 
 SUMMARY_BYTES_MAX = 1_000_000

@@ -147,7 +147,7 @@ def _answer(job: "Job", store: "Store", held: "Held", *, is_new: bool) -> Exit:
 
 
 def _dry_run(job: "Job", home: "Home", spec: "RunSpec", made: "Plan") -> Exit:
-    from prime_train.core.formatting import usd
+    from prime_train.core.text.formatting import usd
     from prime_train.operations import dry_run
     from prime_train.output import print_rows
     from prime_train.reports import code

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from prime_train.configs.changes import Change, of_config, of_trainer
-from prime_train.core.formatting import usd
 from prime_train.core.offers import Ranking
-from prime_train.core.redaction import masked
 from prime_train.core.spec import RunSpec, Spot
+from prime_train.core.text.formatting import usd
+from prime_train.core.text.redaction import masked
 from prime_train.estimate.cost.bill import Known, Rate
 from prime_train.estimate.memory.phases import GIB
 from prime_train.estimate.placement import Fit

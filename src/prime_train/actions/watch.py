@@ -100,7 +100,7 @@ def _show(job: "Job", home: "Home", runs: "Sequence[Run]") -> None:
 
 def _words(home: "Home", looked_at: "Sequence[str]", own: "Sequence[str]", began_s: int) -> str:
     """How the runs stand that were looked at, and what has happened to them meanwhile; of those from elsewhere, how many there were."""
-    from prime_train.core.redaction import masked
+    from prime_train.core.text.redaction import masked
     from prime_train.reports import code, headline, plain
     from prime_train.reports.markdown import cut, table
 

@@ -18,7 +18,7 @@ import zstandard
 from prime_train.checkpoints.restore import DISK_SPARE_BYTES, Reported, unreported
 from prime_train.checkpoints.tar_reader import ArchiveBroken, Unsafe
 from prime_train.checkpoints.unpacking import MEMBERS_MAX, unpack_stream
-from prime_train.core.paths import flaw_of_folder
+from prime_train.core.text.paths import flaw_of_folder
 
 ENDINGS = (".tar.gz", ".tar.zst", ".tgz", ".tar")
 

@@ -16,7 +16,7 @@ from prime_train.checkpoints.catalog import Catalog, point_of
 from prime_train.checkpoints.chunks import Damaged, Place, fetch, is_there, places
 from prime_train.checkpoints.parallel import in_parallel
 from prime_train.core.manifest import Manifest, ResumePoint
-from prime_train.core.paths import same_but_for_case
+from prime_train.core.text.paths import same_but_for_case
 from prime_train.ports import Bucket
 
 DISK_SPARE_BYTES = 256 * 2**20

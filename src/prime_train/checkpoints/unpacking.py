@@ -14,7 +14,7 @@ from typing import IO
 
 from prime_train.checkpoints.tar_reader import Member, TarReader, Unsafe
 from prime_train.core.manifest import FILES_MAX, MTIME_S_MAX
-from prime_train.core.paths import flaw_of_path, is_inside, link_stays_inside
+from prime_train.core.text.paths import flaw_of_path, is_inside, link_stays_inside
 
 MEMBERS_MAX = 2 * FILES_MAX
 """Folders, links and extended headers count too."""

@@ -11,12 +11,12 @@ from pathlib import Path
 from prime_train.adapters.prime_rl_deep import Kept, NoSuchCommit, Validators
 from prime_train.configs.loaded import Matter
 from prime_train.configs.shielding import shielded
+from prime_train.core.config_tree import Listing, Mapping, Node, Scalar, plain
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import Finding, Severity
-from prime_train.core.prime_rl_upstream import Refusal, Upstream
-from prime_train.core.redaction import HIDDEN, LOOKS
-from prime_train.core.tree import Listing, Mapping, Node, Scalar, plain
+from prime_train.core.prime_rl.upstream import Refusal, Upstream
+from prime_train.core.text.redaction import HIDDEN, LOOKS
 from prime_train.ports import OutsideError, PermanentError
 from prime_train.rules import Subject, judge, look, prime_rl
 from prime_train.rules.data import prime_rl_559b4477 as table

@@ -79,7 +79,7 @@ def _verdict(home: "Home", held: "Held", tracker: "RunSeen | None", now_s: int) 
 def _tracked(home: "Home", run: "Run") -> "tuple[RunSeen | None, str]":
     """What W&B tells of it, None where it has never heard of it or has not to; and why it could not be asked."""
     from prime_train.adapters.tracker_wandb import KEY, wandb_from
-    from prime_train.core.tracked import entity_of
+    from prime_train.core.tracker.pages import entity_of
     from prime_train.ports import OutsideError
 
     if run.spec.wandb is None:
@@ -121,7 +121,7 @@ def _kept(home: "Home", run: "Run") -> list[str]:
 
 def _url(home: "Home", facts: "Facts") -> str:
     from prime_train.adapters.tracker_wandb import ENTITY
-    from prime_train.core.tracked import page_url
+    from prime_train.core.tracker.pages import page_url
 
     known = facts.tracker.url if facts.tracker is not None else ""
     return known or page_url(facts.held.run, entity=home.environment.get(ENTITY, ""))
@@ -141,7 +141,7 @@ def _record(home: "Home", facts: "Facts", found: "list[Conclusion]", kept: list[
 
 
 def _print(home: "Home", facts: "Facts", found: "list[Conclusion]", kept: list[str]) -> None:
-    from prime_train.core.redaction import masked
+    from prime_train.core.text.redaction import masked
     from prime_train.reports.run_status import standing
 
     now = standing(facts.held, facts.now_s)
@@ -157,7 +157,7 @@ def _print(home: "Home", facts: "Facts", found: "list[Conclusion]", kept: list[s
 
 
 def _print_kept(home: "Home", run: "Run", kept: list[str]) -> None:
-    from prime_train.core.redaction import masked
+    from prime_train.core.text.redaction import masked
     from prime_train.operations.log_tail import kept_log
 
     if not kept:

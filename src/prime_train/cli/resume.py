@@ -58,8 +58,8 @@ def resume(
 
 def _limits(usd: float | None, hours: float | None, deadline: str | None) -> "dict[Limit, float | str]":
     from prime_train.core.budget import Limit
-    from prime_train.core.deadline import parse_deadline
-    from prime_train.core.sizes import NUMBER_MAX
+    from prime_train.core.text.deadline import parse_deadline
+    from prime_train.core.text.sizes import NUMBER_MAX
 
     for option, value in (("--usd", usd), ("--hours", hours)):
         if value is not None and not 0 < value <= NUMBER_MAX:

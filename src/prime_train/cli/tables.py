@@ -8,8 +8,8 @@ from rich.text import Text
 
 from prime_train.cli.columns import Column, Fitting
 from prime_train.core.figures import AttemptCost, RunFigures
-from prime_train.core.formatting import span, usd
 from prime_train.core.run import Happening, RunState
+from prime_train.core.text.formatting import span, usd
 from prime_train.ports import Held
 from prime_train.reports import durability as saving
 from prime_train.reports import gpus

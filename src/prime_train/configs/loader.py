@@ -9,9 +9,9 @@ from prime_train.adapters.config_yaml import Config, Sheet, read_config, read_sh
 from prime_train.configs.loaded import Matter, is_folder
 from prime_train.configs.run_config import TOML, of_config, resumed
 from prime_train.configs.shielding import shielded
-from prime_train.core import prime_rl_arguments
+from prime_train.core.config_tree.merge import with_nulls
 from prime_train.core.finding import Finding, Severity
-from prime_train.core.tree_merge import with_nulls
+from prime_train.core.prime_rl import arguments as prime_rl_arguments
 from prime_train.rules.detect import is_meant, is_spec, is_whole, kind_of_toml, kind_of_yaml
 from prime_train.rules.rule import Document, Kind, Subject
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from prime_train.adapters.config_yaml import Config, Sheet, read_sheet
 from prime_train.configs.loaded import Matter, is_file, is_folder, mode
 from prime_train.configs.run_secrets import listed
-from prime_train.core import prime_rl_arguments
-from prime_train.core.tree import Listing, Scalar, find, place_of
-from prime_train.core.tree import Mapping as Tree
-from prime_train.core.tree_merge import merged, nested, with_nulls
+from prime_train.core.config_tree import Listing, Scalar, find, place_of
+from prime_train.core.config_tree import Mapping as Tree
+from prime_train.core.config_tree.merge import merged, nested, with_nulls
+from prime_train.core.prime_rl import arguments as prime_rl_arguments
 from prime_train.rules.detect import kind_of_command, kind_of_toml, kind_of_yaml
 from prime_train.rules.rule import Document, Kind, Subject
 from prime_train.rules.spec import named_files

@@ -10,9 +10,9 @@ from enum import StrEnum
 
 from prime_train.core import ledger
 from prime_train.core.causes import Cause
-from prime_train.core.deadline import parse_deadline
-from prime_train.core.formatting import usd
 from prime_train.core.run import Run
+from prime_train.core.text.deadline import parse_deadline
+from prime_train.core.text.formatting import usd
 
 RESERVED_SHARE = 0.05
 """Of the dollars, at most so much is kept back for the flush; with no more than that left, no machine is rented."""

@@ -10,7 +10,6 @@ from prime_train.core import decide as d
 from prime_train.core import ledger
 from prime_train.core.budget import Exhausted, Limit, used_up
 from prime_train.core.causes import POLICY, Cause, Retry
-from prime_train.core.formatting import usd as dollars
 from prime_train.core.manifest import BLOB_GRACE_S, ResumePoint
 from prime_train.core.offers import Offer
 from prime_train.core.run import (
@@ -33,6 +32,7 @@ from prime_train.core.run import (
     with_attempt,
 )
 from prime_train.core.spec import BudgetSpec, RunSpec
+from prime_train.core.text.formatting import usd as dollars
 from prime_train.core.verdict import Pod, is_saving, step_limit_s, step_rose_s
 from prime_train.core.wire import Order
 

@@ -11,8 +11,8 @@ from functools import cached_property
 
 from prime_train.core import budget, ledger
 from prime_train.core.causes import Cause
-from prime_train.core.formatting import percents, span, spans, usd, usds
 from prime_train.core.run import Attempt, Lease, Run, Totals, with_attempt
+from prime_train.core.text.formatting import percents, span, spans, usd, usds
 
 PARTS = ("provision", "restore", "useful", "recomputed", "detection", "teardown")
 """Of the ledger, in the order they are paid for."""

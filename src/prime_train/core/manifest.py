@@ -14,7 +14,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from prime_train.core.keys import CODEC_PATTERN, DIGEST_PATTERN, IDENTITY_PATTERN, RUN_ID_PATTERN, blob_key, manifest_key
-from prime_train.core.paths import flaw_of_folder, flaw_of_path
+from prime_train.core.text.paths import flaw_of_folder, flaw_of_path
 
 FILES_MAX = 50_000
 CHUNK_BYTES = 16 * 2**20

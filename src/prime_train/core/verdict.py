@@ -12,7 +12,7 @@ from enum import StrEnum
 from prime_train.core.causes import Cause
 from prime_train.core.run import Attempt, Lease, Run, TrackedStep
 from prime_train.core.spec import HealthSpec
-from prime_train.core.tracked import LAG_S_MAX
+from prime_train.core.tracker.pages import LAG_S_MAX
 from prime_train.core.wire import Beat, Phase
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from prime_train.control_plane.wiring.home import Home, wall_s
-from prime_train.core.deadline import parse_deadline
 from prime_train.core.decide import Launch, decide
-from prime_train.core.formatting import size, span, usd
 from prime_train.core.offers import Offer, Ranking, rank
 from prime_train.core.run import Run
 from prime_train.core.spec import RunSpec
+from prime_train.core.text.deadline import parse_deadline
+from prime_train.core.text.formatting import size, span, usd
 from prime_train.core.verdict import PodsSeen
 from prime_train.operations.launch import Plan
 

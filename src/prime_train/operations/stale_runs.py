@@ -12,8 +12,8 @@ from prime_train.adapters.tracker_wandb import KEY, RunSeen, Wandb, wandb_from
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.providers import has_prime
 from prime_train.core.errors import UsageError
-from prime_train.core.formatting import span, usd
 from prime_train.core.run import Run, RunState
+from prime_train.core.text.formatting import span, usd
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.reports.remedies import go_on
 

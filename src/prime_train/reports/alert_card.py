@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from prime_train.core.figures import figures
-from prime_train.core.redaction import masked
 from prime_train.core.run import Alert, Lease, Run, RunState, Severity
-from prime_train.core.tracked import links
+from prime_train.core.text.redaction import masked
+from prime_train.core.tracker.pages import links
 from prime_train.reports.alert_facts import facts_of
 from prime_train.reports.pull_request import stopped_as_asked
 from prime_train.reports.sparkline import spark

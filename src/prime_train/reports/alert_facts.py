@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from prime_train.core import ledger
 from prime_train.core.causes import POLICY, Cause, advice_at_the_end
 from prime_train.core.figures import LedgerPart, RunFigures
-from prime_train.core.formatting import span, usd
 from prime_train.core.keys import evidence_prefix
 from prime_train.core.run import Alert, Attempt
+from prime_train.core.text.formatting import span, usd
 
 IN_COMMON_MAX = 3
 """So many attempts, the newest ones, are held against one another."""

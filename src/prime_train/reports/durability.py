@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from prime_train.core.causes import Cause
 from prime_train.core.figures import RunFigures, figures
-from prime_train.core.formatting import size, span, usd
+from prime_train.core.text.formatting import size, span, usd
 from prime_train.core.wire import Saves
 from prime_train.estimate.checkpoint_interval import RESTART_S, Pace, advise, mtbf_s
 from prime_train.ports import Held

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from prime_train.core.formatting import span
+from prime_train.core.text.formatting import span
 from prime_train.ports import Held
 
 OLD_S = 120

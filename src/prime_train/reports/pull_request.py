@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 from prime_train.core.causes import POLICY
 from prime_train.core.figures import RunFigures, figures
-from prime_train.core.formatting import usd
 from prime_train.core.offers import Offer
-from prime_train.core.redaction import masked
 from prime_train.core.run import ATTENDED, Lease, Run, RunState, Want
-from prime_train.core.tracked import page_url
+from prime_train.core.text.formatting import usd
+from prime_train.core.text.redaction import masked
+from prime_train.core.tracker.pages import page_url
 from prime_train.reports.markdown import code, cut, folded, plain, table
 from prime_train.reports.mermaid import chart
 

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, fields, is_dataclass
 
 from prime_train.core.causes import POLICY
 from prime_train.core.figures import RunFigures, figures
-from prime_train.core.formatting import span
+from prime_train.core.text.formatting import span
 from prime_train.ports import Held
 from prime_train.reports.durability import Saving, saving
 from prime_train.reports.gpus import GpusNow, gpus_now

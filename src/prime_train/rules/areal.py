@@ -4,8 +4,8 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+from prime_train.core.config_tree import Mapping
 from prime_train.core.finding import Severity
-from prime_train.core.tree import Mapping
 from prime_train.estimate import gpus
 from prime_train.rules.rule import Document, Flaw, Rule, Subject
 from prime_train.rules.words import words

@@ -2,7 +2,7 @@
 
 import re
 
-from prime_train.core.tree import Mapping
+from prime_train.core.config_tree import Mapping
 from prime_train.rules.rule import Kind
 from prime_train.rules.words import words
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from prime_train.core.config_tree import Place, Scalar, line_with, place_of
 from prime_train.core.finding import Finding, in_order
 from prime_train.core.prime_rl import KIND
-from prime_train.core.redaction import HIDDEN, masked
-from prime_train.core.tree import Place, Scalar, line_with, place_of
+from prime_train.core.text.redaction import HIDDEN, masked
 from prime_train.rules.ignores import settle
 from prime_train.rules.rule import Document, Flaw, Rule, Subject
 from prime_train.rules.table import rules_for

@@ -5,9 +5,9 @@ import shlex
 from collections.abc import Iterator
 from functools import lru_cache
 
-from prime_train.core.prime_rl_arguments import read
-from prime_train.core.tree import Mapping, Place, Scalar
-from prime_train.core.tree_merge import grown
+from prime_train.core.config_tree import Mapping, Place, Scalar
+from prime_train.core.config_tree.merge import grown
+from prime_train.core.prime_rl.arguments import read
 from prime_train.rules.rule import Kind
 
 COMMAND_CHARS_MAX = 20_000

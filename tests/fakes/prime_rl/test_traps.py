@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_agent.checkpoints import Uploader
+from prime_agent.checkpoints.uploader import Uploader
 from prime_train.adapters.bucket import open_bucket
 from prime_train.checkpoints.restore import restore
 from prime_train.core.causes import Cause

@@ -9,9 +9,9 @@ from prime_train.adapters.config_yaml.files import BYTES_MAX, read_source
 from prime_train.adapters.config_yaml.nodes import Halt, Mapping, Trouble, finding, plain
 from prime_train.adapters.config_yaml.parse import read_tree
 from prime_train.adapters.config_yaml.sheets import Sheet, read_sheet
-from prime_train.core import spec_plain
 from prime_train.core.finding import Finding, has_errors, in_order
-from prime_train.core.redaction import masked
+from prime_train.core.spec import plain as spec_plain
+from prime_train.core.text.redaction import masked
 
 if TYPE_CHECKING:
     from prime_train.core.spec import RunSpec

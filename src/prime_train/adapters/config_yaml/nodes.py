@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from prime_train.core.config_tree import Entry, Listing, Mapping, Node, Place, Plain, Scalar, Value, plain, scalars
 from prime_train.core.finding import Finding
-from prime_train.core.redaction import masked
-from prime_train.core.tree import Entry, Listing, Mapping, Node, Place, Plain, Scalar, Value, plain, scalars
+from prime_train.core.text.redaction import masked
 
 __all__ = ["Entry", "Halt", "Listing", "Mapping", "Node", "Place", "Plain", "Scalar", "Trouble", "Value", "finding", "plain", "scalars"]
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from itertools import islice
 
 from prime_train.adapters.config_yaml.nodes import TROUBLES_MAX, Entry, Listing, Mapping, Node, Scalar, Trouble, scalars
-from prime_train.core.redaction import LOOKS
-from prime_train.core.tree import line_with
+from prime_train.core.config_tree import line_with
+from prime_train.core.text.redaction import LOOKS
 
 NAMED_CHARS_MIN = 8
 

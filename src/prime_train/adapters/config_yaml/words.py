@@ -8,8 +8,8 @@ from typing import Any, Self
 
 from prime_train.adapters.config_yaml import nearest
 from prime_train.adapters.config_yaml.nodes import Entry, Listing, Mapping, Node, Place, Scalar, Trouble
-from prime_train.core.redaction import masked
-from prime_train.core.tree import find
+from prime_train.core.config_tree import find
+from prime_train.core.text.redaction import masked
 
 SEEN_CHARS_MAX = 60
 MASKED_CHARS_MAX = 2000

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 
 from slack_sdk.models.blocks import Block, ContextBlock, HeaderBlock, MarkdownTextObject, PlainTextObject, SectionBlock
 
-from prime_train.core.formatting import usd
-from prime_train.core.redaction import masked
 from prime_train.core.run import ATTENDED, Lease, Run, RunState, Severity
-from prime_train.core.tracked import links
+from prime_train.core.text.formatting import usd
+from prime_train.core.text.redaction import masked
+from prime_train.core.tracker.pages import links
 from prime_train.reports import headline
 from prime_train.reports.alert_card import AlertCard
 from prime_train.reports.sparkline import spark

@@ -14,8 +14,8 @@ from prime_train.adapters.prime_rl_deep.asking import ask
 from prime_train.adapters.prime_rl_deep.cache import Cache, Kept
 from prime_train.adapters.prime_rl_deep.fetching import NoSuchCommit, fetch, whole_commit
 from prime_train.adapters.prime_rl_deep.installing import install
-from prime_train.core.prime_rl_upstream import Refusal
-from prime_train.core.tree import Plain
+from prime_train.core.config_tree import Plain
+from prime_train.core.prime_rl.upstream import Refusal
 from prime_train.ports import PermanentError
 
 __all__ = ["CHECK_S_MAX", "Kept", "NoSuchCommit", "Validators"]

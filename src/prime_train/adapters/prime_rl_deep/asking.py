@@ -7,9 +7,9 @@ from pathlib import Path
 from prime_train.adapters.prime_rl_deep.cache import Kept
 from prime_train.adapters.prime_rl_deep.isolation import HOME, walled
 from prime_train.adapters.prime_rl_deep.process import run
-from prime_train.core.prime_rl_upstream import Refusal
-from prime_train.core.redaction import masked
-from prime_train.core.tree import Plain
+from prime_train.core.config_tree import Plain
+from prime_train.core.prime_rl.upstream import Refusal
+from prime_train.core.text.redaction import masked
 from prime_train.ports import PermanentError
 
 _INSIDE = Path(__file__).with_name("inside.py")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from prime_train.core.redaction import masked
+from prime_train.core.text.redaction import masked
 from prime_train.ports import PermanentError, TemporaryError
 
 OUTPUT_BYTES_MAX = 4 * 2**20

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 from prime_train.adapters.tracker_wandb.asking import Wandb
 from prime_train.adapters.tracker_wandb.tracker import WandbTracker
-from prime_train.core.tracker_run import RunSeen
+from prime_train.core.tracker.seen_run import RunSeen
 
 KEY = "WANDB_API_KEY"
 URL = "WANDB_BASE_URL"

@@ -3,8 +3,8 @@
 from base64 import b64encode
 from typing import Protocol
 
-from prime_train.core.redaction import HIDDEN, masked
-from prime_train.core.tracker_run import RunSeen
+from prime_train.core.text.redaction import HIDDEN, masked
+from prime_train.core.tracker.seen_run import RunSeen
 
 CALL_S = 10
 """For each of the few requests that one question takes."""

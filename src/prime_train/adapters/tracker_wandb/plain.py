@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from prime_train.adapters.http import Http, failure
 from prime_train.adapters.tracker_wandb.asking import CALL_S, REFUSED, RUNS_MAX, shown
 from prime_train.adapters.tracker_wandb.seen import seen_in
-from prime_train.core.tracked import API, SITE
-from prime_train.core.tracker_run import FAILED, RUNNING, RunSeen
+from prime_train.core.tracker.pages import API, SITE
+from prime_train.core.tracker.seen_run import FAILED, RUNNING, RunSeen
 from prime_train.ports import PermanentError, TemporaryError
 
 PAGE = 100

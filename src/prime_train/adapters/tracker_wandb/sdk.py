@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from prime_train.adapters.tracker_wandb.asking import CALL_S, REFUSED, RUNS_MAX, shown
 from prime_train.adapters.tracker_wandb.seen import seen
-from prime_train.core.tracker_run import FAILED, RUNNING, RunSeen
+from prime_train.core.tracker.seen_run import FAILED, RUNNING, RunSeen
 from prime_train.ports import OutsideError, PermanentError, TemporaryError
 
 REFUSED_STATUS = frozenset({400, 401, 403, 404})

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from prime_train.core.redaction import masked
-from prime_train.core.tracked import address
-from prime_train.core.tracker_run import RunSeen
+from prime_train.core.text.redaction import masked
+from prime_train.core.tracker.pages import address
+from prime_train.core.tracker.seen_run import RunSeen
 from prime_train.ports import TemporaryError
 
 TEXT_CHARS_MAX = 500

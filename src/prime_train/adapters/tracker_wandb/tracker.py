@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from prime_train.adapters.tracker_wandb.asking import Wandb
 from prime_train.core.run import Attempt, Run
-from prime_train.core.tracked import entity_of
+from prime_train.core.tracker.pages import entity_of
 from prime_train.core.verdict import UNHEARD, TrackerSeen
 from prime_train.ports import PermanentError, TemporaryError
 

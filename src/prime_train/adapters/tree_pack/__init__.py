@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from prime_train.adapters.tree_pack.git import Checkout, checkout_of, commit_of, files_of, is_commit, same_repository, without_password
 from prime_train.core.finding import Finding, Severity
-from prime_train.core.paths import link_stays_inside
+from prime_train.core.text.paths import link_stays_inside
 
 __all__ = [
     "BYTES_MAX",

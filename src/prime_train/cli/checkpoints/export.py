@@ -27,7 +27,7 @@ def export(
     from prime_train.checkpoints.export import export
     from prime_train.checkpoints.restore import CheckpointDamaged, RestoreFailed
     from prime_train.cli.checkpoints.progress_bar import bar
-    from prime_train.core.formatting import size
+    from prime_train.core.text.formatting import size
     from prime_train.operations.checkpoints import look, newest, of_step
 
     _check(file, replace=replace)

@@ -92,7 +92,7 @@ def _print(rows: list[Row], now_s: int) -> None:
     from rich.text import Text
 
     from prime_train.cli.columns import Column, Fitting
-    from prime_train.core.formatting import size, span
+    from prime_train.core.text.formatting import size, span
     from prime_train.output import console
 
     columns = {
@@ -112,7 +112,7 @@ def _print(rows: list[Row], now_s: int) -> None:
 
 def _stored(row: Row) -> str:
     """Nothing where it takes as much as it has."""
-    from prime_train.core.formatting import size
+    from prime_train.core.text.formatting import size
 
     less = row["stored_bytes"] < row["size_bytes"]
     return f"{size(row['stored_bytes'])} ({row['stored_bytes'] / row['size_bytes']:.0%})" if less else ""

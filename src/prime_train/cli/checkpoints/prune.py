@@ -82,7 +82,7 @@ def _policy(found: "Found", *, keep: int | None, every_steps: int | None, best: 
 def _show(found: "Found", planned: "Pruning", why: "Mapping[str, str]") -> None:
     from datetime import UTC, datetime
 
-    from prime_train.core.formatting import size
+    from prime_train.core.text.formatting import size
 
     for manifest in found.catalog.manifests:
         if manifest.key in why:

@@ -55,7 +55,7 @@ def _restore(
     import json
 
     from prime_train.checkpoints.restore import CheckpointDamaged
-    from prime_train.core.formatting import size
+    from prime_train.core.text.formatting import size
     from prime_train.operations.checkpoints import look
 
     found = look(run, bucket)

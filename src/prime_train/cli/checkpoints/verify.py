@@ -60,7 +60,7 @@ def _verdict(found: "Found", manifest: "Manifest", *, quiet: bool) -> Verdict:
 
     from prime_train.checkpoints.verify import verify
     from prime_train.cli.checkpoints.progress_bar import bar
-    from prime_train.core.formatting import size
+    from prime_train.core.text.formatting import size
 
     with bar(f"step {manifest.step}", manifest.size) as progress:
         flaws = verify(found.bucket, manifest, progress=progress)

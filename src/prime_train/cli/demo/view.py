@@ -8,8 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from prime_train.cli.tables import lines, state_text
-from prime_train.core.formatting import span
 from prime_train.core.run import Happening
+from prime_train.core.text.formatting import span
 from prime_train.ports import Held
 from prime_train.reports.charts import Point
 from prime_train.reports.charts.facts import TAKEN

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
 from prime_train.core.finding import Finding, Severity
-from prime_train.core.redaction import HIDDEN, masked
+from prime_train.core.text.redaction import HIDDEN, masked
 from prime_train.output import print_coloured
 
 LINE_CHARS_MAX = 160

@@ -18,7 +18,7 @@ from prime_train.core.causes import Cause
 from prime_train.core.keys import tree_key
 from prime_train.core.run import Run
 from prime_train.core.run_secrets import VARIABLE
-from prime_train.core.tracked import origin_url
+from prime_train.core.tracker.pages import origin_url
 from prime_train.core.wire import Bootstrap, Nonce, Order, PodKeys, Verdict
 from prime_train.ports import Answer, Held, OutsideError, PermanentError
 

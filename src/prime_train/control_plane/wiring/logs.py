@@ -2,7 +2,7 @@
 
 import logging
 
-from prime_train.core.plain_text import neutralized
+from prime_train.core.text.safe import neutralized
 
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 

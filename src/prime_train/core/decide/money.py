@@ -5,9 +5,9 @@ from prime_train.core.budget import Limit
 from prime_train.core.causes import Cause
 from prime_train.core.decide.uploading import given_up, upload_left_usd
 from prime_train.core.decision import AllClear, Decision, Drain, Finish, Note, Recover
-from prime_train.core.formatting import usd
 from prime_train.core.funds import RESERVE_S, WARN_S, Funds
 from prime_train.core.run import DrainReason, Run, RunState, Severity, Want
+from prime_train.core.text.formatting import usd
 from prime_train.core.verdict import Finished, Healthy, Verdict
 
 WARN_SHARE = 0.8

@@ -5,9 +5,9 @@ is missed by people, so they are told.
 """
 
 from prime_train.core.decision import AllClear, Note
-from prime_train.core.formatting import span
 from prime_train.core.run import Attempt, Lease, Run, RunState, Severity
-from prime_train.core.tracked import LAG_S_MAX
+from prime_train.core.text.formatting import span
+from prime_train.core.tracker.pages import LAG_S_MAX
 from prime_train.core.verdict import TrackerSeen
 
 TRACKER_LAG_S_MAX = LAG_S_MAX

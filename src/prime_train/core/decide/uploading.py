@@ -3,8 +3,8 @@
 from prime_train.core import ledger
 from prime_train.core.causes import Cause
 from prime_train.core.decision import AllClear, Finish, Note
-from prime_train.core.formatting import usd
 from prime_train.core.run import Attempt, Run, RunState, Severity
+from prime_train.core.text.formatting import usd
 from prime_train.core.verdict import Healthy, Verdict
 
 UPLOADS, KEPT = "uploads", "kept"

@@ -1,7 +1,7 @@
 """The ledger as one stacked bar with its legend: seconds and dollars."""
 
 from prime_train.core.figures import LedgerPart, RunFigures
-from prime_train.core.formatting import usd
+from prime_train.core.text.formatting import usd
 from prime_train.reports.charts.svg import PART_COLOURS, tag, text, width_of
 
 BAR_HEIGHT = 132

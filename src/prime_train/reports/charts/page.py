@@ -6,9 +6,9 @@ from html import escape
 
 from prime_train.core.causes import POLICY
 from prime_train.core.figures import RunFigures, figures
-from prime_train.core.formatting import usd
 from prime_train.core.run import Happening, Run, RunState
 from prime_train.core.spec import TrainerSpec
+from prime_train.core.text.formatting import usd
 from prime_train.reports.charts import facts
 from prime_train.reports.charts.facts import Point
 from prime_train.reports.charts.plot import timeline_svg

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prime_train.core.figures import RunFigures, figures
-from prime_train.core.formatting import usd
 from prime_train.core.run import Attempt, Happening, Run
+from prime_train.core.text.formatting import usd
 from prime_train.reports.charts import facts
 from prime_train.reports.charts.bar import BAR_HEIGHT, ledger_bar
 from prime_train.reports.charts.facts import Loss, Point

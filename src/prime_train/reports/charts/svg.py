@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from html import escape
 
-from prime_train.core.formatting import span
+from prime_train.core.text.formatting import span
 
 ATTEMPT_COLOURS = ("#2f6fde", "#e07b1a", "#2a9d6f", "#9a5bd6", "#d1496b", "#1295a6")
 PART_COLOURS = {

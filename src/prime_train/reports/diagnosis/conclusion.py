@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from prime_train.core.figures import RunFigures, figures
-from prime_train.core.formatting import span
-from prime_train.core.tracker_run import RunSeen
+from prime_train.core.text.formatting import span
+from prime_train.core.tracker.seen_run import RunSeen
 from prime_train.core.verdict import Verdict
 from prime_train.ports import Held
 

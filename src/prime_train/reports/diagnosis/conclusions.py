@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from prime_train.core.causes import POLICY, advice_at_the_end
-from prime_train.core.formatting import span
 from prime_train.core.run import RunState
+from prime_train.core.text.formatting import span
 from prime_train.core.verdict import Finished, Gone, Healthy, Sick, Silent, Stalled, Unknown, Verdict
 from prime_train.reports import stopped_as_asked
 from prime_train.reports.diagnosis.conclusion import Conclusion, Facts, Kind

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from prime_train.core.causes import POLICY, Cause
-from prime_train.core.formatting import span
 from prime_train.core.run import Attempt, Run
+from prime_train.core.text.formatting import span
 from prime_train.core.verdict import Gone, Silent
 from prime_train.reports.diagnosis.conclusion import Conclusion, Facts, Kind
 

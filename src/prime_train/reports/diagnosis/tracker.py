@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from prime_train.core.decide.tracking import TRACKER_LAG_S_MAX, UNHEARD_ADVICE
 from prime_train.core.run import RunState
-from prime_train.core.tracker_run import RUNNING, RunSeen
+from prime_train.core.tracker.seen_run import RUNNING, RunSeen
 from prime_train.core.verdict import Gone, Healthy
 from prime_train.reports.diagnosis.conclusion import Conclusion, Facts, Kind
 

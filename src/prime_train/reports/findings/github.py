@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from prime_train.core.finding import Finding, Severity
-from prime_train.core.plain_text import without_commands
+from prime_train.core.text.safe import without_commands
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 

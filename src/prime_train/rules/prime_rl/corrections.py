@@ -6,7 +6,7 @@ Whoever misspells group_size has made one mistake. That groups of one learn noth
 from dataclasses import replace
 from itertools import islice
 
-from prime_train.core.tree import Entry, Listing, Mapping, Node, find
+from prime_train.core.config_tree import Entry, Listing, Mapping, Node, find
 from prime_train.rules.prime_rl.schema import misfits
 from prime_train.rules.prime_rl.schema_errors import Where
 from prime_train.rules.rule import Subject

@@ -17,7 +17,7 @@ from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from prime_train.core.tree import Value
+from prime_train.core.config_tree import Value
 from prime_train.rules.data import prime_rl_559b4477
 
 ROOT = "RLConfig"

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
+from prime_train.core.config_tree import Mapping
 from prime_train.core.finding import Severity
-from prime_train.core.tree import Mapping
 from prime_train.rules.prime_rl import suggestions as near
 from prime_train.rules.prime_rl.schema import Same
 from prime_train.rules.prime_rl.schema_errors import Where

@@ -5,7 +5,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Generic, TypeVar
 
-from prime_train.core.tree import Entry, Listing, Mapping, Node, Scalar
+from prime_train.core.config_tree import Entry, Listing, Mapping, Node, Scalar
 from prime_train.rules.data.prime_rl_timeline import CHANGES
 from prime_train.rules.prime_rl.fields import ROOT, Kind, Section, Setting, below, section
 from prime_train.rules.prime_rl.schema_errors import (

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import NamedTuple
 
-from prime_train.core.tree import Scalar
+from prime_train.core.config_tree import Scalar
 from prime_train.rules.data.prime_rl_timeline import CHANGES, LATER
 from prime_train.rules.prime_rl import suggestions as near
 from prime_train.rules.prime_rl.fields import Kind, Section, section

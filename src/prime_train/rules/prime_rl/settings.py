@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from prime_train.core.tree import Listing, Mapping, Node, Value, find
+from prime_train.core.config_tree import Listing, Mapping, Node, Value, find
 from prime_train.rules.prime_rl.fields import ROOT, UNSAID, section
 from prime_train.rules.prime_rl.schema import is_null
 from prime_train.rules.prime_rl.schema_errors import Where

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from prime_train.core.config_tree import Listing
 from prime_train.core.finding import Severity
-from prime_train.core.tree import Listing
 from prime_train.rules.prime_rl.rule import flaw, row
 from prime_train.rules.prime_rl.settings import Settings
 from prime_train.rules.rule import Flaw

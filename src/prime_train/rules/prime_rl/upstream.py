@@ -4,15 +4,15 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from prime_train.core.config_tree import Listing, Mapping, Node, find
 from prime_train.core.finding import Severity
-from prime_train.core.tree import Listing, Mapping, Node, find
 from prime_train.rules.prime_rl.rule import FAMILY, settings_of
 from prime_train.rules.prime_rl.schema_errors import Where, dotted
 from prime_train.rules.prime_rl.settings import Settings
 from prime_train.rules.rule import Flaw, Rule, Subject
 
 if TYPE_CHECKING:
-    from prime_train.core.prime_rl_upstream import Refusal
+    from prime_train.core.prime_rl.upstream import Refusal
 
 NAMED_MAX = 50
 """Words of one message that are looked up."""

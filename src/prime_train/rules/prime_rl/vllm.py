@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from prime_train.core.config_tree import Mapping
 from prime_train.core.finding import Severity
-from prime_train.core.tree import Mapping
 from prime_train.estimate.models.lookup import understand
 from prime_train.rules.data.vllm_arguments import ARGUMENTS, NICKNAMES
 from prime_train.rules.prime_rl import suggestions as near

@@ -1,0 +1,33 @@
+"""The clean-up of the bucket after a commit: by the policy of the spec, and never slower than a takeover."""
+
+from collections.abc import Callable
+
+from prime_agent.checkpoints.blobs import Blobs
+from prime_train.checkpoints.catalog import Reader
+from prime_train.checkpoints.prune import carry_out, plan
+from prime_train.core.manifest import ResumePoint
+from prime_train.core.retention import Policy
+from prime_train.ports import Bucket
+
+PRUNE_S_MAX = 60
+"""A clean-up that takes longer than this is given up: meanwhile another attempt may have taken over, and chosen what to resume."""
+
+
+class Retention:
+    """Keeps what the policy keeps of a run, and the checkpoint that was resumed from."""
+
+    def __init__(
+        self, bucket: Bucket, blobs: Blobs, run_id: str, *, policy: Policy, pinned: ResumePoint | None, clock: Callable[[], int]
+    ) -> None:
+        self._bucket = bucket
+        self._blobs = blobs
+        self._policy = policy
+        self._pinned = {pinned.key} if pinned else set()
+        self._clock = clock
+        self._reader = Reader(bucket, run_id)
+
+    def prune(self, *, committed_step: int, committed_s: int) -> None:
+        """Deletes what may go. Raises what the bucket raises; whatever was left over goes the next time."""
+        catalog = self._reader.catalog()
+        planned = plan(catalog, self._policy, committed_step=committed_step, pinned=self._pinned, now_s=committed_s)
+        carry_out(self._bucket, planned, remove=self._blobs.remove, too_late=lambda: self._clock() - committed_s > PRUNE_S_MAX)

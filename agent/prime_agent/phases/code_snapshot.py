@@ -1,0 +1,85 @@
+"""The working tree: unpacked from the bucket as it was at the launch, or a repository at its very commit."""
+
+import hashlib
+import shlex
+import shutil
+from pathlib import Path
+
+from prime_agent.phases.phase import Ended, PhaseError, Shell
+from prime_train.checkpoints.archive import BROKEN, uncompressed
+from prime_train.checkpoints.restore import DISK_SPARE_BYTES
+from prime_train.checkpoints.tar_reader import Unsafe
+from prime_train.checkpoints.unpacking import unpack_stream
+from prime_train.core.causes import Cause
+from prime_train.core.spec import TreeSpec
+from prime_train.ports import Bucket, OutsideError, PermanentError
+
+TRIES_MAX = 4
+RETRY_S = 3.0
+CLONE_S_MAX = 1800
+
+
+def unpack(bucket: Bucket, key: str, work: Path, shell: Shell, *, sha256: str = "") -> None:
+    """Fills `work`, which is emptied first: what an earlier agent left there may be half a tree. `sha256`: of the packed tree, as it was at
+    the launch; empty: not known. Raises PhaseError, Called."""
+    _empty(work)
+    packed = work.with_name("tree.tar.gz")
+    for attempt in range(1, TRIES_MAX + 1):
+        try:
+            if not bucket.get_file(key, packed):
+                raise PhaseError(Cause.SETUP_FAILED, f"the working tree {key} is not in the bucket")
+            break
+        except OutsideError as error:
+            if attempt == TRIES_MAX or isinstance(error, PermanentError):
+                raise PhaseError(Cause.SETUP_FAILED, f"the working tree can not be fetched: {error}") from error
+            shell.called_off.wait(RETRY_S * attempt)
+    _check(packed, key, sha256)
+    _extract(packed, work)
+    packed.unlink()
+
+
+def clone(tree: TreeSpec, commit: str, work: Path, shell: Shell) -> None:
+    """Checks out `commit`, or the spec's ref where there is none. Raises PhaseError, Called."""
+    _empty(work)
+    wanted = commit or tree.ref or "HEAD"
+    repo, ref = shlex.quote(tree.repo or ""), shlex.quote(wanted)
+    # One commit is enough and fast; a server that refuses to hand out single commits is asked for everything.
+    command = (
+        "git init -q . && git remote add origin " + repo + " && "
+        "{ git fetch -q --depth 1 origin " + ref + " && git checkout -q --detach FETCH_HEAD; } || "
+        "{ git fetch -q --tags origin '+refs/heads/*:refs/remotes/origin/*' && "
+        "{ git checkout -q --detach " + ref + " || git checkout -q --detach origin/" + ref + "; }; }"
+    )
+    ended = Ended(1, "", timed_out=False)
+    for attempt in range(1, TRIES_MAX + 1):
+        ended = shell.run(command, name="clone", timeout_s=CLONE_S_MAX)
+        if ended.code == 0:
+            return
+        _empty(work)
+        if attempt < TRIES_MAX:
+            shell.called_off.wait(RETRY_S * attempt)
+    why = f"took longer than {CLONE_S_MAX} s" if ended.timed_out else f"failed with code {ended.code}, {TRIES_MAX} times"
+    raise PhaseError(Cause.SETUP_FAILED, f"cloning {tree.repo} at {wanted} {why}", log_tail=ended.tail)
+
+
+def _empty(work: Path) -> None:
+    if work.exists():
+        shutil.rmtree(work)
+    work.mkdir(parents=True)
+
+
+def _check(packed: Path, key: str, sha256: str) -> None:
+    """Before a byte of it is looked at."""
+    with packed.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if sha256 and found != sha256:
+        packed.unlink()
+        raise PhaseError(Cause.SETUP_FAILED, f"the working tree {key} is not the one that the run was launched with")
+
+
+def _extract(packed: Path, work: Path) -> None:
+    try:
+        with packed.open("rb") as file, uncompressed(file) as stream:
+            unpack_stream(stream, work, spare_bytes=DISK_SPARE_BYTES, is_own=True)
+    except (Unsafe, *BROKEN, OSError) as error:
+        raise PhaseError(Cause.SETUP_FAILED, f"the working tree can not be unpacked: {error}") from error

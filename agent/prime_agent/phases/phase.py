@@ -1,0 +1,113 @@
+"""What the phases before training share: a way to fail, to be called off, and to run one command."""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from prime_agent.processes import Process, Processes
+from prime_agent.trainer.environment import redacted
+from prime_agent.trainer.logs import BoundedLog, Drain, tail_text
+from prime_train.core.causes import Cause
+from prime_train.core.wire import LOG_TAIL_CHARS_MAX
+
+OUTPUT_S_MAX = 2.0
+"""A daemon that a command left behind may hold its output open; it is not waited for longer than this."""
+
+
+class PhaseError(Exception):
+    """The phase failed for good on this machine; `detail` says what was wrong and the value seen."""
+
+    def __init__(self, cause: Cause, detail: str, *, log_tail: str = "") -> None:
+        super().__init__(detail)
+        self.cause = cause
+        self.detail = detail
+        self.log_tail = log_tail
+
+
+class Called(Exception):
+    """The phase was called off."""
+
+
+class CallOff:
+    """Ends the phase under way, from another thread."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._lock = threading.Lock()
+        self._process: Process | None = None
+
+    def __call__(self) -> bool:
+        return self._event.is_set()
+
+    def wait(self, seconds: float) -> None:
+        """A pause. Raises Called when it was called off."""
+        if self._event.wait(seconds):
+            raise Called
+
+    def now(self) -> None:
+        with self._lock:
+            self._event.set()
+            process = self._process
+        if process is not None:
+            process.kill()
+
+    def holds(self, process: Process | None) -> None:
+        """This process is killed when the phase is called off; at once, if it was already."""
+        with self._lock:
+            self._process = process
+            late = self._event.is_set()
+        if late and process is not None:
+            process.kill()
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended. `code` is negative for a signal."""
+
+    code: int
+    tail: str
+    timed_out: bool
+
+
+@dataclass(frozen=True)
+class Shell:
+    """Runs commands of one phase in the working tree, their output in one log. `secrets` are blacked out in what is told of it."""
+
+    processes: Processes
+    cwd: Path
+    env: Mapping[str, str] = field(repr=False)
+    log: Path
+    called_off: CallOff
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def run(
+        self, command: str, *, name: str, timeout_s: float, daemons: bool = False, on_lines: Callable[[list[str]], None] | None = None
+    ) -> Ended:
+        """Raises Called, and OSError when there can be no such process."""
+        process = self.processes.start(command, cwd=self.cwd, env=self.env, name=name, daemons=daemons)
+        drain = Drain(process.output, BoundedLog(self.log), on_lines or _ignore, name=name)
+        self.called_off.holds(process)
+        late = threading.Event()
+
+        def expire() -> None:
+            late.set()
+            process.kill()
+
+        timer = threading.Timer(timeout_s, expire)
+        timer.daemon = True
+        timer.start()
+        try:
+            code = process.wait()
+        finally:
+            timer.cancel()
+            self.called_off.holds(None)
+        drain.join(OUTPUT_S_MAX)
+        if self.called_off():
+            raise Called
+        lines = redacted("\n".join(drain.tail()), self.secrets).split("\n")
+        return Ended(code, tail_text(lines, chars_max=LOG_TAIL_CHARS_MAX), late.is_set())
+
+
+def _ignore(lines: list[str]) -> None:
+    return None

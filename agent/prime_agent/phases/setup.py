@@ -1,0 +1,21 @@
+"""The commands that prepare the working tree, in order; the first that fails ends the attempt."""
+
+from collections.abc import Callable, Sequence
+
+from prime_agent.phases.phase import PhaseError, Shell
+from prime_agent.trainer.environment import redacted
+from prime_train.core.causes import Cause
+
+COMMAND_SHOWN_MAX = 200
+
+
+def set_up(commands: Sequence[str], shell: Shell, *, timeout_s: int, note: Callable[[str], None]) -> None:
+    """Each command gets `timeout_s`. A service it leaves running stays. Raises PhaseError, Called."""
+    for number, command in enumerate(commands, start=1):
+        shown = redacted(command.strip(), shell.secrets)[:COMMAND_SHOWN_MAX]
+        note(f"set-up {number}/{len(commands)}: {shown}")
+        ended = shell.run(command, name=f"setup-{number}", timeout_s=timeout_s, daemons=True)
+        if ended.timed_out:
+            raise PhaseError(Cause.SETUP_FAILED, f"`{shown}` did not end within {timeout_s} s", log_tail=ended.tail)
+        if ended.code != 0:
+            raise PhaseError(Cause.SETUP_FAILED, f"`{shown}` ended with code {ended.code}", log_tail=ended.tail)

@@ -1,0 +1,106 @@
+"""Following a progress file that the trainer appends to, truncates or replaces.
+
+What lay in the file before the trainer started is an older run's: it is skipped, but for the header of a CSV. A file that was cut and
+has already grown past the old place is recognised by its bytes before that place, which are no longer the same.
+"""
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from prime_agent.trainer.logs import Lines
+
+POLL_S = 0.2
+READ_BYTES_MAX = 2**20
+READS_MAX = 64
+"""In one go; the rest waits for the next."""
+
+MARK_BYTES = 64
+
+
+class Follower:
+    """New lines of `path`, whatever happens to the file. `read_new` is called by one thread at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._place = 0
+        self._inode = 0
+        self._changed_ns = 0
+        self._mark = b""
+        self._lines = Lines()
+
+    def skip_present(self) -> list[str]:
+        """Goes to the file's present end; the first line, for it may be a header."""
+        try:
+            with self._path.open("rb") as file:
+                head = file.readline(READ_BYTES_MAX)
+                self._inode = os.fstat(file.fileno()).st_ino
+                self._place = file.seek(0, os.SEEK_END)
+                self._remember(file.fileno())
+        except FileNotFoundError:
+            return []
+        return [head.decode(errors="replace").strip()]
+
+    def read_new(self) -> list[str]:
+        """All whole lines since the last call. A file that is not there, or can not be read now, has none."""
+        try:
+            status = os.stat(self._path)  # noqa: PTH116 - five times a second
+            if (status.st_ino, status.st_size, status.st_mtime_ns) == (self._inode, self._place, self._changed_ns):
+                return []
+            with self._path.open("rb") as file:
+                return self._read(file.fileno())
+        except OSError:
+            return []
+
+    def rest(self) -> list[str]:
+        """The last line, when no line break will follow any more."""
+        return self._lines.end()
+
+    def _read(self, descriptor: int) -> list[str]:
+        status = os.fstat(descriptor)
+        if status.st_ino != self._inode or status.st_size < self._place or not self._is_same(descriptor):
+            self._inode, self._place, self._lines = status.st_ino, 0, Lines()
+        self._changed_ns = status.st_mtime_ns
+        found: list[str] = []
+        for _ in range(READS_MAX):
+            data = os.pread(descriptor, READ_BYTES_MAX, self._place)
+            if not data:
+                break
+            self._place += len(data)
+            found += self._lines.feed(data)
+        self._remember(descriptor)
+        return found
+
+    def _remember(self, descriptor: int) -> None:
+        start = max(0, self._place - MARK_BYTES)
+        self._mark = os.pread(descriptor, self._place - start, start)
+
+    def _is_same(self, descriptor: int) -> bool:
+        return os.pread(descriptor, len(self._mark), self._place - len(self._mark)) == self._mark
+
+
+class FollowThread:
+    """Looks five times a second, and once more at the end."""
+
+    def __init__(self, follower: Follower, on_lines: Callable[[list[str]], None]) -> None:
+        self._follower = follower
+        self._on_lines = on_lines
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
+        self._thread.start()
+
+    def end(self, timeout_s: float) -> None:
+        """Reads what is there once more, then stops."""
+        self._ending.set()
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        while True:
+            last = self._ending.wait(POLL_S)
+            lines = self._follower.read_new()
+            lines += self._follower.rest() if last else []
+            if lines:
+                self._on_lines(lines)
+            if last:
+                return

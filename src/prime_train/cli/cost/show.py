@@ -1,0 +1,62 @@
+"""`prime-train cost` as text: machines by what the run would cost on them, the cheapest line by line, and the budget."""
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from prime_train.core.text.formatting import usd
+from prime_train.estimate.cost.bill import Bill
+from prime_train.output import console
+from prime_train.reports.cost.report import Priced, Told
+from prime_train.reports.find.words import time_range, usd_range
+
+
+def show(found: Told) -> None:
+    console().print(picture(found))
+
+
+def picture(found: Told) -> RenderableType:
+    best = found.cheapest
+    assert best is not None
+    hardware = f"{best.machine.count} GPUs" if best.machine.count > 1 else "1 GPU"
+    parts: list[RenderableType] = [
+        Text(f"{found.title}: {found.spec.name}, {hardware if best.machine.kind else 'any machine'}", style="bold")
+    ]
+    if len(found.priced) > 1:
+        parts += [Text(), _machines(found.priced)]
+    parts += [Text(), Text(f"On {best.machine.name} at {usd(best.machine.rate.usd_per_hour)}/h"), _bill(best.full)]
+    parts += [Text(), *(Text(line) for line in _words(found, best))]
+    return Group(*parts)
+
+
+def _machines(priced: tuple[Priced, ...]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in ("machine", "$/h", "time", "full run", "smoke run"):
+        table.add_column(name, no_wrap=True)
+    for one in priced:
+        smoke = usd_range(one.smoke.usd) if one.smoke is not None else "-"
+        row = (one.machine.name, f"{one.machine.rate.usd_per_hour:.2f}", time_range(one.full.time), usd_range(one.full.usd), smoke)
+        table.add_row(*row)
+    return table
+
+
+def _bill(bill: Bill) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for _ in range(3):
+        table.add_column(no_wrap=True)
+    table.add_column(style="dim")
+    for line in bill.lines:
+        table.add_row(line.name, time_range(line.time), usd_range(bill.rate.usd(line.time)), line.why)
+    table.add_row(Text("total", style="bold"), Text(time_range(bill.time), style="bold"), Text(usd_range(bill.usd), style="bold"), "")
+    return table
+
+
+def _words(found: Told, best: Priced) -> Iterator[str]:
+    if best.smoke is not None:
+        yield f"Smoke run alone: {time_range(best.smoke.time)}, {usd_range(best.smoke.usd)}."
+    budget = found.spec.budget
+    yield f"Budget: {best.full.budget_says(budget.usd, budget.hours)}."
+    if found.unknown:
+        yield f"Left out, as the speed of their GPUs is not known: {', '.join(found.unknown)}."

@@ -1,0 +1,97 @@
+"""`prime-train logs RUN`: what happened, and what the trainer printed."""
+
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from prime_train.cli.logs.stream import LogStream
+    from prime_train.control_plane.wiring.home import Home
+    from prime_train.operations.log_tail import Tail
+    from prime_train.ports import Held
+
+
+def logs(
+    run: Annotated[str, typer.Argument(help="The run, or the start of its id.", show_default=False)],
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the run is over.")] = False,
+    lines: Annotated[int, typer.Option(min=0, max=100_000, help="Lines of the trainer's log.")] = 40,
+) -> None:
+    """Show a run's history and log.
+
+    What happened to the run, then the end of its trainer's log.
+    """
+    from prime_train.cli.logs.stream import LogStream
+    from prime_train.control_plane.wiring.home import Home
+    from prime_train.operations.log_tail import Tail
+    from prime_train.operations.machine import is_elsewhere
+    from prime_train.operations.run_lookup import find
+
+    home = Home.of(os.environ)
+    store = home.store()
+    held = find(store, run)
+    for line in store.history(held.run.run_id):
+        typer.echo(history_line(line.at_s - held.run.created_s, line.epoch, line.kind, line.text))
+    # Followed, a log elsewhere is shown from the same connection, so that nothing is missed in between.
+    tail = Tail(None) if follow and is_elsewhere(held.run) else _show(home, held, lines)
+    if follow:
+        _follow(home, held, LogStream(home, held.run.run_id, tail, lines))
+
+
+def history_line(after_s: int, epoch: int, kind: str, text: str) -> str:
+    """One line of history, `after_s` seconds after the launch."""
+    from prime_train.core.text.formatting import span
+
+    return f"+{span(after_s):<12} e{epoch:<3} {kind.replace('_', ' '):<14} {text}"
+
+
+def _show(home: "Home", held: "Held", lines: int) -> "Tail":
+    """Prints the end of the newest log there is: from the machine's disk, here or elsewhere, or from the evidence in the bucket."""
+    from prime_train.operations.log_tail import Tail, kept_log, log_on_disk
+
+    path = log_on_disk(home, held.run)
+    tail = Tail(path)
+    name, text = (str(path), tail.last(lines)) if path is not None else _elsewhere(home, held, lines)
+    if not name:
+        name, text = kept_log(home, held.run, lines)
+    typer.echo(f"--- {name}" if name else "--- no log: no machine holds one, and none was kept as evidence")
+    if text:
+        typer.echo(text.removesuffix("\n"))
+    return tail
+
+
+def _elsewhere(home: "Home", held: "Held", lines: int) -> tuple[str, str]:
+    """From the rented machine it is on now. One that can not be reached is told of; what was kept is shown instead."""
+    from prime_train.operations.machine import reached, why_unknown
+    from prime_train.operations.remote_log import remote_lines
+    from prime_train.ports import TemporaryError
+
+    unknown = why_unknown(home, held.run)
+    if unknown:
+        typer.echo(unknown, err=True)
+        return "", ""
+    try:
+        with reached(home, held.run) as machine:
+            name, text = remote_lines(machine, lines) if machine is not None else ("", "")
+    except TemporaryError as error:
+        typer.echo(f"{error}", err=True)
+        return "", ""
+    return (f"{name} of attempt {held.run.epoch}", text) if name else ("", "")
+
+
+def _follow(home: "Home", held: "Held", stream: "LogStream") -> None:
+    from prime_train.operations.run_lookup import find
+
+    store, run_id = home.store(), held.run.run_id
+    told = len(store.history(run_id))
+    for text in stream.pieces():
+        typer.echo(text, nl=False)
+        # Read before the history: the last line of that is then told too.
+        over = find(store, run_id).run.is_over
+        history = store.history(run_id)
+        for line in history[told:]:
+            typer.echo(history_line(line.at_s - held.run.created_s, line.epoch, line.kind, line.text))
+        told = len(history)
+        if over:
+            typer.echo(stream.rest(), nl=False)
+            return

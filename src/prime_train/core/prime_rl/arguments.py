@@ -1,0 +1,174 @@
+"""What prime-rl's command line makes of its files: which are laid over which, and what the arguments change in them.
+
+`@ FILE` lays a file over those before it, `--part @ FILE` lays one into a part; whatever the order, files come before arguments. A file
+names no others. Flags are spelled with hyphens, keys with underscores.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from prime_train.core.config_tree import Entry, Listing, Mapping, Node, Place, Scalar, Value
+from prime_train.core.config_tree.merge import grown, mapping_of
+
+if TYPE_CHECKING:
+    from prime_train.core.spec import RunSpec
+
+NULL = "None"
+"""How a file or an argument says nothing."""
+
+OPTIONAL_PARTS = frozenset(
+    (
+        "ac",
+        "ac_offloading",
+        "ckpt",
+        "compile",
+        "eval",
+        "file",
+        "full_offload",
+        "heartbeat",
+        "inference",
+        "kv_cache_offload",
+        "length_penalty",
+        "lora",
+        "metrics_server",
+        "prime",
+        "quantization",
+        "resume",
+        "router",
+        "slurm",
+        "vlm",
+        "wandb",
+    )
+)
+"""Parts that their bare flag turns on, with what they are by default."""
+
+_INT = re.compile(r"[-+]?[0-9]{1,18}")
+_FLOAT = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
+_WORDS: dict[str, Value] = {"true": True, "True": True, "false": False, "False": False, NULL: None}
+
+
+_Setting = tuple[tuple[str, ...], Place, Node]
+"""Keys, where they stand, and the value."""
+
+
+@dataclass(frozen=True)
+class Include:
+    """`path`: the part it is laid into; empty: the whole."""
+
+    path: tuple[str, ...]
+    file: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """The files that are laid over the first one, and what is set besides."""
+
+    includes: tuple[Include, ...]
+    values: Mapping
+
+
+def arguments(words: Sequence[Scalar]) -> Arguments:
+    """What the words after the first file say. What can not be understood says nothing: prime-rl itself will refuse it."""
+    texts = [word.text for word in words]
+    includes, settings, at = [], list[_Setting](), 0
+    while at < len(words):
+        path, end, inline = _flag(texts, at)
+        is_bare = bool(path) and inline is None and end == at + 1 < len(words)
+        into = texts[end] if is_bare and texts[end].startswith("@") else ""
+        place = words[min(at + 1, end - 1)].place
+        if texts[at] == "@" or into == "@":
+            end = end + (1 if into else 0) + 1
+            includes += [Include(path, texts[end - 1], words[end - 1].place)] if end <= len(words) else []
+        elif into:
+            end += 1
+            includes.append(Include(path, into[1:], words[end - 1].place))
+        elif path:
+            settings.append(_setting(path, [inline] if inline is not None else texts[at + 1 : end], words[at].place, place))
+        at = end
+    return Arguments(tuple(includes), grown(Place(), settings))
+
+
+def ours(spec: "RunSpec", at: Callable[[tuple[str, ...]], Place]) -> Mapping:
+    """What every launch of this spec says to prime-rl, each where the spec says it. `at`: the place of a path of the spec."""
+    part = spec.trainer.prime_rl
+    assert part is not None
+    name, output, here = ("trainer", "prime_rl", "run_name"), ("trainer", "prime_rl", "output"), ("trainer", "prime_rl")
+    said: list[tuple[str, Value, tuple[str, ...]]] = [("run.name", part.run_name, name), ("run.dir", part.run_name, name)]
+    said += [("output_dir", part.output, output), ("max_steps", spec.trainer.steps, ("trainer", "steps"))]
+    said += [(f"{side}.heartbeat.url", "http://127.0.0.1", here) for side in ("trainer", "orchestrator")]
+    if spec.checkpoints.every_steps is not None:
+        said.append(("ckpt.interval", spec.checkpoints.every_steps, ("checkpoints", "every_steps")))
+    if spec.wandb is not None:
+        said.append(("monitors.wandb.project", spec.wandb.project, ("wandb", "project")))
+    settings: list[_Setting] = [(("monitors", "file"), at(here), mapping_of(at(here), ()))]
+    settings += [(tuple(key.split(".")), at(path), Scalar(at(path), str(value), value)) for key, value, path in said]
+    return grown(at(here), settings)
+
+
+def _flag(texts: Sequence[str], at: int) -> tuple[tuple[str, ...], int, str | None]:
+    """The keys a flag stands for, the end of its values, and its value where that follows a `=`. No keys: no flag."""
+    if not texts[at].startswith("--") or texts[at] == "--":
+        return (), at + 1, None
+    name, sign, value = texts[at][2:].partition("=")
+    path = tuple(name.replace("-", "_").split("."))
+    if sign:
+        return path, at + 1, value
+    end = next((n for n in range(at + 1, len(texts)) if texts[n].startswith(("--", "@"))), len(texts))
+    return path, end, None
+
+
+def _setting(path: tuple[str, ...], given: Sequence[str], key: Place, value: Place) -> "_Setting":
+    if not given:
+        return _switch(path, key)
+    if len(given) == 1:
+        return path, key, _value(given[0], value)
+    items = tuple(_value(text, value) for text in given)
+    return path, key, Listing(value, items, 1 + len(items))
+
+
+def _switch(path: tuple[str, ...], place: Place) -> "_Setting":
+    """A bare flag: on, `--no-NAME` off, and for an optional part what it is by default."""
+    is_off = path[0].startswith("no_")
+    names = (path[0].removeprefix("no_"), *path[1:])
+    if names[-1] in OPTIONAL_PARTS:
+        return names, place, Scalar(place, NULL, None) if is_off else mapping_of(place, ())
+    return names, place, Scalar(place, str(not is_off), not is_off)
+
+
+def _value(text: str, place: Place) -> Node:
+    if text.startswith(("{", "[")):
+        try:
+            return _from_json(json.loads(text), text, place)
+        except (ValueError, RecursionError):
+            return Scalar(place, text, text)
+    return Scalar(place, text, read(text))
+
+
+def read(text: str) -> Value:
+    """What an argument stands for, going by its look alone."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INT.fullmatch(text):
+        return int(text)
+    return float(text) if _FLOAT.fullmatch(text) else text
+
+
+def _from_json(value: object, text: str, place: Place) -> Node:
+    match value:
+        case dict():
+            return mapping_of(place, _entries(value, text, place))
+        case list():
+            items = tuple(_from_json(item, text, place) for item in value)
+            return Listing(place, items, 1 + sum(item.size for item in items))
+        case str() | int() | float() | None:
+            return Scalar(place, value if isinstance(value, str) else text, value)
+        case _:
+            raise ValueError(f"{type(value).__name__} is no JSON")
+
+
+def _entries(value: dict[str, object], text: str, place: Place) -> Iterator[Entry]:
+    return (Entry(key, place, _from_json(inner, text, place)) for key, inner in value.items())

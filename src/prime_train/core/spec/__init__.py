@@ -1,0 +1,447 @@
+"""What the user asked for: one frozen `RunSpec`, parsed from `configs/NAME.yaml`.
+
+Units are last in every name. Every default is written here and nowhere else; the JSON schema for editors is made from these models.
+"""
+
+import re
+import string
+from enum import StrEnum
+from pathlib import PurePosixPath
+from typing import Annotated, Literal, Self, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+
+from prime_train.core import prime_rl
+from prime_train.core.causes import Cause
+from prime_train.core.text.deadline import parse_deadline
+from prime_train.core.text.paths import flaw_of_folder
+from prime_train.core.text.sizes import NUMBER_MAX, SHOWN_CHARS, parse_gib, parse_hours, parse_seconds, parse_size, parse_whole_gib
+
+_FORM = re.compile(r"(0?[1-9][0-9]?d?)?")
+_WIDE = re.compile(r"\(\?[a-zA-Z]*i.*-(?:\\[uUN]|[^\x00-\x7f])", re.DOTALL)
+"""A range of thousands of characters in both cases: each is gone through."""
+PATTERN_CHARS_MAX = 500
+LOG_RULES_MAX = 50
+_ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"
+
+
+def _inside(value: str) -> str:
+    path = PurePosixPath(value)
+    if path.is_absolute() or ".." in path.parts or not value.strip() or "\0" in value:
+        raise ValueError(f"{value!r} must be a relative path that stays inside the working tree")
+    return str(path)
+
+
+def _regex(value: str) -> str:
+    if len(value) > PATTERN_CHARS_MAX or _WIDE.search(value):
+        said = f"is not a regular expression of {PATTERN_CHARS_MAX} characters at most, with no range beyond ASCII under (?i)"
+        raise ValueError(f"{value[:40]!r} {said}")
+    try:
+        re.compile(value)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"{value[:200]!r} is not a regular expression: {error}") from error
+    return value
+
+
+def _deadline(value: str) -> str:
+    parse_deadline(value)
+    return value
+
+
+Bytes = Annotated[int, BeforeValidator(parse_size, json_schema_input_type=int | str), Field(ge=0)]
+InsidePath = Annotated[str, BeforeValidator(lambda v: _inside(v) if isinstance(v, str) else v)]
+Regex = Annotated[str, BeforeValidator(lambda v: _regex(v) if isinstance(v, str) else v)]
+Deadline = Annotated[str, BeforeValidator(lambda v: _deadline(v) if isinstance(v, str) else v)]
+EnvName = Annotated[str, Field(pattern=_ENV_NAME)]
+Seconds = Annotated[int, BeforeValidator(parse_seconds, json_schema_input_type=int | str), Field(ge=1, le=30 * 86400)]
+Hours = Annotated[float, BeforeValidator(parse_hours, json_schema_input_type=float | str), Field(gt=0)]
+WholeGib = Annotated[int, BeforeValidator(parse_whole_gib, json_schema_input_type=int | str), Field(ge=1, le=100_000)]
+Gib = Annotated[float, BeforeValidator(parse_gib, json_schema_input_type=float | str), Field(gt=0)]
+
+
+class Part(BaseModel):
+    # The texts below fields are read by whoever prints the schema: pydantic would read this file once a class, on every start.
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @field_validator("*", mode="after")
+    @classmethod
+    def _is_exact(cls, value: object) -> object:
+        """A number that no store, clock or sum of money could hold would end whoever reckons with it, for all runs."""
+        if isinstance(value, int | float) and abs(value) > NUMBER_MAX:
+            raise ValueError(f"it is too large: {NUMBER_MAX} is the most")
+        return value
+
+
+PartT = TypeVar("PartT", bound=Part)
+
+
+class Spot(StrEnum):
+    PREFER = "prefer"
+    ONLY = "only"
+    NEVER = "never"
+
+
+class TreeSpec(Part):
+    """The working tree the trainer runs in: a repository at a pinned ref, or a local folder copied as it is."""
+
+    repo: str | None = None
+    """Repository to clone, such as https://github.com/owner/name."""
+    ref: str | None = None
+    """Commit, tag or branch of `repo`; a full commit is what makes a resume exact."""
+    folder: str = "."
+    """Folder of the launching machine that is copied, when there is no `repo`."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.ref and not self.repo:
+            raise ValueError("ref needs repo: say which repository it is a ref of")
+        if self.repo and self.folder != ".":
+            raise ValueError("repo and folder exclude each other; keep one")
+        return self
+
+
+class ProgressSpec(Part):
+    """How the trainer's step is read."""
+
+    kind: Literal["jsonl", "csv", "regex"] = "jsonl"
+    """jsonl: one JSON object a line; csv: a header, then rows; regex: a pattern with a group named `step`."""
+    file: InsidePath | None = None
+    """File the trainer writes; without it, the trainer's own output is read."""
+    pattern: Regex | None = None
+    """For kind regex: groups `step` and, if there are, `loss`, `reward`."""
+    step: str = "step"
+    """Name of the step in JSON or CSV."""
+    loss: str = "loss"
+    reward: str = "reward"
+
+    @model_validator(mode="after")
+    def _pattern_goes_with_regex(self) -> Self:
+        if (self.kind == "regex") != (self.pattern is not None):
+            odd = "kind" if self.pattern is None else "pattern"
+            raise ValueError(f"{odd}: kind regex needs pattern, and pattern needs kind regex")
+        if self.pattern is not None and "step" not in re.compile(self.pattern).groupindex:
+            raise ValueError(r"pattern needs a group named step, such as step=(?P<step>\d+)")
+        return self
+
+
+def _placeholders(text: str) -> set[str]:
+    """The names in braces. Raises ValueError where braces do not match, or a format could fail or be huge when it is filled in."""
+    found = set()
+    for _, name, form, conversion in string.Formatter().parse(text):
+        if name is None:
+            continue
+        if conversion or not _FORM.fullmatch(form or ""):
+            raise ValueError(f"the format of {{{name}}} can only be a width, such as {{{name}:06d}}")
+        if form and name != "step":
+            raise ValueError(f"{{{name}}} takes no format")
+        found.add(name)
+    return found
+
+
+class PrimeRlSpec(Part):
+    """prime-rl, for kind prime_rl."""
+
+    config: InsidePath
+    """Its TOML file inside the working tree, such as rl.toml."""
+    ref: Annotated[str, Field(pattern=r"^[0-9a-f]{8,40}$")]
+    """Commit of prime-rl, its first 8 digits or more: its settings change every few weeks, and a tag or branch would change under a run.
+    All 40 are fetched soonest; fewer are looked up in the whole history."""
+    overrides: tuple[str, ...] = ()
+    """Further arguments, one word each, such as --trainer.optim.lr and 1e-5."""
+    output: InsidePath = prime_rl.OUTPUT
+    """Folder its runs lie in."""
+    run_name: Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,99})?$")] = ""
+    """Name of its run, and of the folder; the spec's own name, if none is given."""
+
+    @model_validator(mode="after")
+    def _overrides_are_not_ours(self) -> Self:
+        for argument in self.overrides:
+            why = prime_rl.refused(argument)
+            if why is not None:
+                raise ValueError(f"overrides: {why}")
+        return self
+
+    @property
+    def folder(self) -> str:
+        """The folder of its run, inside the working tree."""
+        return prime_rl.run_folder(self.output, self.run_name)
+
+
+class TrainerSpec(Part):
+    """What is run."""
+
+    kind: Literal["command", "torchrun", "prime_rl"] = "command"
+    """torchrun runs `command` (a script and its arguments) in `workers` processes; one worker needs no torch. prime_rl runs what
+    `prime_rl` says."""
+    command: str = Field(default="", validate_default=True)
+    """Command line, run by /bin/sh in the working tree. `{checkpoints}` stands for the absolute checkpoint folder. Kind prime_rl has
+    none; all others need one."""
+    prime_rl: PrimeRlSpec | None = None
+    workers: int = Field(default=1, ge=1, le=64)
+    """Processes on the node, for kind torchrun."""
+    resume: str = "--resume-step {step}"
+    """Appended to `command` when a checkpoint was restored; `{step}` and `{checkpoint}` (its folder) are filled in."""
+    steps: int | None = Field(default=None, ge=1)
+    """The last step. When it is known, success is judged by the step and not by exit code 0."""
+    tree: TreeSpec = TreeSpec()
+    progress: ProgressSpec = ProgressSpec()
+    stop_s: Seconds = 120
+    """Seconds between SIGTERM (save and leave) and SIGKILL."""
+
+    @field_validator("command")
+    @classmethod
+    def _all_but_prime_rl_need_a_command(cls, value: str, info: ValidationInfo) -> str:
+        if not value and info.data.get("kind", prime_rl.KIND) != prime_rl.KIND:
+            raise ValidationError.from_exception_data(cls.__name__, [{"type": "missing", "loc": (), "input": value}])
+        return value
+
+    @model_validator(mode="after")
+    def _part_goes_with_kind(self) -> Self:
+        if (self.kind == prime_rl.KIND) != (self.prime_rl is not None):
+            raise ValueError("kind prime_rl needs prime_rl (its config and ref), and prime_rl needs kind prime_rl")
+        if self.prime_rl is None:
+            return self
+        if self.command:
+            raise ValueError("command: kind prime_rl has its own; leave it out, and put arguments under prime_rl.overrides")
+        if self.steps is None:
+            raise ValueError("steps: kind prime_rl needs its last step, for it may end with code 0 after a crash")
+        return self
+
+    @model_validator(mode="after")
+    def _known_placeholders(self) -> Self:
+        for field, text, known in (
+            ("command", self.command, {"checkpoints"}),
+            ("resume", self.resume, {"step", "checkpoint"}),
+        ):
+            try:
+                odd = _placeholders(text) - known
+            except ValueError as error:
+                raise ValueError(f"{field}: {error}; write {{{{ and }}}} for plain braces") from error
+            if odd:
+                raise ValueError(f"{field}: unknown placeholder {{{min(odd)}}}; known: {', '.join(sorted(known))}")
+        return self
+
+
+class HardwareSpec(Part):
+    """Which machine."""
+
+    provider: Literal["local", "prime"] | None = None
+    """Who rents it out: local (this machine) or prime (Prime Intellect). Without it, whom the control plane rents from by default."""
+    gpus: tuple[str, ...] = ()
+    """GPU kinds in order of preference; empty: any machine, no GPU is asked for."""
+    count: int = Field(default=1, ge=1, le=16)
+    """GPUs in the machine."""
+    spot: Spot = Spot.PREFER
+    usd_per_hour_max: float | None = Field(default=None, gt=0)
+    """Highest price of the whole machine."""
+    disk_gib: WholeGib = 10
+    open_files_min: int | None = Field(default=None, ge=256)
+    """Open-file limit the trainer needs. Without it: 65536 on rented machines; on provider local what this machine has."""
+
+    @model_validator(mode="after")
+    def _fits_one_node(self) -> Self:
+        if self.gpus and self.count not in (1, 2, 4, 8, 16):
+            raise ValueError(f"count: {self.count} GPUs do not fit one node; use one of 1, 2, 4, 8")
+        return self
+
+
+class VerifySpec(Part):
+    """Files that must be there after set-up, and how many, and how large."""
+
+    path: InsidePath
+    """Glob pattern inside the working tree; `**` crosses folders."""
+    exactly: int | None = Field(default=None, ge=0)
+    at_least: int = Field(default=1, ge=0)
+    size_min: Bytes = 0
+    """Smallest size of each file, such as 1 MB."""
+
+
+class SmokeSpec(Part):
+    """A short run that must work before the long one starts."""
+
+    command: str = Field(min_length=1)
+    steps: int | None = Field(default=None, ge=1)
+    """Steps it must reach, read as the trainer's progress is."""
+    timeout_s: Seconds = 600
+
+
+class Compress(StrEnum):
+    """How checkpoints are compressed; bytes2 and bytes4 order the bytes of 2- and 4-byte numbers by their place before zstd."""
+
+    AUTO = "auto"
+    OFF = "off"
+    ZSTD = "zstd"
+    BYTES2 = "bytes2"
+    BYTES4 = "bytes4"
+
+
+class CheckpointSpec(Part):
+    """Where the trainer saves, and when a checkpoint counts."""
+
+    folder: InsidePath = "checkpoints"
+    pattern: str = "step_{step}"
+    """Name of one checkpoint inside `folder`; `{step}` is its number."""
+    marker: InsidePath | None = None
+    """File inside the checkpoint that the trainer writes last. Without it, a checkpoint is complete when `settled_s` passed unchanged."""
+    files: tuple[InsidePath, ...] = ()
+    """Files that must be inside a complete checkpoint."""
+    settled_s: Seconds = 30
+    in_place: bool = False
+    """The trainer overwrites files of an older checkpoint: they are copied, never linked."""
+    every_steps: int | None = Field(default=None, ge=1)
+    """How often the trainer saves; used to price what a preemption loses."""
+    keep: int = Field(default=3, ge=1, le=10_000)
+    """Newest checkpoints kept in the bucket."""
+    keep_every_steps: int | None = Field(default=None, ge=1)
+    """Also kept: checkpoints whose step is a multiple of this."""
+    keep_best: int = Field(default=0, ge=0, le=1000)
+    """Also kept: so many with the best `best_by`."""
+    best_by: Literal["loss", "reward"] = "reward"
+    """reward: the highest is the best; loss: the lowest."""
+    compress: Compress = Compress.AUTO
+    """auto: what is measured to make a checkpoint durable soonest; off; or one codec for every file."""
+    upload_mb_per_s_max: float | None = Field(default=None, gt=0)
+    """Most megabytes (10^6 bytes) a second that uploads may take of the machine's network."""
+    max_disk_gib: Gib | None = None
+    """Local checkpoints may take this much; the oldest committed ones go first."""
+
+    @model_validator(mode="after")
+    def _pattern_has_step(self) -> Self:
+        if _placeholders(self.pattern) != {"step"} or "/" in self.pattern:
+            raise ValueError(f"pattern {self.pattern[:SHOWN_CHARS]!r} must be one name with {{step}} in it, such as step_{{step}}")
+        flaw = flaw_of_folder(self.pattern.format(step=0))
+        if flaw is not None:
+            raise ValueError(f"pattern {self.pattern[:SHOWN_CHARS]!r} {flaw}; use a name such as step_{{step}}")
+        return self
+
+
+class LogRuleSpec(Part):
+    """A line of the trainer's output that means something."""
+
+    pattern: Regex
+    cause: Cause = Cause.LOG_RULE
+    stop: bool = True
+    """Stop the trainer when it is seen; otherwise it only names the cause of death."""
+
+
+class HealthSpec(Part):
+    """When a run counts as ill."""
+
+    beat_s: Seconds = 30
+    overdue_s: Seconds = 90
+    """Without a beat for so long a person is told."""
+    silence_s: Seconds = 300
+    """Without a beat for so long the machine is replaced."""
+    first_beat_s: Seconds = 1200
+    """From the create call to the agent's first beat."""
+    first_step_s: Seconds = 3600
+    """From the first beat to the first step: set-up, download, restore, compilation."""
+    stall_s: Seconds = 300
+    """Shortest step deadline; the deadline is `stall_factor` times the run's own slow steps."""
+    stall_factor: float = Field(default=5.0, ge=1.5, le=100)
+    settle_s: Seconds = 300
+    """A create call or an agent put on a machine that brought no answer is given so long before it counts as lost."""
+    saving_s: Seconds = 1800
+    """Added to the step deadline while a checkpoint or evaluation is being made."""
+    drain_s: Seconds = 600
+    """Longest time an ordered flush may take."""
+    zero_reward_steps: int = Field(default=10, ge=0)
+    """Steps in a row with reward 0 after which the run is saved and stopped; 0 turns this off."""
+    gpu_idle_s: Seconds = 900
+    """GPUs at 0 % and without memory for so long while training."""
+    inference_idle_s: Seconds = 180
+    """The inference server of prime-rl dead for so long, and no step made: less than the shortest step deadline, and more than the half
+    minute its own engine takes to notice."""
+    log_rules: Annotated[tuple[LogRuleSpec, ...], Field(max_length=LOG_RULES_MAX)] = ()
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if not self.beat_s < self.overdue_s <= self.silence_s:
+            first, second = ("beat_s", "overdue_s") if self.beat_s >= self.overdue_s else ("overdue_s", "silence_s")
+            odd = first if self._times_usual(first) > 1 / self._times_usual(second) else second
+            order = f"beat_s {self.beat_s} < overdue_s {self.overdue_s} <= silence_s {self.silence_s}"
+            raise ValueError(f"{odd}: {order} does not hold; put them in order")
+        return self
+
+    def _times_usual(self, field: str) -> float:
+        """How far a time is from its default."""
+        return float(getattr(self, field) / type(self).model_fields[field].default)
+
+
+class BudgetSpec(Part):
+    """What all attempts together may cost."""
+
+    usd: float = Field(gt=0)
+    hours: Hours | None = None
+    """Hours of training over all attempts, each counted from its first step."""
+    deadline: Deadline | None = None
+    """When it must be saved and its machine given back: a date-time with its offset, such as 2026-12-01T18:00+01:00, or a date, which
+    stands for its end in UTC."""
+    upload_usd: float | None = Field(default=None, gt=0)
+    """What a machine may cost after the training, kept only while the last checkpoint can not be uploaded from it. Without it, a tenth of
+    `usd`."""
+    restarts_without_progress: int = Field(default=3, ge=1)
+    """Attempts in a row without a new durable step after which the run is stopped."""
+
+
+class AlertSpec(Part):
+    """Who is told."""
+
+    webhook: EnvName | None = None
+    """Name of the control plane's environment variable that holds a URL for JSON alerts."""
+
+
+class WandbSpec(Part):
+    project: str = Field(min_length=1)
+    entity: str | None = None
+
+
+def _with(part: PartT, **values: object) -> PartT:
+    """The part with these values where it says nothing; an empty text says nothing."""
+    said = {name for name in part.model_fields_set if getattr(part, name)}
+    return part.model_copy(update={name: value for name, value in values.items() if name not in said})
+
+
+class RunSpec(Part):
+    """One run: `configs/NAME.yaml`."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$")]
+    """Lower-case letters, digits and hyphens, 32 at most."""
+    trainer: TrainerSpec
+    budget: BudgetSpec
+    hardware: HardwareSpec = HardwareSpec()
+    setup: tuple[str, ...] = ()
+    """Commands that prepare the working tree, in order."""
+    verification: tuple[VerifySpec, ...] = ()
+    smoke: SmokeSpec | None = None
+    checkpoints: CheckpointSpec = CheckpointSpec()
+    health: HealthSpec = HealthSpec()
+    alerts: AlertSpec = AlertSpec()
+    wandb: WandbSpec | None = None
+    environment: dict[EnvName, str] = Field(default_factory=dict)
+    secrets: tuple[EnvName, ...] = ()
+    """Names of the control plane's environment variables that the trainer gets."""
+
+    @model_validator(mode="after")
+    def _saved_where_prime_rl_saves(self) -> Self:
+        """prime-rl decides where it saves: what is not said is filled in, once and for all, so that everybody finds it in its place."""
+        if self.trainer.prime_rl is None:
+            return self
+        part = _with(self.trainer.prime_rl, run_name=self.trainer.prime_rl.run_name or self.name)
+        progress = _with(self.trainer.progress, file=f"{part.folder}/{prime_rl.METRICS}")
+        wanted = {"folder": f"{part.folder}/checkpoints", "marker": prime_rl.TRAINED, "pattern": prime_rl.PATTERN}
+        kept = _with(self.checkpoints, **wanted, files=(prime_rl.TRAINED, prime_rl.SHIPPED))
+        for field, value in wanted.items():
+            if getattr(kept, field) != value:
+                raise ValueError(f"checkpoints.{field}: prime-rl has {value} there, not {getattr(kept, field)}; leave it out")
+        # Frozen for everybody else; nobody has seen this spec yet.
+        object.__setattr__(self, "trainer", self.trainer.model_copy(update={"prime_rl": part, "progress": progress}))
+        object.__setattr__(self, "checkpoints", kept)
+        return self
+
+    @model_validator(mode="after")
+    def _secrets_are_not_spelled_out(self) -> Self:
+        both = sorted(set(self.environment) & set(self.secrets))
+        if both:
+            raise ValueError(f"environment.{both[0]}: it is in secrets as well; keep the name under secrets only")
+        return self

@@ -1,0 +1,196 @@
+"""A spec that is surely right, read without the library that says what is wrong with one.
+
+Loading that library takes longer than all else that checking a config needs, and most configs that are checked are right. So no mistake is
+ever told from here: what is not plainly understood is left to `RunSpec`, and what is understood has the very values that it would have.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, cast
+
+from prime_train.core import prime_rl
+from prime_train.core.spec.fields import FIELDS
+from prime_train.core.text.paths import flaw_of_folder
+from prime_train.core.text.sizes import NUMBER_MAX, parse_gib, parse_hours, parse_seconds, parse_size, parse_whole_gib
+
+if TYPE_CHECKING:
+    from prime_train.core.config_tree import Plain
+    from prime_train.core.spec import RunSpec
+
+_BRACES = frozenset("{}")
+
+
+_UNITS: dict[str, tuple[str, Callable[[object], object]]] = {
+    "bytes": ("whole", parse_size),
+    "seconds": ("whole", parse_seconds),
+    "hours": ("number", parse_hours),
+    "whole_gib": ("whole", parse_whole_gib),
+    "gib": ("number", parse_gib),
+}
+"""Kinds that may be written with a unit: what they are then, and what reads them."""
+
+
+class _Unsure(Exception):
+    """Nothing is said of the spec, good or bad."""
+
+
+class Part:
+    """One part of a spec: the names and values of the class of that name in `prime_train.core.spec`. `_said`: what the file says itself."""
+
+    def __init__(self, values: Mapping[str, Any], said: frozenset[str] = frozenset()) -> None:
+        self.__dict__.update(values, _said=said)
+
+    def __getattr__(self, name: str) -> Any:
+        # Only asked for what is not there; it says that the others are of any kind.
+        raise AttributeError(f"no part of a spec has {name}")
+
+    def model_copy(self, *, update: Mapping[str, Any]) -> "Part":
+        return Part({**vars(self), **update}, self._said)
+
+
+def read(values: "Plain") -> "RunSpec | None":
+    """None: not plainly right, which may still be right."""
+    try:
+        return cast("RunSpec", _part("RunSpec", values))
+    except _Unsure:
+        return None
+
+
+def _part(name: str, given: object) -> Part:
+    fields = FIELDS[name]
+    if not isinstance(given, dict) or not given.keys() <= fields.keys():
+        raise _Unsure
+    values = {key: _value(kind, given[key]) if key in given else _default(kind, default) for key, (kind, *default) in fields.items()}
+    part = Part(values, frozenset(key for key in given if values[key]))
+    if name in _SENSE and not _SENSE[name](part):
+        raise _Unsure
+    return part
+
+
+def _default(kind: tuple[Any, ...], default: list[Any]) -> object:
+    if not default:
+        raise _Unsure
+    # A part that is not said is one that says nothing; a map that is not said is nobody else's.
+    return _part(kind[1], default[0]) if kind[0] == "part" else {} if kind[0] == "map" else default[0]
+
+
+def _value(kind: tuple[Any, ...], value: Any) -> object:
+    match kind:
+        case ("null", inner):
+            return None if value is None else _value(inner, value)
+        case ("text", pattern, least) if isinstance(value, str) and len(value) >= least and (not pattern or re.fullmatch(pattern, value)):
+            return value
+        case ("inside",) if isinstance(value, str) and (path := _inside(value)):
+            return path
+        case ("flag",) if isinstance(value, bool):
+            return value
+        case ("whole", *bounds) if isinstance(value, int) and not isinstance(value, bool) and _is_within(value, *bounds):
+            return value
+        case ("number", *bounds) if isinstance(value, int | float) and not isinstance(value, bool) and _is_within(value, *bounds):
+            return float(value)
+        case ("word", *words) if isinstance(value, str) and value in words:
+            return value
+        case (str(name), *bounds) if name in _UNITS:
+            return _value((_UNITS[name][0], *bounds), _parsed(_UNITS[name][1], value))
+        case ("part", name):
+            return _part(name, value)
+        case ("list", inner) if isinstance(value, list):
+            return tuple(_value(inner, item) for item in value)
+        case ("map", of_key, of_value) if isinstance(value, dict):
+            return {_value(of_key, key): _value(of_value, item) for key, item in value.items()}
+    raise _Unsure
+
+
+def _parsed(parse: Callable[[object], object], value: object) -> object:
+    try:
+        return parse(value)
+    except (ValueError, OverflowError) as error:
+        raise _Unsure from error
+
+
+def _is_within(value: float, least: float | None, above: float | None, most: float | None) -> bool:
+    if abs(value) > NUMBER_MAX:
+        return False
+    return (least is None or value >= least) and (above is None or value > above) and (most is None or value <= most)
+
+
+def _inside(value: str) -> str:
+    """Empty for a path that may lead out of the working tree."""
+    path = PurePosixPath(value)
+    return "" if path.is_absolute() or ".." in path.parts or not value.strip() or "\0" in value else str(path)
+
+
+# ------------------------------------------------------------------------------------------------------- parts, each as a whole
+
+
+def _tree(tree: Part) -> bool:
+    return not (tree.ref and not tree.repo) and not (tree.repo and tree.folder != ".")
+
+
+def _progress(progress: Part) -> bool:
+    return bool(progress.kind != "regex" and progress.pattern is None)
+
+
+def _prime_rl(part: Part) -> bool:
+    return all(prime_rl.refused(argument) is None for argument in part.overrides)
+
+
+def _trainer(trainer: Part) -> bool:
+    has_command = trainer.kind != prime_rl.KIND
+    if (trainer.prime_rl is None) is not has_command or bool(trainer.command) is not has_command:
+        return False
+    known = _has_only(trainer.command, "checkpoints") and _has_only(trainer.resume, "step", "checkpoint")
+    return known and (has_command or trainer.steps is not None)
+
+
+def _has_only(text: str, *known: str) -> bool:
+    """Whether all braces are doubled, or around these names."""
+    return not _BRACES & set(re.sub(rf"{{{{|}}}}|{{(?:{'|'.join(known)})}}", "", text))
+
+
+def _hardware(hardware: Part) -> bool:
+    return not hardware.gpus or hardware.count in (1, 2, 4, 8, 16)
+
+
+def _checkpoints(checkpoints: Part) -> bool:
+    pattern = checkpoints.pattern
+    return "{step}" in pattern and "{{" not in pattern and _has_only(pattern, "step") and flaw_of_folder(pattern) is None
+
+
+def _health(health: Part) -> bool:
+    return bool(health.beat_s < health.overdue_s <= health.silence_s)
+
+
+def _run(spec: Part) -> bool:
+    if set(spec.environment) & set(spec.secrets):
+        return False
+    return spec.trainer.prime_rl is None or _saved_where_prime_rl_saves(spec)
+
+
+def _saved_where_prime_rl_saves(spec: Part) -> bool:
+    """Fills in what is not said, as `RunSpec` does."""
+    part = spec.trainer.prime_rl
+    part.run_name = part.run_name or spec.name
+    part.folder = prime_rl.run_folder(part.output, part.run_name)
+    wanted = {"folder": f"{part.folder}/checkpoints", "marker": prime_rl.TRAINED, "pattern": prime_rl.PATTERN}
+    _fill_in(spec.trainer.progress, {"file": f"{part.folder}/{prime_rl.METRICS}"})
+    _fill_in(spec.checkpoints, {**wanted, "files": (prime_rl.TRAINED, prime_rl.SHIPPED)})
+    return all(getattr(spec.checkpoints, name) == value for name, value in wanted.items())
+
+
+def _fill_in(part: Part, values: Mapping[str, object]) -> None:
+    vars(part).update({name: value for name, value in values.items() if name not in part._said})
+
+
+_SENSE: dict[str, Callable[[Part], bool]] = {
+    "TreeSpec": _tree,
+    "ProgressSpec": _progress,
+    "PrimeRlSpec": _prime_rl,
+    "TrainerSpec": _trainer,
+    "HardwareSpec": _hardware,
+    "CheckpointSpec": _checkpoints,
+    "HealthSpec": _health,
+    "RunSpec": _run,
+}
+"""What `RunSpec` and its parts ask of themselves beyond their fields, or more."""

@@ -1,0 +1,1 @@
+"""Texts that people and machines wrote: made safe, measured, parsed and formatted."""

@@ -1,0 +1,68 @@
+"""Names of files and folders that a machine or a stranger chose, checked before anything is written, listed or removed under them."""
+
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+from prime_train.core.text.safe import is_safe_character
+
+NAME_BYTES_MAX = 255
+"""The longest name that common file systems take."""
+PATH_BYTES_MAX = 4096
+DEPTH_MAX = 64
+
+
+def is_inside(path: str) -> bool:
+    """Whether `path` is, as it is written, the relative path of something inside a folder."""
+    pure = PurePosixPath(path)
+    return str(pure) == path and path != "." and not pure.is_absolute() and ".." not in pure.parts and "\0" not in path
+
+
+def flaw_of_path(path: str) -> str | None:
+    """Why a stranger's `path` is not taken for that of a file inside a folder, in words that follow the path; None if it is.
+
+    A file inside a checkpoint may have any name that a disk takes, such as `-rf`: to refuse it would be to lose the checkpoint.
+    """
+    if not is_inside(path) or "\\" in path:
+        return "is not a relative path inside the checkpoint"
+    pure = PurePosixPath(path)
+    if len(pure.parts) > DEPTH_MAX or len(path.encode(errors="surrogatepass")) > PATH_BYTES_MAX:
+        return f"is deeper than {DEPTH_MAX} folders or longer than {PATH_BYTES_MAX} bytes"
+    too_long = any(len(part.encode(errors="surrogatepass")) > NAME_BYTES_MAX for part in pure.parts)
+    return f"has a name of more than {NAME_BYTES_MAX} bytes" if too_long else None
+
+
+def flaw_of_folder(name: str) -> str | None:
+    """Why `name` cannot be the name of one visible folder, in words that follow the name; None if it can be."""
+    if flaw := flaw_of_path(name):
+        return flaw
+    if "/" in name:
+        return "is not the name of one folder"
+    if name.startswith("."):
+        return "begins with a dot"
+    if name.startswith("-"):
+        return "begins with a dash, which commands take for an option"
+    return None if all(map(is_safe_character, name)) else "has a control character in it"
+
+
+def same_but_for_case(paths: Iterable[str]) -> tuple[str, str] | None:
+    """Two of the paths that are one file or folder on a disk that ignores case, or None."""
+    seen: dict[str, str] = {}
+    for path in paths:
+        parts = PurePosixPath(path).parts
+        for depth in range(1, len(parts) + 1):
+            prefix = "/".join(parts[:depth])
+            known = seen.setdefault(prefix.casefold(), prefix)
+            if known != prefix:
+                return known, prefix
+    return None
+
+
+def link_stays_inside(link: str, target: str) -> bool:
+    """Whether a symbolic link at `link`, a path relative to a folder, leads to a place inside that folder, whatever other such links do.
+
+    `..` may only stand in front: behind the name of another link it would lead up from where that one leads.
+    """
+    parts = PurePosixPath(target).parts
+    up = next((index for index, part in enumerate(parts) if part != ".."), len(parts))
+    depth = len(PurePosixPath(link).parts) - 1
+    return bool(parts) and not PurePosixPath(target).is_absolute() and up <= depth and ".." not in parts[up:]

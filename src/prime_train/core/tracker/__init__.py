@@ -1,0 +1,1 @@
+"""A run as its tracker (W&B) shows it."""

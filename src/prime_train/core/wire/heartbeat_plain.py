@@ -1,0 +1,141 @@
+"""A beat that is surely right, read without the library that says what is wrong with one.
+
+Loading that library takes longer than all else that a Lambda needs to hear a beat, and nearly all beats are right. So no mistake is ever
+told from here: what is not plainly understood is left to `Beat`, and what is understood has the very values that `Beat` would have; but
+texts are as they were sent: `Beat`, through which whoever shows them reads them, makes them harmless.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from prime_train.core.keys import is_identity, is_run_id
+from prime_train.core.wire.heartbeat_fields import FIELDS
+
+WHOLE_MAX = 2**53
+NUMBER_MAX = 1.7976931348623157e308
+
+Check = Callable[[Any], bool]
+Fields = dict[str, tuple["Check | Fields", tuple[Any, ...]]]
+"""What each value must be, or the fields of the part that it is; and its default where there is one. Only where that is None, it may be."""
+
+
+class _Unsure(Exception):
+    """Nothing is said of the beat, good or bad."""
+
+
+def read(text: str) -> dict[str, Any] | None:
+    """What the beat says, in the order of its fields and without what is as it is by default; so are the parts in it. None: not plainly
+    right, which may still be right."""
+    try:
+        return _part(_BEAT, _DECODER.decode(text))
+    except (_Unsure, ValueError, RecursionError):
+        return None
+
+
+def dumped(values: Mapping[str, Any]) -> str:
+    """JSON that `Beat` reads."""
+    return _ENCODER.encode(values)
+
+
+def _part(fields: Fields, given: object) -> dict[str, Any]:
+    if type(given) is not dict:
+        raise _Unsure
+    said, known = {}, 0
+    for name, (check, default) in fields.items():
+        if name not in given:
+            if not default:
+                raise _Unsure
+            continue
+        known += 1
+        value = given[name]
+        if value is None:
+            if default != (None,):
+                raise _Unsure
+        elif isinstance(check, dict):
+            said[name] = _part(check, value)
+        elif not check(value):
+            raise _Unsure
+        elif not default or value != default[0]:
+            said[name] = value
+    if known != len(given):
+        raise _Unsure
+    return said
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        raise _Unsure
+    return values
+
+
+def _no_number(name: str) -> object:
+    """NaN and its like, which no JSON has."""
+    raise _Unsure
+
+
+# ----------------------------------------------------------------------------------------------------------------- kinds of values
+
+
+def _whole(least: int | None, most: int | None) -> Check:
+    low, high = -WHOLE_MAX if least is None else least, WHOLE_MAX if most is None else most
+    return lambda value: type(value) is int and low <= value <= high
+
+
+def _number(least: float | None, most: float | None) -> Check:
+    low, high = -NUMBER_MAX if least is None else least, NUMBER_MAX if most is None else most
+    return lambda value: type(value) is float and low <= value <= high
+
+
+def _text(most: int) -> Check:
+    return lambda value: type(value) is str and len(value) <= most and (value.isascii() or _is_unicode(value))
+
+
+def _is_unicode(value: str) -> bool:
+    """Whether there is no half of a surrogate pair in it."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _flag() -> Check:
+    return lambda value: value is True or value is False
+
+
+def _word(*words: str) -> Check:
+    known = frozenset(words)
+    return lambda value: type(value) is str and value in known
+
+
+def _run_id() -> Check:
+    return lambda value: type(value) is str and is_run_id(value)
+
+
+def _identity() -> Check:
+    return lambda value: type(value) is str and (not value or is_identity(value))
+
+
+_KINDS: dict[str, Callable[..., Check]] = {
+    "whole": _whole,
+    "number": _number,
+    "text": _text,
+    "flag": _flag,
+    "word": _word,
+    "run_id": _run_id,
+    "identity": _identity,
+}
+
+
+def _fields(part: str) -> Fields:
+    return {
+        name: (_fields(limits[0]) if kind == "part" else _KINDS[kind](*limits), tuple(default))
+        for name, ((kind, *limits), *default) in FIELDS[part].items()
+    }
+
+
+_BEAT = _fields("Beat")
+_DECODER = json.JSONDecoder(object_pairs_hook=_each_once, parse_constant=_no_number)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False)
