@@ -78,7 +78,9 @@ def looks(found: Home, *, minutes: float, only: str = "") -> "list[Swept]":
 
 
 def _is_on_the_move(run: "Run", providers: "Container[str] | None") -> bool:
-    return run.state.value in ON_THE_MOVE and (providers is None or run.spec.hardware.provider in providers)
+    """Also one that somebody wants to stop: a sweep whose save was lost to a heartbeat has not begun with that yet."""
+    moves = run.state.value in ON_THE_MOVE or (run.want.value != "run" and not run.is_over)
+    return moves and (providers is None or run.spec.hardware.provider in providers)
 
 
 def _say(run_id: str, what: str, text: str) -> None:

@@ -7,7 +7,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from prime_train.cli.checkpoints.export import export
-from prime_train.cli.checkpoints.list import list_
+from prime_train.cli.checkpoints.listing import list_
 from prime_train.cli.checkpoints.pin import pin, unpin
 from prime_train.cli.checkpoints.prune import prune
 from prime_train.cli.checkpoints.restore import restore

@@ -3,7 +3,7 @@
 import typer
 
 from prime_train.cli.config.diff import diff
-from prime_train.cli.config.list import list_
+from prime_train.cli.config.listing import list_
 from prime_train.cli.config.restore import restore
 from prime_train.cli.config.save import save
 from prime_train.exits import guarded

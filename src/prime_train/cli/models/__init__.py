@@ -2,7 +2,7 @@
 
 import typer
 
-from prime_train.cli.models.list import list_
+from prime_train.cli.models.listing import list_
 from prime_train.cli.models.refresh import refresh
 from prime_train.exits import guarded
 
