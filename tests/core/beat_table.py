@@ -12,13 +12,13 @@ from prime_train.core import wire
 from prime_train.core.keys import IDENTITY_PATTERN, RUN_ID_PATTERN
 from prime_train.core.wire import Beat
 
-FILE = Path(wire.__file__).with_name("heartbeat_fields.py")
+FILE = Path(wire.__file__).parent / "plain" / "heartbeat_fields.py"
 RUN_ID = f"^{RUN_ID_PATTERN}$"
 IDENTITY = f"^({IDENTITY_PATTERN})?$"
 HEAD = '''\
 """Fields of a beat, made by tests/core/beat_table.py from `prime_train.core.wire`; not to be edited.
 
-By part and name: the kind of value with its limits, and the default where there is one. `heartbeat_plain` beside this module reads by
+By part and name: the kind of value with its limits, and the default where there is one. `heartbeat` beside this module reads by
 them.
 """
 

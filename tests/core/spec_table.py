@@ -11,7 +11,7 @@ from pydantic_core import PydanticUndefined
 
 from prime_train.core import spec
 
-FILE = Path(spec.__file__).with_name("fields.py")
+FILE = Path(spec.__file__).parent / "plain" / "spec_fields.py"
 ODD = ("other",)
 """Of a kind that is never read plainly."""
 INSIDE = get_args(spec.InsidePath)[1]
@@ -20,7 +20,7 @@ PARSERS = {get_args(kind)[1]: name for name, kind in UNITS.items()}
 HEAD = '''\
 """Fields of a run's spec, made by tests/core/spec_table.py from `prime_train.core.spec`; not to be edited.
 
-By part and name: the kind of value, and the default where there is one. How a kind is read is told in `prime_train.core.spec.plain`.
+By part and name: the kind of value, and the default where there is one. How a kind is read is told in `prime_train.core.plain.spec`.
 """
 
 from typing import Any

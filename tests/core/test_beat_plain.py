@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from prime_train.core.causes import Cause
+from prime_train.core.plain import heartbeat as beat_plain
+from prime_train.core.plain.heartbeat_fields import FIELDS
 from prime_train.core.wire import Beat, Gpus, JobExit, Phase, Saves
-from prime_train.core.wire import heartbeat_plain as beat_plain
-from prime_train.core.wire.heartbeat_fields import FIELDS
 from tests import builders as b
 from tests.core import beat_table
 

@@ -11,7 +11,7 @@ from prime_train.estimate.models import registry
 from prime_train.estimate.models.hardware_presets import PRESETS, near, preset
 from prime_train.estimate.models.registry import Entry, Kind, Registry
 
-TEXT = resources.files("prime_train.core").joinpath(registry.FILE).read_text("utf-8")
+TEXT = resources.files("prime_train.estimate.models").joinpath(registry.FILE).read_text("utf-8")
 KNOWN = registry.parse(TEXT)
 
 

@@ -10,7 +10,7 @@ from prime_train.estimate.models.hardware_presets import preset
 from prime_train.estimate.models.registry import Kind
 from prime_train.estimate.models.suitability import Check, Known, Verdict, Wanted, checks
 
-REGISTRY = registry.parse(resources.files("prime_train.core").joinpath(registry.FILE).read_text("utf-8"))
+REGISTRY = registry.parse(resources.files("prime_train.estimate.models").joinpath(registry.FILE).read_text("utf-8"))
 ENTRY = REGISTRY.entry("Qwen/Qwen3-8B")
 assert ENTRY is not None
 KNOWN = Known.of(ENTRY)

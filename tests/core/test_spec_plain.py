@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from prime_train.core.plain import spec as spec_plain
+from prime_train.core.plain.spec_fields import FIELDS
 from prime_train.core.spec import RunSpec
-from prime_train.core.spec import plain as spec_plain
-from prime_train.core.spec.fields import FIELDS
 from tests.core import spec_table
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))

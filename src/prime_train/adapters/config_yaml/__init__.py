@@ -10,7 +10,7 @@ from prime_train.adapters.config_yaml.nodes import Halt, Mapping, Trouble, findi
 from prime_train.adapters.config_yaml.parse import read_tree
 from prime_train.adapters.config_yaml.sheets import Sheet, read_sheet
 from prime_train.core.finding import Finding, has_errors, in_order
-from prime_train.core.spec import plain as spec_plain
+from prime_train.core.plain import spec as spec_plain
 from prime_train.core.text.redaction import masked
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from prime_train.control_plane.admission.calls import Place
-from prime_train.core.wire import heartbeat_plain as beat_plain
+from prime_train.core.plain import heartbeat as beat_plain
 
 VERBS = frozenset({"beat", "exit"})
 

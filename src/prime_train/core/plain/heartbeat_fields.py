@@ -1,6 +1,6 @@
 """Fields of a beat, made by tests/core/beat_table.py from `prime_train.core.wire`; not to be edited.
 
-By part and name: the kind of value with its limits, and the default where there is one. `heartbeat_plain` beside this module reads by
+By part and name: the kind of value with its limits, and the default where there is one. `heartbeat` beside this module reads by
 them.
 """
 

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
 
 from prime_train.core import prime_rl
-from prime_train.core.spec.fields import FIELDS
+from prime_train.core.plain.spec_fields import FIELDS
 from prime_train.core.text.paths import flaw_of_folder
 from prime_train.core.text.sizes import NUMBER_MAX, parse_gib, parse_hours, parse_seconds, parse_size, parse_whole_gib
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from prime_train.core.keys import is_identity, is_run_id
-from prime_train.core.wire.heartbeat_fields import FIELDS
+from prime_train.core.plain.heartbeat_fields import FIELDS
 
 WHOLE_MAX = 2**53
 NUMBER_MAX = 1.7976931348623157e308
