@@ -25,17 +25,17 @@ from prime_agent.evidence import Evidence
 from prime_agent.gpu.reading import Gpus
 from prime_agent.inbox import Inbox
 from prime_agent.keyring import KeyRing, Renewal
-from prime_agent.phases import Means, Phases, Place
+from prime_agent.phases.runner import Means, Phases, Place
 from prime_agent.processes import Processes
 from prime_agent.redaction import Masked, Source
 from prime_agent.sensors import SensorThread
 from prime_agent.state import AgentState, Job, initial, reached, saved_before
-from prime_agent.trainer import Plan, TrainerRun
 from prime_agent.trainer.broadcasts import folder_of, remove_broadcasts
 from prime_agent.trainer.environment import for_children
 from prime_agent.trainer.heartbeats import Heartbeats, report
 from prime_agent.trainer.inference_probe import watch_inference
 from prime_agent.trainer.metrics import kept_metrics
+from prime_agent.trainer.process import Plan, TrainerRun
 from prime_agent.trainer.stale_outputs import move_aside
 from prime_agent.trainer.step_metrics import StepMetrics
 from prime_agent.worker import Worker

@@ -7,7 +7,7 @@ from prime_train.core.causes import Cause
 from prime_train.core.change import happened
 from prime_train.core.run import Lease, RunState
 from prime_train.core.wire import LOG_TAIL_CHARS_MAX
-from prime_train.reports import headline, run_page
+from prime_train.reports.pull_request import headline, run_page
 from prime_train.trainers.exit_classifier import LINE_SHOWN_MAX
 from tests import builders as b
 from tests.agent.attempts import attempt, demo_spec

@@ -18,11 +18,11 @@ from prime_train.core.text.formatting import percents, span, spans, usd, usds
 from prime_train.core.verdict import Healthy
 from prime_train.core.wire import Phase
 from prime_train.ports import Held
-from prime_train.reports import headline, run_page
 from prime_train.reports.alert_card import card_of
 from prime_train.reports.charts import page_html
 from prime_train.reports.diagnosis.conclusion import Facts
 from prime_train.reports.diagnosis.conclusions import conclude
+from prime_train.reports.pull_request import headline, run_page
 from prime_train.reports.run_status import standing
 from tests import builders as b
 from tests.core.given import PROPERTY

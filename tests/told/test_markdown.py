@@ -7,8 +7,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from prime_train.core.text.safe import neutralized
-from prime_train.reports import code, plain
-from prime_train.reports.markdown import cut, folded, one_line, table
+from prime_train.reports.markdown import code, cut, folded, one_line, plain, table
 
 HOSTILE = [
     "<script>alert(1)</script>",

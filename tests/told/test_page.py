@@ -8,7 +8,7 @@ import pytest
 
 from prime_train.core.causes import Cause
 from prime_train.core.run import Attempt, Lease, Origin, Run, RunState, Totals, Want
-from prime_train.reports import headline, run_page
+from prime_train.reports.pull_request import headline, run_page
 from tests import builders as b
 from tests.told.test_markdown import HOSTILE
 

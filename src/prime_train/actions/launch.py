@@ -150,7 +150,7 @@ def _dry_run(job: "Job", home: "Home", spec: "RunSpec", made: "Plan") -> Exit:
     from prime_train.core.text.formatting import usd
     from prime_train.operations import dry_run
     from prime_train.output import print_rows
-    from prime_train.reports import code
+    from prime_train.reports.markdown import code
 
     if spec.hardware.provider not in home.pods().names:
         said = f"What {spec.hardware.provider} has for rent can not be asked from here: give the step its key."
@@ -165,7 +165,7 @@ def _dry_run(job: "Job", home: "Home", spec: "RunSpec", made: "Plan") -> Exit:
 
 
 def _not_launched(job: "Job", spec: "RunSpec", said: str) -> Exit:
-    from prime_train.reports import code
+    from prime_train.reports.markdown import code
 
     job.summary(f"### {code(spec.name)}: nothing was launched\n\n{said}")
     job.output(run="", state="", created=False, url="", deployment="")

@@ -27,6 +27,6 @@ def show(job: "Job", store: "Store", held: "Held") -> str:
 
 
 def summarize(job: "Job", store: "Store", held: "Held") -> None:
-    from prime_train.reports import run_page
+    from prime_train.reports.pull_request import run_page
 
     job.summary(run_page(held.run, held.lease, store.now_s()))

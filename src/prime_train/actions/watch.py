@@ -69,8 +69,7 @@ def _tell_of_silent(job: "Job", home: "Home", where: str) -> None:
     is told, and nothing else is: the sweep is worth the same without it."""
     from prime_train.operations.stale_runs import Place, asked, find_stale, told
     from prime_train.ports import OutsideError
-    from prime_train.reports import plain
-    from prime_train.reports.markdown import one_line
+    from prime_train.reports.markdown import one_line, plain
 
     now_s, place = home.store().now_s(), Place.of(where)
     try:
@@ -101,8 +100,8 @@ def _show(job: "Job", home: "Home", runs: "Sequence[Run]") -> None:
 def _words(home: "Home", looked_at: "Sequence[str]", own: "Sequence[str]", began_s: int) -> str:
     """How the runs stand that were looked at, and what has happened to them meanwhile; of those from elsewhere, how many there were."""
     from prime_train.core.text.redaction import masked
-    from prime_train.reports import code, headline, plain
-    from prime_train.reports.markdown import cut, table
+    from prime_train.reports.markdown import code, cut, plain, table
+    from prime_train.reports.pull_request import headline
 
     store, seen = home.store(), [run_id for run_id in looked_at if run_id in own]
     held = [one for one in map(store.load, seen[:RUNS_SHOWN_MAX]) if one is not None]

@@ -12,7 +12,7 @@ from prime_train.adapters.github.comments import Comment, upsert_sticky
 from prime_train.adapters.github.deployments import environment_of, set_status
 from prime_train.core.run import SHOWN, Alert, Origin, Run, RunState
 from prime_train.ports import Held, PermanentError, TemporaryError
-from prime_train.reports import headline, run_page, stopped_as_asked
+from prime_train.reports.pull_request import headline, run_page, stopped_as_asked
 
 NAME = "run:{run}"
 KNOWN_MAX = 1024

@@ -14,8 +14,8 @@ from prime_train.core.run import ATTENDED, Lease, Run, RunState, Severity
 from prime_train.core.text.formatting import usd
 from prime_train.core.text.redaction import masked
 from prime_train.core.tracker.pages import links
-from prime_train.reports import headline
 from prime_train.reports.alert_card import AlertCard
+from prime_train.reports.pull_request import headline
 from prime_train.reports.sparkline import spark
 
 HEADER_CHARS_MAX = 150

@@ -6,10 +6,10 @@ from prime_train.core.causes import POLICY, advice_at_the_end
 from prime_train.core.run import RunState
 from prime_train.core.text.formatting import span
 from prime_train.core.verdict import Finished, Gone, Healthy, Sick, Silent, Stalled, Unknown, Verdict
-from prime_train.reports import stopped_as_asked
 from prime_train.reports.diagnosis.conclusion import Conclusion, Facts, Kind
 from prime_train.reports.diagnosis.history import ended_before, repeated, zero_reward
 from prime_train.reports.diagnosis.tracker import tracking
+from prime_train.reports.pull_request import stopped_as_asked
 from prime_train.reports.remedies import go_on
 
 

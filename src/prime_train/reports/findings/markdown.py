@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from prime_train.core.finding import Finding, Severity
-from prime_train.reports import code, plain
+from prime_train.reports.markdown import code, plain
 
 ROWS_MAX = 200
 """A comment of GitHub's holds 65,536 characters."""

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from prime_train import __version__
 from prime_train.core.finding import CODES, Finding, Severity
-from prime_train.reports import plain
+from prime_train.reports.markdown import plain
 from prime_train.rules import by_code
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

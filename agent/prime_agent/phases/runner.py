@@ -1,0 +1,233 @@
+"""The phases before training, each in a background thread, one at a time."""
+
+import logging
+import shutil
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from prime_agent.checkpoints.integrity import flaw_of
+from prime_agent.checkpoints.listing import files_in
+from prime_agent.events import Event, FellBack, Noted, PhaseDone, PhaseFailed
+from prime_agent.gpu.reading import Gpus
+from prime_agent.inbox import Inbox
+from prime_agent.phases.code_snapshot import clone, unpack
+from prime_agent.phases.phase import Called, CallOff, PhaseError, Shell
+from prime_agent.phases.preflight import preflight
+from prime_agent.phases.setup import set_up
+from prime_agent.phases.smoke import smoke
+from prime_agent.phases.verification import verify
+from prime_agent.processes import Processes
+from prime_agent.trainer.environment import redacted
+from prime_train.checkpoints.catalog import Reader
+from prime_train.checkpoints.restore import CheckpointDamaged, RestoreFailed, discard, older, restore
+from prime_train.core.causes import Cause
+from prime_train.core.manifest import ResumePoint
+from prime_train.core.spec import RunSpec
+from prime_train.core.wire import Bootstrap, Phase
+from prime_train.ports import Bucket, OutsideError, PermanentError
+from prime_train.trainers import trainer_for
+from prime_train.trainers.log_rules import patterns_of
+from prime_train.trainers.patterns import load_engine, refusals
+from prime_train.trainers.prime_rl.install import install
+
+RESTORE_TRIES_MAX = 5
+RESTORE_RETRY_S = 3.0
+LONG_AFTER_S = 2**40
+"""A checkpoint that was restored has no time to settle."""
+
+_log = logging.getLogger(__name__)
+
+CAUSES: dict[Phase, Cause] = {
+    Phase.PREFLIGHT: Cause.PREFLIGHT_FAILED,
+    Phase.SETUP: Cause.SETUP_FAILED,
+    Phase.VERIFY: Cause.VERIFY_FAILED,
+    Phase.SMOKE: Cause.SMOKE_FAILED,
+    Phase.RESTORE: Cause.RESTORE_FAILED,
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """The folders of one attempt on the machine's disk."""
+
+    disk: Path
+
+    @property
+    def work(self) -> Path:
+        return self.disk / "work"
+
+    @property
+    def stage(self) -> Path:
+        return self.disk / "stage"
+
+    @property
+    def logs(self) -> Path:
+        return self.disk / "logs"
+
+
+@dataclass(frozen=True)
+class Means:
+    """What the phases work with."""
+
+    job: Bootstrap
+    place: Place
+    bucket: Bucket
+    processes: Processes
+    gpus: Gpus
+    env: Mapping[str, str] = field(repr=False)
+    masked: Mapping[str, str] = field(repr=False)
+    """What nobody may see, with the names it is blacked out by."""
+
+
+class Phases:
+    """`run` returns at once; the outcome is heard as PhaseDone or PhaseFailed. A phase that was called off says nothing."""
+
+    def __init__(self, means: Means, inbox: Inbox) -> None:
+        self._means = means
+        self._inbox = inbox
+        self._call_off = CallOff()
+        self.restored: Path | None = None
+
+    def run(self, phase: Phase) -> None:
+        threading.Thread(target=self._run, args=(phase,), name=phase.value, daemon=True).start()
+
+    def call_off(self) -> None:
+        self._call_off.now()
+
+    def _run(self, phase: Phase) -> None:
+        event = self._outcome(phase)
+        if event is not None:
+            self._inbox.put(event)
+
+    def _outcome(self, phase: Phase) -> Event | None:
+        try:
+            self._work(phase)
+        except Called:
+            return None
+        except PhaseError as error:
+            return self._failed(phase, error.cause, error.detail, error.log_tail)
+        except OSError as error:
+            return self._failed(phase, CAUSES[phase], f"{phase.value}: {error}")
+        except Exception as error:
+            _log.exception("%s failed", phase.value)
+            return self._failed(phase, Cause.AGENT_ERROR, f"{phase.value}: {type(error).__name__}: {error}")
+        return PhaseDone(phase)
+
+    def _failed(self, phase: Phase, cause: Cause, detail: str, tail: str = "") -> PhaseFailed:
+        return PhaseFailed(phase, cause, self._redacted(detail), self._redacted(tail))
+
+    def _redacted(self, text: str) -> str:
+        return redacted(text, self._means.masked)
+
+    def _work(self, phase: Phase) -> None:
+        spec, place = self._means.job.spec, self._means.place
+        match phase:
+            case Phase.PREFLIGHT:
+                load_engine()
+                for pattern, why in refusals(patterns_of(spec)):
+                    raise PhaseError(Cause.BAD_CONFIG, f"the pattern {pattern[:100]!r} cannot be matched in linear time: {why[:200]}")
+                preflight(spec.hardware, place.disk, self._means.gpus)
+            case Phase.SETUP:
+                self._set_up(spec)
+            case Phase.VERIFY:
+                verify(spec.verification, place.work)
+            case Phase.SMOKE:
+                if spec.smoke is not None:
+                    smoke(spec, spec.smoke, self._shell("smoke.log"))
+            case Phase.RESTORE:
+                self._restore()
+            case Phase.TRAIN | Phase.FLUSH | Phase.EXITED:
+                raise ValueError(f"{phase.value} is no work of this kind")
+
+    def _set_up(self, spec: RunSpec) -> None:
+        job, shell = self._means.job, self._shell("setup.log")
+        if job.tree_key is not None:
+            self._note("fetching the working tree")
+            unpack(self._means.bucket, job.tree_key, shell.cwd, shell, sha256=job.tree_sha256)
+        else:
+            self._note(f"cloning {spec.trainer.tree.repo}")
+            clone(spec.trainer.tree, job.commit, shell.cwd, shell)
+        set_up((*install(spec), *spec.setup), shell, timeout_s=spec.health.first_step_s, note=self._note)
+
+    def _restore(self) -> None:
+        point = self._means.job.resume
+        if point is None:
+            return
+        for attempt in range(1, RESTORE_TRIES_MAX + 1):
+            try:
+                self.restored = self._restore_or_older(point)
+            except RestoreFailed as error:
+                raise PhaseError(Cause.RESTORE_FAILED, str(error)) from error
+            except OutsideError as error:
+                if attempt == RESTORE_TRIES_MAX or isinstance(error, PermanentError):
+                    raise PhaseError(Cause.RESTORE_FAILED, f"step {point.step} can not be fetched: {error}") from error
+                self._call_off.wait(RESTORE_RETRY_S * attempt)
+            else:
+                return
+
+    def _restore_or_older(self, point: ResumePoint) -> Path:
+        """What is asked for, or, where that is damaged, the newest older one that is whole."""
+        try:
+            return self._restore_once(point)
+        except CheckpointDamaged as first:
+            _log.error("%s", first)
+            damaged = set(first.digests)
+            discard(self._checkpoints, point)
+            for other in older(Reader(self._means.bucket, self._means.job.run).catalog(), point, epoch=self._means.job.epoch):
+                try:
+                    folder = self._restore_once(other)
+                except CheckpointDamaged as error:
+                    _log.error("%s", error)
+                    damaged |= error.digests
+                    discard(self._checkpoints, other)
+                else:
+                    self._inbox.put(FellBack(other, point.step, frozenset(damaged), str(first)))
+                    return folder
+            raise
+
+    def _restore_once(self, point: ResumePoint) -> Path:
+        progress = _percent(point.step, self._note, self._call_off)
+        job = self._means.job
+        folder = restore(self._means.bucket, job.run, point, self._checkpoints, pattern=job.spec.checkpoints.pattern, progress=progress)
+        flaw = self._flaw(folder)
+        if flaw is not None:
+            shutil.rmtree(folder)
+            raise CheckpointDamaged(f"step {point.step} was saved incomplete: {flaw}")
+        return folder
+
+    def _flaw(self, folder: Path) -> str | None:
+        """Every byte is what the manifest says; whether that is a whole checkpoint, the formats' indexes and the trainer's rules know."""
+        spec, files = self._means.job.spec, files_in(folder)
+        if not trainer_for(spec).is_complete(spec, files, LONG_AFTER_S):
+            return "a file that the trainer needs is missing"
+        return flaw_of(folder, files)
+
+    @property
+    def _checkpoints(self) -> Path:
+        return self._means.place.work / self._means.job.spec.checkpoints.folder
+
+    def _shell(self, log: str) -> Shell:
+        place = self._means.place
+        place.work.mkdir(parents=True, exist_ok=True)
+        return Shell(self._means.processes, place.work, self._means.env, place.logs / log, self._call_off, self._means.masked)
+
+    def _note(self, text: str) -> None:
+        self._inbox.put(Noted(self._redacted(text)))
+
+
+def _percent(step: int, note: Callable[[str], None], called_off: CallOff) -> Callable[[int, int], None]:
+    """Says how far it is, each percent once."""
+    said = -1
+
+    def progress(done: int, total: int) -> None:
+        nonlocal said
+        if called_off():
+            raise Called
+        percent = 100 if total == 0 else 100 * done // total
+        if percent > said:
+            said = percent
+            note(f"restoring step {step}: {percent} %")
+
+    return progress

@@ -1,0 +1,164 @@
+"""The trainer while it runs: started once, read, signalled, and reported when it has ended."""
+
+import logging
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from prime_agent.events import RuleFired, TrainerExited
+from prime_agent.evidence import tail
+from prime_agent.inbox import Inbox
+from prime_agent.processes import Process, Processes
+from prime_agent.trainer.environment import redacted
+from prime_agent.trainer.follow import Follower, FollowThread
+from prime_agent.trainer.logs import BoundedLog, Drain, tail_text
+from prime_agent.trainer.step_metrics import StepMetrics
+from prime_train.core.causes import Cause
+from prime_train.core.spec import RunSpec
+from prime_train.core.wire import LOG_TAIL_CHARS_MAX
+from prime_train.trainers import LineReader, LogRule, classify, fired, trainer_for
+from prime_train.trainers.prime_rl import honest_code, last_lines, log_files
+
+LINE_SHOWN_MAX = 500
+OUTPUT_S_MAX = 5.0
+"""All of the trainer's processes are gone, so its output ends; this is only a net."""
+
+OWN_LINES_MAX = 1000
+"""Of each log that the trainer itself writes; what was written last tells why it died."""
+
+FULL_BYTES = 64 * 2**20
+"""A disk with less room than this is full, as far as a save is concerned."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the trainer is started. `resume_folder` goes with `resume_step`."""
+
+    spec: RunSpec
+    work: Path
+    log: Path
+    env: Mapping[str, str] = field(repr=False)
+    secrets: Mapping[str, str] = field(repr=False)
+    resume_step: int | None = None
+    resume_folder: Path | None = None
+
+
+class TrainerRun:
+    """Says StepsSeen, RuleFired once, and TrainerExited last, after every step it has made was said."""
+
+    def __init__(self, plan: Plan, processes: Processes, inbox: Inbox, metrics: StepMetrics) -> None:
+        self._plan = plan
+        self._metrics = metrics
+        self._processes = processes
+        self._inbox = inbox
+        trainer = trainer_for(plan.spec)
+        self._reader: LineReader = trainer.reader(plan.spec)
+        self._rules: tuple[LogRule, ...] = trainer.log_rules(plan.spec)
+        self._stop_rules = tuple(rule for rule in self._rules if rule.stop)
+        self._fired = False
+        self._newest = plan.resume_step or 0
+        self._process: Process | None = None
+        self._drain: Drain | None = None
+
+    def start(self) -> None:
+        plan = self._plan
+        folder = plan.work / plan.spec.checkpoints.folder
+        command = trainer_for(plan.spec).command(
+            plan.spec,
+            checkpoints=str(folder),
+            resume_step=plan.resume_step,
+            resume_folder=str(plan.resume_folder) if plan.resume_folder else None,
+        )
+        follower = self._follower()
+        try:
+            process = self._processes.start(command, cwd=plan.work, env=plan.env, name="trainer")
+        except OSError as error:
+            self._inbox.put(TrainerExited(127, Cause.TRAINER_ERROR, f"the trainer can not be started: {error}"))
+            return
+        self._process = process
+        _log.info("the trainer runs as process %d", process.pid)
+        self._drain = drain = Drain(process.output, BoundedLog(plan.log), self._output, name="trainer")
+        follow = FollowThread(follower, self._progress) if follower is not None else None
+        threading.Thread(target=self._await_end, args=(process, drain, follow), name="trainer", daemon=True).start()
+
+    def ask(self) -> None:
+        if self._process is not None:
+            self._process.ask()
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+
+    def suspicion(self) -> tuple[Cause, str] | None:
+        """What its output and its logs name as wrong while it still lives, and the line that does; None where nothing is named."""
+        # As if it had died of it: an exit code that proves nothing leaves the lines to speak.
+        cause, line = self._named(self._lines(), code=1)
+        return None if cause is Cause.TRAINER_ERROR else (cause, line)
+
+    def _follower(self) -> Follower | None:
+        file = self._plan.spec.trainer.progress.file
+        if file is None:
+            return None
+        follower = Follower(self._plan.work / file)
+        for line in follower.skip_present():
+            self._reader.read(line)
+        return follower
+
+    def _output(self, lines: list[str]) -> None:
+        if self._plan.spec.trainer.progress.file is None:
+            self._progress(lines)
+        if not self._stop_rules or self._fired:
+            return
+        for line in lines:
+            rule = fired(line, self._stop_rules, resumed=self._plan.resume_step is not None)
+            if rule is not None:
+                self._fired = True
+                self._inbox.put(RuleFired(rule.cause, redacted(line, self._plan.secrets)[:LINE_SHOWN_MAX]))
+                return
+
+    def _progress(self, lines: list[str]) -> None:
+        rows = [row for line in lines if (row := self._reader.read(line)) is not None]
+        self._newest = max([self._newest, *(row.step for row in rows)])
+        self._metrics.add(rows)  # first: whoever hears of a step may ask for them
+        self._inbox.put_steps(rows)
+
+    def _await_end(self, process: Process, drain: Drain, follow: FollowThread | None) -> None:
+        code = process.wait()
+        if not drain.join(OUTPUT_S_MAX):
+            _log.warning("somebody still holds the trainer's output open")
+        if follow is not None:
+            follow.end(OUTPUT_S_MAX)
+        # Only now is the newest step known: everything that was said of steps has been read.
+        code = honest_code(self._plan.spec, code=code, step=self._newest)
+        lines = self._lines()
+        cause, detail = self._named(lines, code=code, disk_full=_is_full(self._plan.work))
+        said = tail_text(lines, chars_max=LOG_TAIL_CHARS_MAX)
+        self._inbox.put(TrainerExited(code, cause, detail, said))
+
+    def _named(self, lines: Sequence[str], *, code: int, disk_full: bool = False) -> tuple[Cause, str]:
+        return classify(lines, self._rules, code=code, disk_full=disk_full, resumed=self._plan.resume_step is not None)
+
+    def _lines(self) -> list[str]:
+        """The ends of the logs that the trainer itself writes, then of its output, without secrets."""
+        logs = {path: _last_lines(self._plan.work / path) for path in log_files(self._plan.spec)}
+        lines = last_lines(logs, self._drain.tail() if self._drain is not None else [])
+        return redacted("\n".join(lines), self._plan.secrets).split("\n") if lines else []
+
+
+def _last_lines(path: Path) -> list[str]:
+    try:
+        return tail(path).splitlines()[-OWN_LINES_MAX:]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        _log.warning("%s can not be read: %s", path, error)
+        return []
+
+
+def _is_full(folder: Path) -> bool:
+    room = os.statvfs(folder)
+    return room.f_bavail * room.f_frsize < FULL_BYTES or (room.f_files > 0 and room.f_favail == 0)
