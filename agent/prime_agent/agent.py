@@ -195,7 +195,7 @@ class Agent:
         try:
             self._tidy_up()
         except OSError as error:
-            self._inbox.put(v.TrainerExited(127, Cause.TRAINER_ERROR, f"what an earlier launch left can not be moved aside: {error}"))
+            self._inbox.put(v.TrainerExited(127, Cause.TRAINER_ERROR, f"what an earlier launch left cannot be moved aside: {error}"))
             return
         stray = self._uploader.disregard_present()
         if stray:
@@ -343,7 +343,7 @@ class Agent:
 
 
 def _loan(world: World, disk: Path) -> KeyLoan | None:
-    """None where the keys do not end, or can not be lent: then only the trainer's own tools go without."""
+    """None where the keys do not end, or cannot be lent: then only the trainer's own tools go without."""
     if world.keys is None:
         return None
     try:

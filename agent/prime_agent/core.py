@@ -261,7 +261,7 @@ def _commit_answered(state: AgentState, step_: int, reply: Reply, now_s: float) 
 def _preempted(state: AgentState, now_s: float) -> Out:
     if state.preempting:
         return state, ()
-    # Worth one question more even while nobody answers: it can not be said later.
+    # Worth one question more even while nobody answers: it cannot be said later.
     talk = replace(link.with_news(state.link), next_s=min(state.link.next_s, now_s))
     return _stopping(replace(state, preempting=True, link=talk), Cause.PREEMPTED, "SIGTERM: the machine is taken away", now_s)
 

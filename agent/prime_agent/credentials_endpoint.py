@@ -52,7 +52,7 @@ _log = logging.getLogger(__name__)
 
 class KeyLoan:
     """Answers from the moment it is made until the process ends. `newest`: the keys there are, with what is left of their life. Raises
-    OSError where there is no port, or the token can not be put into `folder`."""
+    OSError where there is no port, or the token cannot be put into `folder`."""
 
     def __init__(self, newest: Callable[[], PodKeys], folder: Path, wall_s: Callable[[], float]) -> None:
         self._token = secrets.token_urlsafe(TOKEN_BYTES)

@@ -79,7 +79,7 @@ class TrainerExited:
 
 @dataclass(frozen=True)
 class Sensed:
-    """The machine's state; None for what can not be read."""
+    """The machine's state; None for what cannot be read."""
 
     disk_free_gib: float | None = None
     gpus: GpuSight = field(default_factory=GpuSight)
@@ -163,7 +163,7 @@ class EvidenceDone:
 
 @dataclass(frozen=True)
 class LogKept:
-    """The log of what failed is in the bucket, or can not be brought there."""
+    """The log of what failed is in the bucket, or cannot be brought there."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """What a person needs to see when training hangs or has died: logs, processes, stacks, GPUs and disks, as they are now.
 
-Every part is bounded in time and size, and a part that can not be had says why in its own file.
+Every part is bounded in time and size, and a part that cannot be had says why in its own file.
 """
 
 import os

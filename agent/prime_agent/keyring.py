@@ -105,7 +105,7 @@ class Renewal:
     def _failed(self, why: str) -> None:
         left_s = self._ring.newest().valid_s
         state = f"the old ones end in {left_s} s" if left_s else "the old ones have ended"
-        said = f"new keys to the bucket can not be had, {state}: {why}"
+        said = f"new keys to the bucket cannot be had, {state}: {why}"
         _log.warning("%s", said)
         self._told(said)
         self._due_s = self._monotonic_s() + min(RETRY_MAX_S, RETRY_FIRST_S * 2**self._failures)

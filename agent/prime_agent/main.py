@@ -90,7 +90,7 @@ class _OneLine(logging.Formatter):
 def _log_to(path: Path) -> None:
     handler = logging.handlers.RotatingFileHandler(path, maxBytes=LOG_BYTES_MAX, backupCount=1)
     handler.setFormatter(_OneLine("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    # A log that can not be written is no reason to stop training.
+    # A log that cannot be written is no reason to stop training.
     logging.raiseExceptions = False
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     logging.getLogger("urllib3").setLevel(logging.WARNING)

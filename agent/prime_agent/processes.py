@@ -1,4 +1,4 @@
-"""Child processes that can not outlive their use.
+"""Child processes that cannot outlive their use.
 
 A child has a session of its own, so that it can be signalled with everything it started, and nothing the agent's own group is sent reaches
 it. What left that session (torchrun's workers do) is found by a mark in its environment.
@@ -106,7 +106,7 @@ class Child:
         assert self._popen.stdout is not None
         self._output = os.dup(self._popen.stdout.fileno())
         self._popen.stdout.close()
-        # Room for what is written while the reader waits for the interpreter; where it can not be had, the pipe is only smaller.
+        # Room for what is written while the reader waits for the interpreter; where it cannot be had, the pipe is only smaller.
         with suppress(OSError):
             fcntl.fcntl(self._output, _SET_PIPE_BYTES, PIPE_BYTES)
         try:

@@ -33,5 +33,5 @@ class SensorThread:
             try:
                 self._inbox.put(read(self._disk, self._gpus))
             except OSError as error:
-                _log.warning("the disk's state can not be read: %s", error)
+                _log.warning("the disk's state cannot be read: %s", error)
             self._pause.wait(self._every_s)

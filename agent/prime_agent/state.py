@@ -88,7 +88,7 @@ class AgentState:
     keeping_log: bool = False
     committed_step: int = 0
     damaged_step: int = 0
-    """Up to it, what the control plane calls committed can not be restored: an older checkpoint was."""
+    """Up to it, what the control plane calls committed cannot be restored: an older checkpoint was."""
     note: str = ""
     upload_trouble: str = ""
     exit_until_s: float | None = None

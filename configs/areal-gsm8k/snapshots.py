@@ -71,7 +71,7 @@ def keep(state: Path, into: Path) -> None:
             shutil.copy2(state / path, draft / path)
         unchanged = files_of(state) == before and step_of(state) == step
     except OSError as error:
-        print(f"snapshots: step {step} can not be copied: {error}", flush=True)
+        print(f"snapshots: step {step} cannot be copied: {error}", flush=True)
         unchanged = False
     if not unchanged:
         shutil.rmtree(draft, ignore_errors=True)

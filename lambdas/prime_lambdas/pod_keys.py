@@ -39,7 +39,7 @@ def request(settings: Settings, run_id: str, epoch: int) -> dict[str, str | int]
 
 
 def parsed(answer: bytes, now_s: float) -> PodKeys:
-    """Nothing of what can not be read is repeated, and the error is not chained: it would hold the text."""
+    """Nothing of what cannot be read is repeated, and the error is not chained: it would hold the text."""
     try:
         if len(answer) > ANSWER_BYTES_MAX or b"<!" in answer:  # nothing that would grow while it is read
             raise ValueError

@@ -31,7 +31,7 @@ class Secret:
         self._read_at_s = 0.0
 
     def values(self) -> Mapping[str, str]:
-        """The same object as long as nothing has changed. Where it can not be read again, what was read last; else raises OutsideError."""
+        """The same object as long as nothing has changed. Where it cannot be read again, what was read last; else raises OutsideError."""
         if self._values is not None and self._clock() - self._read_at_s < KEPT_S:
             return self._values
         try:
@@ -60,7 +60,7 @@ def read(settings: Settings) -> Mapping[str, str]:
 
 
 def parsed(answer: bytes) -> Mapping[str, str]:
-    """Nothing of what can not be read is repeated, and the error is not chained: it would hold the text."""
+    """Nothing of what cannot be read is repeated, and the error is not chained: it would hold the text."""
     try:
         values = json.loads(json.loads(answer)["SecretString"])
     except (ValueError, KeyError, TypeError):

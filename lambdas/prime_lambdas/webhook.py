@@ -64,7 +64,7 @@ class Webhook:
                 return self._page(request, event, context)
             response = self._answer(event, request)
         except OutsideError as error:  # of the secret: the store's own are answered where they come up
-            log.error("the secret can not be had: %s", error)
+            log.error("the secret cannot be had: %s", error)
             response = unavailable(error, now_s)
         except Exception:
             log.exception("a request could not be answered")

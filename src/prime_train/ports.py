@@ -236,7 +236,7 @@ class Account(Protocol):
 
 class Tracker(Protocol):
     def look(self, run: Run) -> "TrackerSeen | None":
-        """What the experiment tracker last heard of this run; None where there is none or it can not be asked."""
+        """What the experiment tracker last heard of this run; None where there is none or it cannot be asked."""
 
 
 @runtime_checkable

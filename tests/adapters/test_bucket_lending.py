@@ -59,7 +59,7 @@ def test_a_prefix_that_no_policy_can_say_is_refused(ministack: S3Server) -> None
 def test_a_prefix_that_is_too_long_for_some_run_is_refused_before_there_is_one(ministack: S3Server) -> None:
     prefix = "p" * 120
     session_policy(Part(BUCKET, prefix), "tiny-1", 2)
-    with pytest.raises(PermanentError, match=r"PRIME_TRAIN_POD_ROLE can not be used for s3://.* too long.* choose a shorter one"):
+    with pytest.raises(PermanentError, match=r"PRIME_TRAIN_POD_ROLE cannot be used for s3://.* too long.* choose a shorter one"):
         Lender(f"{URL}/{prefix}", environment(ministack))
 
 

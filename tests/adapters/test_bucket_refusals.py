@@ -167,7 +167,7 @@ def test_an_endpoint_nobody_answers_at_may_answer_later(server: S3Server, ask: s
     with socket.socket() as taken:  # bound and not listening: certainly nobody answers
         taken.bind(("127.0.0.1", 0))
         endpoint = f"http://{host}:{taken.getsockname()[1]}"
-        with pytest.raises(TemporaryError, match=f"{endpoint} can not be reached; is it the right endpoint") as failure:
+        with pytest.raises(TemporaryError, match=f"{endpoint} cannot be reached; is it the right endpoint") as failure:
             ASKS[ask](opened(f"s3://{BUCKET}?endpoint={endpoint}&region=us-east-1", keys_for(server)))
     assert holds_no_secret(failure.value, server)
 

@@ -149,9 +149,9 @@ def test_an_upload_that_is_cut_each_time_leaves_what_was_there(
     bucket: S3Bucket, proxy: FaultyProxy, tmp_path: Path, after_bytes: int, key: str
 ) -> None:
     proxy.fail(CutRequest(after_bytes), method="PUT", times=ALWAYS)
-    with pytest.raises(TemporaryError, match="can not be reached"):
+    with pytest.raises(TemporaryError, match="cannot be reached"):
         bucket.put(key, NEW)
-    with pytest.raises(TemporaryError, match="can not be reached"):
+    with pytest.raises(TemporaryError, match="cannot be reached"):
         put_file(bucket, tmp_path)
     proxy.heal()
     assert there(bucket, key) == (OLD if key == "old" else None)

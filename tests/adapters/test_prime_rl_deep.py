@@ -269,7 +269,7 @@ def test_nothing_is_built_for_a_commit(tmp_path: Path, monkeypatch: pytest.Monke
     package = tmp_path / "package"
     package.mkdir()
     (package / "pyproject.toml").write_text("[project]\ndependencies = ['evil']\n")
-    with pytest.raises(TemporaryError, match="can not be installed"):
+    with pytest.raises(TemporaryError, match="cannot be installed"):
         install(package, tmp_path / "environment", tmp_path / "packages", "2026-08-21")
     assert not (tmp_path / "was-run").exists()
 
@@ -301,19 +301,19 @@ def test_a_commit_that_is_not_there_is_told_apart(prime_rl_repository: Repositor
 
 
 def test_a_repository_that_can_not_be_reached_may_be_later(tmp_path: Path, said: list[str]) -> None:
-    with pytest.raises(TemporaryError, match="can not be fetched"):
+    with pytest.raises(TemporaryError, match="cannot be fetched"):
         Validators((tmp_path / "none").as_uri(), tmp_path / "cache", said.append).at("1" * 40)
 
 
 def test_a_cache_that_can_not_be_written_to_is_told_of(tmp_path: Path, said: list[str]) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(PermanentError, match=r"file/cache can not be written to"):
+    with pytest.raises(PermanentError, match=r"file/cache cannot be written to"):
         Validators("file:///nowhere", tmp_path / "file" / "cache", said.append).at("1" * 40)
 
 
 def test_without_git_it_says_so(tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(PermanentError, match="git can not be started"):
+    with pytest.raises(PermanentError, match="git cannot be started"):
         Validators("file:///nowhere", tmp_path / "cache", said.append).at("1" * 40)
 
 
@@ -334,7 +334,7 @@ def test_what_can_not_be_installed_leaves_nothing_behind(
     prime_rl_repository: Repository, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     surround(monkeypatch, prime_rl_repository, tmp_path, PATH=tools(tmp_path / "tools", "pip"), PIP_FIND_LINKS=str(tmp_path))
-    with pytest.raises(TemporaryError, match=r"can not be installed .its dependencies.: .*led-to-these-tests"):
+    with pytest.raises(TemporaryError, match=r"cannot be installed .its dependencies.: .*led-to-these-tests"):
         Validators(prime_rl_repository.folder.as_uri(), tmp_path / "cache", said.append).at(prime_rl_repository.commit)
     assert not list((tmp_path / "cache").iterdir())
 

@@ -184,7 +184,7 @@ def test_a_file_that_was_cut_leaves_the_old_one(fake: FakePrime, pod: Connection
 def test_a_file_that_can_not_be_written_is_refused_with_the_reason(shell: Shell) -> None:
     error = raised(lambda: shell.put("/dev/null/file", SECRET))
     assert isinstance(error, PermanentError)
-    assert "/dev/null/file can not be written: " in str(error)
+    assert "/dev/null/file cannot be written: " in str(error)
     assert SECRET.decode() not in str(error)
 
 

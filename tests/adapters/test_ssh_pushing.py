@@ -35,7 +35,7 @@ HARDWARE = HardwareSpec(gpus=("A100",), disk_gib=50)
 
 @pytest.fixture(name="plane")
 def _plane(tmp_path: Path) -> Iterator[FakeControlPlane]:
-    """Of a run without a working tree: its agent beats, and then tells that it can not begin."""
+    """Of a run without a working tree: its agent beats, and then tells that it cannot begin."""
     job = Bootstrap(run=RUN_ID, epoch=1, spec=demo_spec("--steps 1"), bucket_url=(tmp_path / "bucket").as_uri(), tree_key="missing")
     with FakeControlPlane(job, clock=lambda: int(time.time())) as plane:
         yield plane

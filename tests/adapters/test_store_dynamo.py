@@ -460,7 +460,7 @@ WAYS = {"boto": boto_at, "signed": signed_at}
         (refused("ProvisionedThroughputExceededException"), TemporaryError, "too many requests"),
         (refused("InternalServerError", status=500), TemporaryError, "DynamoDB failed"),
         (Answer(503, b"<html>"), TemporaryError, "DynamoDB failed"),
-        (Answer(0), TemporaryError, "can not be reached"),
+        (Answer(0), TemporaryError, "cannot be reached"),
         (refused("ResourceNotFoundException"), PermanentError, "no such table"),
         (refused("AccessDeniedException"), PermanentError, "these keys may not"),
         (refused("UnrecognizedClientException"), PermanentError, "AWS_ACCESS_KEY_ID"),
@@ -511,7 +511,7 @@ def test_a_server_that_is_not_there_is_a_temporary_error() -> None:
     with Answering([(200, b"{}", {})]) as server:
         url = server.url
     for way in WAYS.values():
-        with pytest.raises(TemporaryError, match="can not be reached"):
+        with pytest.raises(TemporaryError, match="cannot be reached"):
             Table(way(url), "tab").get(lease_key(RUN_ID))
 
 
@@ -545,11 +545,11 @@ def test_a_run_that_can_not_be_read_is_named_without_what_is_in_it(store: Dynamo
         UpdateExpression="SET run = :text",
         ExpressionAttributeValues={":text": {"S": text}},
     )
-    with pytest.raises(PermanentError, match=f"run {RUN_ID} can not be read") as caught:
+    with pytest.raises(PermanentError, match=f"run {RUN_ID} cannot be read") as caught:
         store.load(RUN_ID)
     assert "= 'hunter2'" not in str(caught.value)
     assert "input_value" not in str(caught.value)
-    with pytest.raises(PermanentError, match="can not be read"):
+    with pytest.raises(PermanentError, match="cannot be read"):
         store.list_runs()
     assert store.beat(beat(1), T0_S).verdict is Verdict.OK, "a beat does not need the run"
 

@@ -373,11 +373,11 @@ def test_a_run_that_can_not_be_read_is_named_without_what_is_in_it(path: Path, t
     with closing(sqlite3.connect(path)) as sql, sql:
         sql.execute("UPDATE runs SET run = ?", (text,))
     with opened(path) as store:
-        with pytest.raises(PermanentError, match=f"run {RUN_ID} can not be read") as caught:
+        with pytest.raises(PermanentError, match=f"run {RUN_ID} cannot be read") as caught:
             store.load(RUN_ID)
         assert "= 'hunter2'" not in str(caught.value)
         assert "input_value" not in str(caught.value)
-        with pytest.raises(PermanentError, match="can not be read"):
+        with pytest.raises(PermanentError, match="cannot be read"):
             store.list_runs()
         assert store.beat(beat(1), T0_S).verdict is Verdict.OK, "a beat does not need the run"
 

@@ -615,7 +615,7 @@ def test_blobs_of_a_manifest_that_can_not_be_read_stay(tmp_path: Path, bucket: F
     bucket.put(listing(1, 1).key, b"{")
     prune(bucket, keep=1, committed_step=2)
     assert len(blob_sizes(bucket)) == 2
-    assert "can not be read" in caplog.text
+    assert "cannot be read" in caplog.text
 
 
 def test_a_clean_up_spares_what_an_upload_under_way_relies_on(tmp_path: Path, bucket: FolderBucket) -> None:

@@ -905,6 +905,6 @@ def test_after_a_fall_back_uploads_and_the_committed_step_go_on_from_what_was_re
     assert e.FallBack(older, frozenset({digest(1)})) in done
     assert (history.state.job.resume_step, history.state.committed_step, history.state.transfers.uploaded_step) == (30, 30, 30)
     history.hear(v.BeatAnswered(OK.model_copy(update={"committed_step": 40})))
-    assert history.state.committed_step == 30, "what the control plane calls committed can not be restored"
+    assert history.state.committed_step == 30, "what the control plane calls committed cannot be restored"
     history.hear(v.BeatAnswered(OK.model_copy(update={"committed_step": 50})))
     assert history.state.committed_step == 50

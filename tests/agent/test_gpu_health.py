@@ -41,7 +41,7 @@ def test_a_gpu_that_can_not_be_asked_for_a_moment_is_not_broken_and_for_a_minute
     good, bad = sight(BUSY, BUSY), sight(BUSY, GpuLoad(trouble="Unknown Error"))
     shorter, longer = int(UNASKABLE_S / 10), int(UNASKABLE_S / 10) + 1
     assert after(good, *[bad] * shorter, good, *[bad] * shorter).fault == ""
-    assert after(good, *[bad] * longer).fault == "GPU 1 (H100), GPU-1, can not be asked any more: Unknown Error"
+    assert after(good, *[bad] * longer).fault == "GPU 1 (H100), GPU-1, cannot be asked any more: Unknown Error"
 
 
 def test_between_two_refusals_that_a_hang_lies_between_nobody_knows_what_was() -> None:

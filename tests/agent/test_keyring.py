@@ -87,8 +87,8 @@ def test_where_nobody_answers_the_old_ones_are_used_to_their_end_and_people_are_
     assert ring.newest().secret_access_key == "secret-0"
     assert left[0] == 900
     assert left[-1] == 0
-    assert plane.told[0] == "new keys to the bucket can not be had, the old ones end in 900 s: no answer from the control plane"
-    assert plane.told[-1] == "new keys to the bucket can not be had, the old ones have ended: no answer from the control plane"
+    assert plane.told[0] == "new keys to the bucket cannot be had, the old ones end in 900 s: no answer from the control plane"
+    assert plane.told[-1] == "new keys to the bucket cannot be had, the old ones have ended: no answer from the control plane"
     pauses = [later - earlier for earlier, later in zip(plane.asked_s, plane.asked_s[1:], strict=False)]
     assert pauses[:5] == [RETRY_FIRST_S, 10, 20, 40, RETRY_MAX_S]
     assert set(pauses[5:]) == {RETRY_MAX_S}
@@ -117,7 +117,7 @@ def test_a_bug_is_told_as_a_failure_and_asked_again() -> None:
     plane = Plane(failing=ValueError("secret-of-a-bug"))
     _, renewal = renewing(plane)
     until(plane, renewal, 1000 + 2700)
-    assert plane.told == ["new keys to the bucket can not be had, the old ones end in 900 s: ValueError"]
+    assert plane.told == ["new keys to the bucket cannot be had, the old ones end in 900 s: ValueError"]
     assert renewal.due_s == 1000 + 2700 + RETRY_FIRST_S
 
 

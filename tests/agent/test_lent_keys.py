@@ -63,4 +63,4 @@ def test_a_control_plane_that_has_no_keys_left_is_told_of_and_training_goes_on(t
         assert here.wait() == 0
         assert here.plane.exits[0].exit is not None
         assert here.plane.exits[0].exit.cause is Cause.FINISHED
-        assert "new keys to the bucket can not be had, the old ones" in here.log("agent.log")
+        assert "new keys to the bucket cannot be had, the old ones" in here.log("agent.log")

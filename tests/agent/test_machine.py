@@ -52,8 +52,8 @@ def test_a_machine_that_fits_passes(tmp_path: Path) -> None:
     [
         (Machine(BUSY), "1 GPUs are visible (H100); hardware.count = 2"),
         (Machine(), "0 GPUs are visible (none); hardware.count = 2"),
-        (Machine(BUSY, LOST), "1 GPUs are visible (H100); hardware.count = 2; GPU 1 can not be used: GPU is lost"),
-        (Machine(BUSY, BUSY, LOST), "GPU 2 can not be used: GPU is lost"),
+        (Machine(BUSY, LOST), "1 GPUs are visible (H100); hardware.count = 2; GPU 1 cannot be used: GPU is lost"),
+        (Machine(BUSY, BUSY, LOST), "GPU 2 cannot be used: GPU is lost"),
         (Machine(BUSY, replace(BUSY, repair_pending=True)), "GPU 1 (H100) has bad memory that waits to be taken out of use; reset it"),
         (Machine(BUSY, replace(BUSY, repair_failed=True)), "GPU 1 (H100) has bad memory that could not be taken out of use"),
         (Machine(trouble="NVML: Driver Not Loaded"), "no GPU can be seen: NVML: Driver Not Loaded"),

@@ -116,7 +116,7 @@ def test_a_link_in_a_tree_that_leads_outside_is_refused(name: str, target: str, 
 def test_a_tree_that_is_cut_off_or_absent_is_said(shell: Shell, tmp_path: Path) -> None:
     bucket = open_bucket((tmp_path / "bucket").as_uri(), make=True)
     bucket.put("cut", packed({"a": os.urandom(10_000)})[:5000])
-    with pytest.raises(PhaseError, match="can not be unpacked"):
+    with pytest.raises(PhaseError, match="cannot be unpacked"):
         unpack(bucket, "cut", shell.cwd, shell)
     with pytest.raises(PhaseError, match="absent is not in the bucket"):
         unpack(bucket, "absent", shell.cwd, shell)

@@ -3,7 +3,7 @@
     PYTHONPATH=. .venv/bin/python tests/benchmarks/fuzz_api.py [--seconds 300] [--seed 1] [serve] [lambda]
 
 `serve` is the server of `prime-train serve`, `lambda` the function by its address on AWS on loopback. Ends with 1 where an answer is a
-server's error or none of those described, where a log holds a traceback or a secret, or where what has run before can not be read any more.
+server's error or none of those described, where a log holds a traceback or a secret, or where what has run before cannot be read any more.
 """
 
 import argparse

@@ -202,7 +202,7 @@ def test_a_forged_manifest_is_refused_and_shows_nothing(bucket: FolderBucket, tm
     FORGERIES[forgery](forged)
     bucket.put(manifest.key, json.dumps(forged).encode())
     into = tmp_path / "far" / "below" / "into"
-    with pytest.raises(RestoreFailed, match=r"manifest|damaged|can not be written"):
+    with pytest.raises(RestoreFailed, match=r"manifest|damaged|cannot be written"):
         restore(bucket, RUN_ID, point_of(manifest), into)
     assert not into.exists() or not list(into.iterdir())
     assert not list(tmp_path.rglob("escaped"))
@@ -218,7 +218,7 @@ def test_a_forged_manifest_is_refused_and_shows_nothing(bucket: FolderBucket, tm
 def test_what_is_no_manifest_at_all_is_refused(bucket: FolderBucket, tmp_path: Path, data: bytes) -> None:
     manifest = shipped(bucket, tmp_path, SMALL)
     bucket.put(manifest.key, data)
-    with pytest.raises(CheckpointDamaged, match="can not be read"):
+    with pytest.raises(CheckpointDamaged, match="cannot be read"):
         restore(bucket, RUN_ID, point_of(manifest), tmp_path / "into")
     assert Reader(bucket, RUN_ID).catalog().unread == (manifest.key,)
 

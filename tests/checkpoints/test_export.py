@@ -84,5 +84,5 @@ def test_a_bucket_that_goes_away_leaves_what_was_there_before(tmp_path: Path, bu
 
 
 def test_a_place_that_can_not_be_written_is_a_failure(tmp_path: Path, bucket: FolderBucket, saved: Manifest) -> None:
-    with pytest.raises(RestoreFailed, match="can not be written"):
+    with pytest.raises(RestoreFailed, match="cannot be written"):
         export(bucket, saved, tmp_path / "none" / "a.tar")

@@ -155,7 +155,7 @@ def test_a_manifest_that_is_missing_or_not_this_one_is_refused(bucket: FolderBuc
     with pytest.raises(RestoreFailed, match="is of run"):
         restore(bucket, "other", point_of(saved), into)
     bucket.put(saved.key, saved.model_dump_json().encode()[:-20])
-    with pytest.raises(RestoreFailed, match="can not be read"):
+    with pytest.raises(RestoreFailed, match="cannot be read"):
         restore(bucket, RUN_ID, point_of(saved), into)
     for folder in ("a/b", ".", ".git", ".ssh", "-rf", "a\x1b]0;b\x07"):
         bucket.put(saved.key, saved.model_copy(update={"folder": folder}).model_dump_json().encode())
@@ -227,7 +227,7 @@ def test_a_checkpoint_larger_than_the_disk_is_refused_before_a_byte_is_fetched(b
 def test_a_place_that_can_not_be_written_is_a_failure_and_no_crash(bucket: FolderBucket, saved: Manifest, into: Path) -> None:
     into.parent.parent.mkdir(parents=True)
     into.parent.write_text("a file where the working tree should be")
-    with pytest.raises(RestoreFailed, match="can not be written"):
+    with pytest.raises(RestoreFailed, match="cannot be written"):
         restore(bucket, RUN_ID, point_of(saved), into)
 
 

@@ -172,8 +172,8 @@ def test_a_manifest_that_can_not_be_read_is_a_finding_of_verify_all(shell: Shell
     bucket.put(manifest_key(RUN_ID, 30, 1), b"{")
     done = shell.run("checkpoints", RUN_ID, "verify", "--all", url)
     assert done.returncode == 1
-    assert "000000000030-e1.json: the manifest can not be read" in done.stdout
-    assert "can not be read" in shell.run("checkpoints", RUN_ID, url).stderr
+    assert "000000000030-e1.json: the manifest cannot be read" in done.stdout
+    assert "cannot be read" in shell.run("checkpoints", RUN_ID, url).stderr
 
 
 def test_restore_brings_the_newest_and_may_be_repeated(shell: Shell, url: str) -> None:

@@ -105,7 +105,7 @@ def test_the_machines_that_fit_are_shown_with_what_they_would_cost(find: Find) -
     assert "2.0 times the money, but never taken away" in find.words
     assert "hardware {provider: prime, gpus: [H100_80GB], count: 8, spot: only, disk_gib: 220}" in find.words
     assert "left out 7: 3 with too little GPU memory, 1 " in find.words
-    for why in ("over $20.00/h", "with a GPU too old for bf16", "without a GPU", "that can not be taken (it is paid 24 h ahead)"):
+    for why in ("over $20.00/h", "with a GPU too old for bf16", "without a GPU", "that cannot be taken (it is paid 24 h ahead)"):
         assert f"1 {why}" in find.words
     assert "assumed Memory: 32-bit weights and AdamW, sharded over the GPUs" in find.words
 

@@ -18,7 +18,7 @@ def test_a_role_that_can_not_be_taken_is_told_before_anything_is_served(shell: S
     with answering(403, DENIED) as sts:
         done = shell.run(*SERVE, **ROLE, AWS_ENDPOINT_URL_STS=sts)
     assert done.returncode == 4, done.stderr
-    assert "the role that PRIME_TRAIN_POD_ROLE names can not be taken: sts: AccessDenied" in done.stderr
+    assert "the role that PRIME_TRAIN_POD_ROLE names cannot be taken: sts: AccessDenied" in done.stderr
     assert "fix: " in done.stderr
     assert "serving" not in done.stdout
 

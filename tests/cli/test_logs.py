@@ -64,7 +64,7 @@ def test_what_was_kept_is_shown_where_the_machine_can_not_be_reached(on: Rented)
     on.fake.cut_ssh(after_bytes=100)
     done = on.shell.run("logs", "tiny-1", "--lines", "1", **on.env)
     assert done.returncode == 0, done.stderr
-    assert "can not be reached by SSH" in done.stderr
+    assert "cannot be reached by SSH" in done.stderr
     assert done.stdout.splitlines()[-2:] == ["--- evidence/tiny-1/e1/trainer.log", "line 2"]
 
 

@@ -105,13 +105,13 @@ def test_the_shape_of_a_model_nobody_knows_is_asked_for_at_the_hub_only_on_deman
     ("args", "said"),
     [
         (("memory",), "which config, or which model?"),
-        (("memory", "nope.yaml"), "can not be understood"),
+        (("memory", "nope.yaml"), "cannot be understood"),
         (("memory", "--model", "gpt2"), "is not known"),
         (("memory", "--model", "7B", "--gpu", "H100"), "does not tell how much memory"),
         (("cost", "run.yaml"), "no price is known"),
         (("cost", "rl.toml", "--usd-per-hour", "5"), "names no machine"),
         (("cost", "run.yaml", "--usd-per-hour", "5", "--tokens", "many"), "no number of tokens"),
-        (("cost", "nope.yaml", "--usd-per-hour", "5"), "can not be understood"),
+        (("cost", "nope.yaml", "--usd-per-hour", "5"), "cannot be understood"),
     ],
 )
 def test_what_is_missing_is_said_with_what_to_do(command: Command, args: tuple[str, ...], said: str) -> None:

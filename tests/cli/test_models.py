@@ -85,7 +85,7 @@ def test_a_gated_model_is_no_good_without_access(shell: Shell, fake: FakeHub) ->
 def test_a_hub_that_can_not_be_reached_leaves_the_registry(shell: Shell) -> None:
     done = shell.run("verify-model", "Qwen/Qwen3-8B", "--hub", HF_ENDPOINT="http://127.0.0.1:1")
     assert done.returncode == 0
-    assert "the registry, written by hand on 2026-11-21 (Hugging Face can not be asked now" in done.stdout
+    assert "the registry, written by hand on 2026-11-21 (Hugging Face cannot be asked now" in done.stdout
     done = shell.run("verify-model", "somebody/new", "--hub", HF_ENDPOINT="http://127.0.0.1:1")
     assert (done.returncode, "is not in the registry" in done.stderr) == (3, True)
 

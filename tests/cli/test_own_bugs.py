@@ -20,7 +20,7 @@ SECRET = "a-secret-value"
 
 
 class Breaking(Document):
-    """A config that a rule can not look at."""
+    """A config that a rule cannot look at."""
 
     def at(self, *path: str | int) -> Node | None:
         raise OverflowError(f"cannot convert {SECRET}")
@@ -64,4 +64,4 @@ def test_a_bug_cannot_be_ignored_by_a_comment(tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_text("name: a  # prime-train: ignore[PT099] not now\ntrainer: {command: python x}\nbudget: {usd: 1}\n")
     found, _ = found_in(matters([file]))
-    assert any("PT099 can not be ignored" in finding.message for finding in found)
+    assert any("PT099 cannot be ignored" in finding.message for finding in found)

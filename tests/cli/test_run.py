@@ -404,7 +404,7 @@ def test_a_bucket_is_known_however_its_address_is_written(shell: Shell) -> None:
 
 def test_serve_names_the_secrets_that_waiting_runs_will_not_get(shell: Shell) -> None:
     shell.ok("run", shell.config(CONFIG + "secrets: [NEPTUNE_API_TOKEN]\n"))
-    with shell.started("serve", "--port", "0", "--no-watch", until="can not start"):
+    with shell.started("serve", "--port", "0", "--no-watch", until="cannot start"):
         assert "names secrets that are not set here: NEPTUNE_API_TOKEN" in shell.said
 
 

@@ -160,11 +160,11 @@ def test_a_bucket_that_can_not_be_used_is_told_of_before_anything_is_rented(shel
     serve = ("serve", "--port", "0", "--no-watch")
     with shell.started(*serve, until="serving ", PRIME_TRAIN_BUCKET="s3://nobody-made-it", **keys):
         told = shell.said.partition("serving ")[0]
-        assert "the bucket s3://nobody-made-it can not be used now" in told
+        assert "the bucket s3://nobody-made-it cannot be used now" in told
         assert "create it, or correct the URL" in told
     made = ministack.create_bucket("served-from")
     with shell.started(*serve, until="serving ", PRIME_TRAIN_BUCKET=f"s3://{made}", **keys):
-        assert "can not be used" not in shell.said
+        assert "cannot be used" not in shell.said
 
 
 # ---------------------------------------------------------------------------------------------------------------------- following

@@ -157,7 +157,7 @@ def test_without_git_it_says_what_is_missing(deep: Deep) -> None:
     deep.shell.write("bin/none", "")
     done = deep.run("rl.toml", PATH=str(deep.shell.here / "bin"), XDG_CACHE_HOME=str(deep.shell.here / "empty"))
     assert done.returncode == 4
-    assert "git can not be started" in done.stdout
+    assert "git cannot be started" in done.stdout
 
 
 def test_a_secret_is_not_handed_to_them_and_so_not_repeated(deep: Deep) -> None:

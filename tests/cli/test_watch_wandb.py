@@ -113,7 +113,7 @@ def test_a_machine_that_is_named_like_it_is_shown_whoever_rented_it(shell: Insid
 
 def test_machines_that_can_not_be_asked_about_are_not_called_absent(shell: Inside, fake: FakeWandb) -> None:
     text = looked(shell, fake, PRIME_API_KEY="k", PRIME_API_BASE_URL="http://127.0.0.1:1", HOME=str(shell.here))
-    assert "whether a machine of it is left can not be said" in text
+    assert "whether a machine of it is left cannot be said" in text
 
 
 @pytest.mark.parametrize("place", ["acme", "acme/", "/train", "acme/train/x"])

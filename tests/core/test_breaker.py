@@ -42,7 +42,7 @@ def hear(
 
 
 def outage(seconds: int, *, canary: bool, every_s: int = 60) -> list[Hearing]:
-    """What each sweep may conclude while all of 20 runs can not be heard for so long."""
+    """What each sweep may conclude while all of 20 runs cannot be heard for so long."""
     watch, _ = hear(LISTENING, 1000)
     heard = []
     for now_s in range(1000 + every_s, 1000 + seconds + 1, every_s):

@@ -23,7 +23,7 @@ from tests.fakes.prime import MARKER
 from tests.lambdas.deployed import prime_train, said
 
 LOOKS_EACH_S = 1.5
-"""The watcher is called more often than its schedule would: a test can not wait for minutes."""
+"""The watcher is called more often than its schedule would: a test cannot wait for minutes."""
 SSH_BYTES = 9000
 """When so many have passed, the agent is half there."""
 LAMBDA_CONFIG = CONFIG.replace("overdue_s: 3, silence_s: 5, first_beat_s: 10", "overdue_s: 5, silence_s: 8, first_beat_s: 60")

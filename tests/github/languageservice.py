@@ -21,7 +21,7 @@ CHECK_S_MAX = 60
 
 
 def complaints(root: Path, files: Iterable[str]) -> list[str]:
-    """Each as file:line: message. The test is skipped where there is no node, or where npm can not fetch."""
+    """Each as file:line: message. The test is skipped where there is no node, or where npm cannot fetch."""
     command = ["node", str(_bundle()), str(root), OWN, str(SHIMS), *files]
     done = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_S_MAX, check=True)
     return [f"{found['file']}:{found['line']}: {found['message']}" for found in json.loads(done.stdout)]
@@ -47,7 +47,7 @@ def _make(sources: list[Path], bundle: Path) -> None:
             shutil.copy(path, folder)
         fetched = _run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], folder)
         if fetched.returncode:
-            pytest.skip(f"npm can not fetch GitHub's language service: {fetched.stderr[-300:]}")
+            pytest.skip(f"npm cannot fetch GitHub's language service: {fetched.stderr[-300:]}")
         options = ["--bundle", "--platform=node", "--format=cjs", "--outfile=bundle.cjs", "--log-level=warning"]
         _run(["node_modules/.bin/esbuild", "check.mjs", *options], folder).check_returncode()
         (Path(folder) / "bundle.cjs").replace(bundle)

@@ -147,4 +147,4 @@ def test_the_schedule_sweeps_all_the_same_where_wandb_does_not_answer(here: Work
     watched = did(ran, "watch", "watch")
     assert watched.outputs["looked-at"] == "0"
     assert watched.outputs.get("silent", "") == ""
-    assert any("W&B can not be asked" in note.message for note in ran.step("watch", "watch/verb").annotations), ran.told
+    assert any("W&B cannot be asked" in note.message for note in ran.step("watch", "watch/verb").annotations), ran.told

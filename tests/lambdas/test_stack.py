@@ -260,7 +260,7 @@ def without(folder: Path) -> Path:
 
 
 def names_of(monkeypatch: pytest.MonkeyPatch, path: Path) -> tuple[str, str]:
-    """Of the code as it is here, when it can not be compiled: its own, and that of what could be."""
+    """Of the code as it is here, when it cannot be compiled: its own, and that of what could be."""
     monkeypatch.setenv("PATH", str(path))
     plain = aws_code.code(Target(python=UNLIKE), None, print)
     return plain.name, plain.better

@@ -22,7 +22,7 @@ WATCHED_EACH_S = 2.0
 
 @contextmanager
 def watched(here: Deployed) -> Iterator[None]:
-    """The watcher is called more often than its schedule would: a test can not wait for minutes."""
+    """The watcher is called more often than its schedule would: a test cannot wait for minutes."""
     ended = threading.Event()
 
     def call() -> None:

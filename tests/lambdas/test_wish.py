@@ -117,5 +117,5 @@ def test_a_plan_tells_what_would_be_lost_to_the_stack(capsys: pytest.CaptureFixt
 def test_where_packages_can_not_be_reached_it_says_where_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"PATH": str(BIN), "UV_OFFLINE": "1", "UV_CACHE_DIR": str(tmp_path)}.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(PermanentError, match=r"can not be had: .*\n  fix: .*--save FOLDER"):
+    with pytest.raises(PermanentError, match=r"cannot be had: .*\n  fix: .*--save FOLDER"):
         package({}, aws_code.pins(), Target(), print)

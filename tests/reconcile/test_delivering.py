@@ -159,7 +159,7 @@ def test_an_alert_that_a_notifier_breaks_at_keeps_no_other_alert_from_it_and_non
 
 
 class Unmarking(RacedStore):
-    """A store that can not be written to for a while, where it is to know who was told."""
+    """A store that cannot be written to for a while, where it is to know who was told."""
 
     is_full = False
 

@@ -1,4 +1,4 @@
-"""Wallets and bills, and providers that this control plane can not ask."""
+"""Wallets and bills, and providers that this control plane cannot ask."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

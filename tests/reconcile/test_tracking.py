@@ -16,7 +16,7 @@ BEAT_S = 30
 
 
 class Asked:
-    """A tracker that is `late_s` behind; None: it can not be asked. `unheard`: it has never heard of the run. `marks`: of which attempts it
+    """A tracker that is `late_s` behind; None: it cannot be asked. `unheard`: it has never heard of the run. `marks`: of which attempts it
     was told, at which second; it takes no word as long as it `is_away`."""
 
     def __init__(self, w: Outside) -> None:

@@ -1,4 +1,4 @@
-"""A run whose record can not be read, as one that another version has written: what becomes of it, and of all others."""
+"""A run whose record cannot be read, as one that another version has written: what becomes of it, and of all others."""
 
 import json
 import sqlite3
@@ -22,13 +22,13 @@ from tests.reconcile.test_money import Paying
 from tests.reconcile.test_tracking import Asked
 
 ODD = "odd"
-"""The run that can not be read; the others can."""
+"""The run that cannot be read; the others can."""
 AWAY = TemporaryError("HTTP 503")
-NEWER = PermanentError("run odd can not be read; was it written by another version of this program?")
+NEWER = PermanentError("run odd cannot be read; was it written by another version of this program?")
 
 
 class OddStore(RacedStore):
-    """One that can not read some runs; or what watchers remember; or what waits to be told."""
+    """One that cannot read some runs; or what watchers remember; or what waits to be told."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class OddStore(RacedStore):
 
     def watch(self) -> Watch:
         if self.forgets:
-            raise PermanentError("the memory of the watchers can not be read")
+            raise PermanentError("the memory of the watchers cannot be read")
         return super().watch()
 
     def outbox(self, limit: int, *, lacking: str | None = None) -> list[Alert]:

@@ -53,7 +53,7 @@ def fit(case: Case, number: int) -> Case:
 
 
 def _of(path: str, body: dict[str, Any]) -> dict[str, Any]:
-    """What the description can not say: a commit names its step's manifest, an exit an end."""
+    """What the description cannot say: a commit names its step's manifest, an exit an end."""
     if path.endswith("/commit"):
         return {"key": manifest_key(b.RUN_ID, int(body["step"]), EPOCH)}
     return {"exit": body.get("exit") or {"cause": Cause.FINISHED}} if path.endswith("/exit") else {}

@@ -160,7 +160,7 @@ def test_who_never_reads_is_sent_away() -> None:
 
 
 def _is_held(connection: socket.socket) -> bool:
-    """Whether the other end, which is in this process too, is still open: whoever does not read can not hear of its end."""
+    """Whether the other end, which is in this process too, is still open: whoever does not read cannot hear of its end."""
     port = connection.getsockname()[1]
     return any(one.raddr and one.raddr.port == port for one in psutil.Process().net_connections("tcp"))
 

@@ -60,7 +60,7 @@ class Faults:
     hang_each_s: float = 0.0
     """Mean seconds of a pod until it freezes without a word while the provider calls it active."""
     cut_each_s: float = 0.0
-    """Mean seconds of a pod until it can not reach the webhook for a while."""
+    """Mean seconds of a pod until it cannot reach the webhook for a while."""
     bucket_error: float = 0.0
     bucket_down: Windows = ()
     canary_lost: float = 0.0

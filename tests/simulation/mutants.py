@@ -150,7 +150,7 @@ MUTANTS = (
         (ATTENDED, 'Wait(min(now_s + check_s(run), max(now_s + 1, act_s)), "silent")', 'Wait(max(now_s + 1, act_s), "silent")'),
     ),
     _mutant(
-        "an attempt that ended before it was seen can not succeed",
+        "an attempt that ended before it was seen cannot succeed",
         (ATTENDED, "            if run.state is RunState.BOOTING:  #", "            if False:  #"),
     ),
     _mutant(
@@ -162,7 +162,7 @@ MUTANTS = (
         ),
     ),
     _mutant(
-        "a tracker that can not be asked takes back what it said",
+        "a tracker that cannot be asked takes back what it said",
         (VERDICT, "max(attempt.last_sign_s or 0, evidence.tracker.heard_s", "max(0, evidence.tracker.heard_s"),
     ),
     _mutant(
@@ -232,7 +232,7 @@ MUTANTS = (
         (SEEING, "or abs(now_s - sight.listened_s) <= SIGHT_S_MAX:", "or True:"),
     ),
     _mutant(
-        "an old pod that can not be asked about blinds the watcher",
+        "an old pod that cannot be asked about blinds the watcher",
         (SEEING, "            if pod_id == mine:\n", "            if pod_id:\n"),
     ),
 )

@@ -144,7 +144,7 @@ class VirtualPods:
         self._call("put_agent")
         machine, now_s = self.by_id[pod.pod_id], self._loop.now_s
         if machine.gone_s is not None or now_s < machine.puttable_s or not machine.runs(now_s):
-            raise TemporaryError("the machine can not be reached")
+            raise TemporaryError("the machine cannot be reached")
         if machine.tenant is None:
             self.started(machine, ticket)
         self.called("put")

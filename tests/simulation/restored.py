@@ -138,7 +138,7 @@ class RestoredSimulation(Simulation):
             caught = catch_up_all(self.store, self.bucket, b"master", self.store.now_s())
             self._say(f"catches up: {caught}")
         except OutsideError as error:
-            self._say(f"can not catch up now: {error}")
+            self._say(f"cannot catch up now: {error}")
 
     @property
     def caught_up(self) -> int:

@@ -29,7 +29,7 @@ CHANGES: dict[str, Callable[[World], World]] = {
     "more rollouts at once": lambda world: replace(world, at_once=2 * world.at_once),
     "tools and environments twice as fast": lambda world: replace(world, tools_s=world.tools_s / 2),
     "twice the training GPUs": lambda world: replace(world, train_s=world.train_s / 2),
-    # As if it were done a tenth as often, which in so few steps can not be played.
+    # As if it were done a tenth as often, which in so few steps cannot be played.
     "save every": lambda world: replace(world, save_s=world.save_s / 10),
     "a faster way to send weights": lambda world: replace(world, send_s=0.0),
 }

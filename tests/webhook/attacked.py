@@ -91,7 +91,7 @@ def seen(store: Store) -> object:
 
 
 def all_kept(ask: Callable[[Sent], Answer], keys: Keys) -> None:
-    """Beats with all that is odd and allowed are taken and can be read by the operator, one after another; fails where one can not."""
+    """Beats with all that is odd and allowed are taken and can be read by the operator, one after another; fails where one cannot."""
     good = beat(8, exit=None).model_dump(mode="json")
     for seq, (field, raw) in enumerate(ODD, start=8):
         body = json.dumps(good | {"seq": seq, field: "?"}).replace(f'"{field}": "?"', f'"{field}": {raw}').encode()

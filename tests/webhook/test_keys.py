@@ -15,7 +15,7 @@ from tests.webhook.asking import EPOCH, MASTER, NOW_S, SECRETS, ask, desk, held,
 
 @dataclass
 class Lender:
-    """Lends by what it was asked, unless it can not."""
+    """Lends by what it was asked, unless it cannot."""
 
     error: OutsideError | None = None
     asked: list[tuple[str, int]] = field(default_factory=list)
@@ -84,7 +84,7 @@ def test_where_there_are_none_now_the_agent_is_to_ask_again(verb: str, error: Ou
     response = handle(lending(Lender(error)), ask(verb))
     assert (response.status, dict(response.headers)["retry-after"]) == (503, "2")
     refusal = Refusal.model_validate_json(response.body)
-    assert (refusal.error, refusal.now_s) == ("keys to the bucket can not be had now; ask again", NOW_S)
+    assert (refusal.error, refusal.now_s) == ("keys to the bucket cannot be had now; ask again", NOW_S)
 
 
 def test_keys_that_can_not_be_read_are_not_shown() -> None:

@@ -1,6 +1,6 @@
 """Whether the files of a checkpoint are cut off, as far as their formats tell.
 
-Names, sizes and times can not tell a whole file from one whose end is missing, but most formats can: their index stands at the end, or
+Names, sizes and times cannot tell a whole file from one whose end is missing, but most formats can: their index stands at the end, or
 their head says how long they are. A file of a format that is not known here counts as whole.
 """
 
@@ -22,7 +22,7 @@ _ZIP_MAGIC = b"PK\x03\x04"
 def flaw_of(folder: Path, files: Collection[FileSeen]) -> str | None:
     """The first thing wrong with these files of `folder`, in words that name the file; None: nothing is known to be wrong.
 
-    Raises OSError, FileNotFoundError among them, when a file can not be read.
+    Raises OSError, FileNotFoundError among them, when a file cannot be read.
     """
     sizes = {file.path: file.size for file in files}
     for path, size in sizes.items():
@@ -40,7 +40,7 @@ def _zip(path: Path, _: int) -> str | None:
     if magic != _ZIP_MAGIC and (path.suffix == ".npz" or _ZIP_MAGIC.startswith(magic)):
         return "is cut off"
     if magic != _ZIP_MAGIC:
-        return None  # an older format of torch.save, which can not be told from a part of itself
+        return None  # an older format of torch.save, which cannot be told from a part of itself
     try:
         zipfile.ZipFile(path).close()
     except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error):
@@ -58,7 +58,7 @@ def _safetensors(path: Path, size: int) -> str | None:
             entries = json.loads(file.read(length))
             end = max((entry["data_offsets"][1] for name, entry in entries.items() if name != "__metadata__"), default=0)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            return "has a head that can not be read"
+            return "has a head that cannot be read"
     return None if 8 + length + end == size else f"has {size} bytes where its head says {8 + length + end}"
 
 

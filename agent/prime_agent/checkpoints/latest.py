@@ -24,7 +24,7 @@ def move_latest(bucket: Bucket, manifest: Manifest, now_s: int) -> bool:
 
 
 def _rank(data: bytes) -> tuple[int, int]:
-    """Epoch and step it points at; below all others when it can not be read."""
+    """Epoch and step it points at; below all others when it cannot be read."""
     try:
         facts = json.loads(data)
         return int(facts["epoch"]), int(facts["step"])

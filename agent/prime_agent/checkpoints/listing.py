@@ -14,13 +14,13 @@ def files_in(folder: Path) -> tuple[FileSeen, ...]:
     """Every file below `folder`, sorted by path; links to files count as files. What vanishes meanwhile is left out.
 
     PermanentError: more files than a manifest holds, or a link to a folder, whose content would silently be left out. OSError: a part of
-    it can not be read.
+    it cannot be read.
     """
     found = []
     for root, folders, names in os.walk(folder, onerror=_unreadable):
         for name in folders:
             if Path(root, name).is_symlink():
-                raise PermanentError(f"{Path(root, name).relative_to(folder.parent)} is a link to a folder; it can not be kept")
+                raise PermanentError(f"{Path(root, name).relative_to(folder.parent)} is a link to a folder; it cannot be kept")
         for name in names:
             status = _status(Path(root, name))
             if status is not None and stat.S_ISREG(status.st_mode):
@@ -57,6 +57,6 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def _unreadable(error: OSError) -> None:
-    # os.walk leaves out what it can not read, and a checkpoint without a part of it is none.
+    # os.walk leaves out what it cannot read, and a checkpoint without a part of it is none.
     if not isinstance(error, FileNotFoundError):
         raise error

@@ -46,7 +46,7 @@ class Waiting:
             return self._held
 
     def hold(self, step: int, path: Path) -> Held | None:
-        """The complete checkpoint at `path`, from now on held; None where that can not be done. One that has only lost files since it was
+        """The complete checkpoint at `path`, from now on held; None where that cannot be done. One that has only lost files since it was
         first held is being removed: it stays as it was."""
         with self._lock:
             return self._hold(step, path)

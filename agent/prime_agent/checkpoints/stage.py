@@ -1,7 +1,7 @@
-"""Setting a checkpoint aside, so that the trainer's clean-up and an upload can not collide.
+"""Setting a checkpoint aside, so that the trainer's clean-up and an upload cannot collide.
 
 A hard link keeps the content when the trainer removes its own name of it, and costs nothing. It is no protection where the trainer
-writes into a file again: link and file are the same content. There, and where links can not be made, files are copied, which costs
+writes into a file again: link and file are the same content. There, and where links cannot be made, files are copied, which costs
 nothing either where the file system can let two files share their blocks until one is written to (Btrfs, XFS).
 """
 
@@ -73,7 +73,7 @@ def _take(source: Path, target: Path, size: int, *, copy: bool, only_links: bool
 
 
 def _share(source: Path, target: Path) -> bool:
-    """Makes `target` a file of its own whose blocks are those of `source` until either is written to. False: it can not be done here."""
+    """Makes `target` a file of its own whose blocks are those of `source` until either is written to. False: it cannot be done here."""
     if sys.platform != "linux":
         return False
     with source.open("rb") as content, target.open("wb") as copy:

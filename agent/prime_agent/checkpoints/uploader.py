@@ -176,7 +176,7 @@ class Uploader:
         except FileNotFoundError as error:
             raise Vanished(f"{local.path.name} vanished while it was uploaded") from error
         except OSError as error:
-            raise TemporaryError(f"step {local.step} can not be read: {error.strerror or error}") from error
+            raise TemporaryError(f"step {local.step} cannot be read: {error.strerror or error}") from error
         finally:
             clear(stage)
         self._newest_step = max(self._newest_step, local.step)
@@ -235,7 +235,7 @@ class Uploader:
             )
             data = manifest.model_dump_json(exclude_none=True).encode()
         except ValueError as error:
-            raise PermanentError(f"step {local.step} can not be listed in a manifest: {str(error)[:300]}") from error
+            raise PermanentError(f"step {local.step} cannot be listed in a manifest: {str(error)[:300]}") from error
         if len(data) > MANIFEST_BYTES_MAX:
             raise PermanentError(
                 f"step {local.step}: the manifest of {len(files)} files has {len(data)} bytes, more than {MANIFEST_BYTES_MAX}"
@@ -271,7 +271,7 @@ class Uploader:
         try:
             return self._trainer.is_begun(self._spec, files_in(path))
         except (OSError, PermanentError):
-            return True  # it changes under our eyes, or can not be read: the trainer gets the time
+            return True  # it changes under our eyes, or cannot be read: the trainer gets the time
 
     def _is_complete(self, path: Path, now_s: int) -> bool:
         try:
@@ -284,7 +284,7 @@ class Uploader:
         except PermanentError as error:
             flaw = str(error)
         except OSError as error:
-            flaw = f"it can not be read: {error.strerror or error}"
+            flaw = f"it cannot be read: {error.strerror or error}"
         if flaw and self._flaws.get(path.name) != flaw:
             self._flaws[path.name] = flaw
             _log.warning("checkpoint %s is not uploaded: %s", path.name, flaw)
@@ -297,4 +297,4 @@ def _check_names(step: int, files: tuple[FileSeen, ...]) -> None:
         for file in files:
             ManifestFile(path=file.path, size=0)
     except ValueError as error:
-        raise PermanentError(f"step {step} can not be listed in a manifest: {str(error)[:300]}") from error
+        raise PermanentError(f"step {step} cannot be listed in a manifest: {str(error)[:300]}") from error

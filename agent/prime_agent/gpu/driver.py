@@ -86,7 +86,7 @@ class NvidiaGpus:
 
 
 def _named(loads: tuple[GpuLoad, ...], before: tuple[GpuLoad, ...]) -> tuple[GpuLoad, ...]:
-    """A GPU that can not be asked for its name any more keeps the one it had."""
+    """A GPU that cannot be asked for its name any more keeps the one it had."""
     names = {load.index: load.name for load in before}
     return tuple(load if load.name else replace(load, name=names.get(load.index, "")) for load in loads)
 
@@ -103,5 +103,5 @@ def _reading() -> tuple[tuple[GpuLoad, ...], str]:
         return (), f"NVML: {error}"
     except Exception as error:
         # A binding that does not fit must not end this thread: that would look like a driver that hangs.
-        _log.exception("the GPUs can not be read")
+        _log.exception("the GPUs cannot be read")
         return (), f"{type(error).__name__}: {error}"

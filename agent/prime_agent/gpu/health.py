@@ -2,13 +2,13 @@
 
 Broken (GPU_HARDWARE, and it stays so) is a GPU that
 - the driver calls lost, or that it does not list any more;
-- can not be asked for `UNASKABLE_S`, though it could before;
+- cannot be asked for `UNASKABLE_S`, though it could before;
 - counts uncorrected memory errors that it did not count when this attempt first looked: what happened under an earlier tenant is over;
 - has come to wait for a repair of its memory, or has failed one, since then;
 - reports an Xid that needs a reset (`gpu_xids`).
 
 Idle is a machine whose every GPU is at 0 % and holds nothing, after the first step was made. Before that, weights may still be on their
-way from the disk or the network, and `health.first_step_s` is the limit for it. A GPU that can not tell proves nothing, and neither do
+way from the disk or the network, and `health.first_step_s` is the limit for it. A GPU that cannot tell proves nothing, and neither do
 figures that are old because the driver hangs.
 """
 
@@ -73,7 +73,7 @@ def _faults(health: GpuHealth, sight: GpuSight, unaskable: list[GpuLoad], *, mis
         if load.index in before:
             yield from _worn(before[load.index], load)
     for load in unaskable:
-        yield f"{_title(before.get(load.index, load))} can not be asked any more: {load.trouble}"
+        yield f"{_title(before.get(load.index, load))} cannot be asked any more: {load.trouble}"
 
 
 def _reported(sight: GpuSight) -> Iterator[str]:
@@ -99,7 +99,7 @@ def _gone(health: GpuHealth, sight: GpuSight) -> list[GpuLoad]:
 
 
 def _unaskable(health: GpuHealth, sight: GpuSight) -> list[GpuLoad]:
-    """GPUs that could be asked when they were first seen, and can not now."""
+    """GPUs that could be asked when they were first seen, and cannot now."""
     known = {load.index for load in health.first if not load.trouble}
     return [load for load in sight.loads if load.trouble and load.index in known]
 

@@ -21,7 +21,7 @@ SLOWDOWNS: dict[int, str] = {
 
 
 def read(nvml: Any) -> tuple[GpuLoad, ...]:
-    """Raises NVMLError where the driver can not be asked at all."""
+    """Raises NVMLError where the driver cannot be asked at all."""
     # Counts its callers, and costs nothing when the library is up already.
     nvml.nvmlInit()
     return tuple(_one(nvml, index) for index in range(nvml.nvmlDeviceGetCount()))

@@ -29,13 +29,13 @@ class GpuLoad:
     repair_failed: bool | None = None
     """Bad memory could not be taken out of use: no spare rows are left."""
     trouble: str = ""
-    """Why it can not be asked, in the driver's words."""
+    """Why it cannot be asked, in the driver's words."""
     lost: bool = False
     """It has left the bus, or will not work again before it is reset."""
 
     @property
     def is_empty(self) -> bool:
-        """At 0 %, and nobody holds memory on it. What can not be told is not empty."""
+        """At 0 %, and nobody holds memory on it. What cannot be told is not empty."""
         return self.util_pct == 0 and self.used_mib is not None and self.used_mib < EMPTY_MIB
 
     @property
@@ -53,7 +53,7 @@ class Xid:
 
 @dataclass(frozen=True)
 class GpuSight:
-    """What is known now. `trouble`: why newer figures can not be had; `age_s`: how old these are. `deaf`: why Xids are not heard."""
+    """What is known now. `trouble`: why newer figures cannot be had; `age_s`: how old these are. `deaf`: why Xids are not heard."""
 
     loads: tuple[GpuLoad, ...] = ()
     age_s: float = 0.0

@@ -31,7 +31,7 @@ def unpack(bucket: Bucket, key: str, work: Path, shell: Shell, *, sha256: str = 
             break
         except OutsideError as error:
             if attempt == TRIES_MAX or isinstance(error, PermanentError):
-                raise PhaseError(Cause.SETUP_FAILED, f"the working tree can not be fetched: {error}") from error
+                raise PhaseError(Cause.SETUP_FAILED, f"the working tree cannot be fetched: {error}") from error
             shell.called_off.wait(RETRY_S * attempt)
     _check(packed, key, sha256)
     _extract(packed, work)
@@ -82,4 +82,4 @@ def _extract(packed: Path, work: Path) -> None:
         with packed.open("rb") as file, uncompressed(file) as stream:
             unpack_stream(stream, work, spare_bytes=DISK_SPARE_BYTES, is_own=True)
     except (Unsafe, *BROKEN, OSError) as error:
-        raise PhaseError(Cause.SETUP_FAILED, f"the working tree can not be unpacked: {error}") from error
+        raise PhaseError(Cause.SETUP_FAILED, f"the working tree cannot be unpacked: {error}") from error

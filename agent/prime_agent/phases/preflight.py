@@ -49,7 +49,7 @@ def _open_files(wanted: int) -> str | None:
     after, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if after == resource.RLIM_INFINITY or after >= wanted:
         return None
-    return f"the open-file limit is {after} (hard limit {hard}) and can not be raised to hardware.open_files_min = {wanted}"
+    return f"the open-file limit is {after} (hard limit {hard}) and cannot be raised to hardware.open_files_min = {wanted}"
 
 
 def _free_disk(hardware: HardwareSpec, disk: Path) -> str | None:
@@ -77,7 +77,7 @@ def _gpus(hardware: HardwareSpec, gpus: Gpus) -> str | None:
 
 def _fault(load: GpuLoad) -> str | None:
     if load.trouble:
-        return f"{load.title} can not be used: {load.trouble}"
+        return f"{load.title} cannot be used: {load.trouble}"
     if load.repair_failed:
         return f"{load.title} has bad memory that could not be taken out of use; it is broken"
     if load.repair_pending:

@@ -162,7 +162,7 @@ class Phases:
                 raise PhaseError(Cause.RESTORE_FAILED, str(error)) from error
             except OutsideError as error:
                 if attempt == RESTORE_TRIES_MAX or isinstance(error, PermanentError):
-                    raise PhaseError(Cause.RESTORE_FAILED, f"step {point.step} can not be fetched: {error}") from error
+                    raise PhaseError(Cause.RESTORE_FAILED, f"step {point.step} cannot be fetched: {error}") from error
                 self._call_off.wait(RESTORE_RETRY_S * attempt)
             else:
                 return

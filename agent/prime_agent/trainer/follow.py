@@ -43,7 +43,7 @@ class Follower:
         return [head.decode(errors="replace").strip()]
 
     def read_new(self) -> list[str]:
-        """All whole lines since the last call. A file that is not there, or can not be read now, has none."""
+        """All whole lines since the last call. A file that is not there, or cannot be read now, has none."""
         try:
             status = os.stat(self._path)  # noqa: PTH116 - five times a second
             if (status.st_ino, status.st_size, status.st_mtime_ns) == (self._inode, self._place, self._changed_ns):

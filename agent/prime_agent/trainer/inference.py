@@ -25,7 +25,7 @@ class Server(StrEnum):
     """What its port says."""
 
     UNHEARD = "unheard"
-    """It never answered, or can not be asked, or what answers may be a front without an engine."""
+    """It never answered, or cannot be asked, or what answers may be a front without an engine."""
     ALIVE = "alive"
     UNRESPONSIVE = "unresponsive"
     GONE = "gone"

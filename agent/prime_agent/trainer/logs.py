@@ -52,7 +52,7 @@ class BoundedLog:
         except OSError as error:
             self._dropped += len(data)
             if not self._broken:
-                _log.warning("%s can not be written (%s); output goes on being read", self._path.name, error.strerror)
+                _log.warning("%s cannot be written (%s); output goes on being read", self._path.name, error.strerror)
             self._broken = True
 
     def close(self) -> None:

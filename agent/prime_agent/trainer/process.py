@@ -77,7 +77,7 @@ class TrainerRun:
         try:
             process = self._processes.start(command, cwd=plan.work, env=plan.env, name="trainer")
         except OSError as error:
-            self._inbox.put(TrainerExited(127, Cause.TRAINER_ERROR, f"the trainer can not be started: {error}"))
+            self._inbox.put(TrainerExited(127, Cause.TRAINER_ERROR, f"the trainer cannot be started: {error}"))
             return
         self._process = process
         _log.info("the trainer runs as process %d", process.pid)
@@ -155,7 +155,7 @@ def _last_lines(path: Path) -> list[str]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        _log.warning("%s can not be read: %s", path, error)
+        _log.warning("%s cannot be read: %s", path, error)
         return []
 
 

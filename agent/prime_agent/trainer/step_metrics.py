@@ -99,7 +99,7 @@ def _read(path: Path) -> Iterator[Progress]:
     except FileNotFoundError:
         return
     except (OSError, ValueError) as error:
-        _log.warning("the metrics of earlier steps can not be read: %s", error)
+        _log.warning("the metrics of earlier steps cannot be read: %s", error)
         return
     for line in lines:
         try:

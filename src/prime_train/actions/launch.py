@@ -131,7 +131,7 @@ def _rent(job: "Job", home: "Home", run: "Run") -> None:
     if run.spec.hardware.provider in home.pods().names:
         plane.look(home)
     else:
-        job.notice(f"{run.spec.hardware.provider} can not be asked from here: whoever watches the control plane rents the machine")
+        job.notice(f"{run.spec.hardware.provider} cannot be asked from here: whoever watches the control plane rents the machine")
 
 
 def _answer(job: "Job", store: "Store", held: "Held", *, is_new: bool) -> Exit:
@@ -153,7 +153,7 @@ def _dry_run(job: "Job", home: "Home", spec: "RunSpec", made: "Plan") -> Exit:
     from prime_train.reports.markdown import code
 
     if spec.hardware.provider not in home.pods().names:
-        said = f"What {spec.hardware.provider} has for rent can not be asked from here: give the step its key."
+        said = f"What {spec.hardware.provider} has for rent cannot be asked from here: give the step its key."
         return _not_launched(job, spec, said)
     ranked = dry_run.ranking(home, spec)
     print_rows(dry_run.rows(spec, made, ranked))

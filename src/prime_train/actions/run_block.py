@@ -32,7 +32,7 @@ Texts = Mapping[str, str | None]
 
 
 def block(file: str, subject: Subject, ranking: Ranking | None, *, before: Texts, after: Texts) -> list[str]:
-    """Markdown lines. `ranking`: what is for rent, None where it can not be asked. The config and what it leads to, `before` on the base
+    """Markdown lines. `ranking`: what is for rent, None where it cannot be asked. The config and what it leads to, `before` on the base
     branch, and `after` as it is here."""
     spec = subject.spec
     assert spec is not None

@@ -59,7 +59,7 @@ def watch(
     if swept.blind is not None:
         job.warning(f"blind: {swept.blind}; nothing was taken down")
     if swept.provider_error is not None:
-        job.warning(f"the provider can not be asked: {swept.provider_error}")
+        job.warning(f"the provider cannot be asked: {swept.provider_error}")
         return Exit.OUTSIDE_FAILED
     return Exit.OK
 
@@ -75,7 +75,7 @@ def _tell_of_silent(job: "Job", home: "Home", where: str) -> None:
     try:
         stale = find_stale(home, asked(home), place, now_s, STALE_S)
     except OutsideError as error:
-        job.warning(f"W&B can not be asked which runs of {where} have fallen silent: {error}")
+        job.warning(f"W&B cannot be asked which runs of {where} have fallen silent: {error}")
         return
     job.output(silent=len(stale))
     for one in stale[:SILENT_SHOWN_MAX]:

@@ -1,6 +1,6 @@
 """The one door to HTTP: every call has its time, every answer its size, and what fails is told in our words.
 
-What is asked again here is only what can not do harm twice: a GET or DELETE, and anything at all as long as no connection came about, for
+What is asked again here is only what cannot do harm twice: a GET or DELETE, and anything at all as long as no connection came about, for
 then nothing was sent. Whether to ask again later is the caller's business; the type of the error says whether that may help.
 
 The key is a secret. It is given to no other host (redirects are not followed), is in no error and no log, and where an answer repeats it,
@@ -225,7 +225,7 @@ def _unanswered(what: str, error: Exception) -> TemporaryError | PermanentError:
 
 
 def _is_unknown_name(error: Exception) -> bool:
-    """Whether the resolver said for certain that there is no such name; that it can not say is something else."""
+    """Whether the resolver said for certain that there is no such name; that it cannot say is something else."""
     reason = getattr(error.args[0], "reason", None) if error.args else None
     cause = reason.__cause__ if isinstance(reason, NameResolutionError) else None
     return isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME

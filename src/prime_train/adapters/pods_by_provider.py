@@ -35,7 +35,7 @@ class PodsByProvider:
         return _with_id(offer.provider, self._of(offer.provider).create(name, offer, hardware))
 
     def list(self) -> Sequence[Pod]:
-        """Of all. One that can not be asked makes all of it unknown: a part of the list would look like the whole."""
+        """Of all. One that cannot be asked makes all of it unknown: a part of the list would look like the whole."""
         return [_with_id(name, pod) for name, pods in self._providers.items() for pod in pods.list()]
 
     def get(self, pod_id: str) -> Pod | None:
@@ -57,9 +57,9 @@ class PodsByProvider:
         return self._providers[name]
 
     def _seen(self, name: str) -> Pods:
-        """That it can not be asked here says nothing of its pods."""
+        """That it cannot be asked here says nothing of its pods."""
         if name not in self._providers:
-            raise TemporaryError(f"provider {name} can not be asked from here; {ADVICE.get(name, 'it is not known')}")
+            raise TemporaryError(f"provider {name} cannot be asked from here; {ADVICE.get(name, 'it is not known')}")
         return self._providers[name]
 
 

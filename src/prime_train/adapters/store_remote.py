@@ -137,7 +137,7 @@ class RemoteStore:
         try:
             return call.gives.validate_json(answer)
         except ValueError as error:
-            raise PermanentError(f"{name}: the control plane's answer can not be read; is it of another version?") from error
+            raise PermanentError(f"{name}: the control plane's answer cannot be read; is it of another version?") from error
 
     def _check_version(self) -> None:
         """Before anything is written: who does not know a field of a run would drop it."""

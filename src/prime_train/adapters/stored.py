@@ -13,7 +13,7 @@ _parsers: dict[type, TypeAdapter[Any]] = {}
 
 def dump(value: object) -> str:
     """JSON that loads again whatever is in the value: pydantic's own would turn an infinite number into null, and half a surrogate pair
-    (from an odd file name in an error's text) can not be written at all."""
+    (from an odd file name in an error's text) cannot be written at all."""
     return readable(json.dumps(_parser(type(value)).dump_python(value, mode="json"), ensure_ascii=False, separators=(",", ":")))
 
 

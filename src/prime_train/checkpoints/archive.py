@@ -24,7 +24,7 @@ ENDINGS = (".tar.gz", ".tar.zst", ".tgz", ".tar")
 
 
 class ArchiveRefused(Exception):
-    """It can not be unpacked; the message says why, and nothing of it is left."""
+    """It cannot be unpacked; the message says why, and nothing of it is left."""
 
 
 class TargetExists(Exception):
@@ -88,7 +88,7 @@ def _extract(archive: Path, folder: Path, members_max: int, progress: Reported) 
     except BROKEN as error:
         raise ArchiveRefused(f"{archive.name} is cut off, damaged or no tar archive: {str(error)[:200]}") from error
     except OSError as error:
-        raise ArchiveRefused(f"{archive.name} can not be unpacked here: {error}") from error
+        raise ArchiveRefused(f"{archive.name} cannot be unpacked here: {error}") from error
 
 
 def _report(file: IO[bytes], size: int, progress: Reported) -> None:

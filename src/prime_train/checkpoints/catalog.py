@@ -21,7 +21,7 @@ class Blob:
 
 @dataclass(frozen=True)
 class Catalog:
-    """The checkpoints of one run at one moment, newest first. `unread`: keys of manifests that can not be read."""
+    """The checkpoints of one run at one moment, newest first. `unread`: keys of manifests that cannot be read."""
 
     run_id: str
     manifests: tuple[Manifest, ...]
@@ -65,14 +65,14 @@ class Reader:
         return Catalog(self._run_id, manifests, blobs, pinned, tuple(unread))
 
     def _manifest(self, stat: Stat) -> Manifest | None:
-        """None for one that can not be read, is not what its key says, or is gone by now."""
+        """None for one that cannot be read, is not what its key says, or is gone by now."""
         if stat not in self._read:
             self._read[stat] = read_manifest(self._bucket, stat.key)
         return self._read[stat]
 
 
 def read_manifest(bucket: Bucket, key: str) -> Manifest | None:
-    """The manifest at `key`; None where there is none, it can not be read, or it is another one's."""
+    """The manifest at `key`; None where there is none, it cannot be read, or it is another one's."""
     content = bucket.get(key)
     if content is None:
         return None

@@ -62,7 +62,7 @@ def _fetch(bucket: Bucket, run_id: str, chunk: Chunk) -> Data:
     try:
         raw = decode(Codec(chunk.codec), stored, chunk.size)
     except ValueError as error:
-        raise Damaged(f"can not be decoded: {str(error)[:200]}") from error
+        raise Damaged(f"cannot be decoded: {str(error)[:200]}") from error
     if digest_of(raw) != chunk.digest:
         raise Damaged("has another content than was saved")
     return raw

@@ -63,7 +63,7 @@ def export(bucket: Bucket, manifest: Manifest, into: Path, *, pattern: str | Non
             os.fsync(file.fileno())
         draft.replace(into)
     except OSError as error:
-        raise RestoreFailed(f"{into} can not be written: {error}") from error
+        raise RestoreFailed(f"{into} cannot be written: {error}") from error
     finally:
         draft.unlink(missing_ok=True)
 

@@ -31,12 +31,12 @@ class Pruning:
 
 
 def plan(catalog: Catalog, policy: Policy, *, committed_step: int, pinned: Collection[str] = (), now_s: int) -> Pruning:
-    """Pure. The blobs of a manifest that can not be read are not known, so then none goes."""
+    """Pure. The blobs of a manifest that cannot be read are not known, so then none goes."""
     gone = expired(catalog.kept(policy), policy, committed_step=committed_step, pinned={*pinned, *catalog.pinned})
     keys = {kept.key for kept in gone}
     left: list[Manifest] = [manifest for manifest in catalog.manifests if manifest.key not in keys]
     if catalog.unread:
-        return Pruning(gone, (), 0, f"manifest {catalog.unread[0]} can not be read; no blobs are removed")
+        return Pruning(gone, (), 0, f"manifest {catalog.unread[0]} cannot be read; no blobs are removed")
     written_s = {key: blob.written_s for key, blob in catalog.blobs.items()}
     blobs = unreferenced(written_s, left, now_s=now_s)
     later = set(unreferenced(written_s, left, now_s=now_s, grace_s=-now_s)) - set(blobs)

@@ -32,7 +32,7 @@ def unreported(done: int, total: int) -> None:
 
 
 class RestoreFailed(Exception):
-    """The checkpoint can not be restored."""
+    """The checkpoint cannot be restored."""
 
 
 class CheckpointDamaged(RestoreFailed):
@@ -66,7 +66,7 @@ def restore(
         _tidy(stage, manifest)
         _move_in(stage, target)
     except OSError as error:
-        raise RestoreFailed(f"step {point.step} can not be written to this disk: {error}") from error
+        raise RestoreFailed(f"step {point.step} cannot be written to this disk: {error}") from error
     return target
 
 
@@ -100,7 +100,7 @@ def _manifest(bucket: Bucket, run_id: str, point: ResumePoint) -> Manifest:
     try:
         manifest = Manifest.model_validate_json(content.data)
     except ValueError as error:
-        raise CheckpointDamaged(f"manifest {point.key} can not be read: {str(error)[:300]}") from error
+        raise CheckpointDamaged(f"manifest {point.key} cannot be read: {str(error)[:300]}") from error
     if (manifest.run, manifest.step, manifest.epoch) != (run_id, point.step, point.epoch):
         raise CheckpointDamaged(f"manifest {point.key} is of run {manifest.run}, step {manifest.step}, epoch {manifest.epoch}")
     if point.digest and manifest.digest != point.digest:
@@ -109,7 +109,7 @@ def _manifest(bucket: Bucket, run_id: str, point: ResumePoint) -> Manifest:
 
 
 def _stage(into: Path, point: ResumePoint) -> Path:
-    """Beside the checkpoint folder; inside it where that is a file system of its own, for a rename can not leave one, or alone is ours."""
+    """Beside the checkpoint folder; inside it where that is a file system of its own, for a rename cannot leave one, or alone is ours."""
     real = into.resolve()
     apart = real.parent.stat().st_dev != real.stat().st_dev or not os.access(real.parent, os.W_OK)
     beside = real if apart else real.parent

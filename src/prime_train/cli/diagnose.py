@@ -95,7 +95,7 @@ def _tracked(home: "Home", run: "Run") -> "tuple[RunSeen | None, str]":
 
 
 def _rewards(held: "Held") -> dict[int, float]:
-    """By step, from the trainer's own figures; of a step that was made twice, the last. Empty where they can not be had."""
+    """By step, from the trainer's own figures; of a step that was made twice, the last. Empty where they cannot be had."""
     from prime_train.cli.profile.sources import of_run
     from prime_train.ports import OutsideError
     from prime_train.trainers import trainer_for
@@ -103,7 +103,7 @@ def _rewards(held: "Held") -> dict[int, float]:
     try:
         source = of_run(held)
     except OutsideError as error:
-        typer.echo(f"the trainer's figures can not be read: {error}", err=True)
+        typer.echo(f"the trainer's figures cannot be read: {error}", err=True)
         return {}
     reader = trainer_for(held.run.spec).reader(held.run.spec)
     made = (reader.read(line) for line in (source.lines if source is not None else ()))

@@ -85,7 +85,7 @@ def _say_unset_secrets(home: "Home") -> None:
         withheld = refused(run.spec.secrets, allowed)
         unset = [name for name in run.spec.secrets if name not in kept and name not in withheld]
         if unset:
-            said = "%s names secrets that are not set here: %s; set them and serve again, until then its attempts can not start"
+            said = "%s names secrets that are not set here: %s; set them and serve again, until then its attempts cannot start"
             log.warning(said, run.run_id, ", ".join(unset))
         if withheld:
             said = "%s names secrets that runs may not have here: %s; %s has those that they may, until then its attempts cannot start"
@@ -135,7 +135,7 @@ def _try_bucket(home: "Home") -> None:
     looking.join(BUCKET_S_MAX)
     for why in told[:1]:
         log = logging.getLogger("prime_train.serve")
-        log.warning("the bucket %s can not be used now: %s; until it can, no machine starts and nothing is saved", home.bucket_url, why)
+        log.warning("the bucket %s cannot be used now: %s; until it can, no machine starts and nothing is saved", home.bucket_url, why)
 
 
 def _number(home: "Home", host: str, port: int | None) -> int:

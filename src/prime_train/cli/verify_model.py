@@ -72,7 +72,7 @@ def _known(model: str, ours: "Registry", *, ask_hub: bool) -> "tuple[Known, Entr
         try:
             told = Hub.of(os.environ).model(model)
         except TemporaryError as error:
-            why = f" (Hugging Face can not be asked now: {error})"
+            why = f" (Hugging Face cannot be asked now: {error})"
         else:
             if told is None:
                 raise UsageError(f"there is no model {model}, or none that you may see", fix=_instead(model, ours), code=Exit.FINDINGS)

@@ -39,13 +39,13 @@ class Change:
 
 
 def of_config(before: str, after: str) -> tuple[Change, ...] | None:
-    """Of two YAML texts; None: one of them can not be read."""
+    """Of two YAML texts; None: one of them cannot be read."""
     first, second = _yaml(before), _yaml(after)
     return None if first is None or second is None else tuple(_changes(first, second, RunSpec))
 
 
 def of_trainer(before: str, after: str) -> tuple[Change, ...] | None:
-    """Of two TOML texts; None: one of them can not be read."""
+    """Of two TOML texts; None: one of them cannot be read."""
     try:
         first, second = tomllib.loads(before), tomllib.loads(after)
     except (ValueError, RecursionError):

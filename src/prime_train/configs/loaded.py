@@ -10,7 +10,7 @@ from prime_train.rules.rule import Subject
 
 @dataclass(frozen=True)
 class Matter:
-    """One file to judge. `subject` is None where it can not be understood. `others`: files that were read for it, by their real paths."""
+    """One file to judge. `subject` is None where it cannot be understood. `others`: files that were read for it, by their real paths."""
 
     file: str
     subject: Subject | None

@@ -140,7 +140,7 @@ def _names(trees: Sequence[Path], folder: str) -> list[str]:
 
 
 def _named_by(file: str, root: Tree | None) -> frozenset[str]:
-    """The trainer's config that a spec speaks of which can not be understood as a whole."""
+    """The trainer's config that a spec speaks of which cannot be understood as a whole."""
     node = find(root, ("trainer", "prime_rl", "config")) if root is not None else None
     folder = find(root, ("trainer", "tree", "folder")) if root is not None else None
     if not isinstance(node, Scalar):

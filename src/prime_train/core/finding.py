@@ -15,7 +15,7 @@ class Severity(StrEnum):
 
 BUG = "PT099"
 CODES: dict[str, str] = {
-    "PT001": "the file can not be read",
+    "PT001": "the file cannot be read",
     "PT002": "the file is too large",
     "PT003": "the file is not text",
     "PT004": "not YAML, or not TOML",
@@ -33,9 +33,9 @@ CODES: dict[str, str] = {
     "PT021": "a secret that is named is not set",
     "PT022": "a placeholder was not filled in",
     "PT023": "this machine will not do",
-    "PT030": "the working tree can not be packed, or lacks what the command names",
+    "PT030": "the working tree cannot be packed, or lacks what the command names",
     "PT090": "an ignore without a reason",
-    "PT091": "an ignore of something that can not be ignored",
+    "PT091": "an ignore of something that cannot be ignored",
     "PT092": "an ignore that nothing needs",
     BUG: "a bug of prime-train kept the file from being judged",
 }

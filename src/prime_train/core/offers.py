@@ -44,7 +44,7 @@ class Ranking:
 
 
 def fits(offer: Offer, hardware: HardwareSpec) -> str | None:
-    """None when the offer can carry the run, else one reason why it can not."""
+    """None when the offer can carry the run, else one reason why it cannot."""
     if hardware.gpus and offer.gpu not in hardware.gpus:
         return f"has {offer.gpu or 'no GPU'}, wanted {' or '.join(hardware.gpus)}"
     if hardware.gpus and offer.gpu_count != hardware.count:

@@ -4,7 +4,7 @@ An attempt reads its whole run, and writes what its agent writes: blobs, manifes
 pointer for people. It takes away what retention lets go of, blobs and manifests up to its own epoch.
 
 Keys live for an hour whatever happens, so those of an attempt that was fenced are still good for a while. With them it
-- can not write a manifest of a later epoch, nor delete one of the `NEWER` next, which are more than an hour has room for: what was
+- cannot write a manifest of a later epoch, nor delete one of the `NEWER` next, which are more than an hour has room for: what was
   committed after it stays committed;
 - can write blobs: each is named by the hash of its content, and whoever reads one holds it against its name, so a false one is found and
   never trained with;

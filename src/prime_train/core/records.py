@@ -26,7 +26,7 @@ def sealed(run: Run, lease: Lease, master: bytes) -> bytes:
 
 
 def unsealed(data: bytes, master: bytes) -> tuple[Run, Lease] | None:
-    """What was recorded; None where the seal is not this control plane's. Raises ValueError for a record of another version that can not be
+    """What was recorded; None where the seal is not this control plane's. Raises ValueError for a record of another version that cannot be
     read."""
     seal, _, body = data.partition(b"\n")
     if not hmac.compare_digest(seal, _seal(body, master)):

@@ -107,7 +107,7 @@ def _best_first(newest_first: list[Kept], policy: Policy) -> list[Kept]:
 
 
 def _why_waits(checkpoint: Kept, committed_step: int, oldest: tuple[int, int] | None) -> str | None:
-    """Why one that no rule holds can not go yet, if so; `oldest`: age of the oldest complete and committed one that is kept."""
+    """Why one that no rule holds cannot go yet, if so; `oldest`: age of the oldest complete and committed one that is kept."""
     if checkpoint.step == committed_step:
         return "at the committed step"
     if not checkpoint.complete and (oldest is None or checkpoint.age > oldest):

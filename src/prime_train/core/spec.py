@@ -378,7 +378,7 @@ class BudgetSpec(Part):
     """When it must be saved and its machine given back: a date-time with its offset, such as 2026-12-01T18:00+01:00, or a date, which
     stands for its end in UTC."""
     upload_usd: float | None = Field(default=None, gt=0)
-    """What a machine may cost after the training, kept only while the last checkpoint can not be uploaded from it. Without it, a tenth of
+    """What a machine may cost after the training, kept only while the last checkpoint cannot be uploaded from it. Without it, a tenth of
     `usd`."""
     restarts_without_progress: int = Field(default=3, ge=1)
     """Attempts in a row without a new durable step after which the run is stopped."""

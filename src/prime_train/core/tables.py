@@ -1,4 +1,4 @@
-"""The tables of the core as Markdown, for the documentation: read from the code, so that they can not drift apart."""
+"""The tables of the core as Markdown, for the documentation: read from the code, so that they cannot drift apart."""
 
 from prime_train.core.causes import POLICY, Policy
 from prime_train.core.run import TRANSITIONS, RunState

@@ -214,7 +214,7 @@ def _before_first_beat(run: Run, attempt: Attempt, evidence: Evidence, now_s: in
 
 
 def _tracked_s(attempt: Attempt, evidence: Evidence) -> int:
-    """The tracker's last word, 0 for none. What an earlier look heard counts too: one that can not be asked just now takes nothing back."""
+    """The tracker's last word, 0 for none. What an earlier look heard counts too: one that cannot be asked just now takes nothing back."""
     return max(attempt.last_sign_s or 0, evidence.tracker.heard_s if evidence.tracker is not None else 0)
 
 

@@ -212,7 +212,7 @@ def _against_wishes(offer: Offer, wishes: Wishes) -> list[Objection]:
 def _against_machine(offer: Offer, wishes: Wishes) -> list[Objection]:
     found = []
     if offer.hindrance:
-        found.append(Objection(Against.HINDRANCE, f"that can not be taken (it {offer.hindrance.split(',')[0]})"))
+        found.append(Objection(Against.HINDRANCE, f"that cannot be taken (it {offer.hindrance.split(',')[0]})"))
     if offer.disk_gib < wishes.disk_gib:
         found.append(Objection(Against.DISK, f"with less than {wishes.disk_gib:,} GiB of disk", f"--disk {offer.disk_gib}"))
     if not gpus.has_bf16(offer.gpu):

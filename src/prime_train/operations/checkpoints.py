@@ -52,7 +52,7 @@ class Found:
     @property
     def held_back(self) -> "Mapping[str, str]":
         """Keys of what is kept besides all policy, and why: the checkpoint that an attempt of a run that goes on restores, now or should it
-        be lost; where that can not be known, the newest two that are complete."""
+        be lost; where that cannot be known, the newest two that are complete."""
         if self.held is None:
             return {manifest.key: "newest two" for manifest in self.catalog.complete()[:2]}
         run = self.held.run
@@ -60,7 +60,7 @@ class Found:
 
     @cached_property
     def rules(self) -> CheckpointSpec | None:
-        """What the run's spec says of checkpoints; None where it can not be read."""
+        """What the run's spec says of checkpoints; None where it cannot be read."""
         if self.held is not None:
             return self.held.run.spec.checkpoints
         content = self.bucket.get(spec_key(self.run_id))

@@ -24,7 +24,7 @@ TRIES_MAX = 5
 
 
 class Unfit(Exception):
-    """The run can not be launched as it is: the findings say why."""
+    """The run cannot be launched as it is: the findings say why."""
 
     def __init__(self, findings: "tuple[Finding, ...]") -> None:
         super().__init__("; ".join(finding.message for finding in findings))
@@ -41,7 +41,7 @@ class Plan:
 
 
 def plan(spec: "RunSpec", *, file: str = "") -> Plan:
-    """Looks at the working tree, and at nothing else. Raises Unfit, and the port's errors where a repository can not be asked."""
+    """Looks at the working tree, and at nothing else. Raises Unfit, and the port's errors where a repository cannot be asked."""
     from prime_train.core.finding import has_errors
 
     made = _repository(spec, file) if spec.trainer.tree.repo else _folder(spec)

@@ -44,7 +44,7 @@ def is_elsewhere(run: "Run") -> bool:
 
 
 def why_unknown(home: "Home", run: "Run") -> str:
-    """Why a rented machine can not be asked after from here; "" where it can."""
+    """Why a rented machine cannot be asked after from here; "" where it can."""
     from prime_train.adapters.pods_by_provider import ADVICE, provider_of
 
     if not is_elsewhere(run) or run.attempt is None or run.attempt.pod_id is None:
@@ -67,7 +67,7 @@ def is_watched_elsewhere(home: "Home", run: "Run") -> bool:
 def reached(home: "Home", run: "Run") -> "Iterator[Machine | None]":
     """None: it has no machine, or none that is reached by SSH, or nobody has brought the agent there yet; then it is not logged in to.
 
-    TemporaryError: it can not be reached now. PermanentError: it is not the machine that it was.
+    TemporaryError: it cannot be reached now. PermanentError: it is not the machine that it was.
     """
     reach = home.reach(run) if is_elsewhere(run) else None
     if reach is None:

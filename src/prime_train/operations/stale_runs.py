@@ -72,7 +72,7 @@ def told(stale: Stale, now_s: int) -> str:
 
 def _machines(stale: Stale) -> list[str]:
     if stale.unseen:
-        return [f"whether a machine of it is left can not be said: {stale.unseen}"]
+        return [f"whether a machine of it is left cannot be said: {stale.unseen}"]
     if not stale.pods:
         return ["no machine that can be seen from here is named like it"]
     return [f"machine {pod.name} ({pod.pod_id}) is {pod.status.value}, {usd(pod.usd_per_hour)}/h: look there first" for pod in stale.pods]
@@ -103,7 +103,7 @@ def _is_named_like(pod: Pod, seen: RunSeen) -> bool:
 
 
 def _pods(home: Home) -> Sequence[Pod] | str:
-    """Of every machine that can be seen from here, also of those that somebody else has rented on the account; or why they can not."""
+    """Of every machine that can be seen from here, also of those that somebody else has rented on the account; or why they cannot."""
     from prime_train.ports import OutsideError
 
     try:

@@ -269,7 +269,7 @@ RULES = (
         "TR412",
         Severity.WARNING,
         "a launcher that repeats what is finished",
-        "The legacy launchers can not tell a finished run from a failed one and start it again; in the end they report a failure.",
+        "The legacy launchers cannot tell a finished run from a failed one and start it again; in the end they report a failure.",
         "recover: {retries: 0}",
         _repeated,
     ),

@@ -50,7 +50,7 @@ def kind_of_toml(root: Mapping) -> Kind:
 
 
 def is_meant(text: str) -> bool:
-    """Whether a file that was found in a folder, and can not be read, was to be a config: templates and manifests are none."""
+    """Whether a file that was found in a folder, and cannot be read, was to be a config: templates and manifests are none."""
     return _MEANT.search(text) is not None
 
 

@@ -81,6 +81,6 @@ def _notes(ignore: Ignore, at: Collection[tuple[str, int, str]]) -> Iterator[Fin
         if code not in by_code() and code not in CODES:
             yield note("PT091", f"{code[:20]!r} is no code of a finding", "see docs/rules.md for the codes, or delete the comment")
         elif code in _UNREADABLE:
-            yield note("PT091", f"{code} can not be ignored: {CODES[code]}", "mend it, and delete the comment")
+            yield note("PT091", f"{code} cannot be ignored: {CODES[code]}", "mend it, and delete the comment")
         elif ignore.reason and (ignore.file, ignore.line, code) not in at:
             yield note("PT092", f"nothing in line {ignore.line} needs this: {code} is not found there", "delete the comment")

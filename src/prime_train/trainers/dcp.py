@@ -38,7 +38,7 @@ class _Reader(pickle.Unpickler):
 
 
 def shard_sizes(metadata: bytes) -> dict[str, int]:
-    """The least size in bytes of each shard, by its path beside `.metadata`. ValueError: it can not be read, it is cut off most likely."""
+    """The least size in bytes of each shard, by its path beside `.metadata`. ValueError: it cannot be read, it is cut off most likely."""
     try:
         entries = _Reader(io.BytesIO(metadata)).load().storage_data
         sizes: dict[str, int] = {}

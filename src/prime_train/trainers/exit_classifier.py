@@ -29,7 +29,7 @@ _SIGNALS: dict[int, Cause] = {
     signal.SIGBUS: Cause.SHARED_MEMORY,
 }
 _CODES: dict[int, Cause] = {126: Cause.BAD_CONFIG, 127: Cause.BAD_CONFIG}
-"""What the shell says of a command it can not run."""
+"""What the shell says of a command it cannot run."""
 
 
 def fired(line: str, rules: Sequence[LogRule], *, resumed: bool) -> LogRule | None:

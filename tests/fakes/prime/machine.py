@@ -89,7 +89,7 @@ def _clear(pod_id: str) -> None:
                 process.kill()
         _reap()
         if time.monotonic() > end_s:
-            sys.exit(f"these can not be killed: {victims}")
+            sys.exit(f"these cannot be killed: {victims}")
         time.sleep(0.005)
 
 

@@ -46,7 +46,7 @@ class Chosen:
 
 
 def choose(order: CreatePod, rows: Sequence[GpuRow], wallet: Wallet, terms: Terms, *, living: int = 0) -> Chosen:
-    """The first row that is meant; Refused where it can not be had. `living`: the pods that there are."""
+    """The first row that is meant; Refused where it cannot be had. `living`: the pods that there are."""
     pod = order.pod
     if terms.instances_max is not None and living >= terms.instances_max:
         raise Refused(400, f"Maximum number of instances reached. Limit: {terms.instances_max}")

@@ -156,7 +156,7 @@ def _state(fake: FakeWandb, asked: Variables) -> object:
     wanted = asked["input"]
     run = next((run for run in fake.runs.values() if run.id == wanted["id"]), None)
     if run is None or run.state not in {"failed": ("pending", "running"), "pending": ("running", "failed", "crashed")}[wanted["state"]]:
-        raise ValueError(f"a run that is {run.state if run else 'not there'} can not become {wanted['state']}")
+        raise ValueError(f"a run that is {run.state if run else 'not there'} cannot become {wanted['state']}")
     run.state = wanted["state"]
     return {"updateRunState": {"success": True}}
 

@@ -127,7 +127,7 @@ def _install(pins: bytes, target: Target, folder: Path) -> None:
         raise TemporaryError(f"what the functions depend on was not there within {INSTALL_S_MAX:.0f} s") from error
     if done.returncode != 0:
         lines = [line.strip() for line in done.stderr.splitlines() if line.strip()] or ["nothing was said"]
-        raise PermanentError(f"what the functions depend on can not be had: {' '.join(lines[-SAID_LINES_MAX:])[:500]}\n  fix: {ELSEWHERE}")
+        raise PermanentError(f"what the functions depend on cannot be had: {' '.join(lines[-SAID_LINES_MAX:])[:500]}\n  fix: {ELSEWHERE}")
 
 
 def _installer(target: Target) -> list[str]:

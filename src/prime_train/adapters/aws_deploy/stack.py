@@ -96,7 +96,7 @@ class Stack:
             with told(f"stack {self.name}"):
                 self._client.delete_change_set(ChangeSetName=plan.name, StackName=self.name)
         except PermanentError:
-            # A plan that is not worked out yet can not be deleted, but goes with its stack.
+            # A plan that is not worked out yet cannot be deleted, but goes with its stack.
             if not plan.is_first or self._has_begun(plan):
                 raise
         with told(f"stack {self.name}"):
@@ -159,7 +159,7 @@ class Stack:
                 if any(words in why for words in NOTHING):
                     self.drop(plan)
                     return None
-                raise PermanentError(f"stack {self.name} can not be planned: {why[:WHY_CHARS_MAX]}")
+                raise PermanentError(f"stack {self.name} cannot be planned: {why[:WHY_CHARS_MAX]}")
             time.sleep(self._look_s)
         raise TemporaryError(f"the changes to stack {self.name} are not worked out yet")
 

@@ -37,7 +37,7 @@ _NO_FAST_COPY = frozenset({errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOT
 
 
 class FolderBucket:
-    """A folder as bucket; keys are paths in it. A key can not lie under another one (`a` and `a/b`): the later write is refused.
+    """A folder as bucket; keys are paths in it. A key cannot lie under another one (`a` and `a/b`): the later write is refused.
 
     A folder that is missing is an error and not an empty bucket, unless it is to be made: a disk that is not mounted has not lost its
     checkpoints. Where such a disk is mounted there is a folder all the same: with a `mark`, the bucket's identity, each call that writes or
@@ -71,7 +71,7 @@ class FolderBucket:
             return True
 
     def put_file(self, key: str, path: Path) -> None:
-        """PermanentError if there is no such file, or it can not be read."""
+        """PermanentError if there is no such file, or it cannot be read."""
         target = self._path(key)
         try:
             source = path.open("rb")

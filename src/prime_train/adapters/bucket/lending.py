@@ -44,7 +44,7 @@ class Lender:
         try:
             check(self._part)
         except ValueError as error:
-            raise PermanentError(f"{ROLE} can not be used for {url}: {error}") from error
+            raise PermanentError(f"{ROLE} cannot be used for {url}: {error}") from error
         self._client = _client(place, environment)
 
     def __call__(self, run_id: str, epoch: int) -> PodKeys:
@@ -76,7 +76,7 @@ def _client(place: Place, environment: Mapping[str, str]) -> Any:
         region = place.region or session.region_name or "us-east-1"
         return session.client("sts", region_name=region, endpoint_url=endpoint, config=CONFIG)
     except (BotoCoreError, ValueError) as error:
-        raise PermanentError(f"AWS's sts can not be asked: {error}") from error
+        raise PermanentError(f"AWS's sts cannot be asked: {error}") from error
 
 
 def _told(error: Exception) -> PermanentError | TemporaryError:

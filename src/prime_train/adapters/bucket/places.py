@@ -6,7 +6,7 @@
     b2://bucket?region=us-west-004       Backblaze B2; the region may stand in B2_REGION
     gs://bucket                          Google Cloud Storage, with an HMAC key
 
-Keys of R2, B2 and GCS are looked for under their own names first, and then as AWS's. What a server can not do is part of its row.
+Keys of R2, B2 and GCS are looked for under their own names first, and then as AWS's. What a server cannot do is part of its row.
 """
 
 import re

@@ -34,7 +34,7 @@ REFUSALS = {
     "XAmzContentChecksumMismatch": Refusal("what arrived was not what was sent", again=True),
     "XAmzContentSHA256Mismatch": Refusal("what arrived was not what was sent", again=True),
     "InvalidRequest": Refusal("the server does not take such a request; an older one may want ?checksum=sha256 or ?checksum=signed"),
-    "NotImplemented": Refusal("the server can not do this; try ?checksum=signed or ?conditional=off"),
+    "NotImplemented": Refusal("the server cannot do this; try ?checksum=signed or ?conditional=off"),
     "QuotaExceeded": Refusal("the bucket is full"),
     "XMinioStorageFull": Refusal("the server's disk is full", again=True),
     "EntityTooLarge": Refusal("the object is larger than the server takes"),
@@ -70,7 +70,7 @@ def outside_error(url: str, what: str, text: str, *, endpoint: str) -> Permanent
     if _UNTRUSTED.search(text):
         return PermanentError(f"{where}: the certificate of {endpoint} is not trusted; name its authority's file in AWS_CA_BUNDLE")
     if _UNREACHED.search(text):
-        return TemporaryError(f"{where}: {endpoint} can not be reached; is it the right endpoint, and is there a network?")
+        return TemporaryError(f"{where}: {endpoint} cannot be reached; is it the right endpoint, and is there a network?")
     return TemporaryError(f"{where}: {shortened(text) or 'failed'}")
 
 

@@ -83,7 +83,7 @@ class S3Bucket:
         return True
 
     def put_file(self, key: str, path: Path) -> None:
-        """In parts, where it is large. PermanentError if there is no such file, or it can not be read."""
+        """In parts, where it is large. PermanentError if there is no such file, or it cannot be read."""
         check_key(key)
         try:
             with path.open("rb") as file, self._told("put", key):

@@ -21,7 +21,7 @@ __all__ = ["BYTES_MAX", "Config", "Sheet", "masked", "read_config", "read_sheet"
 
 @dataclass(frozen=True)
 class Config:
-    """What a file says. `spec` is None where it can not be understood; a spec with error findings must not be launched."""
+    """What a file says. `spec` is None where it cannot be understood; a spec with error findings must not be launched."""
 
     file: str
     spec: "RunSpec | None"
@@ -29,7 +29,7 @@ class Config:
     source: str = field(default="", repr=False)
     """The text that was read; with secrets in it, if it has any."""
     root: Mapping | None = field(default=None, repr=False)
-    """The keys and values as they stand there; None where they can not be told."""
+    """The keys and values as they stand there; None where they cannot be told."""
 
     @property
     def is_fit(self) -> bool:

@@ -22,7 +22,7 @@ def read_source(path: Path) -> str:
         raise Halt(Trouble("PT001", Place(), f"there is no file {path}", fix="check the path")) from error
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise Halt(Trouble("PT001", Place(), f"{path} can not be read: {why}")) from error
+        raise Halt(Trouble("PT001", Place(), f"{path} cannot be read: {why}")) from error
     if len(data) > BYTES_MAX:
         raise Halt(Trouble("PT002", Place(), f"{path} is larger than 1 MiB: that is no config", fix="name the config, not its data"))
     return _decoded(path, data)

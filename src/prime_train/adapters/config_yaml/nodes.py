@@ -24,7 +24,7 @@ class Trouble:
 
 
 class Halt(Exception):
-    """Reading can not go on after this trouble."""
+    """Reading cannot go on after this trouble."""
 
     def __init__(self, trouble: Trouble) -> None:
         super().__init__(trouble.message)

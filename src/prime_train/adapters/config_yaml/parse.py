@@ -108,7 +108,7 @@ def _refuse_odd_breaks(source: str) -> None:
     """YAML ends a line at characters that no editor does: every line after one would be told wrongly."""
     found = _ODD_BREAK.search(source)
     if found is not None:
-        said = f"the character U+{ord(found[0]):04X}, which can not be seen, ends a line for YAML"
+        said = f"the character U+{ord(found[0]):04X}, which cannot be seen, ends a line for YAML"
         raise Halt(Trouble("PT003", _place_at(source, found.start()), said, fix="delete it, or save the file with plain line ends"))
 
 
@@ -126,7 +126,7 @@ def _no_text(source: str, error: yaml.reader.ReaderError, *, in_bytes: bool) -> 
 def _not_yaml(error: yaml.MarkedYAMLError) -> Trouble:
     mark = error.problem_mark or error.context_mark
     place = _place(mark)
-    problem = error.problem or "can not be read"
+    problem = error.problem or "cannot be read"
     if r"'\t'" in problem:
         return Trouble("PT004", place, "a tab: YAML indents with spaces only", fix="replace the tab by spaces")
     if "mapping values are not allowed" in problem:

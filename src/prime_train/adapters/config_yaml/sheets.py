@@ -13,7 +13,7 @@ TOML = ".toml"
 
 @dataclass(frozen=True)
 class Sheet:
-    """`root` is None where the file can not be read, or says what only its trainer can read (YAML with tags or merges)."""
+    """`root` is None where the file cannot be read, or says what only its trainer can read (YAML with tags or merges)."""
 
     file: str
     root: Mapping | None

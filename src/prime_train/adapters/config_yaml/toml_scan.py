@@ -29,7 +29,7 @@ _BARE = re.compile(r"""[0-9]{4}-[0-9]{2}-[0-9]{2}[ Tt][0-9]{2}:[^\s,\]}#]*+|[^\s
 
 
 class Lost(Exception):
-    """The outline can not be followed from this place on."""
+    """The outline cannot be followed from this place on."""
 
     def __init__(self, at: int) -> None:
         super().__init__(at)

@@ -47,7 +47,7 @@ Token = Callable[[], str]
 
 class GitHub:
     """Speaks for one token about one repository (`owner/name`). TemporaryError and PermanentError as every adapter raises them; a 404 is
-    a PermanentError, but for `find`. `login`: who writes with that token, where it can not be asked; `clock`: seconds that only rise."""
+    a PermanentError, but for `find`. `login`: who writes with that token, where it cannot be asked; `clock`: seconds that only rise."""
 
     def __init__(
         self, repository: str, token: str | Token, *, url: str = API_URL, login: str = "", clock: Callable[[], float] = time.monotonic

@@ -24,7 +24,7 @@ from prime_train.ports import PermanentError, TemporaryError
 URL = "https://slack.com/api/"
 TIMEOUT_S = 5
 HOOK_TIMEOUT_S = 15
-"""Longer, for a channel can not be read by its webhook: what was posted without an answer is never known."""
+"""Longer, for a channel cannot be read by its webhook: what was posted without an answer is never known."""
 PAGE_MESSAGES = 200
 PAGES_MAX = 10
 """So far back, and no further, is a channel or a thread read."""

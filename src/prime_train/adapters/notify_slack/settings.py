@@ -20,7 +20,7 @@ _PERSON, _GROUP = re.compile(r"[UW][A-Z0-9]{7,}"), re.compile(r"S[A-Z0-9]{7,}")
 def slack_from(environment: Mapping[str, str], held: Callable[[str], Held | None]) -> Notifier | None:
     """A bot where there is a token, else an incoming webhook; None where there is neither. `held`: a run as it is now.
 
-    PermanentError: a setting that can not be meant.
+    PermanentError: a setting that cannot be meant.
     """
     token, channel, named, named_too = (environment.get(name, "").strip() for name in (TOKEN, CHANNEL, WEBHOOK, WEBHOOK_TOO))
     url = named or named_too

@@ -103,7 +103,7 @@ class LocalPods:
         return self._pod(pod_id, record)
 
     def list(self) -> Sequence[Pod]:
-        """Exact. A dead pod that can not be cleared now is listed as ODD."""
+        """Exact. A dead pod that cannot be cleared now is listed as ODD."""
         pods = []
         for pod_id in self._registry.pod_ids():
             try:
@@ -127,7 +127,7 @@ class LocalPods:
         return None
 
     def put_agent(self, pod: Pod, ticket: Ticket) -> None:
-        """An agent that has ended by itself is not started again: it has said its last word. PermanentError: it can not be started."""
+        """An agent that has ended by itself is not started again: it has said its last word. PermanentError: it cannot be started."""
         seen = self.get(pod.pod_id)
         if seen is None:
             raise TemporaryError(f"pod {pod.pod_id} is gone")
@@ -146,7 +146,7 @@ class LocalPods:
         self._await_agent(folder)
 
     def terminate(self, pod_id: str) -> None:
-        """Returns when it is gone. TemporaryError: something of it can not be ended now; ask again."""
+        """Returns when it is gone. TemporaryError: something of it cannot be ended now; ask again."""
         if is_pod_id(pod_id):
             self._clear(pod_id)
 
@@ -186,7 +186,7 @@ class LocalPods:
     def _await_agent(self, folder: Path) -> None:
         def answered() -> bool:
             if (folder / "agent.error").exists():
-                raise PermanentError(f"the agent can not be started: {read_json(folder / 'agent.error').get('error')}")
+                raise PermanentError(f"the agent cannot be started: {read_json(folder / 'agent.error').get('error')}")
             if not self._registry.lives(folder.name):
                 raise TemporaryError(f"pod {folder.name} is gone")
             return (folder / "agent.json").exists()
@@ -199,7 +199,7 @@ class LocalPods:
 
     def _clear(self, pod_id: str) -> None:
         """Kills what is left of the pod and takes its folder away."""
-        complaint = f"pod {pod_id} has processes that can not be killed, or is just being started"
+        complaint = f"pod {pod_id} has processes that cannot be killed, or is just being started"
         await_true(lambda: self._cleared(pod_id), CLEAR_S_MAX, complaint)
         self._registry.sweep()
 

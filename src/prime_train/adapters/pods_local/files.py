@@ -90,7 +90,7 @@ def say(fifo: Path, line: bytes) -> None:
 
 
 def delete(folder: Path) -> None:
-    """With what a program made read-only. What can not be deleted stays, for the next one who tries."""
+    """With what a program made read-only. What cannot be deleted stays, for the next one who tries."""
     shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():
         for parent, _, _ in os.walk(folder):

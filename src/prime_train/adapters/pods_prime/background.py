@@ -27,7 +27,7 @@ class _Push:
 
 @dataclass(frozen=True)
 class Failure:
-    """An attempt whose agent can not be put on its machine, and why."""
+    """An attempt whose agent cannot be put on its machine, and why."""
 
     run_id: str
     epoch: int

@@ -36,7 +36,7 @@ class Connection:
 class Pusher(Protocol):
     """Brings the agent to a machine and starts it with the ticket; where it runs already, nothing happens.
 
-    TemporaryError: the machine could not be reached, or it is not known what became of it. PermanentError: it can not run there.
+    TemporaryError: the machine could not be reached, or it is not known what became of it. PermanentError: it cannot run there.
     """
 
     def __call__(self, connection: Connection, ticket: Ticket) -> None: ...

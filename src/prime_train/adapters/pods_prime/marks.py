@@ -9,7 +9,7 @@ MARK_CHARS = 8
 
 @dataclass(frozen=True)
 class Mark:
-    """Ends the name of every pod that one control plane rents: it sees no others, and so can not end them. `text` empty: none, all that
+    """Ends the name of every pod that one control plane rents: it sees no others, and so cannot end them. `text` empty: none, all that
     are named as ours are seen."""
 
     text: str = ""

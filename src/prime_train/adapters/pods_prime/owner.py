@@ -84,7 +84,7 @@ class Owner:
             )
 
     def _names(self) -> tuple[str, ...]:
-        """What the account may be remembered as, the best first; none where it can not be asked. Asked once: a key's does not change."""
+        """What the account may be remembered as, the best first; none where it cannot be asked. Asked once: a key's does not change."""
         with self._lock:
             if self._known is None:
                 self._known = tuple(self._asked())
@@ -95,7 +95,7 @@ class Owner:
             try:
                 yield ask()
             except PermanentError as error:
-                log.warning("whose key it is can not be asked: %s", error)
+                log.warning("whose key it is cannot be asked: %s", error)
 
     def _team(self) -> str:
         """Whoever may look into a team's wallet is of the team; that it is named here proves nothing."""

@@ -37,7 +37,7 @@ class Validators:
     def at(self, ref: str) -> Kept:
         """Those of the commit that begins with `ref`: nothing is fetched or looked up that is in the cache.
 
-        NoSuchCommit; PermanentError: git is missing, or that commit can not be installed here. TemporaryError: the repository, or
+        NoSuchCommit; PermanentError: git is missing, or that commit cannot be installed here. TemporaryError: the repository, or
         whatever is installed, could not be reached.
         """
         cache = Cache(self.folder)
@@ -58,10 +58,10 @@ class Validators:
     def judge(self, kept: Kept, config: Plain) -> tuple[Refusal, ...]:
         """What they refuse of a config, includes and arguments laid into it; nothing: they take it.
 
-        TemporaryError: they took too long. PermanentError: they can not be loaded, or gave no answer.
+        TemporaryError: they took too long. PermanentError: they cannot be loaded, or gave no answer.
         """
         with suppress(OSError):
-            # Those used last are kept; a cache that can not be written to is as good for reading.
+            # Those used last are kept; a cache that cannot be written to is as good for reading.
             kept.folder.touch()
         with _on_disk():
             return ask(kept, config, self.check_s_max, trusted=self.trusted)
@@ -73,4 +73,4 @@ def _on_disk() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise PermanentError(f"{error.filename or 'the disk'} can not be written to: {error.strerror}") from error
+        raise PermanentError(f"{error.filename or 'the disk'} cannot be written to: {error.strerror}") from error

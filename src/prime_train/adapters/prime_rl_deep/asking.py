@@ -44,7 +44,7 @@ def ask(kept: Kept, config: Plain, limit_s: float, *, trusted: bool = False) -> 
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise PermanentError(f"they gave no answer (exit code {done.code}): {done.last_words}") from error
     if failure:
-        raise PermanentError(f"they can not be used: {masked(failure)}")
+        raise PermanentError(f"they cannot be used: {masked(failure)}")
     return found
 
 

@@ -92,7 +92,7 @@ class Cache:
                 draft.whole.rename(self.root / commit)
         kept = self.find(commit)
         if kept is None:
-            raise PermanentError(f"{self.root / commit} can not be written to")
+            raise PermanentError(f"{self.root / commit} cannot be written to")
         self._prune()
         return kept
 

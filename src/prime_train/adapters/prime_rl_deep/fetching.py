@@ -50,7 +50,7 @@ def fetch(repository: str, commit: str, package: Path, scratch: Path) -> str:
     _git(repository, tree, "fetch", "-q", "--depth=1", "--filter=blob:none", "--no-tags", "origin", commit, absent=commit)
     _git(repository, tree, "-c", "advice.detachedHead=false", "checkout", "-q", "--detach", commit)
     if not (tree / PACKAGE / "pyproject.toml").is_file():
-        raise PermanentError(f"prime-rl {commit[:12]} has no {PACKAGE}: its validators can not be asked apart from the whole of it")
+        raise PermanentError(f"prime-rl {commit[:12]} has no {PACKAGE}: its validators cannot be asked apart from the whole of it")
     (tree / PACKAGE).rename(package)
     return _git(repository, tree, "show", "-s", "--format=%cs", commit).out.strip()
 
@@ -62,7 +62,7 @@ def _git(repository: str, folder: Path, *words: str, absent: str = "") -> Done:
         return done
     if absent and (not done.err or any(sign in done.err for sign in _ABSENT)):
         raise NoSuchCommit(_no_commit(absent))
-    raise TemporaryError(f"{repository} can not be fetched: {done.last_words}")
+    raise TemporaryError(f"{repository} cannot be fetched: {done.last_words}")
 
 
 def _no_commit(ref: str) -> str:

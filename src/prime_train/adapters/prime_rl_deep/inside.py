@@ -18,7 +18,7 @@ TEXT_CHARS_MAX = 1000
 
 _ENVIRONMENTS = ("env", "source")
 _DEFERRED = (("orchestrator", "train", "source"), ("orchestrator", "eval", "source"), ("orchestrator", "eval"))
-"""Whatever can not be validated without its environments, the inner ones first."""
+"""Whatever cannot be validated without its environments, the inner ones first."""
 
 Where = tuple[str | int, ...]
 Row = dict[str, Any]

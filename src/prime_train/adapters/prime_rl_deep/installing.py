@@ -116,4 +116,4 @@ def _run(command: Sequence[str], folder: Path) -> Done:
 
 def _must(done: Done, what: str) -> None:
     if done.code != 0:
-        raise TemporaryError(f"prime-rl's config package can not be installed ({what}): {done.last_words}")
+        raise TemporaryError(f"prime-rl's config package cannot be installed ({what}): {done.last_words}")

@@ -48,7 +48,7 @@ def run(command: Sequence[str], environment: Mapping[str, str], limit_s: float, 
                 command, cwd=folder, env=dict(environment), stdin=into, stdout=out, stderr=err, start_new_session=True
             )
         except OSError as error:
-            raise PermanentError(f"{name} can not be started: {error.strerror}") from error
+            raise PermanentError(f"{name} cannot be started: {error.strerror}") from error
         try:
             code = process.wait(limit_s)
         except subprocess.TimeoutExpired as error:

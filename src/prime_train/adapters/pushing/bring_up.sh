@@ -46,7 +46,7 @@ up() {
   for tool in flock setsid nohup; do
     command -v "$tool" >/dev/null || never "there is no $tool on this machine"
   done
-  mkdir -p "$folder" || later "$folder can not be made"
+  mkdir -p "$folder" || later "$folder cannot be made"
   exec 9>"$root/lock"
   flock -w "$LOCK_S_MAX" 9 || later "somebody else is just installing the agent there"
   if runs; then
@@ -133,13 +133,13 @@ choose_disk() {
     echo "$best/prime-train/$attempt" >"$folder/disk.new" && mv "$folder/disk.new" "$folder/disk"
   fi
   disk=$(cat "$folder/disk")
-  mkdir -p "$disk" || later "$disk can not be made"
+  mkdir -p "$disk" || later "$disk cannot be made"
 }
 
 # The agent empties its lock file as soon as its program is loaded: so it has come up when what we wrote there is gone.
 start() {
   rm -f "$folder/pid"
-  echo starting >"$disk/agent.lock" || later "$disk can not be written to"
+  echo starting >"$disk/agent.lock" || later "$disk cannot be written to"
   # The pid is written by the process itself, before it becomes the agent: no agent runs that the file does not name.
   (
     umask "$mask"

@@ -81,7 +81,7 @@ def _folder(package: str) -> Path:
     spec = find_spec(package)
     folder = Path(next(iter((spec and spec.submodule_search_locations) or [package])))
     if not folder.is_dir():
-        raise PermanentError(f"{package} is not there as files, so it can not be sent: {folder}")
+        raise PermanentError(f"{package} is not there as files, so it cannot be sent: {folder}")
     return folder
 
 

@@ -47,7 +47,7 @@ class AgentPusher:
         self._recipe = recipe if recipe is not None else Recipe()
 
     def __call__(self, connection: Address, ticket: Ticket) -> None:
-        """TemporaryError: not reached, or it is not known what became of it; ask again. PermanentError: it can not run there."""
+        """TemporaryError: not reached, or it is not known what became of it; ask again. PermanentError: it cannot run there."""
         attempt = f"{ticket.run}-e{ticket.epoch}"
         with connect(connection, self._key, KnownHosts(self._attempts / attempt / "known_hosts")) as shell:
             try:

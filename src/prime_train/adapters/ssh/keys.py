@@ -31,7 +31,7 @@ def login_key(folder: Path, master: bytes) -> LoginKey:
     """The pair in `folder`: id_ed25519, for its owner only. Where there is none it is made of the master key, so that every watcher of one
     control plane has the same, wherever it runs. Many may ask at once; all get the same.
 
-    PermanentError: what is there is no key. TemporaryError: it can not be read or written.
+    PermanentError: what is there is no key. TemporaryError: it cannot be read or written.
     """
     path = folder / NAME
     try:

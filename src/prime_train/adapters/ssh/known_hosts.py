@@ -23,7 +23,7 @@ class KnownHosts:
         self._path = path
 
     def check(self, pod_id: str, key: paramiko.PKey) -> None:
-        """Pins the key where none is. PermanentError: this pod has shown another one. TemporaryError: the file can not be kept."""
+        """Pins the key where none is. PermanentError: this pod has shown another one. TemporaryError: the file cannot be kept."""
         shown = f"{pod_id} {key.get_name()} {key.get_base64()}"
         try:
             pinned = self._pinned(pod_id, shown)
@@ -36,7 +36,7 @@ class KnownHosts:
             )
 
     def knows(self, pod_id: str) -> bool:
-        """Whether a key is pinned for this pod: only then has anybody logged in there. TemporaryError: the file can not be read."""
+        """Whether a key is pinned for this pod: only then has anybody logged in there. TemporaryError: the file cannot be read."""
         try:
             with self._path.open(encoding="utf-8", errors="replace") as file:
                 return any(line.split(" ")[0] == pod_id for line in file.read(FILE_BYTES_MAX).splitlines())

@@ -86,7 +86,7 @@ def _unwatched(sent_bytes: int) -> None:
 def connect(address: Address, key: LoginKey, hosts: KnownHosts, *, handshake_s: float = HANDSHAKE_S_MAX) -> Iterator["Shell"]:
     """A shell on the machine, closed at the end.
 
-    TemporaryError: it can not be reached now, or does not let us in (it may still be getting our key). PermanentError: its host key
+    TemporaryError: it cannot be reached now, or does not let us in (it may still be getting our key). PermanentError: its host key
     has changed; then it has been told nothing, not even who we are.
     """
     where = f"{address.user}@{address.host}:{address.port}"
@@ -169,7 +169,7 @@ class Shell:
         if said.code == CUT:
             raise TemporaryError(f"{self.where}: {path} did not arrive whole")
         if said.code != 0:
-            raise PermanentError(f"{self.where}: {path} can not be written: {said.tail}")
+            raise PermanentError(f"{self.where}: {path} cannot be written: {said.tail}")
 
 
 def _writing(path: str, size_bytes: int) -> str:
@@ -206,7 +206,7 @@ def _told(where: str) -> Iterator[None]:
         raise TemporaryError(f"{where} does not let us in; the key may not be there yet") from error
     except (paramiko.SSHException, EOFError, OSError) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise TemporaryError(f"{where} can not be reached by SSH: {reason}") from error
+        raise TemporaryError(f"{where} cannot be reached by SSH: {reason}") from error
 
 
 @contextmanager

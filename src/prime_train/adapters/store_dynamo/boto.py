@@ -29,7 +29,7 @@ class BotoCalls:
 
 def create_table(client: Any, name: str) -> None:
     """Makes the table, ready for use when this returns; what is there of it already is left as it is. Backups are not switched on here.
-    TemporaryError or PermanentError where it can not be made."""
+    TemporaryError or PermanentError where it cannot be made."""
     try:
         with contextlib.suppress(client.exceptions.ResourceInUseException):
             client.create_table(TableName=name, **DEFINITION)

@@ -59,7 +59,7 @@ class Unreached(Exception):
 
 
 class Unable(Exception):
-    """It can not be asked at all, such as without keys."""
+    """It cannot be asked at all, such as without keys."""
 
 
 def shortened(text: str) -> str:

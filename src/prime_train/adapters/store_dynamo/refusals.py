@@ -28,7 +28,7 @@ def outside_error(where: str, error: Refused | Unreached | Unable) -> TemporaryE
         return _refusal(where, error)
     said = shortened(str(error))
     if isinstance(error, Unreached):
-        return TemporaryError(f"{where}: DynamoDB can not be reached ({said}); is there a network, and is region or endpoint right?")
+        return TemporaryError(f"{where}: DynamoDB cannot be reached ({said}); is there a network, and is region or endpoint right?")
     return PermanentError(f"{where}: {said.rstrip('.')}; are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY set, or AWS_PROFILE?")
 
 

@@ -72,7 +72,7 @@ def is_head(item: dict[str, Any]) -> bool:
 
 
 def head_of(item: dict[str, Any]) -> Head:
-    """From a lease item or, of a run at rest, from its own. ValueError where the beat in it can not be read."""
+    """From a lease item or, of a run at rest, from its own. ValueError where the beat in it cannot be read."""
     beat = Beat.model_validate_json(item["beat"]) if "beat" in item else None
     lease = Lease(
         run_id=item["SK"],

@@ -236,7 +236,7 @@ class DynamoStore:
         try:
             yield
         except ValueError as error:
-            problem = f"{what} can not be read ({first_problem(error)})"
+            problem = f"{what} cannot be read ({first_problem(error)})"
             raise PermanentError(f"{self._table.url}: {problem}; was it written by another version of this program?") from error
 
 

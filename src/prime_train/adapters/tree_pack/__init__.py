@@ -106,7 +106,7 @@ def _names(folder: Path, without: Sequence[tuple[str, ...]]) -> Iterator[str]:
 
 
 def _walk(folder: Path, below: str, depth: int = 0) -> Iterator[str]:
-    """Every file, in order; without environments, caches and what can not be listed. Links are not followed."""
+    """Every file, in order; without environments, caches and what cannot be listed. Links are not followed."""
     if depth > DEPTH_MAX:
         return
     try:

@@ -101,12 +101,12 @@ def commit_of(repo: str, ref: str | None) -> str:
                 command, cwd=nowhere, capture_output=True, timeout=REMOTE_S_MAX, check=False, env=environment, stdin=subprocess.DEVNULL
             )
     except FileNotFoundError as error:
-        raise PermanentError("git is not installed, so trainer.tree.repo can not be looked up") from error
+        raise PermanentError("git is not installed, so trainer.tree.repo cannot be looked up") from error
     except subprocess.TimeoutExpired as error:
         raise TemporaryError(f"{without_password(repo)} did not answer within {REMOTE_S_MAX} s") from error
     if done.returncode != 0:
         said = without_password(done.stderr.decode(errors="replace").strip())[:SAID_CHARS_MAX]
-        raise TemporaryError(f"{without_password(repo)} can not be asked: {said}")
+        raise TemporaryError(f"{without_password(repo)} cannot be asked: {said}")
     rows = [line.split("\t", 1) for line in done.stdout.decode(errors="replace").splitlines() if "\t" in line]
     found = {name: commit for commit, name in rows}
     # An annotated tag is an object of its own; `^{}` is the commit it stands for.
@@ -135,7 +135,7 @@ def _filters_off(folder: Path) -> list[str]:
     """Settings that make every filter one that changes nothing, whoever has defined it."""
     named = _git(folder, "config", "--name-only", "-z", "--get-regexp", _FILTERS) or b""
     keys = sorted({os.fsdecode(key) for key in named.split(b"\0") if key})
-    # A name with a line break or an equals sign can not be said on a command line; no program of such a name is run by accident.
+    # A name with a line break or an equals sign cannot be said on a command line; no program of such a name is run by accident.
     odd = [key for key in keys if "=" in key or "\n" in key]
     if odd:
         raise PermanentError(f"{folder}: its git configuration has a filter of the name {odd[0]!r}; remove it")

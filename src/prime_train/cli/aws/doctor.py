@@ -66,7 +66,7 @@ def _asked(check: Callable[[], str]) -> str:
 
 
 def _checks(account: "Account", stack: "Stack", place: str) -> Iterator[Check]:
-    """The rest can not be asked where there is no stack. `place`: options that mean this stack."""
+    """The rest cannot be asked where there is no stack. `place`: options that mean this stack."""
     state = stack.state()
     yield "stack", lambda: _stack(state, account.region, place)
     if not state.endswith("_COMPLETE") or "Url" not in stack.outputs():
@@ -163,7 +163,7 @@ def pods_check(account: "Account", outputs: Mapping[str, str], place: str = "") 
 def _taken(account: "Account", webhook: str) -> str:
     """Has the webhook take the role, as it does for each machine."""
     wrong = account.call(webhook, {"check": True}).get("wrong", "")
-    return f"the webhook can not take it: {wrong}; see the function's log, and deploy again" if wrong else ""
+    return f"the webhook cannot take it: {wrong}; see the function's log, and deploy again" if wrong else ""
 
 
 def _watcher(table_url: str) -> str:

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 class Row(TypedDict):
-    """One manifest. `committed`: the control plane has accepted it, or a later one; None where it can not be asked.
+    """One manifest. `committed`: the control plane has accepted it, or a later one; None where it cannot be asked.
 
-    `kept`: why it stays, None where nothing holds it or the policy can not be read. `stored_bytes`: what its chunks take, each once.
+    `kept`: why it stays, None where nothing holds it or the policy cannot be read. `stored_bytes`: what its chunks take, each once.
     """
 
     step: int
@@ -43,7 +43,7 @@ def list_(run: RunId, bucket: BucketUrl = None, as_json: AsJson = False) -> None
     found = look(run, bucket)
     rows = _rows(found)
     for key in found.catalog.unread:
-        typer.echo(f"warning: {key} can not be read", err=True)
+        typer.echo(f"warning: {key} cannot be read", err=True)
     if as_json:
         print(json.dumps(rows, indent=2))
     elif rows:

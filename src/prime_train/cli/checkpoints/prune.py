@@ -68,7 +68,7 @@ def _policy(found: "Found", *, keep: int | None, every_steps: int | None, best: 
     policy = found.policy
     if policy is None:
         if keep is None:
-            raise UsageError(f"the policy of {found.run_id} can not be read: its spec.json is missing or damaged", fix=_NO_POLICY_FIX)
+            raise UsageError(f"the policy of {found.run_id} cannot be read: its spec.json is missing or damaged", fix=_NO_POLICY_FIX)
         policy = Policy(keep)
     return replace(
         policy,

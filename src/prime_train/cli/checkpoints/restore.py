@@ -119,4 +119,4 @@ def _check(folder: Path) -> None:
     if not above.is_dir():
         raise UsageError(f"{above} is a file", fix="name a folder")
     if not os.access(above, os.W_OK | os.X_OK):
-        raise UsageError(f"{above} can not be written to", fix="name a folder of yours", code=Exit.OUTSIDE_REFUSED)
+        raise UsageError(f"{above} cannot be written to", fix="name a folder of yours", code=Exit.OUTSIDE_REFUSED)

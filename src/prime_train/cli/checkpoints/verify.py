@@ -16,7 +16,7 @@ FLAWS_SHOWN_MAX = 50
 
 
 class Verdict(TypedDict):
-    """Of one checkpoint; each flaw has `path`, `what` and `digest`. Of one whose manifest can not be read, only the key is known."""
+    """Of one checkpoint; each flaw has `path`, `what` and `digest`. Of one whose manifest cannot be read, only the key is known."""
 
     step: int | None
     epoch: int | None
@@ -84,5 +84,5 @@ def _verdict(found: "Found", manifest: "Manifest", *, quiet: bool) -> Verdict:
 
 def _unread(key: str, *, quiet: bool) -> Verdict:
     if not quiet:
-        typer.echo(f"{key}: the manifest can not be read")
+        typer.echo(f"{key}: the manifest cannot be read")
     return Verdict(step=None, epoch=None, key=key, size_bytes=0, whole=False, flaws=[])

@@ -36,5 +36,5 @@ def save(
     if beside is not None and texts.trainer is None:
         typer.echo(f"without its trainer's file: there is no {beside}, seen from here", err=True)
     if spec_of(texts.config) is None:
-        typer.echo(f"it can not be launched as it is: prime-train validate {config}", err=True)
+        typer.echo(f"it cannot be launched as it is: prime-train validate {config}", err=True)
     return Exit.OK

@@ -57,7 +57,7 @@ def final_weights(bucket: Bucket, run_id: str, step: int) -> str | None:
             restore(bucket, run_id, point_of(manifest), Path(folder) / "checkpoints", pattern="step_{step}")
             return load_checkpoint(Path(folder) / "checkpoints", step, len(load_corpus()[2])).digest()
         except (CheckpointError, RestoreFailed) as error:
-            raise PermanentError(f"the last checkpoint in the bucket can not be read: {error}") from error
+            raise PermanentError(f"the last checkpoint in the bucket cannot be read: {error}") from error
 
 
 def reference_weights(here: Stage) -> str | None:

@@ -61,7 +61,7 @@ def _show(home: "Home", held: "Held", lines: int) -> "Tail":
 
 
 def _elsewhere(home: "Home", held: "Held", lines: int) -> tuple[str, str]:
-    """From the rented machine it is on now. One that can not be reached is told of; what was kept is shown instead."""
+    """From the rented machine it is on now. One that cannot be reached is told of; what was kept is shown instead."""
     from prime_train.operations.machine import reached, why_unknown
     from prime_train.operations.remote_log import remote_lines
     from prime_train.ports import TemporaryError

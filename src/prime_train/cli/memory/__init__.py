@@ -57,12 +57,12 @@ def memory(
 
 
 def subject_of(config: Path) -> "Subject":
-    """The config with what it leads to. Raises UsageError where it can not be understood."""
+    """The config with what it leads to. Raises UsageError where it cannot be understood."""
     from prime_train.configs.loader import matters
 
     found = next(iter(matters([config])), None)
     if found is None or found.subject is None:
-        raise UsageError(f"{config} can not be understood as a config", fix=f"prime-train validate {config} tells why")
+        raise UsageError(f"{config} cannot be understood as a config", fix=f"prime-train validate {config} tells why")
     return found.subject
 
 

@@ -50,7 +50,7 @@ def _on_disk(home: Home, run: "Run") -> Source | None:
 
 
 def _elsewhere(home: Home, run: "Run") -> Source | None:
-    """From the machine that the run is on now. One that can not be reached is told of, and no reason to look no further."""
+    """From the machine that the run is on now. One that cannot be reached is told of, and no reason to look no further."""
     import typer
 
     from prime_train.operations.machine import file_of, reached, why_unknown

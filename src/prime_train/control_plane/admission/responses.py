@@ -46,5 +46,5 @@ def overloaded(now_s: int) -> Response:
 
 
 def _json(said: Mapping[str, object]) -> bytes:
-    """As the wire's models write themselves; half a surrogate pair, which they can not write, becomes a question mark."""
+    """As the wire's models write themselves; half a surrogate pair, which they cannot write, becomes a question mark."""
     return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

@@ -36,10 +36,10 @@ def clean_up(world: World, held: Held, now_s: int) -> bool:
 
 
 def _doomed(world: World, run_id: str, now_s: int) -> tuple[str, ...]:
-    """Chunks of no checkpoint. Listed before the manifests are; of a manifest that can not be read the chunks are not known: then none."""
+    """Chunks of no checkpoint. Listed before the manifests are; of a manifest that cannot be read the chunks are not known: then none."""
     blobs = {stat.key: stat.written_s for stat in world.bucket.list(blob_prefix(run_id))}
     manifests = read_manifests(world.bucket, run_id)
     if len(manifests) != sum(1 for _ in world.bucket.list(manifest_prefix(run_id))):
-        world.watched(run_id, "CleanUpLeft", "a manifest in the bucket can not be read; its chunks are left")
+        world.watched(run_id, "CleanUpLeft", "a manifest in the bucket cannot be read; its chunks are left")
         return ()
     return unreferenced(blobs, manifests, now_s=now_s)

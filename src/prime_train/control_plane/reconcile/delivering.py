@@ -126,7 +126,7 @@ class _Turn:
         return done
 
     def _sent(self, notifier: Notifier, alert: Alert) -> bool:
-        """Of a run that can not be read people are told without it; one that can not be read just now is waited for."""
+        """Of a run that cannot be read people are told without it; one that cannot be read just now is waited for."""
         held = self.failures.load(self.world.store, alert.run_id)
         if isinstance(self.failures.unread.get(alert.run_id), TemporaryError):
             return False

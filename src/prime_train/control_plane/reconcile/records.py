@@ -27,7 +27,7 @@ def record(bucket: Bucket, run: Run, lease: Lease, master: bytes) -> None:
 
 def catch_up(store: Store, bucket: Bucket, master: bytes, held: Held, now_s: int) -> bool | None:
     """Has a store that was restored from an older copy take up the newest record of the run. None: there is no newer one, so the store is
-    not behind. False: somebody else was first. Raises OutsideError where the bucket, or a newer record, can not be read."""
+    not behind. False: somebody else was first. Raises OutsideError where the bucket, or a newer record, cannot be read."""
     found = _newest(bucket, master, held.run, _places(bucket, held.run.run_id))
     if found is None:
         return None
@@ -62,7 +62,7 @@ def _newest(bucket: Bucket, master: bytes, run: Run, places: Places) -> tuple[Ru
             found = unsealed(content.data, master) if content is not None else None
         except ValueError as error:
             raise PermanentError(
-                f"{key} is newer than the store, and can not be read; was it written by a newer version of prime-train?"
+                f"{key} is newer than the store, and cannot be read; was it written by a newer version of prime-train?"
             ) from error
         if found is not None and (found[0].run_id, found[0].epoch, found[0].turn) == (run.run_id, epoch, turn):
             return found

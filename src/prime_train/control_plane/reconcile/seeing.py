@@ -28,7 +28,7 @@ def look(world: World, now_s: int | None = None) -> Sight:
 
 
 def _funds(world: World) -> Funds | None:
-    """None also where it can not be asked: then nothing is concluded."""
+    """None also where it cannot be asked: then nothing is concluded."""
     if world.account is None:
         return None
     try:
@@ -138,7 +138,7 @@ def _pods_of(world: World, held: Held, sight: Sight, now_s: int) -> PodsView:
 
 
 def _unseen(world: World, run: Run) -> str:
-    """A provider that has pods of the run, perhaps, and that can not be asked here: that its list shows none proves nothing."""
+    """A provider that has pods of the run, perhaps, and that cannot be asked here: that its list shows none proves nothing."""
     if world.providers is None:
         return ""
     return next((a.offer.provider for a in run.attempts if a.ended_s is None and a.offer.provider not in world.providers), "")

@@ -15,7 +15,7 @@ MARK_S_MAX = 900
 
 
 def follow(world: World, run_ids: Iterable[str], now_s: int, failures: Failures) -> None:
-    """Tells people once where one has lost its run. A tracker that can not be asked says nothing; a save that is lost is made at the next
+    """Tells people once where one has lost its run. A tracker that cannot be asked says nothing; a save that is lost is made at the next
     look."""
     for run_id in run_ids:
         if world.followed.get(run_id, 0) + FOLLOW_S > now_s:
@@ -32,7 +32,7 @@ def follow(world: World, run_ids: Iterable[str], now_s: int, failures: Failures)
 
 
 def mark(world: World, now_s: int, failures: Failures) -> None:
-    """Has the tracker say that the attempts which this process has fenced are no more. What can not be said now is said at a later look,
+    """Has the tracker say that the attempts which this process has fenced are no more. What cannot be said now is said at a later look,
     and not at all once the next attempt may write there. A process that ends before has left nothing undone that matters."""
     if not world.unmarked:
         return

@@ -42,7 +42,7 @@ class World:
     """Of these, other control planes may have machines that bear our mark."""
     account: Account | None = None
     is_guest: bool = False
-    """The control plane is elsewhere and others watch it too: what can not be seen from here is left to them."""
+    """The control plane is elsewhere and others watch it too: what cannot be seen from here is left to them."""
     delivers: bool = True
     """Whether this watcher sends what waits in the outbox: one that lacks the notifiers of others must not."""
     new_identity: Callable[[], str] = field(default=lambda: token_hex(8), repr=False, compare=False)
@@ -70,7 +70,7 @@ class Failures:
     """Runs whose record could not be read, and why."""
 
     def load(self, store: Store, run_id: str) -> Held | None:
-        """As the store's, and None also where the record can not be read: the run is one of `unread` then, and not asked for again. No
+        """As the store's, and None also where the record cannot be read: the run is one of `unread` then, and not asked for again. No
         run has no id."""
         if not run_id or run_id in self.unread:
             return None

@@ -86,7 +86,7 @@ def _answers(row: Row) -> dict[int | str, dict[str, Any]]:
 
 
 def _extra(row: Row) -> dict[str, Any]:
-    """What FastAPI can not know, since the bodies are read and checked by the webhook itself."""
+    """What FastAPI cannot know, since the bodies are read and checked by the webhook itself."""
     names = [(name, "path") for name in ("run", "epoch") if f"{{{name}}}" in row.path]
     names += [(name, "header") for name in (TIMESTAMP_HEADER, SIGNATURE_HEADER) if row.signed]
     extra: dict[str, Any] = {

@@ -73,7 +73,7 @@ class Server:
         return url_of(self._host, self._port)
 
     def start(self) -> Self:
-        """Returns when connections are accepted. Raises PermanentError where the address can not be had."""
+        """Returns when connections are accepted. Raises PermanentError where the address cannot be had."""
         listener = _listen(self._host, self._port)
         self._port = listener.getsockname()[1]
         gate = Gate(self._desk, self.poke.set, self._standstill.now_s)
@@ -138,7 +138,7 @@ def run_server(
 ) -> None:
     """Serves until SIGTERM or SIGINT; main thread only. Without `world` there is no watcher. `announce` gets the URL once it is served.
 
-    A world without a webhook URL gets this one. Raises PermanentError where the address can not be had,
+    A world without a webhook URL gets this one. Raises PermanentError where the address cannot be had,
     TemporaryError where the webhook ended unasked.
     """
     calm_collector()
@@ -190,7 +190,7 @@ def _listen(host: str, port: int) -> socket.socket:
                 f"port {port} of {host} is in use; stop what listens there, or, where no run has a machine, take another: "
                 "prime-train serve --port 0"
             ) from error
-        raise PermanentError(f"can not listen on {host}:{port}: {error}") from error
+        raise PermanentError(f"cannot listen on {host}:{port}: {error}") from error
 
 
 def uvicorn_config(app: ASGIApp) -> uvicorn.Config:

@@ -15,13 +15,13 @@ SHOWN_CHARS_MAX = 24
 
 
 class Odd(Exception):
-    """A body that is well formed but can not be meant."""
+    """A body that is well formed but cannot be meant."""
 
 
 def _beat(place: Place, body: bytes) -> Call:
     beat = Beat.model_validate_json(body)
     _same(place, beat)
-    # Whatever the agent takes for news: an end, and a machine about to be taken away, can not wait for the next check.
+    # Whatever the agent takes for news: an end, and a machine about to be taken away, cannot wait for the next check.
     if not beat.news and (beat.exit is not None or beat.preempting):
         beat = beat.model_copy(update={"news": True})
     return BeatCall(beat)

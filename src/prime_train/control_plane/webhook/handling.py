@@ -39,7 +39,7 @@ def fulfil(desk: Desk, admitted: Place | StoreCall, request: Request) -> Respons
 
 
 def carry_out(desk: Desk, call: Call, now_s: int) -> Response:
-    """What the store makes of a parsed call; 503 when it can not be asked now."""
+    """What the store makes of a parsed call; 503 when it cannot be asked now."""
     try:
         match call:
             case BeatCall():
@@ -132,7 +132,7 @@ def _keys(desk: Desk, held: Held | None, call: KeysCall, now_s: int) -> Response
 
 
 def _no_keys_now(now_s: int) -> Response:
-    return refuse(503, "keys to the bucket can not be had now; ask again", now_s, (("retry-after", str(RETRY_S)),))
+    return refuse(503, "keys to the bucket cannot be had now; ask again", now_s, (("retry-after", str(RETRY_S)),))
 
 
 def _job(desk: Desk, run: Run, call: BootstrapCall, now_s: int) -> Bootstrap:

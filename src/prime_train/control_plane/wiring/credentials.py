@@ -58,7 +58,7 @@ class Renewed:
             now_s = self._clock()
             if now_s >= self._ends_s:
                 raise
-            _log.warning("new keys to the bucket can not be had, the old ones end in %d s: %s", self._ends_s - now_s, error)
+            _log.warning("new keys to the bucket cannot be had, the old ones end in %d s: %s", self._ends_s - now_s, error)
             self._renew_s = min(now_s + RETRY_S, self._ends_s)
 
     def _take(self, opening: "Opening") -> None:

@@ -276,7 +276,7 @@ class Home:
             for run_id in catch_up_all(store, self.bucket(), self.master(), store.now_s()):
                 log.warning("%s: the store had been restored from an older copy; it goes on from what the bucket has recorded", run_id)
         except OutsideError as error:
-            log.warning("whether the store is an older copy can not be told now: %s", error)
+            log.warning("whether the store is an older copy cannot be told now: %s", error)
 
     def world(self, webhook_url: str, *, watched: "Watched | None" = None, waits: bool = False) -> "World":
         """What a watcher needs. `webhook_url`: what agents are to call. `waits`: for a process that ends soon, see `Providers`."""
@@ -456,7 +456,7 @@ def _create_once(path: Path, content: bytes) -> None:
 
 
 def _told_of(store: "Store") -> "Callable[[str], Held | None]":
-    """A run as it is now, for who tells of it. None also where its record can not be read, and for an alert of no run: people are told
+    """A run as it is now, for who tells of it. None also where its record cannot be read, and for an alert of no run: people are told
     without it."""
     from prime_train.ports import PermanentError
 

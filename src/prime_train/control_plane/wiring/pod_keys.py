@@ -35,14 +35,14 @@ def keys_for_pods(url: str, environment: Mapping[str, str]) -> "tuple[dict[str, 
 
 
 def try_role(lend: "Lend") -> None:
-    """Takes the role once, so that it is not a paid machine that finds out. UsageError where it can not be taken."""
+    """Takes the role once, so that it is not a paid machine that finds out. UsageError where it cannot be taken."""
     from prime_train.ports import PermanentError, TemporaryError
 
     try:
         lend(TRIED_RUN, 1)
     except PermanentError as error:
         fix = f"let whoever serves take the role (its trust policy, and sts:AssumeRole), correct {ROLE}, or unset it"
-        raise UsageError(f"the role that {ROLE} names can not be taken: {error}", fix=fix, code=Exit.OUTSIDE_REFUSED) from error
+        raise UsageError(f"the role that {ROLE} names cannot be taken: {error}", fix=fix, code=Exit.OUTSIDE_REFUSED) from error
     except TemporaryError as error:
         _say("whether the role that %s names can be taken is not known: %s", ROLE, error)
 

@@ -59,7 +59,7 @@ class Providers:
     def pods(self) -> "PodsByProvider":
         from prime_train.adapters.pods_by_provider import PodsByProvider
 
-        # The machines of a control plane elsewhere that are its own box can not be seen from here.
+        # The machines of a control plane elsewhere that are its own box cannot be seen from here.
         found: dict[str, Pods] = {} if self.environment.get(STORE) else {LOCAL: self.local}
         return PodsByProvider(found | {PRIME: self.prime} if has_prime(self.environment) else found, self.default)
 

@@ -23,7 +23,7 @@ def pushing(home: "Home", webhook_url: str, *, watched: "Watched | None" = None)
 
 
 def tell_failed(world: "World", pushes: "BackgroundPusher") -> None:
-    """A run whose agent can not be put on its machine leaves that machine at once, also where nobody of this process looks at it again.
+    """A run whose agent cannot be put on its machine leaves that machine at once, also where nobody of this process looks at it again.
 
     Raises what no adapter should have raised.
     """

@@ -17,8 +17,8 @@ def decide(
     run: Run, verdict: Verdict | None, pods: PodsView, now_s: int, *, lacking: Sequence[str] = (), funds: Funds | None = None
 ) -> Decision:
     """The next thing to do with `run`. `verdict` is None where no attempt holds the lease (queued and terminal states); `lacking` names
-    the secrets of the run that the control plane can not hand out; `funds` is the wallet that pays for the run, None where there is none
-    or it can not be asked."""
+    the secrets of the run that the control plane cannot hand out; `funds` is the wallet that pays for the run, None where there is none
+    or it cannot be asked."""
     first = housekeeping(run, pods, now_s)
     if first is not None:
         return first

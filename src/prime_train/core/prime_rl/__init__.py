@@ -35,11 +35,11 @@ OURS: dict[str, str] = {
 
 
 def refused(argument: str) -> str | None:
-    """Why this argument can not be among `overrides`; None where it can."""
+    """Why this argument cannot be among `overrides`; None where it can."""
     flag = argument.split("=", 1)[0].replace("_", "-")
     for ours, instead in OURS.items():
         if flag == ours or flag.startswith(f"{ours}."):
-            return f"{argument!r} can not be given: {instead}"
+            return f"{argument!r} cannot be given: {instead}"
     return None
 
 

@@ -72,7 +72,7 @@ class Arguments:
 
 
 def arguments(words: Sequence[Scalar]) -> Arguments:
-    """What the words after the first file say. What can not be understood says nothing: prime-rl itself will refuse it."""
+    """What the words after the first file say. What cannot be understood says nothing: prime-rl itself will refuse it."""
     texts = [word.text for word in words]
     includes, settings, at = [], list[_Setting](), 0
     while at < len(words):

@@ -120,7 +120,7 @@ def _memory(known: Known, wanted: Wanted) -> Iterator[Check]:
     if wanted.preset is None:
         return
     if known.shape is None:
-        yield Check("memory", Verdict.NOTE, "its shape is not known, so memory can not be told")
+        yield Check("memory", Verdict.NOTE, "its shape is not known, so memory cannot be told")
         return
     seq_len = wanted.seq_len or min(LORA_SEQ_LEN, known.context or LORA_SEQ_LEN)
     needs = (

@@ -28,7 +28,7 @@ PYTHON = "python"
 
 
 def parameters(**named: str | None) -> dict[str, str]:
-    """Those that were said, as they were said, unless they can not be meant."""
+    """Those that were said, as they were said, unless they cannot be meant."""
     said = {name: value for name, value in named.items() if value is not None}
     address, email = said.get("PublicUrl"), said.get("AlarmEmail")
     if address and not _is_address(address):

@@ -84,7 +84,7 @@ def _of_verdict(facts: Facts, verdict: Verdict) -> Conclusion:
         case Finished(step):
             return Conclusion(Kind.FINISHED, "it has finished", f"step {step:,}")
         case Unknown(why):
-            return Conclusion(Kind.UNKNOWN, "how it stands can not be said", why, "Nothing is destroyed as long as that is so.")
+            return Conclusion(Kind.UNKNOWN, "how it stands cannot be said", why, "Nothing is destroyed as long as that is so.")
 
 
 def _booting(facts: Facts) -> Conclusion:

@@ -35,7 +35,7 @@ def _heard(facts: Facts, seen: RunSeen) -> Iterator[Conclusion]:
     verdict, trains = facts.verdict, facts.held.run.state is RunState.TRAINING
     is_dead = verdict is None or isinstance(verdict, Gone)
     if is_dead and seen.state == RUNNING:
-        because = f"{facts.last_heard()}; a process that was killed can not tell it"
+        because = f"{facts.last_heard()}; a process that was killed cannot tell it"
         advice = "Nothing to do: the next attempt goes on with the same run there." if not facts.held.run.is_over else ""
         yield Conclusion(Kind.TRACKER_STALE, "W&B still calls it running", because, advice)
     elif isinstance(verdict, Healthy) and not verdict.cut_off and trains:

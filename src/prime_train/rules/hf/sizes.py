@@ -83,7 +83,7 @@ RULES = (
     Rule(
         "ME206",
         Severity.ERROR,
-        "a model that can not be trained as a whole on its GPUs",
+        "a model that cannot be trained as a whole on its GPUs",
         "The run dies of a lack of GPU memory in its first step, after machine, set-up and download were paid for.",
         "more GPUs, a larger kind, or LoRA",
         "memory",

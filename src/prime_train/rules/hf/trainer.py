@@ -42,7 +42,7 @@ def _nothing_saved(subject: Subject) -> Iterator[Flaw]:
 def _model_only(subject: Subject) -> Iterator[Flaw]:
     config = subject.trainer
     if config is not None and config.value("save_only_model") is True:
-        yield _flaw(("save_only_model",), "checkpoints hold no optimizer: a run can not go on from one")
+        yield _flaw(("save_only_model",), "checkpoints hold no optimizer: a run cannot go on from one")
 
 
 def _after_the_end(subject: Subject) -> Iterator[Flaw]:

@@ -155,7 +155,7 @@ RULES = (
         Severity.ERROR,
         "copies of the model do not divide the trainer's GPUs",
         _copies,
-        why="The trainer can not lay its GPUs out, and dies when it starts.",
+        why="The trainer cannot lay its GPUs out, and dies when it starts.",
         fix="make trainer.model.dp_replicate divide deployment.num_train_gpus",
     ),
     row(
@@ -163,7 +163,7 @@ RULES = (
         Severity.ERROR,
         "expert parallelism does not divide the trainer's GPUs",
         _experts,
-        why="prime-rl takes it; the trainer can not lay its GPUs out, and dies when it starts.",
+        why="prime-rl takes it; the trainer cannot lay its GPUs out, and dies when it starts.",
         fix="make trainer.model.ep divide deployment.num_train_gpus",
     ),
 )

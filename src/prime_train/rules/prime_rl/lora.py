@@ -24,7 +24,7 @@ def _in_memory(settings: Settings) -> Iterator[Flaw]:
         name = f"{side}.weight_broadcast.type"
         kind = settings.text(name)
         if settings.has(_LORA) and kind in ("nccl", "nixl"):
-            yield flaw(settings.place(name), f"weights of LoRA can not be broadcast by {kind}", 'write type = "filesystem", or delete it')
+            yield flaw(settings.place(name), f"weights of LoRA cannot be broadcast by {kind}", 'write type = "filesystem", or delete it')
             return
 
 
@@ -48,7 +48,7 @@ RULES = (
     row(
         "PR330",
         Severity.ERROR,
-        "a LoRA rank that can not be served",
+        "a LoRA rank that cannot be served",
         _rank,
         why="prime-rl takes it; the inference server dies of it when it starts.",
         fix=f"use a rank of {RANK_MAX} at most",

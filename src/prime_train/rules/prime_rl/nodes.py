@@ -50,7 +50,7 @@ def _sums(settings: Settings) -> Iterator[Flaw]:
 def _islands(settings: Settings) -> Iterator[Flaw]:
     nodes, island = settings.whole("deployment.num_train_nodes"), settings.whole(_ISLAND)
     if nodes is not None and island is not None and (island < 1 or nodes % island):
-        yield flaw(settings.place(_ISLAND), f"{nodes} nodes to train on can not be parted into groups of {island}")
+        yield flaw(settings.place(_ISLAND), f"{nodes} nodes to train on cannot be parted into groups of {island}")
 
 
 def _engines(settings: Settings, servers: int) -> Iterator[Flaw]:
@@ -60,7 +60,7 @@ def _engines(settings: Settings, servers: int) -> Iterator[Flaw]:
     if node is None or tensor is None or data is None or tensor < 1:
         return
     if node % tensor:
-        yield flaw(settings.place(_TENSOR), f"nodes of {node} GPUs can not be divided into engines of {tensor}")
+        yield flaw(settings.place(_TENSOR), f"nodes of {node} GPUs cannot be divided into engines of {tensor}")
     elif data * tensor != servers * node:
         message = f"{tensor} x {data} GPUs share the experts, tensor_parallel_size x data_parallel_size, and {servers * node} serve"
         yield flaw(settings.place(_EXPERTS), message, f"write data_parallel_size = {servers * node // tensor}")

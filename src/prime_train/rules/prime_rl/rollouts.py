@@ -65,7 +65,7 @@ def _remainder(settings: Settings) -> Iterator[Flaw]:
         return
     where = tuple(_BATCH.split(".")) if settings.has(_BATCH) else place
     near = int(batch // group * group) or int(group)
-    yield flaw(where, f"a batch of {batch:g} can not be made of groups of {group:g}", f"write batch_size = {near}, say")
+    yield flaw(where, f"a batch of {batch:g} cannot be made of groups of {group:g}", f"write batch_size = {near}, say")
 
 
 def _two_batches(settings: Settings) -> Iterator[Flaw]:

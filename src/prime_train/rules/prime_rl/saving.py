@@ -65,7 +65,7 @@ def _one_side(settings: Settings) -> Iterator[Flaw]:
         return
     for own, other in (_SIDES, _SIDES[::-1]):
         if settings.has(own) and not settings.has(other):
-            message = f"{own} without {other}: half a checkpoint can not be resumed"
+            message = f"{own} without {other}: half a checkpoint cannot be resumed"
             yield flaw(tuple(own.split(".")), message, "write [ckpt], which is for both", on_key=True)
     first, second = (settings.number(f"{side}.interval") for side in _SIDES)
     if all(settings.has(side) for side in _SIDES) and first != second:

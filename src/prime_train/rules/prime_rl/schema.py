@@ -1,4 +1,4 @@
-"""A prime-rl config held against the table of its settings: what it does not have, and what can not be in it."""
+"""A prime-rl config held against the table of its settings: what it does not have, and what cannot be in it."""
 
 from collections.abc import Iterator
 from functools import lru_cache

@@ -100,7 +100,7 @@ def not_a_word(word: str, words: tuple[str, ...], path: Where) -> Misfit:
     guess = near.word(word, words)
     listed = ", ".join(words[:WORDS_MAX]) + (", ..." if len(words) > WORDS_MAX else "")
     fix = f"did you mean {guess}?" if guess else f"one of {listed}"
-    return Misfit(Fault.VALUE, _at(path, f"{dotted(path)} can not be {word[:SEEN_CHARS_MAX]!r}; it is one of {listed}", fix))
+    return Misfit(Fault.VALUE, _at(path, f"{dotted(path)} cannot be {word[:SEEN_CHARS_MAX]!r}; it is one of {listed}", fix))
 
 
 def out_of_bounds(kind: Kind, node: Scalar, path: Where) -> Misfit:

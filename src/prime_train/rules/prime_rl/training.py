@@ -48,11 +48,11 @@ def _optimizer(settings: Settings) -> Iterator[Flaw]:
     if _is_full(settings) and kind in ("sgd", "muon"):
         yield flaw(where, f"full_offload has no {kind}", "use adamw or sign_sgd")
     elif settings.is_on(_FSDP) and kind == "muon":
-        yield flaw(where, "muon can not be offloaded with fsdp_cpu_offload", f"delete {_FSDP}, or use adamw")
+        yield flaw(where, "muon cannot be offloaded with fsdp_cpu_offload", f"delete {_FSDP}, or use adamw")
 
 
 def _plain_model(settings: Settings) -> Iterator[Flaw]:
-    """What a model of Hugging Face's own code can not do. One that sees can not be trained with it at all."""
+    """What a model of Hugging Face's own code cannot do. One that sees cannot be trained with it at all."""
     if settings.value(_IMPL) != "hf" or settings.has("model.vlm") or settings.has(f"{_MODEL}.vlm"):
         return
     attention = settings.text(f"{_MODEL}.attn")
@@ -130,7 +130,7 @@ RULES = (
         fix="turn ac_offloading off as well",
     ),
     row("PR361", Severity.ERROR, "two ways to offload", _offloads, why=_REFUSES, fix="keep one of them"),
-    row("PR362", Severity.ERROR, "an optimizer that can not be offloaded so", _optimizer, why=_REFUSES, fix="use adamw"),
+    row("PR362", Severity.ERROR, "an optimizer that cannot be offloaded so", _optimizer, why=_REFUSES, fix="use adamw"),
     row("PR363", Severity.ERROR, "more than Hugging Face's model can do", _plain_model, why=_REFUSES, fix='write impl = "auto"'),
     row("PR364", Severity.ERROR, "a model's own code that is not used", _own_code, why=_REFUSES, fix="delete one of the two"),
     row("PR365", Severity.ERROR, "selective recomputation of nothing", _no_target, why=_REFUSES, fix="name a target"),

@@ -71,8 +71,8 @@ _REFUSES = "prime-rl refuses it, on the machine that was rented for it."
 RULES = (
     row("PR334", Severity.ERROR, "two ways to hand something over", _two_ways, why=_REFUSES, fix="say it once, for both sides"),
     row("PR347", Severity.ERROR, "a cache store that nothing starts", _store, why=_REFUSES, fix="use the native one"),
-    row("PR377", Severity.ERROR, "a cache that can not be offloaded", _tiers, why=_REFUSES, fix="delete kv_cache_offload"),
-    row("PR378", Severity.ERROR, "weights that can not be sent quantized", _quantized, why=_REFUSES, fix="delete it"),
-    row("PR379", Severity.ERROR, "experts that can not be balanced", _balanced, why=_REFUSES, fix="delete it"),
+    row("PR377", Severity.ERROR, "a cache that cannot be offloaded", _tiers, why=_REFUSES, fix="delete kv_cache_offload"),
+    row("PR378", Severity.ERROR, "weights that cannot be sent quantized", _quantized, why=_REFUSES, fix="delete it"),
+    row("PR379", Severity.ERROR, "experts that cannot be balanced", _balanced, why=_REFUSES, fix="delete it"),
     row("PR349", Severity.ERROR, "routed experts through llm-d", _routed, why=_REFUSES, fix="use vllm-router"),
 )

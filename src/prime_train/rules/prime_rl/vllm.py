@@ -46,7 +46,7 @@ def _split(settings: Settings) -> Iterator[Flaw]:
     gpus, parallel = settings.infer_gpus, settings.whole(_PARALLEL)
     if gpus is None or parallel is None or not _splits_badly(settings, parallel):
         return
-    message = f"{gpus} GPUs for inference can not be divided into engines of {parallel}, which {_PARALLEL} asks for"
+    message = f"{gpus} GPUs for inference cannot be divided into engines of {parallel}, which {_PARALLEL} asks for"
     yield flaw(settings.place(_PARALLEL), message, f"one of {', '.join(map(str, divisors(gpus)))}")
 
 

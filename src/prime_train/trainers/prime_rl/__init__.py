@@ -1,6 +1,6 @@
 """Trainer `prime_rl`: prime-rl's own launcher, which starts a trainer, an orchestrator and an inference server.
 
-What it does by itself can not be left to it. Asked to resume, it takes the folder with the highest number, though its orchestrator saves
+What it does by itself cannot be left to it. Asked to resume, it takes the folder with the highest number, though its orchestrator saves
 before its trainer does and once more when it crashes; and where there is nothing to resume it starts over without a word. So the step is
 always named, and nothing else that looks like a checkpoint is left in its sight (`prime_rl_leftovers`). Code 0 may be a crash whose tidying
 up took too long, so only the step tells success (`honest_code`).

@@ -1,6 +1,6 @@
 """Heartbeats of prime-rl: a GET after each step, from its trainer and its orchestrator apart.
 
-A ping does not say which step it was. It tells what metrics can not: which of the two stopped first, and so which of them to look at.
+A ping does not say which step it was. It tells what metrics cannot: which of the two stopped first, and so which of them to look at.
 """
 
 from dataclasses import dataclass, replace

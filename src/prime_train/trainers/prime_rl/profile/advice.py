@@ -1,6 +1,6 @@
 """What to change, with the most that each change can bring: worked out from the run's own seconds, see `prime_rl_profile_times`.
 
-A change that makes one side faster shortens a step only down to what the other side takes. What can not be worked out says so (`gain` is
+A change that makes one side faster shortens a step only down to what the other side takes. What cannot be worked out says so (`gain` is
 None), and what would bring less than a twentieth is left out.
 """
 
@@ -25,7 +25,7 @@ MFU_LOW_PCT = 20.0
 
 @dataclass(frozen=True)
 class Advice:
-    """`gain`: at most so many times as fast; None: it can not be told beforehand. `why`: the estimate behind it."""
+    """`gain`: at most so many times as fast; None: it cannot be told beforehand. `why`: the estimate behind it."""
 
     what: str
     why: str
@@ -33,7 +33,7 @@ class Advice:
 
 
 def advise(times: Times, bottleneck: Bottleneck) -> tuple[Advice, ...]:
-    """The greatest gain first, what can not be told last."""
+    """The greatest gain first, what cannot be told last."""
     sides = {
         Bottleneck.INFERENCE: _inference,
         Bottleneck.TOOLS: _tools,

@@ -10,7 +10,7 @@ from prime_train.core.causes import Cause
 from prime_train.core.run import Attempt, Lease, Origin, Run, RunState, Totals, Want
 from prime_train.reports.pull_request import headline, run_page
 from tests import builders as b
-from tests.told.test_markdown import HOSTILE
+from tests.reports.test_markdown import HOSTILE
 
 S = RunState
 NOW_S = b.T0_S + 3600
