@@ -16,7 +16,7 @@ from prime_train.core.causes import Cause
 from prime_train.core.keys import manifest_key, pod_name
 from prime_train.core.manifest import Chunk, ManifestFile
 from prime_train.core.offers import Offer
-from prime_train.core.run import ATTENDED, TERMINAL, Alert, Attempt, Happening, Lease, Run, RunState, Severity
+from prime_train.core.run import ATTENDED, TERMINAL, Alert, Attempt, HistoryEvent, Lease, Run, RunState, Severity
 from prime_train.core.spec import RunSpec
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Beat, Commit, Phase
@@ -132,8 +132,8 @@ def pod(of: Run | None = None, *, epoch: int | None = None, **changes: Any) -> P
     return replace(made, **changes)
 
 
-def happening(text: str = "it happened", **changes: Any) -> Happening:
-    return replace(Happening(RUN_ID, T0_S, epoch=1, kind="note", text=text), **changes)
+def happening(text: str = "it happened", **changes: Any) -> HistoryEvent:
+    return replace(HistoryEvent(RUN_ID, T0_S, epoch=1, kind="note", text=text), **changes)
 
 
 def alert(key: str = f"{RUN_ID}/e1/lost/v2", **changes: Any) -> Alert:

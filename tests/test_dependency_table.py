@@ -61,7 +61,7 @@ def adapter(*sdks: str) -> Row:
 
 
 TABLE = {
-    "prime_train": Row(),
+    "prime_train": Row(("prime_train.client",)),
     "prime_train.core": Row((), ("pydantic",), pure=True),
     "prime_train.elapsed": Row(),
     "prime_train.clock": Row((CORE,)),
@@ -118,6 +118,7 @@ TABLE = {
     "prime_train.actions": Row(
         (CORE, ESTIMATE, RULES, REPORTS, CONFIGS, PORTS, CONTROL_PLANE, ADAPTERS, OPERATIONS, EXITS, OUTPUT), ("typer",)
     ),
+    "prime_train.client": Row((CORE, CONFIGS, REPORTS, CONTROL_PLANE, OPERATIONS)),
     "prime_train.cli": Row(("prime_train.*",), ("typer", "rich", "click", "uvicorn", "yaml", "psutil"), computed=True),
     "prime_agent": Row(
         (CORE, TRAINERS, PORTS, CHECKPOINTS, "prime_train.adapters.bucket*", HTTP),

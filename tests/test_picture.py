@@ -8,7 +8,7 @@ import pytest
 
 from prime_train.core.causes import Cause
 from prime_train.core.figures import PARTS
-from prime_train.core.run import Happening, Run, RunState
+from prime_train.core.run import HistoryEvent, Run, RunState
 from prime_train.reports.charts import Point, page_html, timeline_svg
 from prime_train.reports.charts.facts import TAKEN, TAKEN_AT
 from tests.builders import T0_S, attempt, offer, run, spec
@@ -16,7 +16,7 @@ from tests.builders import T0_S, attempt, offer, run, spec
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def story() -> tuple[Run, list[Happening], list[Point], list[Point]]:
+def story() -> tuple[Run, list[HistoryEvent], list[Point], list[Point]]:
     """Step 132 is reached, 125 is committed, the machine goes, another one takes over and ends at 300."""
     first = replace(
         attempt(1, RunState.TRAINING),
@@ -51,10 +51,10 @@ def story() -> tuple[Run, list[Happening], list[Point], list[Point]]:
     points = [Point(T0_S + 4 + n / 10, n, 1) for n in range(133)] + [Point(T0_S + 24 + n / 10, 125 + n, 2) for n in range(176)]
     commits = [Point(T0_S + 4.4 + n / 10, n, 1) for n in range(25, 126, 25)] + [Point(T0_S + 26.9, 150, 2)]
     history = [
-        Happening("tiny-1", T0_S, 1, "launching", "asking local for <local-spot>"),
-        Happening("tiny-1", T0_S + 17, 1, TAKEN, "the machine is gone", 132, {TAKEN_AT: str(T0_S + 17.25)}),
-        Happening("tiny-1", T0_S + 20, 1, "lost", "machine taken away", 132),
-        Happening("tiny-1", T0_S + 42, 2, "succeeded", "finished at step 300", 300),
+        HistoryEvent("tiny-1", T0_S, 1, "launching", "asking local for <local-spot>"),
+        HistoryEvent("tiny-1", T0_S + 17, 1, TAKEN, "the machine is gone", 132, {TAKEN_AT: str(T0_S + 17.25)}),
+        HistoryEvent("tiny-1", T0_S + 20, 1, "lost", "machine taken away", 132),
+        HistoryEvent("tiny-1", T0_S + 42, 2, "succeeded", "finished at step 300", 300),
     ]
     return made, history, points, commits
 

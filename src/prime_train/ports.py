@@ -13,7 +13,7 @@ from prime_train.core.breaker import Watch
 from prime_train.core.errors import LimitReached, NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
 from prime_train.core.funds import Bill, Funds
 from prime_train.core.offers import Offer
-from prime_train.core.run import Alert, Attempt, Change, Happening, Lease, Run
+from prime_train.core.run import Alert, Attempt, Change, HistoryEvent, Lease, Run
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.wire import Beat, Commit, Order, Ticket, Verdict
 
@@ -121,7 +121,7 @@ class Store(Protocol):
     def commit(self, commit: Commit, now_s: int) -> Answer:
         """One conditional write: accepted if the lease is open and of that epoch. A lower or equal step is `repeated`."""
 
-    def history(self, run_id: str) -> list[Happening]:
+    def history(self, run_id: str) -> list[HistoryEvent]:
         """In the order it was written."""
 
     def tell(self, alert: Alert) -> None:

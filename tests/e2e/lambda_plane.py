@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from prime_train.core.breaker import Watch
-from prime_train.core.run import Happening, Run
+from prime_train.core.run import HistoryEvent, Run
 from prime_train.ports import Bucket, Store
 from tests.e2e.crash_places import Asked, place_of
 from tests.e2e.lambda_functions import Functions, kill, process_at
@@ -65,7 +65,7 @@ class LambdaPlane:
         assert held is not None
         return held.run
 
-    def history(self, run_id: str) -> list[Happening]:
+    def history(self, run_id: str) -> list[HistoryEvent]:
         return list(self.store.history(run_id))
 
     def await_end(self, run_id: str) -> Run:

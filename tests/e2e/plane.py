@@ -17,7 +17,7 @@ import psutil
 from prime_train.adapters.bucket import open_bucket
 from prime_train.adapters.pods_local import LocalPods
 from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.core.run import Happening, Run
+from prime_train.core.run import HistoryEvent, Run
 from prime_train.ports import Bucket, Store
 from tests.e2e.points import LOSE_FIRST, SAVED_STEP, Point
 from tests.e2e.strikes import Strikes, Take
@@ -183,7 +183,7 @@ class Plane:
         assert held is not None
         return held.run
 
-    def history(self, run_id: str) -> list[Happening]:
+    def history(self, run_id: str) -> list[HistoryEvent]:
         return self.store.history(run_id)
 
     def await_end(self, run_id: str, *, limit_s: float = RUN_S_MAX) -> Run:

@@ -10,7 +10,7 @@ from threading import Lock
 
 from prime_train.clock import Anchor, counting_on, uptime_s
 from prime_train.core.breaker import Watch
-from prime_train.core.run import CHECK_S_MAX, Alert, Change, Happening, Lease, Run
+from prime_train.core.run import CHECK_S_MAX, Alert, Change, HistoryEvent, Lease, Run
 from prime_train.core.wire import Beat, Commit, Verdict
 from prime_train.ports import Answer, Held, Vital
 
@@ -23,7 +23,7 @@ class MemoryStore:
         self._lock = Lock()
         self._runs: dict[str, Run] = {}
         self._leases: dict[str, Lease] = {}
-        self._history: dict[str, list[Happening]] = {}
+        self._history: dict[str, list[HistoryEvent]] = {}
         self._alerts: dict[str, Alert] = {}
         self._unsent: dict[str, Alert] = {}
         self._sent_by: dict[str, set[str]] = {}
@@ -103,7 +103,7 @@ class MemoryStore:
             self._leases[commit.run] = lease
             return _answer(Verdict.OK, lease)
 
-    def history(self, run_id: str) -> list[Happening]:
+    def history(self, run_id: str) -> list[HistoryEvent]:
         with self._lock:
             return list(self._history.get(run_id, ()))
 

@@ -15,7 +15,7 @@ from prime_train.adapters.http import Http, NoSuchHost, failure, is_safe
 from prime_train.clock import MeasuredClock
 from prime_train.control_plane.store_calls import ABOUT, ABOUT_GIVES, CALLS, OPENING, OPENING_GIVES, About, Opening, packed
 from prime_train.core.breaker import Watch
-from prime_train.core.run import Alert, Change, Happening, Run
+from prime_train.core.run import Alert, Change, HistoryEvent, Run
 from prime_train.core.wire import SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, Beat, Commit, operator_key, sign, told_time_s
 from prime_train.ports import Answer, Held, PermanentError, TemporaryError, Vital
 
@@ -104,8 +104,8 @@ class RemoteStore:
         answer: Answer = self._call("commit", commit, now_s)
         return answer
 
-    def history(self, run_id: str) -> list[Happening]:
-        lines: list[Happening] = self._call("history", run_id)
+    def history(self, run_id: str) -> list[HistoryEvent]:
+        lines: list[HistoryEvent] = self._call("history", run_id)
         return lines
 
     def tell(self, alert: Alert) -> None:

@@ -10,10 +10,7 @@ from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
-    from prime_train.control_plane.wiring.home import Home
     from prime_train.core.budget import Limit
-    from prime_train.core.change import Renewed
-    from prime_train.core.run import Run
 
 
 def resume(
@@ -30,24 +27,14 @@ def resume(
     One that was stopped, failed or cancelled goes on from its newest checkpoint: with what it was launched with, or with --config.
     """
     from prime_train.control_plane.wiring.home import Home
-    from prime_train.core.change import resumed
-    from prime_train.core.run import IllegalMove
     from prime_train.operations.launch import Unfit
-    from prime_train.operations.run_lookup import find
-    from prime_train.operations.run_requests import ask, impossible
+    from prime_train.operations.resume import resume as resume_run
 
-    limits = _limits(usd, hours, deadline)
     home = Home.of(os.environ)
-    store = home.store()
     try:
-        renewed = _renewed(home, find(store, run).run, config) if config is not None else None
-        held = ask(store, run, lambda current, now_s: resumed(current, now_s, limits, renewed))
+        held = resume_run(home, run, _limits(usd, hours, deadline), config=config)
     except Unfit as error:
         return _unfit(error)
-    except IllegalMove as error:
-        raise impossible(error) from error
-    except ValueError as error:
-        raise UsageError(f"{config}: {error}", fix="launch it as a run of its own: prime-train run CONFIG") from error
     point = held.run.resume
     start = f"step {point.step}" if point is not None else "its newest checkpoint, if it has any"
     typer.echo(f"{held.run.run_id} is queued again, to go on from {start}")
@@ -71,38 +58,6 @@ def _limits(usd: float | None, hours: float | None, deadline: str | None) -> "di
         raise UsageError(f"--deadline {error}") from error
     given = {Limit.USD: usd, Limit.HOURS: hours, Limit.DEADLINE: deadline}
     return {limit: value for limit, value in given.items() if value is not None}
-
-
-def _renewed(home: "Home", run: "Run", config: Path) -> "Renewed":
-    """The config, checked as for a launch, with its code in the bucket: under a key of its own, so that nothing is changed for the run
-    before it takes it up. Raises Unfit."""
-    from prime_train.adapters.config_yaml import read_config
-    from prime_train.core.change import Renewed
-    from prime_train.core.finding import has_errors
-    from prime_train.core.keys import tree_key
-    from prime_train.core.run import Event, move
-    from prime_train.operations.launch import Unfit, on_provider, plan, put_tree
-    from prime_train.operations.launch_checks import found_for
-    from prime_train.operations.validate import judged
-
-    read = read_config(config)
-    if read.spec is None:
-        raise Unfit(judged(read)[0])
-    named = read.spec.model_copy(update={"name": run.spec.name})
-    spec = on_provider(named, home)
-    found, _ = found_for(read, spec, home.run_secrets)
-    if has_errors(found):
-        raise Unfit(found)
-    if read.spec.name != run.spec.name:
-        raise UsageError(
-            f"{config} is the config of {read.spec.name}, and {run.run_id} is a run of {run.spec.name}", fix="name its own config"
-        )
-    renewed = Renewed(spec, "")
-    move(run, Event.RESUME)
-    renewed.check(run)
-    made = plan(spec, file=str(config))
-    digest = put_tree(home, made.tree, tree_key(run.run_id, run.revision + 1)) if made.tree is not None else ""
-    return Renewed(spec, made.commit, digest)
 
 
 def _unfit(error: Exception) -> Exit:

@@ -27,32 +27,20 @@ def run(
 
     The config is checked as validate does it, the working tree packed into the bucket, and the run queued for the control plane.
     """
-    from prime_train.adapters.config_yaml import read_config
     from prime_train.control_plane.wiring.home import Home
-    from prime_train.core.finding import has_errors
-    from prime_train.operations.launch import Unfit, launch, on_provider, plan, renamed
-    from prime_train.operations.launch_checks import found_for, unfit_here
-    from prime_train.operations.validate import judged
+    from prime_train.operations.launch_config import InvalidConfig, checked, launch_checked
 
-    read = read_config(config)
-    if read.spec is None:
-        return _unfit(*judged(read))
     home = Home.of(os.environ)
-    spec = on_provider(renamed(read, name) if name else read.spec, home)
-    found, sources = found_for(read, spec, home.run_secrets, unfit_here(read, spec, home))
-    if has_errors(found):
-        return _unfit(found, sources)
     try:
-        made = plan(spec, file=str(config))
+        what = checked(home, config, name=name)
         with redirect_stdout(sys.stderr):
-            _say((*found, *made.findings), sources)
-        _say_doubts(spec, home)
+            _say(what.findings, what.sources)
+        _say_doubts(what.spec, home)
         if dry_run:
-            return _dry_run(home, spec, made)
-        _refuse_other_bucket(home)
-        started = launch(home, spec, made)
-    except Unfit as error:
-        return _unfit((*found, *error.findings), sources)
+            return _dry_run(home, what.spec, what.plan)
+        started = launch_checked(home, what)
+    except InvalidConfig as error:
+        return _unfit(error.findings, error.sources)
     typer.echo(f"{started.run_id} is queued, for a machine of provider {started.spec.hardware.provider}")
     if follow:
         from prime_train.cli.follow import follow as follow_run
@@ -77,17 +65,6 @@ def _unfit(found: "tuple[Finding, ...]", sources: dict[str, str]) -> Exit:
     _say(found, sources)
     findings.summary(found, len({finding.file for finding in found}))
     return Exit.FINDINGS
-
-
-def _refuse_other_bucket(home: "Home") -> None:
-    """The tree would lie where no machine looks for it."""
-    from prime_train.control_plane.wiring.home import BUCKET
-    from prime_train.core.errors import UsageError
-
-    serving = home.serving()
-    if serving is not None and serving.bucket_url != home.bucket_url:
-        said = f"the control plane that serves {home.root} uses the bucket {serving.bucket_url}, and here it is {home.bucket_url}"
-        raise UsageError(said, fix=f"export {BUCKET}={serving.bucket_url}")
 
 
 def _say_doubts(spec: "RunSpec", home: "Home") -> None:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from prime_train.ports import Store
     from prime_train.reports.run_status import Standing
 
-RUNS_MAX = 100
 WATCH_S = 1.0
 
 
@@ -108,15 +107,11 @@ def _lines(store: "Store") -> set[str]:
 
 
 def _standings(store: "Store", name: str | None) -> "list[Standing]":
-    """One run, or the newest `RUNS_MAX` of all."""
-    from prime_train.operations.run_lookup import find
-    from prime_train.reports.run_status import standing
+    """One run, or the newest of all."""
+    from prime_train.operations.status import status as status_of
+    from prime_train.operations.status import statuses
 
-    now_s = store.now_s()
-    if name is not None:
-        return [standing(find(store, name), now_s)]
-    held = [store.load(run.run_id) for run in store.list_runs()[:RUNS_MAX]]
-    return [standing(one, now_s) for one in held if one is not None]
+    return [status_of(store, name)] if name is not None else statuses(store)
 
 
 def _shown(home: "Home", store: "Store", name: str | None) -> "RenderableType":

@@ -33,28 +33,15 @@ def stop(
 
 
 def _stop_run(home: "Home", run: str, *, now: bool) -> None:
-    from prime_train.core.change import wished
-    from prime_train.core.run import Want
-    from prime_train.operations.run_requests import ask
+    from prime_train.operations.stop import stop as stop_run
 
-    want = Want.CANCEL if now else Want.STOP
-    held = ask(home.store(), run, lambda current, now_s: wished(current, want, now_s))
+    held = stop_run(home, run, now=now)
     typer.echo(f"{held.run.run_id}: asked to {'end at once' if now else 'save and stop'}")
     if home.serving() is None:
         typer.echo("no control plane serves it: start one (prime-train serve), or it goes on")
 
 
 def _give_back(home: "Home", pod_id: str) -> None:
-    """Of a run that is known here, whoever watches it decides about its machines."""
-    from prime_train.core.keys import parse_pod_name
-    from prime_train.core.verdict import PodStatus
+    from prime_train.operations.stop import give_back
 
-    pods = home.pods()
-    pod = pods.get(pod_id)
-    named = parse_pod_name(pod.name) if pod is not None else None
-    if pod is None or named is None or pod.status is PodStatus.GONE:
-        raise UsageError(f"there is no machine {pod_id!r} that a control plane with this master key has rented", code=Exit.USAGE)
-    if home.store().load(named[0]) is not None:
-        raise UsageError(f"{pod_id} is a machine of run {named[0]}", fix=f"prime-train stop {named[0]}", code=Exit.USAGE)
-    pods.terminate(pod_id)
-    typer.echo(f"{pod_id} ({pod.name}): asked the provider to take it back")
+    typer.echo(f"{pod_id} ({give_back(home, pod_id).name}): asked the provider to take it back")

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from prime_train.cli.columns import Column, Fitting
 from prime_train.core.figures import AttemptCost, RunFigures
-from prime_train.core.run import Happening, RunState
+from prime_train.core.run import HistoryEvent, RunState
 from prime_train.core.text.formatting import span, usd
 from prime_train.ports import Held
 from prime_train.reports import durability as saving
@@ -45,7 +45,7 @@ def texts(cells: Iterable[str]) -> tuple[Text, ...]:
     return tuple(Text(cell) for cell in cells)
 
 
-def one_run(held: Held, history: Sequence[Happening], now_s: int) -> RenderableType:
+def one_run(held: Held, history: Sequence[HistoryEvent], now_s: int) -> RenderableType:
     """All about one run: how it stands, its attempts, its ledger, what happened last."""
     one = standing(held, now_s)
     rows = Table.grid(padding=(0, 3))
@@ -124,7 +124,7 @@ def ledger_table(now: RunFigures) -> RenderableType:
     return table
 
 
-def lines(history: Sequence[Happening], start_s: int) -> RenderableType:
+def lines(history: Sequence[HistoryEvent], start_s: int) -> RenderableType:
     """History, each line with the time since the launch."""
     table = Table.grid(padding=(0, 2))
     for line in history:

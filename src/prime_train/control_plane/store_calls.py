@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from prime_train.core.breaker import Watch
-from prime_train.core.run import Alert, Change, Happening, Run
+from prime_train.core.run import Alert, Change, HistoryEvent, Run
 from prime_train.core.run_secrets import DEFAULT
 from prime_train.core.wire import Beat, Commit, PodKeys
 from prime_train.ports import Answer, Held, Store, Vital
@@ -81,7 +81,7 @@ CALLS: dict[str, StoreCall] = {
     "vitals": _call(tuple[()], list[Vital], lambda store: store.vitals(), reads=True),
     "beats": _call(tuple[list[Beat], int], list[Answer], lambda store, beats, now_s: store.beats(beats, now_s)),
     "commit": _call(tuple[Commit, int], Answer, lambda store, commit, now_s: store.commit(commit, now_s)),
-    "history": _call(tuple[str], list[Happening], lambda store, run_id: store.history(run_id), reads=True),
+    "history": _call(tuple[str], list[HistoryEvent], lambda store, run_id: store.history(run_id), reads=True),
     "tell": _call(tuple[Alert], None, lambda store, alert: store.tell(alert)),
     "outbox": _call(tuple[int, str | None], list[Alert], lambda store, limit, lacking: store.outbox(limit, lacking=lacking), reads=True),
     "mark_sent": _call(

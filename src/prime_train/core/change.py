@@ -20,7 +20,7 @@ from prime_train.core.run import (
     Change,
     DrainReason,
     Event,
-    Happening,
+    HistoryEvent,
     Lease,
     Notice,
     Run,
@@ -620,8 +620,8 @@ def resumed(run: Run, now_s: int, limits: Mapping[Limit, float | str] | None = N
 # -------------------------------------------------------------------------------------------------------------------- lines
 
 
-def happened(run: Run, at_s: int, kind: str, text: str, step: int = 0, *, cause: Cause | None = None) -> Happening:
-    return Happening(run.run_id, at_s, run.epoch, kind, text, step, {"cause": cause.value} if cause else {})
+def happened(run: Run, at_s: int, kind: str, text: str, step: int = 0, *, cause: Cause | None = None) -> HistoryEvent:
+    return HistoryEvent(run.run_id, at_s, run.epoch, kind, text, step, {"cause": cause.value} if cause else {})
 
 
 def _mirrored(run: Run, kind: str, at_s: int) -> tuple[Alert, ...]:
@@ -637,7 +637,7 @@ def told(run: Run, at_s: int, kind: str, severity: Severity, title: str, text: s
 
 def _saved(
     run: Run,
-    happening: Happening | None = None,
+    happening: HistoryEvent | None = None,
     *,
     lease: Lease | None = None,
     lease_version: int | None = None,

@@ -295,7 +295,7 @@ class Lease:
 
 
 @dataclass(frozen=True)
-class Happening:
+class HistoryEvent:
     """One line of a run's history."""
 
     run_id: str
@@ -341,7 +341,7 @@ class Change:
     run: Run
     lease: Lease | None = None
     lease_version: int | None = None
-    happenings: tuple[Happening, ...] = ()
+    happenings: tuple[HistoryEvent, ...] = ()
     alerts: tuple[Alert, ...] = ()
 
 

@@ -1,17 +1,18 @@
 """The run whose checkpoints are meant: as the store of this machine knows it, or in a bucket alone."""
 
+import json
 import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 from urllib.parse import unquote, urlsplit
 
 from prime_train.checkpoints.catalog import Catalog, Reader
 from prime_train.control_plane.wiring.home import BUCKET, Home, wall_s
 from prime_train.control_plane.wiring.providers import STORE
 from prime_train.core.errors import UsageError
-from prime_train.core.keys import is_run_id, manifest_prefix, spec_key
+from prime_train.core.keys import is_run_id, latest_key, manifest_prefix, spec_key
 from prime_train.core.manifest import Manifest
 from prime_train.core.retention import Policy, why_kept
 from prime_train.core.spec import CheckpointSpec, RunSpec
@@ -83,9 +84,10 @@ class Found:
         return said | {key: self.held_back[key] for key in here if key not in said}
 
 
-def look(run: str, url: str | None) -> Found:
-    """The run of that id (or start of an id, where the store knows it), in the bucket at `url` or that of this machine."""
-    home = Home.of(os.environ)
+def look(run: str, url: str | None, home: Home | None = None) -> Found:
+    """The run of that id (or start of an id, where the store knows it), in the bucket at `url` or that of this machine. `home`: by default
+    the one that the environment names."""
+    home = home or Home.of(os.environ)
     bucket = _open(home, url)
     store = home.store() if home.root.is_dir() or home.environment.get(STORE) else None
     run_id, held = _resolve(store, bucket, run, url or home.bucket_url)
@@ -110,6 +112,60 @@ def newest(found: Found, *, before_step: int | None = None) -> Manifest:
     below = f" before step {before_step}" if complete else ""
     fix = f"the oldest complete one is step {complete[-1].step}" if complete else ""
     raise UsageError(f"{found.run_id} has no complete checkpoint{below} in {found.url}", fix=fix)
+
+
+class Row(TypedDict):
+    """One manifest. `committed`: the control plane has accepted it, or a later one; None where it cannot be asked.
+
+    `kept`: why it stays, None where nothing holds it or the policy cannot be read. `stored_bytes`: what its chunks take, each once.
+    """
+
+    step: int
+    epoch: int
+    files: int
+    size_bytes: int
+    stored_bytes: int
+    complete: bool
+    missing: int
+    committed: bool | None
+    latest: bool
+    pinned: bool
+    kept: str | None
+    created_s: int
+    key: str
+
+
+def rows_of(found: Found) -> list[Row]:
+    """Every manifest in the bucket, newest first."""
+    pointer = _latest(found)
+    why = found.why_kept(found.policy) if found.policy is not None else {}
+    return [
+        Row(
+            step=manifest.step,
+            epoch=manifest.epoch,
+            files=len(manifest.files),
+            size_bytes=manifest.size,
+            stored_bytes=sum(manifest.blobs().values()),
+            complete=not (missing := found.catalog.missing(manifest)),
+            missing=len(missing),
+            committed=manifest.step <= found.committed_step if found.held is not None else None,
+            latest=manifest.key == pointer,
+            pinned=manifest.key in found.catalog.pinned,
+            kept=why.get(manifest.key),
+            created_s=manifest.created_s,
+            key=manifest.key,
+        )
+        for manifest in found.catalog.manifests
+    ]
+
+
+def _latest(found: Found) -> str | None:
+    content = found.bucket.get(latest_key(found.run_id))
+    try:
+        said = json.loads(content.data) if content is not None else None
+        return str(said["manifest"]) if isinstance(said, dict) and "manifest" in said else None
+    except ValueError:
+        return None
 
 
 def _open(home: Home, url: str | None) -> Bucket:
@@ -139,8 +195,6 @@ def _resolve(store: Store | None, bucket: Bucket, name: str, url: str) -> tuple[
 
 
 def _rules(data: bytes) -> CheckpointSpec | None:
-    import json
-
     try:
         return RunSpec.model_validate(json.loads(data)["spec"]).checkpoints
     except (ValueError, KeyError, TypeError):

@@ -17,7 +17,7 @@ from prime_train.adapters.store_dynamo.table import ACTIONS_MAX, Conflict, Table
 from prime_train.adapters.store_dynamo.telling import happened, tellings, told, without
 from prime_train.adapters.stored import dump, first_problem, load
 from prime_train.core.breaker import Watch
-from prime_train.core.run import CHECK_S_MAX, Alert, Change, Happening, Lease, Run
+from prime_train.core.run import CHECK_S_MAX, Alert, Change, HistoryEvent, Lease, Run
 from prime_train.core.wire import Beat, Commit, Order, Verdict
 from prime_train.ports import Answer, Held, PermanentError, TemporaryError, Vital
 
@@ -136,10 +136,10 @@ class DynamoStore:
     def commit(self, commit: Commit, now_s: int) -> Answer:
         return _answer(hot.commit(self._table, commit.run, epoch=commit.epoch, step=commit.step, key=commit.key, identity=commit.identity))
 
-    def history(self, run_id: str) -> list[Happening]:
+    def history(self, run_id: str) -> list[HistoryEvent]:
         texts = [text for item in self._table.query(history_of(run_id)) for text in item["happened"]]
         with self._parsing(f"the history of run {run_id}"):
-            return [load(Happening, text) for text in texts]
+            return [load(HistoryEvent, text) for text in texts]
 
     def tell(self, alert: Alert) -> None:
         for turn in range(TRIES_MAX):

@@ -33,7 +33,7 @@ from prime_train.adapters.store_sqlite.schema import migrate
 from prime_train.adapters.stored import dump, first_problem, load
 from prime_train.clock import Anchor, anchored, boot_id, uptime_s
 from prime_train.core.breaker import Watch
-from prime_train.core.run import CHECK_S_MAX, Alert, Change, Happening, Lease, Run
+from prime_train.core.run import CHECK_S_MAX, Alert, Change, HistoryEvent, Lease, Run
 from prime_train.core.wire import Beat, Commit, Order, Verdict
 from prime_train.ports import Answer, Held, PermanentError, Vital
 
@@ -183,10 +183,10 @@ class SqliteStore:
         with self._file.writing() as sql:
             return _conditional(sql, _COMMIT, _COMMITTED, row)
 
-    def history(self, run_id: str) -> list[Happening]:
+    def history(self, run_id: str) -> list[HistoryEvent]:
         rows = self._file.read(_HISTORY, run_id)
         with self._parsing(f"the history of run {run_id}"):
-            return [load(Happening, text) for (text,) in rows]
+            return [load(HistoryEvent, text) for (text,) in rows]
 
     def tell(self, alert: Alert) -> None:
         row = (alert.key, dump(alert))

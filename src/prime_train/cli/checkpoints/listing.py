@@ -1,34 +1,13 @@
 """`prime-train checkpoints RUN`: what is in the bucket, what of it is whole, and why it is kept."""
 
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 import typer
 
 from prime_train.cli.checkpoints.options import AsJson, BucketUrl, RunId
 
 if TYPE_CHECKING:
-    from prime_train.operations.checkpoints import Found
-
-
-class Row(TypedDict):
-    """One manifest. `committed`: the control plane has accepted it, or a later one; None where it cannot be asked.
-
-    `kept`: why it stays, None where nothing holds it or the policy cannot be read. `stored_bytes`: what its chunks take, each once.
-    """
-
-    step: int
-    epoch: int
-    files: int
-    size_bytes: int
-    stored_bytes: int
-    complete: bool
-    missing: int
-    committed: bool | None
-    latest: bool
-    pinned: bool
-    kept: str | None
-    created_s: int
-    key: str
+    from prime_train.operations.checkpoints import Row
 
 
 def list_(run: RunId, bucket: BucketUrl = None, as_json: AsJson = False) -> None:
@@ -38,10 +17,10 @@ def list_(run: RunId, bucket: BucketUrl = None, as_json: AsJson = False) -> None
     """
     import json
 
-    from prime_train.operations.checkpoints import look
+    from prime_train.operations.checkpoints import look, rows_of
 
     found = look(run, bucket)
-    rows = _rows(found)
+    rows = rows_of(found)
     for key in found.catalog.unread:
         typer.echo(f"warning: {key} cannot be read", err=True)
     if as_json:
@@ -52,43 +31,7 @@ def list_(run: RunId, bucket: BucketUrl = None, as_json: AsJson = False) -> None
         typer.echo(f"{found.run_id} has no checkpoint in the bucket")
 
 
-def _rows(found: "Found") -> list[Row]:
-    pointer = _latest(found)
-    why = found.why_kept(found.policy) if found.policy is not None else {}
-    return [
-        Row(
-            step=manifest.step,
-            epoch=manifest.epoch,
-            files=len(manifest.files),
-            size_bytes=manifest.size,
-            stored_bytes=sum(manifest.blobs().values()),
-            complete=not (missing := found.catalog.missing(manifest)),
-            missing=len(missing),
-            committed=manifest.step <= found.committed_step if found.held is not None else None,
-            latest=manifest.key == pointer,
-            pinned=manifest.key in found.catalog.pinned,
-            kept=why.get(manifest.key),
-            created_s=manifest.created_s,
-            key=manifest.key,
-        )
-        for manifest in found.catalog.manifests
-    ]
-
-
-def _latest(found: "Found") -> str | None:
-    import json
-
-    from prime_train.core.keys import latest_key
-
-    content = found.bucket.get(latest_key(found.run_id))
-    try:
-        said = json.loads(content.data) if content is not None else None
-        return str(said["manifest"]) if isinstance(said, dict) and "manifest" in said else None
-    except ValueError:
-        return None
-
-
-def _print(rows: list[Row], now_s: int) -> None:
+def _print(rows: "list[Row]", now_s: int) -> None:
     from rich.text import Text
 
     from prime_train.cli.columns import Column, Fitting
@@ -110,7 +53,7 @@ def _print(rows: list[Row], now_s: int) -> None:
     console().print(Fitting(shown))
 
 
-def _stored(row: Row) -> str:
+def _stored(row: "Row") -> str:
     """Nothing where it takes as much as it has."""
     from prime_train.core.text.formatting import size
 
@@ -118,9 +61,9 @@ def _stored(row: Row) -> str:
     return f"{size(row['stored_bytes'])} ({row['stored_bytes'] / row['size_bytes']:.0%})" if less else ""
 
 
-def _kept(row: Row) -> str:
+def _kept(row: "Row") -> str:
     return row["kept"] or ("pinned" if row["pinned"] else "")
 
 
-def _marks(row: Row) -> str:
+def _marks(row: "Row") -> str:
     return ", ".join(word for word, said in (("latest", row["latest"]), ("not committed", row["committed"] is False)) if said)

@@ -13,7 +13,7 @@ from prime_train.cli.demo.view import view
 from prime_train.cli.logs import history_line
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
-from prime_train.core.run import Happening, Run, RunState
+from prime_train.core.run import HistoryEvent, Run, RunState
 from prime_train.ports import Held
 from prime_train.reports.charts import Point
 from prime_train.reports.charts.facts import TAKEN, TAKEN_AT
@@ -31,16 +31,16 @@ class Story:
     """What was seen."""
 
     run: Run
-    history: list[Happening]
+    history: list[HistoryEvent]
     points: list[Point] = field(default_factory=list)
     commits: list[Point] = field(default_factory=list)
-    taken: Happening | None = None
+    taken: HistoryEvent | None = None
     committed_then: int = 0
     """Newest committed step when the machine was taken."""
     printed: int = 0
     taken_printed: bool = False
 
-    def lines(self) -> list[Happening]:
+    def lines(self) -> list[HistoryEvent]:
         """History, with what only the demo knows in its place: before anybody noticed."""
         if self.taken is None:
             return self.history
@@ -98,7 +98,7 @@ def _is_over(run: Run) -> bool:
     return run.is_over and all(attempt.ended_s is not None for attempt in run.attempts)
 
 
-def _remember(story: Story, held: Held, history: list[Happening]) -> None:
+def _remember(story: Story, held: Held, history: list[HistoryEvent]) -> None:
     story.run, story.history = held.run, history
     lease, at_s = held.lease, time.time()
     if lease.epoch != held.run.epoch or lease.epoch == 0:
@@ -122,7 +122,7 @@ def _is_moment(held: Held) -> bool:
     return share >= KILL_SHARE_MAX or (share >= KILL_SHARE and lease.beat.step - lease.committed_step >= LOST_STEPS_MIN)
 
 
-def _take(here: Stage, held: Held) -> Happening:
+def _take(here: Stage, held: Held) -> HistoryEvent:
     """Takes the machine away: every process killed, the disk deleted, nobody told."""
     attempt = held.run.attempt
     assert attempt is not None
@@ -131,7 +131,7 @@ def _take(here: Stage, held: Held) -> Happening:
     here.home.local_pods().preempt(attempt.pod_id)
     step = held.lease.beat.step if held.lease.beat is not None else 0
     text = f"the demo takes {attempt.pod_id} away: processes killed, disk deleted, nobody told"
-    return Happening(here.run_id, int(at_s), attempt.epoch, TAKEN, text, step, {TAKEN_AT: f"{at_s:.2f}"})
+    return HistoryEvent(here.run_id, int(at_s), attempt.epoch, TAKEN, text, step, {TAKEN_AT: f"{at_s:.2f}"})
 
 
 def _print_new(console: Console, story: Story) -> None:

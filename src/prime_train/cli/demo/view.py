@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prime_train.cli.tables import lines, state_text
-from prime_train.core.run import Happening
+from prime_train.core.run import HistoryEvent
 from prime_train.core.text.formatting import span
 from prime_train.ports import Held
 from prime_train.reports.charts import Point
@@ -20,7 +20,7 @@ LINES_SHOWN = 14
 BAR_WIDTH = 64
 
 
-def view(held: Held, history: Sequence[Happening], points: Sequence[Point], now_s: int) -> RenderableType:
+def view(held: Held, history: Sequence[HistoryEvent], points: Sequence[Point], now_s: int) -> RenderableType:
     """One picture of the terminal."""
     one = standing(held, now_s)
     return Group(Text(), _facts(one, now_s), Text(), _bars(held, points), Text(), lines(_marked(history), one.created_s))
@@ -50,7 +50,7 @@ def _bars(held: Held, points: Sequence[Point]) -> RenderableType:
     return grid
 
 
-def _marked(history: Sequence[Happening]) -> list[Happening]:
+def _marked(history: Sequence[HistoryEvent]) -> list[HistoryEvent]:
     """The last lines; the one that matters most stays."""
     shown = list(history[-LINES_SHOWN:])
     taken = [line for line in history[:-LINES_SHOWN] if line.kind == TAKEN]

@@ -46,37 +46,14 @@ def history_line(after_s: int, epoch: int, kind: str, text: str) -> str:
 
 
 def _show(home: "Home", held: "Held", lines: int) -> "Tail":
-    """Prints the end of the newest log there is: from the machine's disk, here or elsewhere, or from the evidence in the bucket."""
-    from prime_train.operations.log_tail import Tail, kept_log, log_on_disk
+    """Prints the end of the newest log there is."""
+    from prime_train.operations.logs import log_end
 
-    path = log_on_disk(home, held.run)
-    tail = Tail(path)
-    name, text = (str(path), tail.last(lines)) if path is not None else _elsewhere(home, held, lines)
-    if not name:
-        name, text = kept_log(home, held.run, lines)
-    typer.echo(f"--- {name}" if name else "--- no log: no machine holds one, and none was kept as evidence")
-    if text:
-        typer.echo(text.removesuffix("\n"))
-    return tail
-
-
-def _elsewhere(home: "Home", held: "Held", lines: int) -> tuple[str, str]:
-    """From the rented machine it is on now. One that cannot be reached is told of; what was kept is shown instead."""
-    from prime_train.operations.machine import reached, why_unknown
-    from prime_train.operations.remote_log import remote_lines
-    from prime_train.ports import TemporaryError
-
-    unknown = why_unknown(home, held.run)
-    if unknown:
-        typer.echo(unknown, err=True)
-        return "", ""
-    try:
-        with reached(home, held.run) as machine:
-            name, text = remote_lines(machine, lines) if machine is not None else ("", "")
-    except TemporaryError as error:
-        typer.echo(f"{error}", err=True)
-        return "", ""
-    return (f"{name} of attempt {held.run.epoch}", text) if name else ("", "")
+    end = log_end(home, held, lines, lambda text: typer.echo(text, err=True))
+    typer.echo(f"--- {end.name}" if end.name else "--- no log: no machine holds one, and none was kept as evidence")
+    if end.text:
+        typer.echo(end.text.removesuffix("\n"))
+    return end.tail
 
 
 def _follow(home: "Home", held: "Held", stream: "LogStream") -> None:

@@ -10,8 +10,8 @@ from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
-    from prime_train.cli.profile.sources import Source
     from prime_train.core.spec import RunSpec
+    from prime_train.operations.metrics import Source
     from prime_train.ports import Held
 
 STEPS_MAX = 10_000
@@ -28,12 +28,12 @@ def profile(
     For prime-rl: what each part of a step takes, what holds the run up, how sure that is, and what to change. Leaves with 1 where nothing
     can be concluded.
     """
-    from prime_train.cli.profile.sources import of_file, of_run
+    from prime_train.operations.metrics import of_file
 
     if run is None and file is None:
         raise UsageError("which run is meant?", fix="prime-train profile RUN, or --file metrics.jsonl")
     held = _held(run) if run is not None else None
-    source = of_file(file) if file is not None else of_run(held) if held is not None else None
+    source = of_file(file) if file is not None else _of_run(held) if held is not None else None
     if held is None or held.run.spec.trainer.prime_rl is not None:
         return _of_prime_rl(held, _there(held, source), steps, as_json=as_json)
     return _of_others(held, source, steps, as_json=as_json)
@@ -44,6 +44,13 @@ def _held(name: str) -> "Held":
     from prime_train.operations.run_lookup import find
 
     return find(Home.of(os.environ).store(), name)
+
+
+def _of_run(held: "Held") -> "Source | None":
+    from prime_train.control_plane.wiring.home import Home
+    from prime_train.operations.metrics import of_run
+
+    return of_run(Home.of(os.environ), held, lambda text: typer.echo(text, err=True))
 
 
 def _there(held: "Held | None", source: "Source | None") -> "Source":

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from prime_train.core.causes import POLICY
-from prime_train.core.run import Attempt, Happening, Run
+from prime_train.core.run import Attempt, HistoryEvent, Run
 from prime_train.core.run import RunState as S
 
 TAKEN = "taken"
@@ -46,7 +46,7 @@ def span_s(run: Run, points: Sequence[Point], now_s: float) -> tuple[float, floa
     return float(run.created_s), max(end_s, run.created_s + 1.0)
 
 
-def end_s(run: Run, history: Sequence[Happening], points: Sequence[Point]) -> float:
+def end_s(run: Run, history: Sequence[HistoryEvent], points: Sequence[Point]) -> float:
     """The newest second that anything is known of: `now` for a picture, as a pure part reads no clock."""
     known = [float(run.created_s), *(float(line.at_s) for line in history), *(point.at_s for point in points)]
     known += [float(s) for a in run.attempts for s in (a.launched_s, a.ended_s) if s is not None]
@@ -80,7 +80,7 @@ def reached_s(line: Sequence[Point], step: int) -> float | None:
     return line[0].at_s if line and line[0].step == step else None
 
 
-def losses(run: Run, history: Sequence[Happening], points: Sequence[Point]) -> list[Loss]:
+def losses(run: Run, history: Sequence[HistoryEvent], points: Sequence[Point]) -> list[Loss]:
     """Every attempt that another one followed, or that ended without success."""
     taken = {line.epoch: float(line.data.get(TAKEN_AT, line.at_s)) for line in history if line.kind == TAKEN}
     followers = {a.epoch: b for a, b in pairwise(run.attempts)}

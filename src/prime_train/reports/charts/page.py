@@ -6,7 +6,7 @@ from html import escape
 
 from prime_train.core.causes import POLICY
 from prime_train.core.figures import RunFigures, figures
-from prime_train.core.run import Happening, Run, RunState
+from prime_train.core.run import HistoryEvent, Run, RunState
 from prime_train.core.spec import TrainerSpec
 from prime_train.core.text.formatting import usd
 from prime_train.reports.charts import facts
@@ -54,7 +54,7 @@ td.kind { white-space: nowrap; } code { font: 13px ui-monospace, "SF Mono", Menl
 
 def page_html(
     run: Run,
-    history: Sequence[Happening],
+    history: Sequence[HistoryEvent],
     points: Sequence[Point],
     commits: Sequence[Point] = (),
     extra: Mapping[str, str] | None = None,
@@ -79,7 +79,7 @@ def _pill(state: RunState) -> str:
     return f"<span class='pill {kind}'>{state.value}</span>"
 
 
-def _cards(now: RunFigures, history: Sequence[Happening], points: Sequence[Point]) -> str:
+def _cards(now: RunFigures, history: Sequence[HistoryEvent], points: Sequence[Point]) -> str:
     run, spent = now.run, now.totals
     wanted = f" of {run.spec.trainer.steps:,}" if run.spec.trainer.steps else ""
     lost = facts.losses(run, history, points)
@@ -138,7 +138,7 @@ def _attempts(now: RunFigures) -> str:
     return _table(head, rows, numbers=(2, 3, 4, 5, 6))
 
 
-def _timeline(run: Run, history: Sequence[Happening]) -> str:
+def _timeline(run: Run, history: Sequence[HistoryEvent]) -> str:
     rows = [
         f"<tr><td class=n>+{seconds(line.at_s - run.created_s)}</td><td class=kind>{_swatch(colour_of(line.epoch)) if line.epoch else ''}"
         f"{line.epoch or ''}</td><td class=kind>{escape(line.kind.replace('_', ' '))}</td><td>{escape(line.text)}</td></tr>"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prime_train.core.figures import RunFigures, figures
-from prime_train.core.run import Attempt, Happening, Run
+from prime_train.core.run import Attempt, HistoryEvent, Run
 from prime_train.core.text.formatting import usd
 from prime_train.reports.charts import facts
 from prime_train.reports.charts.bar import BAR_HEIGHT, ledger_bar
@@ -54,7 +54,7 @@ class Mark:
 
 
 def timeline_svg(
-    run: Run, history: Sequence[Happening], points: Sequence[Point], commits: Sequence[Point] = (), *, titled: bool = True
+    run: Run, history: Sequence[HistoryEvent], points: Sequence[Point], commits: Sequence[Point] = (), *, titled: bool = True
 ) -> str:
     """One SVG that needs nothing else. `points` are steps as they were seen, `commits` the checkpoints as they were committed."""
     now_s = facts.end_s(run, history, [*points, *commits])

@@ -1,7 +1,7 @@
 """Where a run's metrics are read: on the disk of its machine, here or elsewhere, or in the bucket, where an attempt's end has left them."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,10 +35,9 @@ def of_file(path: Path) -> Source:
         raise UsageError(f"{path}: {error.strerror}", fix="name the run's metrics.jsonl", code=Exit.USAGE) from error
 
 
-def of_run(held: "Held") -> Source | None:
-    """The newest there is; None: there is none."""
-    home, run = Home.of(os.environ), held.run
-    return _on_disk(home, run) or _elsewhere(home, run) or _kept(home, run)
+def of_run(home: Home, held: "Held", warn: Callable[[str], None]) -> Source | None:
+    """The newest there is; None: there is none. `warn` is called with why a machine could not be read."""
+    return _on_disk(home, held.run) or _elsewhere(home, held.run, warn) or _kept(home, held.run)
 
 
 def _on_disk(home: Home, run: "Run") -> Source | None:
@@ -49,23 +48,21 @@ def _on_disk(home: Home, run: "Run") -> Source | None:
     return Source(str(disk / "work" / file), _tail(disk / "work" / file))
 
 
-def _elsewhere(home: Home, run: "Run") -> Source | None:
-    """From the machine that the run is on now. One that cannot be reached is told of, and no reason to look no further."""
-    import typer
-
+def _elsewhere(home: Home, run: "Run", warn: Callable[[str], None]) -> Source | None:
+    """From the machine that the run is on now. One that cannot be reached is no reason to look no further."""
     from prime_train.operations.machine import file_of, reached, why_unknown
     from prime_train.ports import TemporaryError
 
     file, unknown = run.spec.trainer.progress.file, why_unknown(home, run)
     if unknown:
-        typer.echo(unknown, err=True)
+        warn(unknown)
     if file is None or unknown:
         return None
     try:
         with reached(home, run) as machine:
             data = file_of(machine, f"work/{file}", bytes_max=READ_BYTES_MAX) if machine is not None else b""
     except TemporaryError as error:
-        typer.echo(str(error), err=True)
+        warn(str(error))
         return None
     return Source(f"the machine of attempt {run.epoch}", data.decode(errors="replace").splitlines()) if data else None
 

@@ -1,0 +1,102 @@
+"""What happened to a run, from everything that is known of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from prime_train.adapters.tracker_wandb import ENTITY, KEY, wandb_from
+from prime_train.control_plane.reconcile.seeing import gather, look
+from prime_train.control_plane.wiring.embedded import is_left_alone
+from prime_train.control_plane.wiring.home import Home
+from prime_train.core.keys import evidence_prefix
+from prime_train.core.run import ATTENDED, Run
+from prime_train.core.tracker.pages import entity_of, page_url
+from prime_train.core.tracker.seen_run import RunSeen
+from prime_train.core.verdict import TrackerSeen, Verdict, judge
+from prime_train.operations.metrics import of_run
+from prime_train.operations.run_lookup import find
+from prime_train.ports import Held, OutsideError
+from prime_train.reports.diagnosis.conclusion import Conclusion, Facts
+from prime_train.reports.diagnosis.conclusions import conclude
+from prime_train.trainers import trainer_for
+
+EVIDENCE_MAX = 1000
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """`facts`: what is known; `conclusions`: what follows from it, the most important first; `evidence`: keys in the bucket of what its
+    attempts left; `wandb_url`: its page there, empty where there is none."""
+
+    facts: Facts
+    conclusions: tuple[Conclusion, ...]
+    evidence: tuple[str, ...]
+    wandb_url: str
+
+
+def diagnose(home: Home, name: str, warn: Callable[[str], None]) -> Diagnosis:
+    """Look at a run's attempts, heartbeats, provider, figures, evidence and tracker, and conclude. `warn` is called with what could not be
+    looked at. Raises UsageError where there is no such run, and the port's errors where the store or the bucket does not answer."""
+    facts = _facts(home, find(home.store(), name), warn)
+    return Diagnosis(facts, tuple(conclude(facts)), tuple(_kept(home, facts.held.run)), _url(home, facts))
+
+
+def _facts(home: Home, held: Held, warn: Callable[[str], None]) -> Facts:
+    now_s = home.store().now_s()
+    tracker, untold = _tracked(home, held.run)
+    return Facts(
+        held,
+        now_s,
+        _verdict(home, held, tracker, now_s),
+        tracker,
+        untold,
+        _rewards(home, held, warn),
+        served=held.run.is_over or not is_left_alone(home),
+    )
+
+
+def _verdict(home: Home, held: Held, tracker: RunSeen | None, now_s: int) -> Verdict | None:
+    """As a watcher would find it now; None where no attempt holds the lease."""
+    if held.run.state not in ATTENDED or held.run.attempt is None:
+        return None
+    world = home.world("")
+    evidence = gather(world, held, look(world), now_s)
+    if tracker is not None:
+        evidence = replace(evidence, tracker=TrackerSeen(tracker.step or 0, tracker.heard_s))
+    return judge(held.run, evidence, now_s)
+
+
+def _tracked(home: Home, run: Run) -> tuple[RunSeen | None, str]:
+    """What W&B tells of it, None where it has never heard of it or has not to; and why it could not be asked."""
+    if run.spec.wandb is None:
+        return None, ""
+    wandb = wandb_from(home.environment)
+    if wandb is None:
+        return None, f"it is not asked: {KEY} is not set"
+    try:
+        seen = wandb.run(run.spec.wandb.project, run.run_id, entity=entity_of(run))
+    except OutsideError as error:
+        return None, str(error)
+    return (seen if seen is not None and seen.heard_s else None), ""
+
+
+def _rewards(home: Home, held: Held, warn: Callable[[str], None]) -> dict[int, float]:
+    """By step, from the trainer's own figures; of a step that was made twice, the last. Empty where they cannot be had."""
+    try:
+        source = of_run(home, held, warn)
+    except OutsideError as error:
+        warn(f"the trainer's figures cannot be read: {error}")
+        return {}
+    reader = trainer_for(held.run.spec).reader(held.run.spec)
+    made = (reader.read(line) for line in (source.lines if source is not None else ()))
+    return {progress.step: progress.reward for progress in made if progress is not None and progress.reward is not None}
+
+
+def _kept(home: Home, run: Run) -> list[str]:
+    """The keys of what its attempts left in the bucket."""
+    return [stat.key for stat in islice(home.bucket().list(evidence_prefix(run.run_id)), EVIDENCE_MAX)]
+
+
+def _url(home: Home, facts: Facts) -> str:
+    known = facts.tracker.url if facts.tracker is not None else ""
+    return known or page_url(facts.held.run, entity=home.environment.get(ENTITY, ""))

@@ -1,0 +1,67 @@
+"""From a config's file to a queued run: read, checked as `validate` does it, packed, stored."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from prime_train.adapters.config_yaml import read_config
+from prime_train.control_plane.wiring.home import BUCKET, Home
+from prime_train.core.errors import UsageError
+from prime_train.core.finding import Finding, has_errors
+from prime_train.core.run import Run
+from prime_train.core.spec import RunSpec
+from prime_train.operations.launch import Plan, Unfit, launch, on_provider, plan, renamed
+from prime_train.operations.launch_checks import found_for, unfit_here
+from prime_train.operations.validate import judged
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A config that can be launched. `findings`: what was found all the same, none of it an error; `sources`: the text of each file."""
+
+    spec: RunSpec
+    plan: Plan
+    findings: tuple[Finding, ...]
+    sources: dict[str, str]
+
+
+class InvalidConfig(Unfit):
+    """As Unfit, with the text of each file that a finding is about."""
+
+    def __init__(self, findings: tuple[Finding, ...], sources: dict[str, str]) -> None:
+        super().__init__(findings)
+        self.sources = sources
+
+
+def checked(home: Home, config: Path, *, name: str | None = None) -> Checked:
+    """Read and check the config and look at the working tree; nothing is changed. `name`: another than the config's.
+
+    Raises InvalidConfig where something is wrong with it, UsageError where `name` is no name, and the port's errors.
+    """
+    read = read_config(config)
+    if read.spec is None:
+        raise InvalidConfig(*judged(read))
+    spec = on_provider(renamed(read, name) if name else read.spec, home)
+    found, sources = found_for(read, spec, home.run_secrets, unfit_here(read, spec, home))
+    if has_errors(found):
+        raise InvalidConfig(found, sources)
+    try:
+        made = plan(spec, file=str(config))
+    except Unfit as error:
+        raise InvalidConfig((*found, *error.findings), sources) from error
+    return Checked(spec, made, (*found, *made.findings), sources)
+
+
+def launch_checked(home: Home, what: Checked) -> Run:
+    """Queue the run.
+
+    Raises InvalidConfig where the working tree cannot be packed, UsageError where what serves this home has another bucket, and the port's
+    errors.
+    """
+    serving = home.serving()
+    if serving is not None and serving.bucket_url != home.bucket_url:
+        said = f"the control plane that serves {home.root} uses the bucket {serving.bucket_url}, and here it is {home.bucket_url}"
+        raise UsageError(said, fix=f"export {BUCKET}={serving.bucket_url}")
+    try:
+        return launch(home, what.spec, what.plan)
+    except Unfit as error:
+        raise InvalidConfig((*what.findings, *error.findings), what.sources) from error

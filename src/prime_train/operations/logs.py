@@ -1,0 +1,45 @@
+"""The end of a run's newest log, wherever it lies."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from prime_train.control_plane.wiring.home import Home
+from prime_train.operations.log_tail import Tail, kept_log, log_on_disk
+from prime_train.operations.machine import reached, why_unknown
+from prime_train.operations.remote_log import remote_lines
+from prime_train.ports import Held, TemporaryError
+
+
+@dataclass(frozen=True)
+class LogEnd:
+    """`name`: where the log lies, empty where there is none; `text`: its last lines; `tail`: reads what is written to it from here on,
+    where it lies on this machine."""
+
+    name: str
+    text: str
+    tail: Tail
+
+
+def log_end(home: Home, held: Held, lines: int, warn: Callable[[str], None]) -> LogEnd:
+    """The last lines of the newest log: on the disk of the run's machine, here or elsewhere, or kept as evidence in the bucket. `warn` is
+    called with why a machine could not be reached; what was kept is taken instead."""
+    path = log_on_disk(home, held.run)
+    tail = Tail(path)
+    name, text = (str(path), tail.last(lines)) if path is not None else _elsewhere(home, held, lines, warn)
+    if not name:
+        name, text = kept_log(home, held.run, lines)
+    return LogEnd(name, text, tail)
+
+
+def _elsewhere(home: Home, held: Held, lines: int, warn: Callable[[str], None]) -> tuple[str, str]:
+    unknown = why_unknown(home, held.run)
+    if unknown:
+        warn(unknown)
+        return "", ""
+    try:
+        with reached(home, held.run) as machine:
+            name, text = remote_lines(machine, lines) if machine is not None else ("", "")
+    except TemporaryError as error:
+        warn(str(error))
+        return "", ""
+    return (f"{name} of attempt {held.run.epoch}", text) if name else ("", "")

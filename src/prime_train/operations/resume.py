@@ -1,0 +1,58 @@
+"""Letting an ended run go on, from its newest checkpoint."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from prime_train.adapters.config_yaml import read_config
+from prime_train.control_plane.wiring.home import Home
+from prime_train.core.budget import Limit
+from prime_train.core.change import Renewed, resumed
+from prime_train.core.errors import UsageError
+from prime_train.core.finding import has_errors
+from prime_train.core.keys import tree_key
+from prime_train.core.run import Event, IllegalMove, Run, move
+from prime_train.operations.launch import Unfit, on_provider, plan, put_tree
+from prime_train.operations.launch_checks import found_for
+from prime_train.operations.run_lookup import find
+from prime_train.operations.run_requests import ask, impossible
+from prime_train.operations.validate import judged
+from prime_train.ports import Held
+
+
+def resume(home: Home, name: str, limits: Mapping[Limit, float | str], *, config: Path | None = None) -> Held:
+    """Queue an ended run again. `limits`: new ones of its budget; `config`: the spec and the code to go on with, as they are here now.
+
+    Returns the run as it was saved. Raises UsageError where there is no such run, it is not over, or its budget is spent; Unfit where the
+    config has mistakes; and the port's errors.
+    """
+    store = home.store()
+    try:
+        renewed = _renewed(home, find(store, name).run, config) if config is not None else None
+        return ask(store, name, lambda run, now_s: resumed(run, now_s, limits, renewed))
+    except IllegalMove as error:
+        raise impossible(error) from error
+    except ValueError as error:
+        raise UsageError(f"{config or name}: {error}", fix="launch it as a run of its own: prime-train run CONFIG") from error
+
+
+def _renewed(home: Home, run: Run, config: Path) -> Renewed:
+    """The config, checked as for a launch, with its code in the bucket: under a key of its own, so that nothing is changed for the run
+    before it takes it up. Raises Unfit."""
+    read = read_config(config)
+    if read.spec is None:
+        raise Unfit(judged(read)[0])
+    named = read.spec.model_copy(update={"name": run.spec.name})
+    spec = on_provider(named, home)
+    found, _ = found_for(read, spec, home.run_secrets)
+    if has_errors(found):
+        raise Unfit(found)
+    if read.spec.name != run.spec.name:
+        raise UsageError(
+            f"{config} is the config of {read.spec.name}, and {run.run_id} is a run of {run.spec.name}", fix="name its own config"
+        )
+    renewed = Renewed(spec, "")
+    move(run, Event.RESUME)
+    renewed.check(run)
+    made = plan(spec, file=str(config))
+    digest = put_tree(home, made.tree, tree_key(run.run_id, run.revision + 1)) if made.tree is not None else ""
+    return Renewed(spec, made.commit, digest)

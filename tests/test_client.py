@@ -1,0 +1,65 @@
+"""The Python API, with a real control plane that serves and runs that really train."""
+
+import doctest
+from pathlib import Path
+
+import pytest
+
+import prime_train
+from prime_train import client
+from prime_train.client import Client, InvalidConfig, UsageError
+from tests.e2e.plane import plane, write_config
+
+
+def test_every_example_in_its_documentation_says_what_is_true() -> None:
+    results = doctest.testmod(client, optionflags=doctest.ELLIPSIS)
+    assert results.attempted >= 6
+    assert results.failed == 0
+
+
+def test_it_is_what_the_package_is_known_for() -> None:
+    assert prime_train.Client is Client
+    with pytest.raises(AttributeError, match="has no attribute 'Klient'"):
+        prime_train.Klient  # noqa: B018
+
+
+@pytest.mark.slow
+def test_a_run_is_launched_followed_looked_at_and_resumed_from_python(tmp_path: Path) -> None:
+    with plane(tmp_path, []) as here:
+        api = Client(here.home)
+        run = api.launch(write_config(tmp_path), name="from-python")
+        kinds = [event.kind for event in run.follow(every_s=0.1)]
+        assert kinds[0] == "launching"
+        assert "succeeded" in kinds
+        now = run.status()
+        assert (now.state, now.step, now.durable_step, now.attempts) == ("succeeded", 80, 80, 1)
+        assert 0 < now.spent_usd < now.budget_usd
+        assert [(row["step"], row["complete"]) for row in run.checkpoints()] == [(80, True)]
+        assert run.logs()
+        assert [one.kind.value for one in run.diagnose().conclusions][:1] == ["finished"]
+        assert "<caption>from-python-" in run._repr_html_()
+        assert [one.run for one in api.runs()] == [run.id]
+        assert api.run("from-python").id == run.id
+        with pytest.raises(UsageError, match="stop is not possible"):
+            run.stop()
+        with pytest.raises(UsageError, match="deadline"):
+            run.resume(deadline="tomorrow")
+        with pytest.raises(UsageError, match="resume is not possible"):
+            run.resume(usd=9)
+
+
+def test_a_config_with_mistakes_is_not_launched_and_each_is_named_with_its_line(tmp_path: Path) -> None:
+    config = write_config(tmp_path, "name: bad\ntrainer: {command: python train.py, steps: -1}\nbudget: {usd: 5}\n")
+    api = Client(tmp_path / "home")
+    with pytest.raises(InvalidConfig) as caught:
+        api.launch(config)
+    assert [finding.line for finding in caught.value.findings if "steps" in finding.message] == [2]
+    assert caught.value.findings == tuple(one for one in api.validate(config) if one in caught.value.findings)
+    assert api.runs() == []
+
+
+def test_a_control_plane_elsewhere_is_named_by_the_environment() -> None:
+    api = Client(environment={"PRIME_TRAIN_STORE": "http://127.0.0.1:9", "PRIME_TRAIN_MASTER_KEY": "00" * 32})
+    assert repr(api) == "Client('http://127.0.0.1:9')"
+    with pytest.raises(client.OutsideError):
+        api.runs()
