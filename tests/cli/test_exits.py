@@ -90,7 +90,7 @@ def test_help_lists_every_verb_and_version_is_said(shell: Shell) -> None:
         "models",
     ]
     assert all(f"\n  {verb} " in said for verb in verbs)
-    assert "..." not in said.split("Commands:")[1]
+    assert "..." not in said.split("Runs:")[1]
     assert shell.ok("--version").startswith("prime-train ")
 
 

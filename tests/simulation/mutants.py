@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "prime_train"
 UNIT_TESTS = ("tests/core", "tests/reconcile", "tests/contracts/test_store.py", "tests/simulation/test_found.py")
 RUN_S_MAX = 900
-SEEING, CARRYING, STEPPING, DELIVERING = (f"reconcile/{name}.py" for name in ("seeing", "carrying", "stepping", "delivering"))
-ATTENDED, MONEY, PACE, STRAYS, DRAINING = (f"core/decide/{name}.py" for name in ("attended", "money", "pace", "strays", "draining"))
+SEEING, CARRYING, STEPPING, DELIVERING = (f"control_plane/reconcile/{name}.py" for name in ("seeing", "carrying", "stepping", "delivering"))
+ATTENDED, MONEY, PACE, STRAYS, DRAINING = (f"core/decide/{name}.py" for name in ("active", "money", "pace", "orphans", "draining"))
 CHANGE, VERDICT, CLOCK = "core/change.py", "core/verdict.py", "clock.py"
 STORE, LEDGER = "adapters/store_memory.py", "core/ledger.py"
 

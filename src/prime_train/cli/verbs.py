@@ -15,6 +15,7 @@ from prime_train.cli.cost import cost
 from prime_train.cli.demo import demo
 from prime_train.cli.diagnose import diagnose
 from prime_train.cli.find import find
+from prime_train.cli.groups import GroupedHelp
 from prime_train.cli.init import init
 from prime_train.cli.key import key
 from prime_train.cli.lint import lint
@@ -65,9 +66,10 @@ VERBS = (
 # Help in plain text: drawing it with rich would double the time that `--help` takes.
 app = typer.Typer(
     name="prime-train",
+    cls=GroupedHelp,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Training that can be left alone: runs on spot machines that survive losing them.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )

@@ -1,0 +1,26 @@
+"""The verbs in the groups that `prime-train --help` shows them in."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from typer.core import TyperGroup
+
+GROUPS: Mapping[str, Sequence[str]] = {
+    "Runs": ("run", "status", "logs", "diagnose", "profile", "ssh", "stop", "resume"),
+    "Configs": ("init", "validate", "lint", "rules", "schema", "config"),
+    "Estimates": ("memory", "cost", "find", "models", "verify-model"),
+    "Checkpoints": ("checkpoints",),
+    "Control plane": ("serve", "watch", "key", "deploy", "doctor", "destroy"),
+    "Other": ("demo", "gha"),
+}
+
+
+class GroupedHelp(TyperGroup):
+    """Lists the verbs group by group. A verb without a group is a mistake that a test finds."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        shown = {name: self.commands[name] for name in self.list_commands(ctx) if not self.commands[name].hidden}
+        width = formatter.width - 6 - max(map(len, shown))
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, shown[name].get_short_help_str(width)) for name in names if name in shown])
