@@ -1,10 +1,10 @@
 """Values for tests: each builder gives a small, consistent one, and takes the fields a test is about as keywords.
 
-    spec(health={"beat_s": 10})             sections are merged into the smallest useful spec
-    run(RunState.TRAINING)                  epoch 1, one attempt with a pod, a first beat and a first step
-    run(RunState.QUEUED, epoch=2)           two attempts, both lost and gone
-    held(run(RunState.TRAINING), seq=7)     with the lease that fits: open, of the newest epoch, last beat number 7
-    beat(8, step=120)
+    spec(health={"heartbeat_s": 10})             sections are merged into the smallest useful spec
+    run(RunState.TRAINING)                  attempt 1, one attempt with a pod, a first heartbeat and a first step
+    run(RunState.QUEUED, attempt=2)           two attempts, both lost and gone
+    held(run(RunState.TRAINING), seq=7)     with the lease that fits: open, of the newest attempt, last heartbeat number 7
+    heartbeat(8, step=120)
 
 Attempt n is launched at `T0_S + (n - 1) * ATTEMPT_S`.
 """
@@ -19,8 +19,8 @@ from prime_train.core.offers import Offer
 from prime_train.core.run import ATTENDED, TERMINAL, Alert, Attempt, HistoryEvent, Lease, Run, RunState, Severity
 from prime_train.core.spec import RunSpec
 from prime_train.core.verdict import Pod, PodStatus
-from prime_train.core.wire import Beat, Commit, Phase
-from prime_train.ports import Held
+from prime_train.core.wire import Commit, Heartbeat, Phase
+from prime_train.ports import RunRecord
 
 RUN_ID = "tiny-1"
 T0_S = 1_000_000
@@ -50,14 +50,14 @@ def offer(offer_id: str = "local-spot", **changes: Any) -> Offer:
     return replace(Offer("local", offer_id, usd_per_hour=0.36, spot=True, disk_gib=100), **changes)
 
 
-def attempt(epoch: int = 1, state: RunState = RunState.TRAINING, **changes: Any) -> Attempt:
+def new_attempt(number: int = 1, state: RunState = RunState.TRAINING, **changes: Any) -> Attempt:
     """An attempt as it is in that state of its run; in a state without an open lease, it was fenced, and its pod is gone."""
-    at_s = T0_S + (epoch - 1) * ATTEMPT_S
-    made = Attempt(epoch=epoch, offer=offer(), launched_s=at_s)
+    at_s = T0_S + (number - 1) * ATTEMPT_S
+    made = Attempt(number=number, offer=offer(), launched_s=at_s)
     if state is not RunState.LAUNCHING:
-        made = replace(made, pod_id=f"pod-{epoch}")
+        made = replace(made, pod_id=f"pod-{number}")
     if state not in (RunState.LAUNCHING, RunState.BOOTING):
-        made = replace(made, agent_put_s=at_s + 5, first_beat_s=at_s + 20)
+        made = replace(made, agent_put_s=at_s + 5, first_heartbeat_s=at_s + 20)
     if state not in (RunState.LAUNCHING, RunState.BOOTING, RunState.STARTING):
         made = replace(made, first_step_s=at_s + 60, last_step=10)
     if state not in ATTENDED:
@@ -67,21 +67,21 @@ def attempt(epoch: int = 1, state: RunState = RunState.TRAINING, **changes: Any)
     return replace(made, **changes)
 
 
-def run(state: RunState = RunState.QUEUED, *, epoch: int | None = None, **changes: Any) -> Run:
-    """A run in that state after `epoch` attempts (none while it waits for its first machine, else one), all but the newest long gone."""
-    epoch = epoch if epoch is not None else 0 if state is RunState.QUEUED else 1
-    past = tuple(attempt(n, RunState.QUEUED) for n in range(1, epoch))
-    newest = (attempt(epoch, state),) if epoch > 0 else ()
+def run(state: RunState = RunState.QUEUED, *, attempt: int | None = None, **changes: Any) -> Run:
+    """A run in that state after `attempt` attempts (none while it waits for its first machine, else one), all but the newest long gone."""
+    number = attempt if attempt is not None else 0 if state is RunState.QUEUED else 1
+    past = tuple(new_attempt(n, RunState.QUEUED) for n in range(1, number))
+    newest = (new_attempt(number, state),) if number > 0 else ()
     attempts = (*past, *newest)
     made = Run(
         run_id=RUN_ID,
         spec=spec(),
         created_s=T0_S,
         state=state,
-        epoch=epoch,
+        attempt=number,
         attempts=attempts,
         best_step=max((a.last_step for a in attempts), default=0),
-        next_check_s=T0_S + max(0, epoch - 1) * ATTEMPT_S,
+        next_check_s=T0_S + max(0, number - 1) * ATTEMPT_S,
     )
     if state in TERMINAL:
         cause = _CAUSES[state]
@@ -91,54 +91,55 @@ def run(state: RunState = RunState.QUEUED, *, epoch: int | None = None, **change
 
 
 def lease(of: Run, **changes: Any) -> Lease:
-    """The lease that fits the run: open if its state has an attempt that may beat, and with a last beat once it has beaten.
+    """The lease that fits the run: open if its state has an attempt that may send heartbeats, and with a last heartbeat once it has sent
+    one.
 
-    A changed `seq` or `beat` changes the other along with it."""
-    newest = of.attempt
-    made = Lease(run_id=of.run_id, epoch=of.epoch, open=of.state in ATTENDED, version=of.epoch)
-    if newest is not None and newest.first_beat_s is not None and "beat" not in changes:
+    A changed `seq` or `heartbeat` changes the other along with it."""
+    newest = of.current_attempt
+    made = Lease(run_id=of.run_id, attempt=of.attempt, open=of.state in ATTENDED, version=of.attempt)
+    if newest is not None and newest.first_heartbeat_s is not None and "heartbeat" not in changes:
         phase = Phase.TRAIN if newest.first_step_s is not None else Phase.SETUP
-        changes["beat"] = beat(changes.get("seq", 1), run=of.run_id, epoch=of.epoch, phase=phase, step=newest.last_step)
-        changes.setdefault("beat_s", newest.last_sign_s or newest.first_step_s or newest.first_beat_s)
-    if changes.get("beat") is not None:
-        changes.setdefault("seq", changes["beat"].seq)
+        changes["heartbeat"] = heartbeat(changes.get("seq", 1), run=of.run_id, attempt=of.attempt, phase=phase, step=newest.last_step)
+        changes.setdefault("heartbeat_s", newest.last_sign_s or newest.first_step_s or newest.first_heartbeat_s)
+    if changes.get("heartbeat") is not None:
+        changes.setdefault("seq", changes["heartbeat"].seq)
     return replace(made, **changes)
 
 
-def held(of: Run | None = None, **changes: Any) -> Held:
+def held(of: Run | None = None, **changes: Any) -> RunRecord:
     """The run (one that trains) together with the lease that fits it; keywords change the lease."""
     of = of if of is not None else run(RunState.TRAINING)
-    return Held(of, lease(of, **changes))
+    return RunRecord(of, lease(of, **changes))
 
 
-def beat(seq: int = 1, **changes: Any) -> Beat:
-    """Beat number `seq` of attempt 1 while it trains, a second a step."""
-    fields: dict[str, Any] = {"run": RUN_ID, "epoch": 1, "seq": seq, "phase": Phase.TRAIN, "step": 10, "step_slow_s": 1.0}
-    return Beat(**(fields | changes))
+def heartbeat(seq: int = 1, **changes: Any) -> Heartbeat:
+    """Heartbeat number `seq` of attempt 1 while it trains, a second a step."""
+    fields: dict[str, Any] = {"run": RUN_ID, "attempt": 1, "seq": seq, "phase": Phase.TRAIN, "step": 10, "step_slow_s": 1.0}
+    return Heartbeat(**(fields | changes))
 
 
 def commit(step: int, **changes: Any) -> Commit:
     """Attempt 1 asks that this step becomes the newest checkpoint."""
-    fields: dict[str, Any] = {"run": RUN_ID, "epoch": 1, "step": step} | changes
-    return Commit(**({"key": manifest_key(fields["run"], step, fields["epoch"])} | fields))
+    fields: dict[str, Any] = {"run": RUN_ID, "attempt": 1, "step": step} | changes
+    return Commit(**({"key": manifest_key(fields["run"], step, fields["attempt"])} | fields))
 
 
-def pod(of: Run | None = None, *, epoch: int | None = None, **changes: Any) -> Pod:
+def pod(of: Run | None = None, *, attempt: int | None = None, **changes: Any) -> Pod:
     """The machine of an attempt of the run (the newest one's), up and known to the provider."""
     of = of if of is not None else run(RunState.TRAINING)
-    epoch = epoch if epoch is not None else of.epoch
-    created_s = T0_S + max(0, epoch - 1) * ATTEMPT_S
-    made = Pod(f"pod-{epoch}", pod_name(of.run_id, epoch), PodStatus.ACTIVE, created_s, usd_per_hour=0.36)
+    attempt = attempt if attempt is not None else of.attempt
+    created_s = T0_S + max(0, attempt - 1) * ATTEMPT_S
+    made = Pod(f"pod-{attempt}", pod_name(of.run_id, attempt), PodStatus.ACTIVE, created_s, usd_per_hour=0.36)
     return replace(made, **changes)
 
 
 def happening(text: str = "it happened", **changes: Any) -> HistoryEvent:
-    return replace(HistoryEvent(RUN_ID, T0_S, epoch=1, kind="note", text=text), **changes)
+    return replace(HistoryEvent(RUN_ID, T0_S, attempt=1, kind="note", text=text), **changes)
 
 
 def alert(key: str = f"{RUN_ID}/e1/lost/v2", **changes: Any) -> Alert:
     made = Alert(
-        key, RUN_ID, kind="lost", severity=Severity.WARNING, title="attempt 1: machine lost", text="it is gone", at_s=T0_S, epoch=1
+        key, RUN_ID, kind="lost", severity=Severity.WARNING, title="attempt 1: machine lost", text="it is gone", at_s=T0_S, attempt=1
     )
     return replace(made, **changes)
 

@@ -49,7 +49,7 @@ CLOCK = "prime_train.clock"
 OPERATIONS = "prime_train.operations"
 EXITS = "prime_train.exits"
 OUTPUT = "prime_train.output"
-AWS_SIGNED = "prime_train.adapters.aws_signed"
+AWS_SIGNED = "prime_train.adapters.aws_http"
 CONFIG_YAML = "prime_train.adapters.config_yaml"
 STORED = "prime_train.adapters.stored"
 ADAPTERS = "prime_train.adapters*"
@@ -77,7 +77,7 @@ TABLE = {
     "prime_train.control_plane.webhook": Row((CORE, PORTS, STORE_CALLS, ADMISSION), ("pydantic", "pydantic_core")),
     "prime_train.adapters": Row(),
     "prime_train.adapters.aws_deploy": adapter("boto3", "botocore"),
-    "prime_train.adapters.aws_signed": adapter(),
+    "prime_train.adapters.aws_http": adapter(),
     "prime_train.adapters.bucket": adapter("obstore", "boto3", "botocore"),
     "prime_train.adapters.canary_http": adapter("requests", "urllib3"),
     "prime_train.adapters.config_yaml": adapter("yaml", "pydantic"),
@@ -93,7 +93,7 @@ TABLE = {
     "prime_train.adapters.pods_memory": adapter(),
     "prime_train.adapters.pods_prime": Row((CORE, ESTIMATE, PORTS, HTTP), ("pydantic",)),
     "prime_train.adapters.prime_rl_deep": adapter("pydantic", "prime_rl"),
-    "prime_train.adapters.pushing": Row((CORE, PORTS, "prime_train.adapters.ssh")),
+    "prime_train.adapters.provisioning": Row((CORE, PORTS, "prime_train.adapters.ssh")),
     "prime_train.adapters.ssh": adapter("paramiko", "cryptography"),
     "prime_train.adapters.store_dynamo": Row((CORE, PORTS, AWS_SIGNED, STORED, CLOCK), ("boto3", "botocore")),
     "prime_train.adapters.store_memory": Row((CORE, PORTS, CLOCK)),
@@ -101,7 +101,7 @@ TABLE = {
     "prime_train.adapters.store_sqlite": Row((CORE, PORTS, STORED, CLOCK)),
     "prime_train.adapters.stored": adapter("pydantic"),
     "prime_train.adapters.tracker_wandb": adapter("wandb"),
-    "prime_train.adapters.tree_pack": adapter(),
+    "prime_train.adapters.code_archive": adapter(),
     "prime_train.control_plane.server": Row(
         (CORE, PORTS, ADMISSION, WEBHOOK, RECONCILE, CLOCK), ("fastapi", "pydantic", "starlette", "uvicorn")
     ),

@@ -11,7 +11,7 @@ from prime_train.core.figures import PARTS
 from prime_train.core.run import HistoryEvent, Run, RunState
 from prime_train.reports.charts import Point, page_html, timeline_svg
 from prime_train.reports.charts.facts import TAKEN, TAKEN_AT
-from tests.builders import T0_S, attempt, offer, run, spec
+from tests.builders import T0_S, new_attempt, offer, run, spec
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -19,9 +19,9 @@ SVG = "{http://www.w3.org/2000/svg}"
 def story() -> tuple[Run, list[HistoryEvent], list[Point], list[Point]]:
     """Step 132 is reached, 125 is committed, the machine goes, another one takes over and ends at 300."""
     first = replace(
-        attempt(1, RunState.TRAINING),
+        new_attempt(1, RunState.TRAINING),
         launched_s=T0_S,
-        first_beat_s=T0_S + 2,
+        first_heartbeat_s=T0_S + 2,
         first_step_s=T0_S + 4,
         last_sign_s=T0_S + 17,
         fenced_s=T0_S + 20,
@@ -32,10 +32,10 @@ def story() -> tuple[Run, list[HistoryEvent], list[Point], list[Point]]:
     )
     second = replace(
         first,
-        epoch=2,
+        number=2,
         offer=offer("local-on-demand", spot=False, usd_per_hour=1.8),
         launched_s=T0_S + 20,
-        first_beat_s=T0_S + 22,
+        first_heartbeat_s=T0_S + 22,
         first_step_s=T0_S + 24,
         last_sign_s=T0_S + 42,
         fenced_s=T0_S + 42,
@@ -46,7 +46,7 @@ def story() -> tuple[Run, list[HistoryEvent], list[Point], list[Point]]:
         last_step=300,
         durable_step=300,
     )
-    made = Run("tiny-1", spec(trainer={"steps": 300}), T0_S, RunState.SUCCEEDED, epoch=2, attempts=(first, second), best_step=300)
+    made = Run("tiny-1", spec(trainer={"steps": 300}), T0_S, RunState.SUCCEEDED, attempt=2, attempts=(first, second), best_step=300)
     made = replace(made, durable_step=300, why="finished at step 300", ended_s=T0_S + 42)
     points = [Point(T0_S + 4 + n / 10, n, 1) for n in range(133)] + [Point(T0_S + 24 + n / 10, 125 + n, 2) for n in range(176)]
     commits = [Point(T0_S + 4.4 + n / 10, n, 1) for n in range(25, 126, 25)] + [Point(T0_S + 26.9, 150, 2)]
@@ -73,7 +73,7 @@ def words(root: ET.Element) -> list[str]:
 
 def test_each_attempt_has_a_line_of_its_own_colour() -> None:
     lines = classed(drawn(), "steps")
-    assert [line.get("data-epoch") for line in lines] == ["1", "2"]
+    assert [line.get("data-attempt") for line in lines] == ["1", "2"]
     assert len({line.get("stroke") for line in lines}) == 2
     assert "attempt 1 (spot, $0.36/h)" in words(drawn())
     assert "attempt 2 (on-demand, $1.80/h)" in words(drawn())
@@ -158,7 +158,7 @@ def test_a_table_that_is_wider_than_the_page_scrolls_by_itself() -> None:
 
 @pytest.mark.parametrize("state", list(RunState))
 def test_a_run_in_any_state_has_a_picture(state: RunState) -> None:
-    made = run(state) if state is not RunState.QUEUED else run(state, epoch=0)
+    made = run(state) if state is not RunState.QUEUED else run(state, attempt=0)
     ET.fromstring(timeline_svg(made, [], []))
     assert made.run_id in page_html(made, [], [])
 
@@ -169,9 +169,9 @@ def test_a_run_that_was_lost_many_times_is_still_readable() -> None:
     many = tuple(
         replace(
             one,
-            epoch=n,
+            number=n,
             launched_s=T0_S + 30 * n,
-            first_beat_s=T0_S + 30 * n + 2,
+            first_heartbeat_s=T0_S + 30 * n + 2,
             first_step_s=T0_S + 30 * n + 4,
             last_sign_s=T0_S + 30 * n + 20,
             fenced_s=T0_S + 30 * n + 24,
@@ -179,7 +179,7 @@ def test_a_run_that_was_lost_many_times_is_still_readable() -> None:
         )
         for n in range(1, 61)
     )
-    root = ET.fromstring(timeline_svg(replace(made, attempts=many, epoch=60, state=RunState.TRAINING, ended_s=None), history, []))
+    root = ET.fromstring(timeline_svg(replace(made, attempts=many, attempt=60, state=RunState.TRAINING, ended_s=None), history, []))
     assert len(classed(root, "mark")) == 60
     assert 0 < len(classed(root, "halo")) < 60  # words only where they fit
     height = float((root.get("viewBox") or "").split()[-1])

@@ -1,7 +1,7 @@
 """The agent's shell: one loop that hands events to the core and carries out what it wants. No rules live here.
 
-The loop itself does nothing slow. Beats, commits, uploads, looks into the checkpoint folder and evidence each have a thread of their own,
-so that none of them can hold up another, and least of all the beats.
+The loop itself does nothing slow. Heartbeats, commits, uploads, looks into the checkpoint folder and evidence each have a thread of their
+own, so that none of them can hold up another, and least of all the heartbeats.
 """
 
 import logging
@@ -25,7 +25,7 @@ from prime_agent.evidence import Evidence
 from prime_agent.gpu.reading import Gpus
 from prime_agent.inbox import Inbox
 from prime_agent.keyring import KeyRing, Renewal
-from prime_agent.phases.runner import Means, Phases, Place
+from prime_agent.phases.runner import PhaseContext, Phases, Place
 from prime_agent.processes import Processes
 from prime_agent.redaction import Masked, Source
 from prime_agent.sensors import SensorThread
@@ -41,7 +41,7 @@ from prime_agent.trainer.step_metrics import StepMetrics
 from prime_agent.worker import Worker
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import Manifest
-from prime_train.core.wire import Beat, Bootstrap, Commit, JobExit, Phase, Reply
+from prime_train.core.wire import Bootstrap, Commit, Heartbeat, JobExit, Phase, Reply
 from prime_train.ports import Bucket, OutsideError
 from prime_train.trainers import trainer_for
 from prime_train.trainers.prime_rl import BROADCAST, PORT, log_files
@@ -54,7 +54,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class World:
+class Context:
     """Everything outside of the agent."""
 
     control: Callable[[], ControlPlane]
@@ -70,45 +70,47 @@ class World:
 class Agent:
     """One attempt, from preflight to its last word. `run` returns the exit code."""
 
-    def __init__(self, job: Bootstrap, world: World, disk: Path, inbox: Inbox) -> None:
-        self._job, self._world, self._inbox = job, world, inbox
+    def __init__(self, job: Bootstrap, context: Context, disk: Path, inbox: Inbox) -> None:
+        self._job, self._context, self._inbox = job, context, inbox
         self._place = Place(disk)
         resume_step = job.resume.step if job.resume is not None else None
-        self._state = initial(Job(job.run, job.epoch, job.spec, resume_step, job.train_s_max, job.identity, job.deadline_in_s))
-        env = trainer_for(job.spec).environment(job.spec, epoch=job.epoch, run_id=job.run, link=job.origin_url)
-        self._loan = _loan(world, disk)
+        self._state = initial(Job(job.run, job.attempt, job.spec, resume_step, job.train_s_max, job.identity, job.deadline_in_s))
+        env = trainer_for(job.spec).environment(job.spec, attempt=job.attempt, run_id=job.run, link=job.origin_url)
+        self._loan = _loan(context, disk)
         children = for_children(os.environ, job.spec.environment, job.secrets, env)
         self._env = with_loan(children, self._loan, job.bucket_keys)
-        self._masked = Masked(lambda: job.secrets | job.bucket_keys, *_lent(world.keys, self._loan))
-        self._phases = Phases(Means(job, self._place, world.bucket, world.processes, world.gpus, self._env, self._masked), inbox)
+        self._masked = Masked(lambda: job.secrets | job.bucket_keys, *_lent(context.keys, self._loan))
+        self._phases = Phases(
+            PhaseContext(job, self._place, context.bucket, context.processes, context.gpus, self._env, self._masked), inbox
+        )
         self._evidence = Evidence(
-            world.bucket,
+            context.bucket,
             job.run,
-            job.epoch,
+            job.attempt,
             logs=self._place.logs,
             own_logs={f"{job.spec.trainer.kind}-{Path(path).name}": self._place.work / path for path in log_files(job.spec)},
             metrics=lambda: kept_metrics(self._place.work, job.spec),
             disk=disk,
-            gpus=world.gpus,
+            gpus=context.gpus,
             secrets=self._masked,
             owner=owner_of(job, disk),
             stall=self._stall,
         )
         self._ahead_s = 0
         self._uploader = Uploader(
-            bucket=world.bucket,
+            bucket=context.bucket,
             spec=job.spec,
             run_id=job.run,
-            epoch=job.epoch,
+            attempt=job.attempt,
             identity=job.identity,
             work=self._place.work,
             stage=self._place.stage,
             known=job.resume,
             clock=self._files_s,
-            monotonic_s=world.clock.monotonic_s,
+            monotonic_s=context.clock.monotonic_s,
         )
-        self._workers = {name: Worker(name, inbox) for name in ("beats", "commits", "uploads", "keeper", "evidence")}
-        self._beats, self._commits = world.control(), world.control()
+        self._workers = {name: Worker(name, inbox) for name in ("heartbeats", "commits", "uploads", "keeper", "evidence")}
+        self._heartbeat_calls, self._commit_calls = context.control(), context.control()
         self._metrics = StepMetrics(disk / "metrics.jsonl")
         self._trainer: TrainerRun | None = None
         self._heartbeats: Heartbeats | None = None
@@ -121,17 +123,17 @@ class Agent:
         return self._state
 
     def run(self) -> int:
-        if self._world.keys is not None:
-            self._renew(self._world.keys)
-        SensorThread(self._place.disk, self._world.gpus, self._inbox, beat_s=self._job.spec.health.beat_s)
+        if self._context.keys is not None:
+            self._renew(self._context.keys)
+        SensorThread(self._place.disk, self._context.gpus, self._inbox, heartbeat_s=self._job.spec.health.heartbeat_s)
         event: v.Event = v.Started()
         while True:
-            self._state, effects = step(self._state, event, self._world.clock.monotonic_s())
+            self._state, effects = step(self._state, event, self._context.clock.monotonic_s())
             for effect in effects:
                 if isinstance(effect, e.Exit):
                     return self._leave(effect.code)
                 self._carry_out(effect)
-            now_s = self._world.clock.monotonic_s()
+            now_s = self._context.clock.monotonic_s()
             event = self._inbox.get(max(TICK_S_MIN, next_tick_s(self._state, now_s) - now_s)) or v.Tick()
 
     def give_up(self, why: str) -> int:
@@ -139,9 +141,9 @@ class Agent:
         self._leave(e.Leave.BUG)
         ended = JobExit(cause=Cause.AGENT_ERROR, detail=why[:500])
         job, seq = self._job, self._state.link.seq * 2 + 1
-        last = Beat(run=job.run, epoch=job.epoch, identity=job.identity, seq=seq, phase=Phase.EXITED, news=True, exit=ended)
+        last = Heartbeat(run=job.run, attempt=job.attempt, identity=job.identity, seq=seq, phase=Phase.EXITED, news=True, exit=ended)
         try:
-            self._world.control().exit(last)
+            self._context.control().exit(last)
         except OutsideError as error:
             _log.error("nobody could be told: %s", error)
         return e.Leave.BUG
@@ -150,7 +152,7 @@ class Agent:
         _log.info("leaving: %s", code.name.lower())
         self._leaving.set()
         self._phases.call_off()
-        self._world.processes.kill_all()
+        self._context.processes.kill_all()
         return int(code)
 
     def _carry_out(self, effect: e.Effect) -> None:
@@ -164,10 +166,10 @@ class Agent:
                 self._start_trainer()
             case e.SignalTrainer(force):
                 self._signal_trainer(force)
-            case e.SendBeat(beat):
-                self._say(lambda: self._beats.beat(beat))
-            case e.SendExit(beat):
-                self._say(lambda: self._beats.exit(beat))
+            case e.SendHeartbeat(heartbeat):
+                self._say(lambda: self._heartbeat_calls.heartbeat(heartbeat))
+            case e.SendExit(heartbeat):
+                self._say(lambda: self._heartbeat_calls.exit(heartbeat))
             case e.ScanCheckpoints(settled):
                 self._ahead_s = self._job.spec.checkpoints.settled_s + 1 if settled else 0
                 self._workers["keeper"].do(self._scan, lambda why: v.CheckpointsScanned((), saving=False))
@@ -197,19 +199,19 @@ class Agent:
         except OSError as error:
             self._inbox.put(v.TrainerExited(127, Cause.TRAINER_ERROR, f"what an earlier launch left cannot be moved aside: {error}"))
             return
-        stray = self._uploader.disregard_present()
-        if stray:
-            _log.info("checkpoints that were here before the trainer are left alone: steps %s", stray)
+        orphan = self._uploader.disregard_present()
+        if orphan:
+            _log.info("checkpoints that were here before the trainer are left alone: steps %s", orphan)
         plan = Plan(
             self._job.spec,
             self._place.work,
             self._place.logs / "trainer.log",
             {**self._env, **self._asked_of_prime_rl()},
-            Masked(lambda: self._job.secrets, *_lent(self._world.keys, self._loan)),
+            Masked(lambda: self._job.secrets, *_lent(self._context.keys, self._loan)),
             self._state.job.resume_step,
             self._phases.restored,
         )
-        self._trainer = TrainerRun(plan, self._world.processes, self._inbox, self._metrics)
+        self._trainer = TrainerRun(plan, self._context.processes, self._inbox, self._metrics)
         self._trainer.start()
         self._inbox.put(v.TrainerLaidOut(watch_inference(self._job.spec, self._place.work, self._env, self._inbox)))
 
@@ -217,9 +219,9 @@ class Agent:
         part = self._job.spec.trainer.prime_rl
         if part is None:
             return
-        moved = move_aside(self._place.work / part.folder, self._state.job.resume_step, epoch=self._job.epoch)
+        moved = move_aside(self._place.work / part.folder, self._state.job.resume_step, attempt=self._job.attempt)
         if moved:
-            _log.info("moved out of the trainer's sight: %s", ", ".join(moved))
+            _log.info("moved out of the trainer's snapshot: %s", ", ".join(moved))
 
     def _asked_of_prime_rl(self) -> dict[str, str]:
         """Variables that only the trainer gets. Weights go over the file system, which is slower, once NCCL has failed to start."""
@@ -227,7 +229,7 @@ class Agent:
             return {}
         fallback = {BROADCAST: "filesystem"} if self._job.last_cause is Cause.WEIGHT_BROADCAST else {}
         try:
-            self._heartbeats = Heartbeats(self._world.clock.monotonic_s)
+            self._heartbeats = Heartbeats(self._context.clock.monotonic_s)
         except OSError as error:
             _log.warning("nobody listens to heartbeats: %s", error)
             return fallback
@@ -246,30 +248,30 @@ class Agent:
     # -------------------------------------------------------------------------------------------------- the control plane
 
     def _renew(self, keys: KeyRing) -> None:
-        renewal = Renewal(keys, self._world.control().keys, lambda text: self._inbox.put(v.Noted(text)), self._world.clock.monotonic_s)
+        renewal = Renewal(keys, self._context.control().keys, lambda text: self._inbox.put(v.Noted(text)), self._context.clock.monotonic_s)
         threading.Thread(target=renewal.run, args=(self._leaving,), name="keys", daemon=True).start()
 
     def _say(self, send: Callable[[], Reply]) -> None:
-        self._workers["beats"].do(lambda: v.BeatAnswered(send()), v.BeatFailed)
+        self._workers["heartbeats"].do(lambda: v.HeartbeatAnswered(send()), v.HeartbeatFailed)
 
     def _commit(self, commit: Commit) -> None:
         self._workers["commits"].do(
-            lambda: v.CommitAnswered(commit.step, self._commits.commit(commit)), lambda why: v.CommitFailed(commit.step, why)
+            lambda: v.CommitAnswered(commit.step, self._commit_calls.commit(commit)), lambda why: v.CommitFailed(commit.step, why)
         )
 
     # ---------------------------------------------------------------------------------------------------------- checkpoints
 
     def _files_s(self) -> int:
         """The second against which files are judged settled: ahead of the clock once nobody can write any more."""
-        return int(self._world.clock.wall_s()) + self._ahead_s
+        return int(self._context.clock.wall_s()) + self._ahead_s
 
     def _scan(self) -> v.Event:
-        begun_s = self._world.clock.monotonic_s()
+        begun_s = self._context.clock.monotonic_s()
         now_s = self._files_s()
         found = self._uploader.scan(now_s)
         saving, begun, removed = self._uploader.saving(now_s), self._uploader.begun_step(), self._uploader.is_removed()
         self._found = {local.step: local for local in found}
-        return v.CheckpointsScanned(tuple(self._found), saving, self._world.clock.monotonic_s() - begun_s, begun, removed)
+        return v.CheckpointsScanned(tuple(self._found), saving, self._context.clock.monotonic_s() - begun_s, begun, removed)
 
     def _upload(self, step_: int) -> None:
         local = self._found.get(step_)
@@ -321,9 +323,9 @@ class Agent:
 
     def _stall(self) -> str:
         """What is known of why no step is made: heartbeats, where there are any, and what the trainer's logs name."""
-        heard, now_s = self._heartbeats, self._world.clock.monotonic_s()
-        # Evidence is asked for after the step's deadline, so a beat's time without a ping is silence enough.
-        lines = report(heard.pings, now_s, quiet_s=self._job.spec.health.beat_s) if heard is not None else []
+        heard, now_s = self._heartbeats, self._context.clock.monotonic_s()
+        # Evidence is asked for after the step's deadline, so a heartbeat's time without a ping is silence enough.
+        lines = report(heard.pings, now_s, quiet_s=self._job.spec.health.heartbeat_s) if heard is not None else []
         return "\n".join([*lines, self._suspicion() or "nothing that the trainer wrote names a cause"])
 
     def _suspicion(self) -> str:
@@ -342,12 +344,12 @@ class Agent:
         return v.LogKept()
 
 
-def _loan(world: World, disk: Path) -> KeyLoan | None:
+def _loan(context: Context, disk: Path) -> KeyLoan | None:
     """None where the keys do not end, or cannot be lent: then only the trainer's own tools go without."""
-    if world.keys is None:
+    if context.keys is None:
         return None
     try:
-        return KeyLoan(world.keys.newest, disk, world.clock.wall_s)
+        return KeyLoan(context.keys.newest, disk, context.clock.wall_s)
     except OSError as error:
         _log.warning("the trainer's tools get no keys to the bucket: %s", error)
         return None
@@ -360,4 +362,4 @@ def _lent(keys: KeyRing | None, loan: KeyLoan | None) -> list[Source]:
 
 def owner_of(job: Bootstrap, disk: Path) -> str:
     """The mark of everything this attempt starts on this disk: where machines are only folders, several share one list of processes."""
-    return f"{job.run}-e{job.epoch}-{zlib.crc32(str(disk).encode()):08x}"
+    return f"{job.run}-e{job.attempt}-{zlib.crc32(str(disk).encode()):08x}"

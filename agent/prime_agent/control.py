@@ -1,6 +1,6 @@
 """The control plane, as the agent sees it: five signed requests.
 
-Every request carries the attempt's epoch, a timestamp and a signature. A machine whose clock is wrong is told the server's time in the
+Every request carries the attempt's attempt, a timestamp and a signature. A machine whose clock is wrong is told the server's time in the
 refusal and uses it from then on. One thread uses one `ControlPlane`.
 """
 
@@ -14,9 +14,9 @@ from pydantic import BaseModel, ValidationError
 from prime_train.core.wire import (
     SIGNATURE_HEADER,
     TIMESTAMP_HEADER,
-    Beat,
     Bootstrap,
     Commit,
+    Heartbeat,
     PodKeys,
     Refusal,
     Reply,
@@ -59,14 +59,14 @@ class ControlPlane:
         """New keys to the bucket. Raises Fenced when there are none for this attempt any more."""
         return self._answer("POST", "keys", b"", PodKeys)
 
-    def beat(self, beat: Beat) -> Reply:
-        return self._tell("beat", beat)
+    def heartbeat(self, heartbeat: Heartbeat) -> Reply:
+        return self._tell("heartbeat", heartbeat)
 
     def commit(self, commit: Commit) -> Reply:
         return self._tell("commit", commit)
 
-    def exit(self, beat: Beat) -> Reply:
-        return self._tell("exit", beat)
+    def exit(self, heartbeat: Heartbeat) -> Reply:
+        return self._tell("exit", heartbeat)
 
     def _tell(self, verb: str, said: BaseModel) -> Reply:
         try:
@@ -87,7 +87,7 @@ class ControlPlane:
 
     def _ask(self, method: str, verb: str, body: bytes) -> tuple[int, bytes]:
         """One request; the signed path is the API's own, whatever prefix the URL puts before it."""
-        path = attempt_path(self._ticket.run, self._ticket.epoch, self._ticket.identity, verb)
+        path = attempt_path(self._ticket.run, self._ticket.attempt, self._ticket.identity, verb)
         timestamp_s = int(self._wall_s()) + self._offset_s
         headers = {
             TIMESTAMP_HEADER: str(timestamp_s),

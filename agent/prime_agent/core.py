@@ -1,7 +1,7 @@
 """The agent decides here, purely: `step(state, event, now_s)` gives the next state and what is to be done.
 
-An event only changes what is known. What is due then (a beat, a look into the checkpoint folder, SIGKILL after SIGTERM, the end) follows
-from the state and the time alone, in `ACTS`, so that no order of events can leave something undone.
+An event only changes what is known. What is due then (a heartbeat, a look into the checkpoint folder, SIGKILL after SIGTERM, the end)
+follows from the state and the time alone, in `ACTS`, so that no order of events can leave something undone.
 
 What the agent never does: stop a healthy trainer because nobody answers. What it always does: obey `fenced` at once and then do nothing
 more for the run, for another attempt owns it.
@@ -18,7 +18,7 @@ from prime_agent.checkpoints import disk_forecast as room
 from prime_agent.checkpoints import stats as saves
 from prime_agent.checkpoints import transfers
 from prime_agent.gpu import health as gpu_health
-from prime_agent.state import AgentState, Flush, Stop, beat, reached, upload_trouble
+from prime_agent.state import AgentState, Flush, Stop, heartbeat, reached, upload_trouble
 from prime_agent.trainer import inference
 from prime_agent.trainer import steps as progress
 from prime_train.core.causes import FLUSHED, Cause
@@ -99,9 +99,9 @@ def _heard(state: AgentState, event: v.Event, now_s: float) -> Out:
             return replace(state, inference=served), ()
         case v.ServerAnswered(server):
             return replace(state, inference=inference.answered(state.inference, server, now_s)), ()
-        case v.BeatAnswered(reply):
-            return _beat_answered(state, reply, now_s)
-        case v.BeatFailed():
+        case v.HeartbeatAnswered(reply):
+            return _heartbeat_answered(state, reply, now_s)
+        case v.HeartbeatFailed():
             return replace(state, link=link.failed(state.link), exit_flying=False), ()
         case v.CheckpointsScanned(steps, saving, took_s, begun, removed):
             moved = transfers.scanned(state.transfers, steps, now_s, saving=saving, took_s=took_s, begun=begun, removed=removed)
@@ -116,7 +116,7 @@ def _heard(state: AgentState, event: v.Event, now_s: float) -> Out:
         case v.Settled():
             return replace(state, transfers=transfers.settled(state.transfers)), ()
         case v.CommitFailed():
-            return replace(state, transfers=transfers.commit_failed(state.transfers, now_s, beat_s=state.link.beat_s)), ()
+            return replace(state, transfers=transfers.commit_failed(state.transfers, now_s, heartbeat_s=state.link.heartbeat_s)), ()
         case v.EvidenceDone(kept, why):
             return _evidence_done(state, why, now_s, kept=kept), ()
         case v.LogKept():
@@ -222,7 +222,7 @@ def _is_training(state: AgentState) -> bool:
     return state.running and state.stop is None and state.steps.step > 0 and (last is None or reached(state) < last)
 
 
-def _beat_answered(state: AgentState, reply: Reply, now_s: float) -> Out:
+def _heartbeat_answered(state: AgentState, reply: Reply, now_s: float) -> Out:
     said = state.exit_flying
     state = replace(state, exit_flying=False)
     match reply.verdict:
@@ -236,7 +236,7 @@ def _beat_answered(state: AgentState, reply: Reply, now_s: float) -> Out:
         return replace(state, over=True), (e.Exit(e.Leave.SAID),)
     committed = max(state.committed_step, _committed(state, reply))
     moved = transfers.commit_now(state.transfers, now_s) if state.link.failures else state.transfers
-    state = replace(state, link=link.answered(state.link, beat_s=reply.beat_s), committed_step=committed, transfers=moved)
+    state = replace(state, link=link.answered(state.link, heartbeat_s=reply.heartbeat_s), committed_step=committed, transfers=moved)
     match reply.order:
         case Order.NONE:
             return replace(state, evidence_asked=False, evidence=False), ()
@@ -371,7 +371,7 @@ def _diagnose(state: AgentState, now_s: float) -> Out:
 
 def _transfer(state: AgentState, now_s: float) -> Out:
     job, settled = state.job, state.flush is not None and state.flush.clean
-    moved, effects = transfers.pace(state.transfers, now_s, run_id=job.run_id, epoch=job.epoch, identity=job.identity, settled=settled)
+    moved, effects = transfers.pace(state.transfers, now_s, run_id=job.run_id, attempt=job.attempt, identity=job.identity, settled=settled)
     return replace(state, transfers=moved), effects
 
 
@@ -437,10 +437,10 @@ def _speak(state: AgentState, now_s: float) -> Out:
         return replace(state, over=True), (e.Exit(e.Leave.UNHEARD),)
     if not link.is_due(state.link, now_s):
         return state, ()
-    state = replace(state, link=link.sent(state.link, now_s, salt=f"{state.job.run_id}/{state.job.epoch}"))
-    said = beat(state, now_s)
+    state = replace(state, link=link.sent(state.link, now_s, salt=f"{state.job.run_id}/{state.job.attempt}"))
+    said = heartbeat(state, now_s)
     if said.exit is None:
-        return state, (e.SendBeat(said),)
+        return state, (e.SendHeartbeat(said),)
     return replace(state, exit_flying=True), (e.SendExit(said),)
 
 

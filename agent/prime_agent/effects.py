@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from prime_train.core.manifest import ResumePoint
-from prime_train.core.wire import Beat, Commit, Phase
+from prime_train.core.wire import Commit, Heartbeat, Phase
 
 
 class Force(IntEnum):
@@ -50,15 +50,15 @@ class SignalTrainer:
 
 
 @dataclass(frozen=True)
-class SendBeat:
-    beat: Beat
+class SendHeartbeat:
+    heartbeat: Heartbeat
 
 
 @dataclass(frozen=True)
 class SendExit:
-    """The last word: a beat with phase EXITED."""
+    """The last word: a heartbeat with phase EXITED."""
 
-    beat: Beat
+    heartbeat: Heartbeat
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ Effect = (
     | CancelPhase
     | StartTrainer
     | SignalTrainer
-    | SendBeat
+    | SendHeartbeat
     | SendExit
     | ScanCheckpoints
     | Upload

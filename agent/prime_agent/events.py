@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from prime_agent.checkpoints.stats import Moved
-from prime_agent.gpu.reading import GpuSight
+from prime_agent.gpu.reading import GpuSnapshot
 from prime_agent.trainer.inference import Inference, Server
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
@@ -82,7 +82,7 @@ class Sensed:
     """The machine's state; None for what cannot be read."""
 
     disk_free_gib: float | None = None
-    gpus: GpuSight = field(default_factory=GpuSight)
+    gpus: GpuSnapshot = field(default_factory=GpuSnapshot)
 
 
 @dataclass(frozen=True)
@@ -100,12 +100,12 @@ class ServerAnswered:
 
 
 @dataclass(frozen=True)
-class BeatAnswered:
+class HeartbeatAnswered:
     reply: Reply
 
 
 @dataclass(frozen=True)
-class BeatFailed:
+class HeartbeatFailed:
     why: str
 
 
@@ -184,8 +184,8 @@ Event = (
     | Sensed
     | TrainerLaidOut
     | ServerAnswered
-    | BeatAnswered
-    | BeatFailed
+    | HeartbeatAnswered
+    | HeartbeatFailed
     | CheckpointsScanned
     | Uploaded
     | UploadFailed

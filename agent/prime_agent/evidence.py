@@ -43,7 +43,7 @@ class Evidence:
         self,
         bucket: Bucket,
         run_id: str,
-        epoch: int,
+        attempt: int,
         *,
         logs: Path,
         own_logs: Mapping[str, Path],
@@ -54,7 +54,7 @@ class Evidence:
         owner: str,
         stall: Callable[[], str],
     ) -> None:
-        self._bucket, self._run_id, self._epoch = bucket, run_id, epoch
+        self._bucket, self._run_id, self._attempt = bucket, run_id, attempt
         self._logs, self._own_logs, self._disk, self._gpus = logs, own_logs, disk, gpus
         self._secrets, self._metrics = secrets, metrics
         self._owner = owner
@@ -93,7 +93,7 @@ class Evidence:
 
     def _put(self, name: str, text: str) -> None:
         data = redacted(text, self._secrets)[-PART_CHARS_MAX:].encode(errors="replace")
-        self._bucket.put(evidence_key(self._run_id, self._epoch, name), data)
+        self._bucket.put(evidence_key(self._run_id, self._attempt, name), data)
 
     def _processes(self) -> str:
         rows = ["pid ppid status cpu_s rss_mib threads command"]

@@ -49,7 +49,7 @@ def found(
         return Cause.INFERENCE_FAILED, failed
     idle_s = gpu_health.idle_s(gpus, now_s)
     if idle_s >= health.gpu_idle_s:
-        count = len(gpus.sight.loads)
+        count = len(gpus.snapshot.loads)
         who = "the GPU is" if count == 1 else f"all {count} GPUs are"
         return Cause.GPU_IDLE, f"{who} at 0 % and empty for {idle_s} s{_at(steps)}"
     return None

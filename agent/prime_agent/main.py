@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from prime_agent.agent import Agent, World, owner_of
+from prime_agent.agent import Agent, Context, owner_of
 from prime_agent.clock import SystemClock
 from prime_agent.control import ControlPlane, Fenced
 from prime_agent.effects import Leave
@@ -107,7 +107,7 @@ def _attempt(ticket: Ticket, disk: Path) -> int:
     if isinstance(told, int):
         return told
     job, asked_s = told
-    _log.info("attempt %d of run %s", job.epoch, job.run)
+    _log.info("attempt %d of run %s", job.attempt, job.run)
     keys = KeyRing(job.keys, asked_s, clock.monotonic_s) if job.keys is not None else None
     try:
         lent = keys.newest if keys is not None else None
@@ -119,7 +119,7 @@ def _attempt(ticket: Ticket, disk: Path) -> int:
     processes = LocalProcesses(owner_of(job, disk))
     # A trainer that an earlier agent of this attempt left behind must not write beside ours.
     processes.kill_all()
-    agent = Agent(job, World(lambda: ControlPlane(ticket, clock.wall_s), bucket, processes, gpus, clock, keys), disk, inbox)
+    agent = Agent(job, Context(lambda: ControlPlane(ticket, clock.wall_s), bucket, processes, gpus, clock, keys), disk, inbox)
     # Without this a dead thread would be a line on standard error, and a training that nobody follows any more would look healthy.
     threading.excepthook = lambda died: inbox.put(_died(died))
     try:

@@ -1,4 +1,4 @@
-"""The machine's state, read by a thread of its own: a driver that hangs makes the figures old, and delays no beat."""
+"""The machine's state, read by a thread of its own: a driver that hangs makes the figures old, and delays no heartbeat."""
 
 import logging
 import shutil
@@ -22,9 +22,9 @@ def read(disk: Path, gpus: Gpus) -> Sensed:
 
 
 class SensorThread:
-    def __init__(self, disk: Path, gpus: Gpus, inbox: Inbox, *, beat_s: int) -> None:
+    def __init__(self, disk: Path, gpus: Gpus, inbox: Inbox, *, heartbeat_s: int) -> None:
         self._disk, self._gpus, self._inbox = disk, gpus, inbox
-        self._every_s = min(EVERY_S_MAX, max(EVERY_S_MIN, beat_s / 3))
+        self._every_s = min(EVERY_S_MAX, max(EVERY_S_MIN, heartbeat_s / 3))
         self._pause = threading.Event()
         threading.Thread(target=self._run, name="sensors", daemon=True).start()
 

@@ -1,4 +1,4 @@
-"""All that the agent's core knows, and the beat that tells it."""
+"""All that the agent's core knows, and the heartbeat that tells it."""
 
 from dataclasses import dataclass, field
 
@@ -14,7 +14,7 @@ from prime_agent.trainer.inference import Inference
 from prime_agent.trainer.steps import Steps, slow_s
 from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
-from prime_train.core.wire import UPLOAD_TROUBLE_CHARS_MAX, Beat, JobExit, Phase
+from prime_train.core.wire import UPLOAD_TROUBLE_CHARS_MAX, Heartbeat, JobExit, Phase
 
 NOTE_CHARS_MAX = 200
 DETAIL_CHARS_MAX = 500
@@ -29,7 +29,7 @@ class Job:
     counted from the start."""
 
     run_id: str
-    epoch: int
+    attempt: int
     spec: RunSpec
     resume_step: int | None = None
     train_s_max: int | None = None
@@ -98,7 +98,7 @@ class AgentState:
 
 def initial(job: Job) -> AgentState:
     transfers = Transfers(uploaded_step=job.resume_step or 0)
-    return AgentState(job, Link(beat_s=job.spec.health.beat_s), transfers=transfers, committed_step=job.resume_step or 0)
+    return AgentState(job, Link(heartbeat_s=job.spec.health.heartbeat_s), transfers=transfers, committed_step=job.resume_step or 0)
 
 
 def reached(state: AgentState) -> int:
@@ -133,13 +133,13 @@ def upload_trouble(state: AgentState, now_s: float) -> str:
     return "" if is_over else state.upload_trouble
 
 
-def beat(state: AgentState, now_s: float) -> Beat:
+def heartbeat(state: AgentState, now_s: float) -> Heartbeat:
     """What to say now, numbered `state.link.seq`."""
-    steps, loads = state.steps, state.gpus.sight.loads
+    steps, loads = state.steps, state.gpus.snapshot.loads
     illness = state.illness if state.illness is not None and state.illness.said else None
-    return Beat(
+    return Heartbeat(
         run=state.job.run_id,
-        epoch=state.job.epoch,
+        attempt=state.job.attempt,
         identity=state.job.identity,
         seq=state.link.seq,
         phase=state.phase,
@@ -156,7 +156,7 @@ def beat(state: AgentState, now_s: float) -> Beat:
         upload_trouble=state.upload_trouble,
         gpu_util_pct=mean_util_pct(loads),
         gpu_mem_mib=used_mib(loads),
-        gpus=report_gpus(state.gpus.sight),
+        gpus=report_gpus(state.gpus.snapshot),
         disk_free_gib=state.sensed.disk_free_gib,
         disk_full_s=full_s(state.room),
         saves=report(state.saves, now_s),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from prime_train.adapters.aws_signed.service import Service, Unanswered
+from prime_train.adapters.aws_http.service import Service, Unanswered
 from prime_train.core.errors import PermanentError, TemporaryError
 
 ANSWER_S_MAX = 3.0

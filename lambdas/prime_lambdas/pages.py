@@ -11,12 +11,12 @@ from prime_train.control_plane.admission.responses import refuse
 with uncollected(), parsers_deferred():
     from mangum import Mangum
 
-    from prime_train.control_plane.server.answering import Answering
     from prime_train.control_plane.server.app import create_app
     from prime_train.control_plane.server.body import Receive, Scope
+    from prime_train.control_plane.server.responder import Responder
 
 
-class Nobody(Answering):
+class Nobody(Responder):
     async def respond(self, scope: Scope, receive: Receive) -> Response:
         return refuse(404, "there is no such page", int(time.time()))
 

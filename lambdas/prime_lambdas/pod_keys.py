@@ -18,22 +18,22 @@ HEADERS = {"content-type": "application/x-www-form-urlencoded; charset=utf-8"}
 log = logging.getLogger(__name__)
 
 
-def lend(settings: Settings, run_id: str, epoch: int, now_s: float) -> PodKeys:
+def lend(settings: Settings, run_id: str, attempt: int, now_s: float) -> PodKeys:
     """New ones. Raises OutsideError, which is also logged: whoever asked is told only that there are none now."""
     try:
-        body = urlencode(request(settings, run_id, epoch)).encode()
+        body = urlencode(request(settings, run_id, attempt)).encode()
         return parsed(ask(Question("sts", "/", HEADERS, body), settings.environment, settings.region, settings.endpoint), now_s)
     except OutsideError as error:
-        log.error("no keys to the bucket for run %s, epoch %d, by the role %s: %s", run_id, epoch, settings.pod_role, error)
+        log.error("no keys to the bucket for run %s, attempt %d, by the role %s: %s", run_id, attempt, settings.pod_role, error)
         raise
 
 
-def request(settings: Settings, run_id: str, epoch: int) -> dict[str, str | int]:
+def request(settings: Settings, run_id: str, attempt: int) -> dict[str, str | int]:
     """What is asked of STS. PermanentError where the policy would be too long."""
     at = urlsplit(settings.bucket_url)
     part = Part(at.netloc, at.path.strip("/"), settings.pod_role.split(":")[1])
     try:
-        return {"Action": "AssumeRole", "Version": "2011-06-15", **assumed(settings.pod_role, part, run_id, epoch)}
+        return {"Action": "AssumeRole", "Version": "2011-06-15", **assumed(settings.pod_role, part, run_id, attempt)}
     except ValueError as error:
         raise PermanentError(str(error)) from error
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from prime_lambdas.metrics import line
 from prime_lambdas.secret import Secret, masters, of_runs, read
 from prime_lambdas.settings import PUBLIC_URL, Settings
-from prime_train.control_plane.reconcile import World, sweep
+from prime_train.control_plane.reconcile import Context, sweep
 from prime_train.control_plane.wiring.home import MASTER, Home
 from prime_train.control_plane.wiring.pushes import pushing, tell_failed
 from prime_train.core.errors import UsageError
@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 
-class Context(Protocol):
+class LambdaContext(Protocol):
     def get_remaining_time_in_millis(self) -> int: ...
 
 
@@ -77,7 +77,7 @@ class WatcherOfStack:
     def __init__(self, settings: Settings, home: Path = HOME, *, interval_s: float = INTERVAL_S) -> None:
         self._settings, self._root, self._interval_s = settings, home, interval_s
         self._secret = Secret(lambda: read(settings))
-        self._world: tuple[Mapping[str, str], World, BackgroundPusher] | None = None
+        self._context: tuple[Mapping[str, str], Context, BackgroundPusher] | None = None
 
     def look(self, seconds: float, left_s: Callable[[], float]) -> Tally:
         """Sweeps at once, and again every `interval_s` while a run lives and the next sweep would begin within `seconds`, or an agent is
@@ -85,14 +85,14 @@ class WatcherOfStack:
         tally, begun_s, pause = Tally(), time.monotonic(), threading.Event()
         try:
             current, pushes = self._current()
-            world = replace(current, watched=tally.watched)
+            context = replace(current, watched=tally.watched)
         except (OutsideError, UsageError) as error:
             log.error("nothing can be watched: %s", error)
             self._secret.doubt()
             tally.errors += 1
             return tally
         while True:
-            lives = _look(world, pushes, tally)
+            lives = _look(context, pushes, tally)
             due_s = begun_s + tally.sweeps * self._interval_s
             if lives and due_s - begun_s <= seconds and time.monotonic() - begun_s <= seconds:
                 pause.wait(max(0.0, due_s - time.monotonic()))
@@ -101,16 +101,16 @@ class WatcherOfStack:
         if not pushes.wait(left_s() - LEAVING_S):
             pushes.leave()
         if left_s() > MARGIN_S:
-            _guarded(tally, lambda: tell_failed(world, pushes))
+            _guarded(tally, lambda: tell_failed(context, pushes))
         return tally
 
-    def _current(self) -> "tuple[World, BackgroundPusher]":
+    def _current(self) -> "tuple[Context, BackgroundPusher]":
         values = self._secret.values()
-        if self._world is None or self._world[0] is not values:
-            self._world = values, *self._new_world(values)
-        return self._world[1:]
+        if self._context is None or self._context[0] is not values:
+            self._context = values, *self._new_context(values)
+        return self._context[1:]
 
-    def _new_world(self, values: Mapping[str, str]) -> "tuple[World, BackgroundPusher]":
+    def _new_context(self, values: Mapping[str, str]) -> "tuple[Context, BackgroundPusher]":
         newest = masters(values)[0]
         # A folder for each key: what is in it is made of the key, and an instance outlives a change of the secret.
         root = self._root / hashlib.sha256(newest).hexdigest()[:FOLDER_CHARS]
@@ -118,24 +118,24 @@ class WatcherOfStack:
         given = {name: value for name, value in values.items() if not name.startswith("AWS_")}
         home = Home(root, {**self._settings.environment, **given, MASTER: newest.hex()})
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        world, pushes = pushing(home, self._settings.public_url)
-        return replace(world, secrets=of_runs(values, self._settings)), pushes
+        context, pushes = pushing(home, self._settings.public_url)
+        return replace(context, secrets=of_runs(values, self._settings)), pushes
 
 
-def _look(world: World, pushes: "BackgroundPusher", tally: Tally) -> bool:
+def _look(context: Context, pushes: "BackgroundPusher", tally: Tally) -> bool:
     """One sweep; whether a run lives that is worth another look soon."""
     tally.sweeps += 1
-    _guarded(tally, lambda: tell_failed(world, pushes))
-    return _guarded(tally, lambda: _swept(world, tally)) is not False
+    _guarded(tally, lambda: tell_failed(context, pushes))
+    return _guarded(tally, lambda: _swept(context, tally)) is not False
 
 
-def _swept(world: World, tally: Tally) -> bool:
-    swept = sweep(world)
+def _swept(context: Context, tally: Tally) -> bool:
+    swept = sweep(context)
     tally.steps += swept.steps
     tally.errors += swept.provider_error is not None
-    funds = world.account.funds() if world.account is not None else None
+    funds = context.account.funds() if context.account is not None else None
     tally.usd_per_hour = funds.burn_usd_per_hour if funds is not None else tally.usd_per_hour
-    return bool(swept.looked_at) or bool(world.store.vitals())
+    return bool(swept.looked_at) or bool(context.store.lease_statuses())
 
 
 def _guarded(tally: Tally, does: Callable[[], _T]) -> _T | None:
@@ -160,7 +160,7 @@ def _watcher() -> WatcherOfStack:
     return WatcherOfStack(settings)
 
 
-def handler(event: Mapping[str, Any], context: Context) -> dict[str, float]:
+def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, float]:
     """What Lambda calls; gives back what was done."""
 
     def left_s() -> float:

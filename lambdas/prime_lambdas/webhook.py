@@ -1,8 +1,8 @@
 """The webhook as a Lambda behind a Function URL: what `prime-train serve` answers, without a process that stays up.
 
-Nearly all that comes is a beat that is plainly right. For those a few modules of our own and Python's are loaded, and one write is made.
-Whatever else is asked is left to the same functions that uvicorn serves (by `prime_lambdas.desk`), loaded when it is first asked for; so
-are the pages for people, with the framework that makes them.
+Nearly all that comes is a heartbeat that is plainly right. For those a few modules of our own and Python's are loaded, and one write is
+made. Whatever else is asked is left to the same functions that uvicorn serves (by `prime_lambdas.webhook_context`), loaded when it is first
+asked for; so are the pages for people, with the framework that makes them.
 """
 
 import base64
@@ -18,19 +18,19 @@ from prime_lambdas.asking import Question, ask
 from prime_lambdas.loading import parsers_deferred, uncollected
 from prime_lambdas.secret import Secret, masters, read
 from prime_lambdas.settings import Settings
-from prime_train.adapters.store_dynamo import beats
+from prime_train.adapters.store_dynamo import heartbeats
 from prime_train.adapters.store_dynamo.signed import SignedCalls
 from prime_train.adapters.store_dynamo.table import Table
 from prime_train.control_plane.admission.admission import admit
-from prime_train.control_plane.admission.beats import PlainBeat, plain_beat
 from prime_train.control_plane.admission.calls import Place, Request, Response
+from prime_train.control_plane.admission.heartbeats import PlainHeartbeat, plain_heartbeat
 from prime_train.control_plane.admission.keyring import Keyring
-from prime_train.control_plane.admission.responses import BEAT_S, FENCED, OK, refuse, reply, too_large, unavailable
+from prime_train.control_plane.admission.responses import FENCED, HEARTBEAT_S, OK, refuse, reply, too_large, unavailable
 from prime_train.core.errors import OutsideError
 from prime_train.core.signing import body_bytes_max
 
 if TYPE_CHECKING:
-    from prime_train.control_plane.webhook import Desk
+    from prime_train.control_plane.webhook import WebhookContext
 
 PAGES = frozenset({"/docs", "/docs/oauth2-redirect", "/openapi.json"})
 CHECK = "check"
@@ -51,7 +51,7 @@ class Webhook:
         self._table = Table(self._calls, settings.table)
         self._store_clock = clock or self._table.clock
         self._keyring: tuple[Mapping[str, str], Keyring] | None = None
-        self._desk: tuple[Mapping[str, str], Desk] | None = None
+        self._desk: tuple[Mapping[str, str], WebhookContext] | None = None
         self._pages: dict[str, dict[str, Any]] = {}
 
     def __call__(self, event: Mapping[str, Any], context: object) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class Webhook:
 
     def check(self) -> dict[str, str]:
         """Which keys machines get, "role" or "static", and what is wrong with them; never the keys."""
-        from prime_lambdas.desk import checked
+        from prime_lambdas.webhook_context import checked
 
         return checked(self._settings, self._secret.values, self._clock)
 
@@ -93,24 +93,31 @@ class Webhook:
         except OutsideError as error:
             log.warning("the time cannot be had: %s", error)
             return unavailable(error, request.now_s)
-        beat = plain_beat(admitted, request.body) if isinstance(admitted, Place) else None
-        if beat is not None:
-            return self._hear(beat, event, request.now_s)
-        desk = self._whole_desk(event)
+        heartbeat = plain_heartbeat(admitted, request.body) if isinstance(admitted, Place) else None
+        if heartbeat is not None:
+            return self._hear(heartbeat, event, request.now_s)
+        webhook = self._whole_desk(event)
         from prime_train.control_plane.webhook import fulfil
 
-        return fulfil(desk, admitted, request)
+        return fulfil(webhook, admitted, request)
 
-    def _hear(self, beat: PlainBeat, event: Mapping[str, Any], now_s: int) -> Response:
+    def _hear(self, heartbeat: PlainHeartbeat, event: Mapping[str, Any], now_s: int) -> Response:
         try:
-            told = beats.beat(
-                self._table, beat.run, epoch=beat.epoch, seq=beat.seq, text=beat.text, news=beat.news, now_s=now_s, identity=beat.identity
+            told = heartbeats.heartbeat(
+                self._table,
+                heartbeat.run,
+                attempt=heartbeat.attempt,
+                seq=heartbeat.seq,
+                text=heartbeat.text,
+                news=heartbeat.news,
+                now_s=now_s,
+                identity=heartbeat.identity,
             )
-            pace_s = BEAT_S if told.verdict == FENCED else told.pace_s or self._whole_desk(event).pace_s(beat.run)
+            pace_s = HEARTBEAT_S if told.verdict == FENCED else told.pace_s or self._whole_desk(event).pace_s(heartbeat.run)
         except OutsideError as error:
-            log.warning("a beat of run %s could not be kept: %s", beat.run, error)
+            log.warning("a heartbeat of run %s could not be kept: %s", heartbeat.run, error)
             return unavailable(error, now_s)
-        wakes = beat.news and told.verdict == OK
+        wakes = heartbeat.news and told.verdict == OK
         return reply(told.verdict, told.order, told.reason, pace_s, told.committed_step, now_s, wakes)
 
     def _current(self) -> Keyring:
@@ -123,13 +130,13 @@ class Webhook:
                 raise
         return self._keyring[1]
 
-    def _whole_desk(self, event: Mapping[str, Any]) -> "Desk":
+    def _whole_desk(self, event: Mapping[str, Any]) -> "WebhookContext":
         values = self._secret.values()
         if self._desk is None or self._desk[0] is not values:
             with uncollected(), parsers_deferred():
-                from prime_lambdas.desk import new_desk
+                from prime_lambdas.webhook_context import new_context
             host = event["requestContext"]["domainName"]
-            self._desk = values, new_desk(self._settings, values, self._calls, host, self._clock)
+            self._desk = values, new_context(self._settings, values, self._calls, host, self._clock)
         return self._desk[1]
 
     def _wake(self) -> None:
@@ -143,7 +150,7 @@ class Webhook:
             log.warning("the watcher was not woken: %s", error)
 
     def _page(self, request: Request, event: Mapping[str, Any], context: object) -> dict[str, Any]:
-        """Kept once it is made: making one takes a hundred times as long as a beat, and anybody may ask for it."""
+        """Kept once it is made: making one takes a hundred times as long as a heartbeat, and anybody may ask for it."""
         from prime_lambdas.pages import page
 
         if len(request.body) > body_bytes_max(request.path):

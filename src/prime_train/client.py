@@ -37,7 +37,7 @@ from prime_train.core.text.deadline import parse_deadline
 from prime_train.operations import checkpoints as checkpoint_list
 from prime_train.operations import dry_run
 from prime_train.operations.checkpoints import Row as Checkpoint
-from prime_train.operations.diagnose import Diagnosis, diagnose
+from prime_train.operations.diagnose import RunDiagnosis, diagnose
 from prime_train.operations.launch_config import InvalidConfig, checked, launch_checked
 from prime_train.operations.logs import log_end
 from prime_train.operations.resume import resume
@@ -50,12 +50,12 @@ from prime_train.reports.run_status import Standing as RunStatus
 __all__ = [
     "Checkpoint",
     "Client",
-    "Diagnosis",
     "Finding",
     "InvalidConfig",
     "OutsideError",
     "PermanentError",
     "Run",
+    "RunDiagnosis",
     "RunStatus",
     "Severity",
     "TemporaryError",
@@ -203,7 +203,7 @@ class Run:
         with why a machine could not be reached."""
         return log_end(self._home, find(self._home.store(), self.id), lines, warn).text
 
-    def diagnose(self, *, warn: Callable[[str], None] = _ignore) -> Diagnosis:
+    def diagnose(self, *, warn: Callable[[str], None] = _ignore) -> RunDiagnosis:
         """What happened to it and why. `warn` is called with what could not be looked at."""
         return diagnose(self._home, self.id, warn)
 
@@ -219,7 +219,7 @@ class Run:
             "step": now.figures.steps_said,
             "spent": now.money,
             "attempts": f"{now.attempts} (restarts: {now.causes})",
-            "heartbeat": now.beat,
+            "heartbeat": now.heartbeat,
         }
         cells = "".join(f"<tr><th style='text-align:left'>{escape(key)}</th><td>{escape(text)}</td></tr>" for key, text in rows.items())
         return f"<table><caption>{escape(now.run)}</caption>{cells}</table>"

@@ -15,7 +15,7 @@ from prime_train.core.funds import Bill, Funds
 from prime_train.core.offers import Offer
 from prime_train.core.run import Alert, Attempt, Change, HistoryEvent, Lease, Run
 from prime_train.core.spec import HardwareSpec
-from prime_train.core.wire import Beat, Commit, Order, Ticket, Verdict
+from prime_train.core.wire import Commit, Heartbeat, Order, Ticket, Verdict
 
 if TYPE_CHECKING:
     from prime_train.core.verdict import Pod, TrackerSeen
@@ -29,7 +29,7 @@ __all__ = [
     "Content",
     "Data",
     "Foreseeing",
-    "Held",
+    "LeaseStatus",
     "LimitReached",
     "Marking",
     "NoCapacity",
@@ -39,19 +39,19 @@ __all__ = [
     "OutsideError",
     "PermanentError",
     "Pods",
+    "RunRecord",
     "Secrets",
     "Showing",
     "Stat",
     "Store",
     "TemporaryError",
     "Tracker",
-    "Vital",
     "Watched",
 ]
 
 
 @dataclass(frozen=True)
-class Held:
+class RunRecord:
     """A run and its lease, read together."""
 
     run: Run
@@ -60,7 +60,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a beat or commit is told: accepted, said before, or fenced; and the order that waits."""
+    """What a heartbeat or commit is told: accepted, said before, or fenced; and the order that waits."""
 
     verdict: Verdict
     order: Order = Order.NONE
@@ -69,12 +69,12 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Vital:
-    """Life sign of one open lease: `beat_s` is None before the first beat."""
+class LeaseStatus:
+    """Life sign of one open lease: `heartbeat_s` is None before the first heartbeat."""
 
     run_id: str
-    epoch: int
-    beat_s: int | None
+    attempt: int
+    heartbeat_s: int | None
     overdue_s: int
 
 
@@ -92,7 +92,7 @@ class Store(Protocol):
     def create(self, run: Run) -> bool:
         """Stores a new run with a closed lease. False if there is one with that id: then nothing is changed."""
 
-    def load(self, run_id: str) -> Held | None: ...
+    def load(self, run_id: str) -> RunRecord | None: ...
 
     def list_runs(self) -> list[Run]:
         """All runs, newest first."""
@@ -108,18 +108,18 @@ class Store(Protocol):
         """Ids of runs with `next_check_s` <= now, most overdue first; then those whose `next_check_s` is more than `CHECK_S_MAX` away, as
         nobody who knew the time can have written it."""
 
-    def vitals(self) -> list[Vital]:
+    def lease_statuses(self) -> list[LeaseStatus]:
         """The life signs of all open leases."""
 
-    def beat(self, beat: Beat, now_s: int) -> Answer:
-        """One conditional write: accepted if the lease is open, of that epoch, and `seq` is higher than any before. An accepted beat
+    def heartbeat(self, heartbeat: Heartbeat, now_s: int) -> Answer:
+        """One conditional write: accepted if the lease is open, of that attempt, and `seq` is higher than any before. An accepted heartbeat
         with `news` also wakes the run, in the same write. `fenced` also for a run that does not exist."""
 
-    def beats(self, beats: Sequence[Beat], now_s: int) -> list[Answer]:
-        """Each as `beat` would be, in order, all of them durable together when this returns: one commit for many."""
+    def heartbeats(self, heartbeats: Sequence[Heartbeat], now_s: int) -> list[Answer]:
+        """Each as `heartbeat` would be, in order, all of them durable together when this returns: one commit for many."""
 
     def commit(self, commit: Commit, now_s: int) -> Answer:
-        """One conditional write: accepted if the lease is open and of that epoch. A lower or equal step is `repeated`."""
+        """One conditional write: accepted if the lease is open and of that attempt. A lower or equal step is `repeated`."""
 
     def history(self, run_id: str) -> list[HistoryEvent]:
         """In the order it was written."""
@@ -200,7 +200,7 @@ class Bucket(Protocol):
 
 
 class Pods(Protocol):
-    """A provider of machines. Names are ours (`pt-<run>-e<epoch>`), ids the provider's."""
+    """A provider of machines. Names are ours (`pt-<run>-e<attempt>`), ids the provider's."""
 
     def offers(self, hardware: HardwareSpec) -> Sequence[Offer]: ...
 
@@ -214,7 +214,7 @@ class Pods(Protocol):
         """None: the provider no longer knows an id it once gave. One that it still knows as ended is GONE, with the time if it tells it."""
 
     def put_agent(self, pod: "Pod", ticket: Ticket) -> None:
-        """Starts the agent with this ticket; where it runs already, nothing happens. May return before it is there: its beat tells."""
+        """Starts the agent with this ticket; where it runs already, nothing happens. May return before it is there: its heartbeat tells."""
 
     def terminate(self, pod_id: str) -> None:
         """Asks for the end of the pod; asking for one that is gone is no error."""
@@ -250,7 +250,7 @@ class Marking(Protocol):
 
 class Canary(Protocol):
     def sings(self, now_s: int) -> bool:
-        """Whether a beat sent to the public webhook arrives."""
+        """Whether a heartbeat sent to the public webhook arrives."""
 
 
 class Notifier(Protocol):

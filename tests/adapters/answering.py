@@ -15,7 +15,7 @@ class Heard:
 
 
 @dataclass
-class Answering:
+class Responder:
     """Each request gets the next of `script` (status, body, headers), and the last one again and again. Status 0: no answer at all.
     `silent`: no answer before the end."""
 

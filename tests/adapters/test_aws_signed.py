@@ -14,10 +14,10 @@ import botocore.awsrequest
 import botocore.credentials
 import pytest
 
-from prime_train.adapters.aws_signed.connection import BODY_BYTES_MAX, HEAD_BYTES_MAX, Connection, Garbled, trusted
-from prime_train.adapters.aws_signed.service import Service, Unanswered
-from prime_train.adapters.aws_signed.signature import Signer
-from tests.adapters.answering import Answering
+from prime_train.adapters.aws_http.connection import BODY_BYTES_MAX, HEAD_BYTES_MAX, Connection, ProtocolError, trusted
+from prime_train.adapters.aws_http.service import Service, Unanswered
+from prime_train.adapters.aws_http.signature import Signer
+from tests.adapters.answering import Responder
 from tests.fakes.certificates import Certificate, make_certificate
 
 KEYS = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "a-secret-value"}
@@ -137,7 +137,7 @@ def test_an_answer_is_read_to_its_end(pieces: list[bytes], status: int, body: by
     ids=lambda answer: repr(answer[:60]),
 )
 def test_what_is_no_whole_answer_is_none(answer: bytes) -> None:
-    with saying(answer) as url, pytest.raises(Unanswered, match="Garbled"):
+    with saying(answer) as url, pytest.raises(Unanswered, match="ProtocolError"):
         asked(url)
 
 
@@ -147,7 +147,7 @@ def test_nobody_there_is_no_answer() -> None:
 
 
 def test_a_connection_is_asked_again_unless_the_server_leaves_it() -> None:
-    with Answering([(200, b"a", {"connection": "keep-alive"})]) as server:
+    with Responder([(200, b"a", {"connection": "keep-alive"})]) as server:
         host = server.url.removeprefix("http://")
         connection = Connection(host, is_tls=False, connect_s=5.0, answer_s=5.0)
         assert connection.post("/", {"host": host}, b"1")[:3] == (200, b"a", True)
@@ -196,4 +196,4 @@ def test_an_answer_that_does_not_come_is_not_waited_for() -> None:
 
 
 def test_garbled_is_told_from_what_the_network_does() -> None:
-    assert not issubclass(Garbled, OSError)
+    assert not issubclass(ProtocolError, OSError)

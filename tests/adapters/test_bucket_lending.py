@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from prime_train.adapters.bucket import open_bucket
-from prime_train.adapters.bucket.lending import Lender
+from prime_train.adapters.bucket.temporary_credentials import Lender
 from prime_train.control_plane.wiring.pod_keys import keys_for_pods
 from prime_train.core.keys import latest_key
 from prime_train.core.pod_policy import Part, session_policy
@@ -75,7 +75,7 @@ def test_where_sts_does_not_answer_there_are_none_now(ministack: S3Server, caplo
     lend = Lender(URL, environment(ministack, AWS_ENDPOINT_URL_STS="http://127.0.0.1:9"))
     with caplog.at_level(logging.ERROR), pytest.raises(TemporaryError, match="sts: "):
         lend("tiny-1", 2)
-    assert "no keys to the bucket for run tiny-1, epoch 2" in caplog.text
+    assert "no keys to the bucket for run tiny-1, attempt 2" in caplog.text
 
 
 def test_a_bucket_at_another_address_is_told_by_its_url(ministack: S3Server) -> None:

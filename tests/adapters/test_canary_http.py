@@ -7,18 +7,18 @@ from prime_train.adapters.store_memory import MemoryStore
 from prime_train.control_plane.server.serve import Server
 from prime_train.core.breaker import Watch
 from prime_train.ports import TemporaryError
-from tests.adapters.answering import Answering
-from tests.webhook.asking import MASTER, NOW_S, desk
+from tests.adapters.answering import Responder
+from tests.webhook.asking import MASTER, NOW_S, webhook
 
 
 def test_it_sings_while_webhook_and_store_are_well() -> None:
-    with Server(desk(MemoryStore())) as server:
+    with Server(webhook(MemoryStore())) as server:
         assert CanaryHttp(server.url, MASTER).sings(NOW_S)
         assert CanaryHttp(server.url + "/", MASTER).sings(NOW_S)
 
 
 def test_it_is_silent_with_another_key() -> None:
-    with Server(desk(MemoryStore())) as server:
+    with Server(webhook(MemoryStore())) as server:
         assert not CanaryHttp(server.url, b"another").sings(NOW_S)
 
 
@@ -28,7 +28,7 @@ class Away(MemoryStore):
 
 
 def test_it_is_silent_when_the_store_is_away() -> None:
-    with Server(desk(Away())) as server:
+    with Server(webhook(Away())) as server:
         assert not CanaryHttp(server.url, MASTER).sings(NOW_S)
 
 
@@ -36,7 +36,7 @@ def test_it_is_silent_when_the_store_is_away() -> None:
     "answer", [(0, b"", {}), (200, b"", {}), (200, b'{"nonce":"another"}', {}), (200, b"x" * 10_000, {}), (302, b"", {})]
 )
 def test_it_is_silent_when_something_else_answers(answer: tuple[int, bytes, dict[str, str]]) -> None:
-    with Answering([answer]) as there:
+    with Responder([answer]) as there:
         assert not CanaryHttp(there.url, MASTER).sings(NOW_S)
 
 

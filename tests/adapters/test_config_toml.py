@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
-from prime_train.adapters.config_yaml.nodes import Halt
+from prime_train.adapters.config_yaml.nodes import ParseAborted
 from prime_train.adapters.config_yaml.parse import DEPTH_MAX, VALUES_MAX
 from prime_train.adapters.config_yaml.sheets import read_sheet
-from prime_train.adapters.config_yaml.toml_tree import read_tree
+from prime_train.adapters.config_yaml.toml_tree import read_code
 from prime_train.core.config_tree import Entry, Listing, Mapping, Node, Place, Scalar, place_of, plain
 from tests.adapters.toml_texts import toml_texts
 
@@ -97,28 +97,28 @@ def told(value: object) -> object:
     ],
 )
 def test_a_value_is_found_where_it_is(path: tuple[str | int, ...], line: int, column: int) -> None:
-    assert place_of(read_tree(TEXT), path) == Place(line, column)
+    assert place_of(read_code(TEXT), path) == Place(line, column)
 
 
 def test_what_is_missing_is_told_at_the_section_it_is_missing_from() -> None:
-    root = read_tree(TEXT)
+    root = read_code(TEXT)
     assert place_of(root, ("trainer", "model", "lora", "alpha")) == Place(3, 16)
     assert place_of(root, ("orchestrator", "train", "source", 1, "env", "id")) == Place(9, 22)
     assert place_of(root, ("ckpt", "interval")) == Place(1, 1)
 
 
 def test_windows_line_ends_change_nothing() -> None:
-    assert read_tree(TEXT.replace("\n", "\r\n")) == read_tree(TEXT)
+    assert read_code(TEXT.replace("\n", "\r\n")) == read_code(TEXT)
 
 
 def test_the_places_of_an_included_file_say_its_name() -> None:
-    assert place_of(read_tree(TEXT, "overlay.toml"), ("max_steps",)) == Place(2, 13, "overlay.toml")
+    assert place_of(read_code(TEXT, "overlay.toml"), ("max_steps",)) == Place(2, 13, "overlay.toml")
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(toml_texts())
 def test_every_key_and_value_of_any_text_is_found_at_its_place(source: str) -> None:
-    root = read_tree(source)
+    root = read_code(source)
     assert plain(root) == told(tomllib.loads(source))
     for entry in entries(root):
         # The place may be another mention of the same section, but of that key.
@@ -151,8 +151,8 @@ def test_every_key_and_value_of_any_text_is_found_at_its_place(source: str) -> N
     ],
 )
 def test_a_mistake_is_told_where_it_is(source: str, code: str, line: int, column: int, words: str) -> None:
-    with pytest.raises(Halt) as caught:
-        read_tree(source)
+    with pytest.raises(ParseAborted) as caught:
+        read_code(source)
     trouble = caught.value.trouble
     assert (trouble.code, trouble.place.line) == (code, line), trouble
     assert abs(trouble.place.column - column) <= 1, trouble
@@ -172,14 +172,14 @@ def test_a_mistake_is_told_where_it_is(source: str, code: str, line: int, column
     ids=["lists", "tables", "dots", "header", "values", "sections"],
 )
 def test_what_would_be_slow_to_read_is_refused(source: str) -> None:
-    with pytest.raises(Halt) as caught:
-        read_tree(source)
+    with pytest.raises(ParseAborted) as caught:
+        read_code(source)
     assert caught.value.trouble.code == "PT008"
 
 
 def test_as_many_levels_as_are_allowed_are_read() -> None:
     deep = "a = " + "[" * (DEPTH_MAX - 2) + "]" * (DEPTH_MAX - 2)
-    assert isinstance(read_tree(deep).entries[0].value, Listing)
+    assert isinstance(read_code(deep).entries[0].value, Listing)
 
 
 def test_a_secret_in_a_trainers_config_is_found_and_not_repeated(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ MISTAKES = [
     ("hardware:\n   count: 1\n  spot: only", "PT004", 8, 3, "indented by 2", "indent it exactly as the line above"),
     ("gpu: [H100]", "PT010", 6, 1, "unknown key 'gpu'", "did you mean hardware.gpus?"),
     ("env: {A: b}", "PT010", 6, 1, "unknown key 'env'", "did you mean environment?"),
-    ("beat_s: 5", "PT010", 6, 1, "unknown key 'beat_s'", "did you mean health.beat_s?"),
+    ("heartbeat_s: 5", "PT010", 6, 1, "unknown key 'heartbeat_s'", "did you mean health.heartbeat_s?"),
     ("wandb:\n  xyzzy: 1\n  project: p", "PT010", 7, 3, "unknown key 'xyzzy' in wandb", "known in wandb: project, entity"),
     ("smoke: {timeout_s: 5}", "PT011", 6, 1, "smoke.command is missing", "add it, such as command: python train.py --steps 2"),
     ("verification:\n  - {exactly: 2}", "PT011", 7, 5, "verification[0].path is missing", 'add it, such as path: "data/**/*.json"'),

@@ -12,7 +12,7 @@ import pytest
 
 from prime_train.adapters.http import BODY_BYTES_MAX, RETRIES_MAX, Http, NoSuchHost, failure
 from prime_train.ports import OutsideError, PermanentError, TemporaryError
-from tests.adapters.answering import Answering
+from tests.adapters.answering import Responder
 from tests.fakes.certificates import make_certificate
 
 KEY = "pit_s3cr3t-key"
@@ -20,7 +20,7 @@ Script = tuple[int, bytes, dict[str, str]]
 OK: Script = (200, b'{"a": 1}', {})
 
 
-def asked(there: Answering) -> Http:
+def asked(there: Responder) -> Http:
     return Http(there.url, key=KEY, pause_s=0)
 
 
@@ -37,7 +37,7 @@ def refused_port() -> int:
 
 
 def test_an_answer_has_its_status_and_its_json() -> None:
-    with Answering([OK]) as there:
+    with Responder([OK]) as there:
         answer = Http(there.url + "/").ask("POST", "/pods/", parameters={"page": 2, "id": ["a", "b"]}, body={"name": "x"})
 
     assert (answer.status, answer.is_ok, answer.content()) == (200, True, {"a": 1})
@@ -48,7 +48,7 @@ def test_an_answer_has_its_status_and_its_json() -> None:
 
 def test_a_key_that_is_a_users_password_is_sent_and_struck_out_as_one() -> None:
     sent = base64.b64encode(f"api:{KEY}".encode()).decode()
-    with Answering([(200, f"{sent} {KEY}".encode(), {})]) as there:
+    with Responder([(200, f"{sent} {KEY}".encode(), {})]) as there:
         answer = Http(there.url, key=KEY, user="api").ask("GET", "/")
     assert there.heard[0].headers["authorization"] == f"Basic {sent}"
     assert answer.body == b"*** ***"
@@ -57,7 +57,7 @@ def test_a_key_that_is_a_users_password_is_sent_and_struck_out_as_one() -> None:
 def test_the_key_is_sent_whatever_the_netrc_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password else\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    with Answering([OK]) as there:
+    with Responder([OK]) as there:
         Http(there.url, key=KEY).ask("GET", "/")
 
     assert there.heard[0].headers["authorization"] == f"Bearer {KEY}"
@@ -65,30 +65,30 @@ def test_the_key_is_sent_whatever_the_netrc_file_says(tmp_path: Path, monkeypatc
 
 def test_a_proxy_of_the_environment_does_not_lead_to_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{refused_port()}")
-    with Answering([OK]) as there:
+    with Responder([OK]) as there:
         assert Http(there.url).ask("GET", "/").is_ok
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 @pytest.mark.parametrize("trouble", [(503, b"", {}), (0, b"", {})])
 def test_what_does_no_harm_twice_is_asked_again(method: str, trouble: Script) -> None:
-    with Answering([trouble, trouble, OK]) as there:
+    with Responder([trouble, trouble, OK]) as there:
         assert asked(there).ask(method, "/pods/x").content() == {"a": 1}
 
     assert len(there.heard) == 3
 
 
 def test_what_may_do_harm_twice_is_sent_once() -> None:
-    with Answering([(0, b"", {}), OK]) as there:
+    with Responder([(0, b"", {}), OK]) as there:
         assert isinstance(raised(asked(there), "POST"), TemporaryError)
-    with Answering([(503, b"", {}), OK]) as busy:
+    with Responder([(503, b"", {}), OK]) as busy:
         assert asked(busy).ask("POST", "/pods/").status == 503
 
     assert (len(there.heard), len(busy.heard)) == (1, 1)
 
 
 def test_asking_again_has_an_end() -> None:
-    with Answering([(503, b"down", {})]) as there:
+    with Responder([(503, b"down", {})]) as there:
         assert asked(there).ask("GET", "/").status == 503
 
     assert len(there.heard) == 1 + RETRIES_MAX
@@ -120,12 +120,12 @@ def test_an_address_that_is_none_is_refused_for_good(url: str) -> None:
 
 
 def test_an_answer_cut_short_is_no_answer() -> None:
-    with Answering([(200, b'{"a": 1}', {"content-length": "900"})]) as there:
+    with Responder([(200, b'{"a": 1}', {"content-length": "900"})]) as there:
         assert isinstance(raised(asked(there), "POST"), TemporaryError)
 
 
 def test_an_answer_without_an_end_is_not_read_to_the_end() -> None:
-    with Answering([(200, b"x" * (BODY_BYTES_MAX + 1), {})]) as there:
+    with Responder([(200, b"x" * (BODY_BYTES_MAX + 1), {})]) as there:
         error = raised(asked(there))
 
     assert isinstance(error, TemporaryError)
@@ -133,7 +133,7 @@ def test_an_answer_without_an_end_is_not_read_to_the_end() -> None:
 
 
 def test_the_key_does_not_follow_to_another_place() -> None:
-    with Answering([OK]) as elsewhere, Answering([(307, b"", {"location": elsewhere.url})]) as there:
+    with Responder([OK]) as elsewhere, Responder([(307, b"", {"location": elsewhere.url})]) as there:
         assert asked(there).ask("GET", "/").status == 307
 
     assert elsewhere.heard == []
@@ -160,7 +160,7 @@ def test_a_certificate_nobody_trusts_is_refused_for_good(tmp_path: Path) -> None
 @pytest.mark.parametrize("kind", ["refused", "cut off", "echo"])
 def test_the_key_is_in_no_error_no_answer_and_no_log(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     script: Script = (0, b"", {}) if kind == "cut off" else (400, f"no such key: {KEY}".encode(), {})
-    with Answering([script]) as there, caplog.at_level(logging.DEBUG):
+    with Responder([script]) as there, caplog.at_level(logging.DEBUG):
         http = Http(f"http://127.0.0.1:{refused_port()}" if kind == "refused" else there.url, key=KEY, pause_s=0)
         try:
             answer = http.ask("POST", "/pods/")
@@ -184,7 +184,7 @@ def test_the_key_is_in_no_error_no_answer_and_no_log(kind: str, caplog: pytest.L
     ],
 )
 def test_the_status_says_whether_later_may_help(status: int, kind: type[OutsideError]) -> None:
-    with Answering([(status, b"", {"retry-after": "7"})]) as there:
+    with Responder([(status, b"", {"retry-after": "7"})]) as there:
         error = failure(asked(there).ask("POST", "/pods/"), "because")
 
     assert isinstance(error, kind)
@@ -194,11 +194,11 @@ def test_the_status_says_whether_later_may_help(status: int, kind: type[OutsideE
 
 @pytest.mark.parametrize(("said", "delay_s"), [("120", 120.0), ("999999", 3600.0), ("soon", 0.0), ("-5", 0.0), ("9" * 400, 0.0)])
 def test_how_long_to_wait_is_read_and_bounded(said: str, delay_s: float) -> None:
-    with Answering([(429, b"", {"retry-after": said})]) as there:
+    with Responder([(429, b"", {"retry-after": said})]) as there:
         assert asked(there).ask("GET", "/").delay_s == delay_s
 
 
 def test_what_is_no_json_has_no_content() -> None:
-    with Answering([(502, b"<html>", {}), (200, b"[" * 100_000, {})]) as there:
+    with Responder([(502, b"<html>", {}), (200, b"[" * 100_000, {})]) as there:
         assert asked(there).ask("POST", "/").content() is None
         assert asked(there).ask("POST", "/").content() is None

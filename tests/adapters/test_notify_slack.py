@@ -24,8 +24,8 @@ from prime_train.adapters.notify_slack.pace import MUTE_S
 from prime_train.adapters.notify_slack.waiting import FEW_MAX
 from prime_train.control_plane.reconcile import deliver
 from prime_train.core.causes import Cause
-from prime_train.core.run import Alert, Change, Origin, Run, RunState, Severity, Want
-from prime_train.ports import Held, OutsideError, PermanentError, TemporaryError
+from prime_train.core.run import Alert, Change, DesiredState, Origin, Run, RunState, Severity
+from prime_train.ports import OutsideError, PermanentError, RunRecord, TemporaryError
 from tests import builders as b
 from tests.fakes.prime.faults import ALWAYS, Answer, CutRequest, Fault, Hang, LoseAnswer, Replace
 from tests.fakes.slack import CHANNEL, TOKEN, FakeSlack
@@ -39,7 +39,7 @@ class Told:
 
     def __init__(self, slack: FakeSlack, *, mention: str = "", timeout_s: int = 5) -> None:
         self.slack, self.mention, self.timeout_s = slack, mention, timeout_s
-        self.runs: dict[str, Held] = {b.RUN_ID: b.held()}
+        self.runs: dict[str, RunRecord] = {b.RUN_ID: b.held()}
         self.restart()
 
     def restart(self) -> None:
@@ -57,7 +57,7 @@ class Told:
             self.send(alert)
         return caught.value
 
-    def stands(self, held: Held) -> None:
+    def stands(self, held: RunRecord) -> None:
         self.runs[held.run.run_id] = held
 
     @property
@@ -122,7 +122,7 @@ def test_head_and_alerts_lead_to_where_the_run_is_tracked_and_was_asked_for(told
 
 def test_the_head_is_edited_in_place_also_where_nobody_is_told(told: Told, slack: FakeSlack) -> None:
     told.send()
-    told.stands(b.held(beat=b.beat(9, step=4321)))
+    told.stands(b.held(heartbeat=b.heartbeat(9, step=4321)))
     told.send(quiet())
 
     assert ["step 4,321" in head for head in told.heads] == [True]
@@ -235,7 +235,7 @@ def test_the_sdk_posts_nothing_again_by_itself(told: Told, slack: FakeSlack) -> 
 
 def test_a_head_that_can_not_be_edited_now_is_edited_later_and_the_alert_is_told_once(told: Told, slack: FakeSlack) -> None:
     told.send(b.alert("a"))
-    told.stands(b.held(beat=b.beat(9, step=4321)))
+    told.stands(b.held(heartbeat=b.heartbeat(9, step=4321)))
     slack.fail(Answer(503), path="chat.update")
     told.raised(b.alert("b"))
     slack.advance(MUTE_S)
@@ -323,12 +323,12 @@ class Watching(Outside):
         self.settle()
 
     def goes_on(self, *steps: int | None) -> None:
-        """A sweep each, after a beat that brings the step; None: no beat."""
+        """A sweep each, after a heartbeat that brings the step; None: no heartbeat."""
         for step in steps:
             self.after(SWEEP_S)
             self.slack.channel.clock_s = self.now_s
             if step is not None:
-                self.beat(step=step)
+                self.heartbeat(step=step)
             self.sweep()
 
 
@@ -382,9 +382,9 @@ def test_more_than_a_message_a_second_is_left_for_later_without_asking(told: Tol
 def test_edits_have_a_pace_of_their_own(told: Told, slack: FakeSlack) -> None:
     told.send()
     for step in range(EDITS_BURST):
-        told.stands(b.held(beat=b.beat(9, step=100 + step)))
+        told.stands(b.held(heartbeat=b.heartbeat(9, step=100 + step)))
         told.send(quiet())
-    told.stands(b.held(beat=b.beat(9, step=999)))
+    told.stands(b.held(heartbeat=b.heartbeat(9, step=999)))
 
     assert isinstance(told.raised(quiet()), TemporaryError)
     assert slack.asked.count("chat.update") == EDITS_BURST
@@ -527,7 +527,7 @@ def test_a_cut_leaves_no_half_of_an_escape() -> None:
     [
         (RunState.FAILED, {}, "failed", ["<!here>"]),
         (RunState.STOPPED, {}, "stopped", ["<!here>"]),
-        (RunState.STOPPED, {"want": Want.STOP}, "stopped", []),
+        (RunState.STOPPED, {"want": DesiredState.STOP}, "stopped", []),
         (RunState.TRAINING, {}, "lost", []),
     ],
 )
@@ -541,7 +541,7 @@ def test_people_are_called_where_one_has_to_look(
     assert slack.mentions == called
 
 
-@pytest.mark.parametrize(("run", "called"), [(b.run(RunState.FAILED), ["<!here>"]), (b.run(RunState.STOPPED, want=Want.STOP), [])])
+@pytest.mark.parametrize(("run", "called"), [(b.run(RunState.FAILED), ["<!here>"]), (b.run(RunState.STOPPED, want=DesiredState.STOP), [])])
 def test_one_message_for_many_calls_people_where_one_of_its_alerts_does(slack: FakeSlack, run: Run, called: list[str]) -> None:
     told = Told(slack, mention="<!here>")
     told.stands(b.held(run))

@@ -10,7 +10,7 @@ from prime_train.adapters.notify_webhook import MUTE_S, RETRIES_MAX, WebhookNoti
 from prime_train.core.run import Run, RunState
 from prime_train.ports import OutsideError, PermanentError, TemporaryError
 from tests import builders as b
-from tests.adapters.answering import Answering
+from tests.adapters.answering import Responder
 
 DISCORD = "/api/webhooks/123/s3cr3t-token"
 SECRET = "/services/T0SECRET/B0SECRET?token=s3cr3t-token"
@@ -30,7 +30,7 @@ def raised(notifier: WebhookNotifier, run: Run | None = None, key: str = b.alert
 
 
 def test_an_alert_is_posted_as_json_with_its_key() -> None:
-    with Answering([OK]) as there:
+    with Responder([OK]) as there:
         WebhookNotifier({}, there.url + SECRET).send(b.alert(), None)
 
     (heard,) = there.heard
@@ -44,14 +44,14 @@ def test_an_alert_is_posted_as_json_with_its_key() -> None:
         "title": b.alert().title,
         "text": b.alert().text,
         "at": b.T0_S,
-        "epoch": 1,
+        "attempt": 1,
         "facts": {},
         "links": {},
     }
 
 
 def test_an_alert_goes_to_the_url_that_the_spec_names() -> None:
-    with Answering([OK]) as there, Answering([OK]) as elsewhere:
+    with Responder([OK]) as there, Responder([OK]) as elsewhere:
         notifier = WebhookNotifier({"ALERT_URL": there.url, "OTHER_URL": elsewhere.url})
         notifier.send(b.alert(), own())
         notifier.send(b.alert(), b.run(RunState.TRAINING))
@@ -60,7 +60,7 @@ def test_an_alert_goes_to_the_url_that_the_spec_names() -> None:
 
 
 def test_one_url_that_fails_does_not_keep_the_alert_from_the_other() -> None:
-    with Answering([(404, b"", {})]) as broken, Answering([OK]) as there:
+    with Responder([(404, b"", {})]) as broken, Responder([OK]) as there:
         error = raised(WebhookNotifier({"ALERT_URL": there.url}, broken.url), own())
 
     assert isinstance(error, PermanentError)
@@ -68,14 +68,14 @@ def test_one_url_that_fails_does_not_keep_the_alert_from_the_other() -> None:
 
 
 def test_a_url_that_may_work_later_decides_over_one_that_never_will() -> None:
-    with Answering([(404, b"", {})]) as broken, Answering([(503, b"", {})]) as down:
+    with Responder([(404, b"", {})]) as broken, Responder([(503, b"", {})]) as down:
         error = raised(WebhookNotifier({"ALERT_URL": down.url}, broken.url), own())
 
     assert isinstance(error, TemporaryError)
 
 
 def test_who_took_an_alert_is_not_told_again_for_another_who_did_not() -> None:
-    with Answering([(204, b"", {})]) as discord, Answering([(429, b"", {}), (429, b"", {}), OK]) as busy:
+    with Responder([(204, b"", {})]) as discord, Responder([(429, b"", {}), (429, b"", {}), OK]) as busy:
         run, minutes = own(), count(0.0, 60.0)
         failing = WebhookNotifier({"ALERT_URL": busy.url}, discord.url + DISCORD, clock=lambda: next(minutes))
         errors = [raised(failing, run), raised(failing, run)]
@@ -104,7 +104,7 @@ def test_a_url_that_is_none_is_told_without_it(url: str) -> None:
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410])
 def test_a_refusal_is_for_good(status: int) -> None:
-    with Answering([(status, b"invalid_payload", {})]) as there:
+    with Responder([(status, b"invalid_payload", {})]) as there:
         error = raised(WebhookNotifier({}, there.url))
 
     assert isinstance(error, PermanentError)
@@ -113,7 +113,7 @@ def test_a_refusal_is_for_good(status: int) -> None:
 
 
 def test_an_alert_does_not_follow_to_another_place() -> None:
-    with Answering([OK]) as elsewhere, Answering([(307, b"", {"location": elsewhere.url})]) as there:
+    with Responder([OK]) as elsewhere, Responder([(307, b"", {"location": elsewhere.url})]) as there:
         error = raised(WebhookNotifier({}, there.url))
 
     assert isinstance(error, PermanentError)
@@ -121,14 +121,14 @@ def test_an_alert_does_not_follow_to_another_place() -> None:
 
 
 def test_a_server_in_trouble_is_asked_again_a_few_times() -> None:
-    with Answering([(503, b"", {}), (502, b"", {}), OK]) as there:
+    with Responder([(503, b"", {}), (502, b"", {}), OK]) as there:
         WebhookNotifier({}, there.url).send(b.alert(), None)
 
     assert [heard.headers["idempotency-key"] for heard in there.heard] == [b.alert().key] * 3
 
 
 def test_a_server_that_stays_in_trouble_is_left_for_later_and_then_left_alone() -> None:
-    with Answering([(503, b"down", {})]) as there:
+    with Responder([(503, b"down", {})]) as there:
         notifier = WebhookNotifier({}, there.url)
         first, second = raised(notifier), raised(notifier)
 
@@ -140,7 +140,7 @@ def test_a_server_that_stays_in_trouble_is_left_for_later_and_then_left_alone() 
 
 @pytest.mark.parametrize(("said", "delay_s"), [("120", 120.0), ("999999", 3600.0), ("soon", 0.0), ("-5", 0.0)])
 def test_a_limit_of_rate_says_how_long_to_wait(said: str, delay_s: float) -> None:
-    with Answering([(429, b"", {"retry-after": said})]) as there:
+    with Responder([(429, b"", {"retry-after": said})]) as there:
         notifier = WebhookNotifier({}, there.url)
         error = raised(notifier)
         again = raised(notifier)
@@ -165,7 +165,7 @@ def test_the_url_is_in_no_error_and_no_log(kind: str, caplog: pytest.LogCaptureF
         "404": (404, b"no such hook", {}),
         "echo": (404, f"no hook {SECRET}".encode(), {}),
     }
-    with Answering([script.get(kind, (500, b"oh", {}))]) as there, caplog.at_level(logging.DEBUG):
+    with Responder([script.get(kind, (500, b"oh", {}))]) as there, caplog.at_level(logging.DEBUG):
         url = f"http://127.0.0.1:{_refused_port()}" if kind == "refused" else there.url
         error = raised(WebhookNotifier({}, url + SECRET))
 
@@ -176,7 +176,7 @@ def test_the_url_is_in_no_error_and_no_log(kind: str, caplog: pytest.LogCaptureF
 
 
 def test_others_still_log_while_no_alert_is_sent(caplog: pytest.LogCaptureFixture) -> None:
-    with Answering([OK]) as there:
+    with Responder([OK]) as there:
         WebhookNotifier({}, there.url).send(b.alert(), None)
     with caplog.at_level(logging.DEBUG):
         logging.getLogger("urllib3.connectionpool").debug("of others")
@@ -185,7 +185,7 @@ def test_others_still_log_while_no_alert_is_sent(caplog: pytest.LogCaptureFixtur
 
 
 def test_a_webhook_of_discord_gets_a_message_in_its_form() -> None:
-    with Answering([(204, b"", {})]) as there:
+    with Responder([(204, b"", {})]) as there:
         WebhookNotifier({}, there.url + DISCORD).send(b.alert(kind="launched"), b.run(RunState.TRAINING))
 
     message = json.loads(there.heard[0].body)
@@ -197,7 +197,7 @@ def test_a_webhook_of_discord_gets_a_message_in_its_form() -> None:
 @pytest.mark.parametrize("kind", ["too late", "cut off"])
 def test_what_discord_was_sent_and_did_not_answer_counts_as_told(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     """It would say it once more each time: it knows no key."""
-    with Answering([(0, b"", {})], silent=kind == "too late") as there:
+    with Responder([(0, b"", {})], silent=kind == "too late") as there:
         notifier = WebhookNotifier({}, there.url + DISCORD, discord_read_s=0.3)
         notifier.send(b.alert(), None)
         left_alone = raised(notifier, key="tiny-1/lost/2")
@@ -213,7 +213,7 @@ def test_what_discord_was_sent_and_did_not_answer_counts_as_told(kind: str, capl
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_what_discord_was_never_sent_comes_again(scheme: str) -> None:
     """Nobody listens, or no TLS comes about."""
-    with Answering([OK]) as there:
+    with Responder([OK]) as there:
         place = f"http://127.0.0.1:{_refused_port()}" if scheme == "http" else there.url.replace("http:", "https:")
         error = raised(WebhookNotifier({}, place + DISCORD))
 
@@ -223,7 +223,7 @@ def test_what_discord_was_never_sent_comes_again(scheme: str) -> None:
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503])
 def test_discord_is_asked_once_and_what_it_could_not_do_comes_again(status: int) -> None:
-    with Answering([(status, b"no", {})]) as there:
+    with Responder([(status, b"no", {})]) as there:
         error = raised(WebhookNotifier({}, there.url + DISCORD))
 
     assert isinstance(error, TemporaryError)
@@ -231,14 +231,14 @@ def test_discord_is_asked_once_and_what_it_could_not_do_comes_again(status: int)
 
 
 def test_others_are_asked_again_for_an_answer_that_was_cut_off() -> None:
-    with Answering([(0, b"", {}), OK]) as there:
+    with Responder([(0, b"", {}), OK]) as there:
         WebhookNotifier({}, there.url).send(b.alert(), None)
 
     assert [heard.headers["idempotency-key"] for heard in there.heard] == [b.alert().key] * 2
 
 
 def test_a_refusal_whose_text_breaks_off_is_one_all_the_same() -> None:
-    with Answering([(404, b"half", {"content-length": "100"})]) as there:
+    with Responder([(404, b"half", {"content-length": "100"})]) as there:
         error = raised(WebhookNotifier({}, there.url + DISCORD))
 
     assert isinstance(error, PermanentError)

@@ -12,7 +12,7 @@ from prime_train.core.verdict import Pod
 from prime_train.core.wire import Ticket
 from prime_train.ports import OutsideError, PermanentError, TemporaryError
 
-TICKET = Ticket(run="tiny-1", epoch=1, url="http://127.0.0.1:1", key="0123abcd")
+TICKET = Ticket(run="tiny-1", attempt=1, url="http://127.0.0.1:1", key="0123abcd")
 HERE, THERE = HardwareSpec(provider="local"), HardwareSpec(provider="prime")
 
 

@@ -26,7 +26,7 @@ from prime_train.ports import NoCapacity, PermanentError, TemporaryError
 HARDWARE = HardwareSpec(disk_gib=1)
 OFFER = DEFAULT_OFFERS[0]
 NAME = "pt-tiny-1-e1"
-TICKET = Ticket(run="tiny-1", epoch=1, url="http://127.0.0.1:1", key="0123abcd")
+TICKET = Ticket(run="tiny-1", attempt=1, url="http://127.0.0.1:1", key="0123abcd")
 TOKEN = "TEST_LOCAL_PODS"
 
 # An agent whose trainers try to get away: each process says who it is in a file of the disk.
@@ -72,7 +72,7 @@ from prime_train.core.spec import HardwareSpec
 from prime_train.core.wire import Ticket
 pods = LocalPods(Path(sys.argv[1]), agent_command=[sys.executable, "-c", "import signal; signal.pause()"])
 pod = pods.create("pt-tiny-1-e1", DEFAULT_OFFERS[1], HardwareSpec())
-pods.put_agent(pod, Ticket(run="tiny-1", epoch=1, url="", key="k"))
+pods.put_agent(pod, Ticket(run="tiny-1", attempt=1, url="", key="k"))
 print(json.dumps([pod.pod_id, pod.created_s]), flush=True)
 sys.stdin.read()
 """
@@ -395,7 +395,7 @@ from prime_train.core.spec import HardwareSpec
 from prime_train.core.wire import Ticket
 pods = LocalPods(Path(sys.argv[1]), agent_command=["sh", "-c", "env"])
 pod = pods.create("pt-tiny-1-e1", DEFAULT_OFFERS[0], HardwareSpec())
-pods.put_agent(pod, Ticket(run="tiny-1", epoch=1, url="", key="k"))
+pods.put_agent(pod, Ticket(run="tiny-1", attempt=1, url="", key="k"))
 while pods.agent_exit(pod.pod_id) is None:
     pass
 print(pods.logs(pod.pod_id).read_text())

@@ -17,14 +17,14 @@ from prime_train.core.spec import HardwareSpec, Spot
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
 from prime_train.ports import LimitReached, NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
-from tests.adapters.answering import Answering
+from tests.adapters.answering import Responder
 from tests.builders import is_gone
 from tests.fakes import prime as fakes
 from tests.fakes.prime import FakePrime, Plan
 
 NAME = "pt-tiny-1-e1"
 HARDWARE = HardwareSpec(gpus=("A100",), disk_gib=50)
-TICKET = Ticket(run="tiny-1", epoch=1, url="http://127.0.0.1:1", key="0123abcd")
+TICKET = Ticket(run="tiny-1", attempt=1, url="http://127.0.0.1:1", key="0123abcd")
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBx me@here"
 
 
@@ -340,7 +340,7 @@ def test_all_pages_are_read(fake: FakePrime) -> None:
 
 def test_a_list_that_ends_early_is_taken_for_what_it_has(caplog: pytest.LogCaptureFixture) -> None:
     body = json.dumps({"items": [fakes.SPOT.model_dump()], "totalCount": 608}).encode()
-    with Answering([(200, body, {}), (200, b'{"items": [], "totalCount": 0}', {})]) as there:
+    with Responder([(200, body, {}), (200, b'{"items": [], "totalCount": 0}', {})]) as there:
         pods = PrimePods(PrimeClient(Settings("pit_x", base_url=there.url)), Pushed(), pause=Pauses())
         assert len(pods.offers(HARDWARE)) == 1
 
@@ -374,7 +374,7 @@ def test_where_there_is_nothing_for_rent_there_are_no_offers(fake: FakePrime) ->
 def test_a_row_that_is_odd_does_not_hide_the_others(caplog: pytest.LogCaptureFixture) -> None:
     rows = [fakes.SPOT.model_dump(), fakes.ON_DEMAND.model_dump() | {"gpuCount": "many"}]
     body = json.dumps({"items": rows, "totalCount": 2}).encode()
-    with Answering([(200, body, {})]) as there:
+    with Responder([(200, body, {})]) as there:
         offers = PrimePods(PrimeClient(Settings("pit_x", base_url=there.url)), Pushed()).offers(HARDWARE)
 
     assert [offer.spot for offer in offers] == [True]
@@ -386,7 +386,7 @@ def test_a_row_that_is_odd_does_not_hide_the_others(caplog: pytest.LogCaptureFix
 def test_a_row_whose_price_cannot_be_one_is_skipped_and_nothing_is_rented_by_it(price: str) -> None:
     odd = fakes.ON_DEMAND.model_dump_json().replace('"onDemand":1.64', f'"onDemand":{price}')
     body = f'{{"items": [{fakes.SPOT.model_dump_json()}, {odd}], "totalCount": 2}}'.encode()
-    with Answering([(200, body, {})]) as there:
+    with Responder([(200, body, {})]) as there:
         offers = PrimePods(PrimeClient(Settings("pit_x", base_url=there.url)), Pushed()).offers(HARDWARE)
 
     assert [offer.usd_per_hour for offer in offers] == [0.62]
@@ -394,7 +394,7 @@ def test_a_row_whose_price_cannot_be_one_is_skipped_and_nothing_is_rented_by_it(
 
 @pytest.mark.parametrize("body", [b"[]", b"{}", b"<html>", b'{"items": [{"a": 1}], "totalCount": 1}', b'{"items": [7], "totalCount": 1}'])
 def test_a_list_that_is_not_understood_is_for_later(body: bytes) -> None:
-    with Answering([(200, body, {})]) as there:
+    with Responder([(200, body, {})]) as there:
         pods = PrimePods(PrimeClient(Settings("pit_x", base_url=there.url)), Pushed())
         assert isinstance(raised(lambda: pods.offers(HARDWARE)), TemporaryError)
 
@@ -405,11 +405,11 @@ def test_a_list_that_is_not_understood_is_for_later(body: bytes) -> None:
 def test_every_pod_of_ours_is_listed_and_nobody_elses(fake: FakePrime) -> None:
     pods = pods_of(fake)
     pod = fake.pod(rent(pods).pod_id)
-    for name in ["notebook", *(f"pt-tiny-1-e{epoch}" for epoch in range(2, 131))]:
+    for name in ["notebook", *(f"pt-tiny-1-e{attempt}" for attempt in range(2, 131))]:
         order = pod.order.model_copy(update={"pod": pod.order.pod.model_copy(update={"name": name})})
         fake.world.pods[name] = replace(pod, pod_id=name, order=order)
 
-    assert {listed.name for listed in pods.list()} == {f"pt-tiny-1-e{epoch}" for epoch in range(1, 131)}
+    assert {listed.name for listed in pods.list()} == {f"pt-tiny-1-e{attempt}" for attempt in range(1, 131)}
     assert len(client_of(fake).pods()) == 131
 
 
@@ -447,7 +447,7 @@ def listing(*names: str, **told: object) -> tuple[int, bytes, dict[str, str]]:
     ],
 )
 def test_a_list_is_followed_until_it_has_what_it_says_or_nothing_new(pages: list[tuple[int, bytes, dict[str, str]]], names: str) -> None:
-    with Answering(pages) as there:
+    with Responder(pages) as there:
         assert "".join(pod.id for pod in PrimeClient(Settings("pit_x", base_url=there.url)).pods()) == names
 
 
@@ -462,7 +462,7 @@ def test_a_list_is_followed_until_it_has_what_it_says_or_nothing_new(pages: list
     ],
 )
 def test_a_list_of_pods_in_which_some_may_be_missing_is_none(pages: list[tuple[int, bytes, dict[str, str]]]) -> None:
-    with Answering(pages) as there:
+    with Responder(pages) as there:
         assert "cut short" in str(raised(PrimeClient(Settings("pit_x", base_url=there.url)).pods))
 
 
@@ -492,7 +492,7 @@ def test_the_limit_of_an_account_is_told_as_such_and_of_no_offer(fake: FakePrime
 @pytest.mark.parametrize("price", [b"-3.5", b"1e308", b"1e999", b"NaN", b'"free"'])
 def test_a_pod_whose_price_cannot_be_one_is_reckoned_with_at_none(price: bytes) -> None:
     body = b'{"data": [{"id": "a", "name": "pt-a-e1", "status": "ACTIVE", "priceHr": ' + price + b'}], "total_count": 1}'
-    with Answering([(200, body, {})]) as there:
+    with Responder([(200, body, {})]) as there:
         pods = PrimePods(PrimeClient(Settings("pit_x", base_url=there.url)), Pushed())
         assert [pod.usd_per_hour for pod in pods.list()] == [0.0]
         assert pods.burn_usd_per_hour(None) == 0.0
@@ -644,7 +644,7 @@ def test_a_disk_is_made_listed_and_deleted(fake: FakePrime) -> None:
     [(b'"a\\nb"', "a\nb"), (b'{"logs": ["a", "b"]}', "a\nb"), (b'{"logs": "a\\nb"}', "a\nb"), (b"a\nb", "a\nb"), (b'{"x": 1}', '{"x": 1}')],
 )
 def test_the_log_of_a_pod_is_text_whatever_its_shape(body: bytes, log: str) -> None:
-    with Answering([(200, body, {})]) as there:
+    with Responder([(200, body, {})]) as there:
         assert PrimeClient(Settings("pit_x", base_url=there.url)).log("p1", 7) == log
 
     assert there.heard[0].path == "/api/v1/pods/p1/log?tail=7"
@@ -652,7 +652,7 @@ def test_the_log_of_a_pod_is_text_whatever_its_shape(body: bytes, log: str) -> N
 
 def test_a_server_that_gives_the_same_page_again_and_again_is_not_asked_for_ever() -> None:
     body = json.dumps({"data": [{"id": str(number), "name": f"pt-a-e{number + 1}"} for number in range(100)]}).encode()
-    with Answering([(200, body, {})]) as there:
+    with Responder([(200, body, {})]) as there:
         assert len(PrimeClient(Settings("pit_x", base_url=there.url)).pods()) == 100
 
     assert len(there.heard) == 2

@@ -38,7 +38,7 @@ from tests.fakes.prime import ALL, ALWAYS, SERVER_ERROR, Answer, ApiKey, End, Fa
 
 NAME = "pt-tiny-1-e1"
 HARDWARE = HardwareSpec(gpus=("A100",), disk_gib=50)
-TICKET = Ticket(run="tiny-1", epoch=1, url="http://127.0.0.1:1", key="0123abcd")
+TICKET = Ticket(run="tiny-1", attempt=1, url="http://127.0.0.1:1", key="0123abcd")
 CONNECTION = Connection("p1", "root", "127.0.0.1", 9)
 OURS, THEIRS = Mark.of(b"ours"), Mark.of(b"theirs")
 
@@ -480,9 +480,9 @@ def test_a_failure_for_good_is_told_once_without_another_call() -> None:
     assert push.failure() is None
     push(CONNECTION, TICKET)
     push.wait()
-    push(CONNECTION, TICKET.model_copy(update={"epoch": 2}))
+    push(CONNECTION, TICKET.model_copy(update={"attempt": 2}))
     push.wait()
     failure = push.failure()
     assert failure is not None
-    assert (failure.run_id, failure.epoch, str(failure.error)) == ("tiny-1", 1, "no Python")
+    assert (failure.run_id, failure.attempt, str(failure.error)) == ("tiny-1", 1, "no Python")
     assert push.failure() is None

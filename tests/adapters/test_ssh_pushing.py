@@ -1,4 +1,4 @@
-"""Bringing the agent to a machine: through Prime's fake, by a real SSH, up to its beats at a control plane."""
+"""Bringing the agent to a machine: through Prime's fake, by a real SSH, up to its heartbeats at a control plane."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ import pytest
 
 from prime_train.adapters.pods_prime import Connection, PrimeClient, PrimePods, Settings
 from prime_train.adapters.pods_prime.connection import read_connection
-from prime_train.adapters.pushing import AgentPusher, Recipe, pack
+from prime_train.adapters.provisioning import AgentPusher, Recipe, pack
 from prime_train.adapters.ssh import login_key
 from prime_train.core.offers import rank
 from prime_train.core.spec import HardwareSpec
@@ -35,8 +35,8 @@ HARDWARE = HardwareSpec(gpus=("A100",), disk_gib=50)
 
 @pytest.fixture(name="plane")
 def _plane(tmp_path: Path) -> Iterator[FakeControlPlane]:
-    """Of a run without a working tree: its agent beats, and then tells that it cannot begin."""
-    job = Bootstrap(run=RUN_ID, epoch=1, spec=demo_spec("--steps 1"), bucket_url=(tmp_path / "bucket").as_uri(), tree_key="missing")
+    """Of a run without a working tree: its agent sends heartbeats, and then tells that it cannot begin."""
+    job = Bootstrap(run=RUN_ID, attempt=1, spec=demo_spec("--steps 1"), bucket_url=(tmp_path / "bucket").as_uri(), code_key="missing")
     with FakeControlPlane(job, clock=lambda: int(time.time())) as plane:
         yield plane
 
@@ -94,13 +94,13 @@ def raised(action: Callable[[], object]) -> OutsideError:
 # ----------------------------------------------------------------------------------------------------------------- starting it
 
 
-def test_an_agent_on_a_rented_machine_beats(fake: FakePrime, plane: FakeControlPlane, tmp_path: Path) -> None:
+def test_an_agent_on_a_rented_machine_sends_heartbeats(fake: FakePrime, plane: FakeControlPlane, tmp_path: Path) -> None:
     key = login_key(tmp_path / "ssh", b"m" * 32)
     pods = PrimePods(PrimeClient(Settings(fake.api_key, base_url=fake.url)), pusher_of(tmp_path), public_key=key.public)
     pod = pods.create("pt-tiny-1-e1", rank(pods.offers(HARDWARE), HARDWARE).best[0], HARDWARE)
     pods.put_agent(pod, plane.ticket)
 
-    assert plane.await_beat(lambda beat: True).epoch == 1
+    assert plane.await_heartbeat(lambda heartbeat: True).attempt == 1
     disk = fake.home_of(pod.pod_id)
     assert disk is not None
     ticket = disk / ".prime-train" / ATTEMPT / "ticket.json"
@@ -289,7 +289,7 @@ def test_the_wheel_is_installed_by_pip_and_makes_itself_again(tmp_path: Path) ->
     (wheel,) = tmp_path.glob("*.whl")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(tmp_path / "there"), str(wheel)]
     subprocess.run(pip, check=True)
-    program = "import prime_agent.main, prime_train.adapters.pushing as p; print(prime_agent.main.__file__, p.pack().digest)"
+    program = "import prime_agent.main, prime_train.adapters.provisioning as p; print(prime_agent.main.__file__, p.pack().digest)"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "there")}
     said = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True).stdout
 
@@ -303,7 +303,7 @@ def test_a_control_plane_that_was_installed_from_its_wheel_can_send_the_agent(tm
     (wheel,) = tmp_path.glob("*.whl")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(tmp_path / "there"), str(wheel)]
     subprocess.run(pip, check=True)
-    program = "from prime_train.adapters.pushing import pack; p = pack(); print(*p.files, len(p.files['runtime.txt']))"
+    program = "from prime_train.adapters.provisioning import pack; p = pack(); print(*p.files, len(p.files['runtime.txt']))"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "there")}
     said = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True).stdout
 

@@ -14,7 +14,7 @@ from typing import Any
 import boto3
 import pytest
 
-from prime_train.adapters.store_dynamo import beats as hot
+from prime_train.adapters.store_dynamo import heartbeats as hot
 from prime_train.adapters.store_dynamo.boto import BotoCalls, client, create_table
 from prime_train.adapters.store_dynamo.calls import Calls, Unreached
 from prime_train.adapters.store_dynamo.opening import open_dynamo
@@ -26,9 +26,9 @@ from prime_train.adapters.stored import dump
 from prime_train.core.causes import Cause
 from prime_train.core.run import Change, Lease, RunState
 from prime_train.core.wire import Gpus, JobExit, Phase, Saves, Verdict
-from prime_train.ports import Held, OutsideError, PermanentError, Store, TemporaryError
-from tests.adapters.answering import Answering
-from tests.builders import RUN_ID, T0_S, alert, beat, commit, happening, lease, run
+from prime_train.ports import OutsideError, PermanentError, RunRecord, Store, TemporaryError
+from tests.adapters.answering import Responder
+from tests.builders import RUN_ID, T0_S, alert, commit, happening, heartbeat, lease, run
 from tests.fakes import dynamo
 from tests.fakes.dynamo import Heard, SmallPages
 from tests.fakes.faulty_proxy import ALWAYS, Answer, FaultyProxy, LoseResponse
@@ -57,27 +57,27 @@ def store(heard: Heard, table: str) -> DynamoStore:
     return DynamoStore(heard, table)
 
 
-def train(store: Store, **changes: Any) -> Held:
-    """A run in the store that may beat."""
+def train(store: Store, **changes: Any) -> RunRecord:
+    """A run in the store that may send heartbeats."""
     new = run(RunState.TRAINING, **changes)
     store.create(replace(new, version=1))
-    store.save(Change(replace(new, version=2), lease(new, seq=0, beat=None, beat_s=None), lease_version=0))
+    store.save(Change(replace(new, version=2), lease(new, seq=0, heartbeat=None, heartbeat_s=None), lease_version=0))
     return loaded(store, new.run_id)
 
 
-def loaded(store: Store, run_id: str = RUN_ID) -> Held:
+def loaded(store: Store, run_id: str = RUN_ID) -> RunRecord:
     held = store.load(run_id)
     assert held is not None
     return held
 
 
-def ended(held: Held) -> Change:
+def ended(held: RunRecord) -> Change:
     """The run is over, with nothing left to do."""
     after = replace(held.run, version=held.run.version + 1, state=RunState.STOPPED, next_check_s=None)
     return Change(after, replace(held.lease, version=held.lease.version + 1, open=False), lease_version=held.lease.version)
 
 
-def next_of(held: Held, **changes: Any) -> Change:
+def next_of(held: RunRecord, **changes: Any) -> Change:
     return Change(replace(held.run, version=held.run.version + 1, **changes))
 
 
@@ -90,9 +90,9 @@ def items(server: S3Server, table: str, partition: str) -> list[dict[str, Any]]:
 # ----------------------------------------------------------------------------------------------------------------- what calls cost
 
 
-def busy_beat(seq: int, **changes: Any) -> Any:
+def busy_heartbeat(seq: int, **changes: Any) -> Any:
     """One in which a run that trains says all it has to say."""
-    return beat(
+    return heartbeat(
         seq,
         step=123_456,
         step_age_s=7,
@@ -117,28 +117,31 @@ def lease_bytes(server: S3Server, table: str) -> int:
 
 
 @pytest.mark.parametrize("news", [False, True])
-def test_a_beat_is_one_write_of_one_unit(store: DynamoStore, heard: Heard, ministack: S3Server, table: str, news: bool) -> None:
+def test_a_heartbeat_is_one_write_of_one_unit(store: DynamoStore, heard: Heard, ministack: S3Server, table: str, news: bool) -> None:
     train(store, run_id="a-run-with-a-rather-long-name-0123456789", next_check_s=T0_S + 900)
     key = "runs/a-run-with-a-rather-long-name-0123456789/manifests/000000123400-e1.json"
     store.commit(commit(123_400, run="a-run-with-a-rather-long-name-0123456789", key=key), T0_S)
     heard.asked.clear()
-    said = busy_beat(1_000_000, run="a-run-with-a-rather-long-name-0123456789", news=news)
-    assert store.beat(said, T0_S + 70).verdict is Verdict.OK
+    said = busy_heartbeat(1_000_000, run="a-run-with-a-rather-long-name-0123456789", news=news)
+    assert store.heartbeat(said, T0_S + 70).verdict is Verdict.OK
     assert heard.operations == ["update_item"]
     assert lease_bytes(ministack, table) < WRITE_UNIT_BYTES
 
 
 def test_a_lease_is_small_as_every_sweep_reads_them_all(store: DynamoStore, ministack: S3Server, table: str) -> None:
     train(store)
-    store.beat(beat(1_000, step=123_456), T0_S + 70)
+    store.heartbeat(heartbeat(1_000, step=123_456), T0_S + 70)
     assert lease_bytes(ministack, table) < 400
 
 
-def test_a_repeated_or_fenced_beat_is_told_apart_without_a_read(store: DynamoStore, heard: Heard) -> None:
+def test_a_repeated_or_fenced_heartbeat_is_told_apart_without_a_read(store: DynamoStore, heard: Heard) -> None:
     train(store)
-    store.beat(beat(3), T0_S)
+    store.heartbeat(heartbeat(3), T0_S)
     heard.asked.clear()
-    verdicts = [store.beat(said, T0_S).verdict for said in (beat(3, news=True), beat(4, epoch=2), beat(1, run="unknown", news=True))]
+    verdicts = [
+        store.heartbeat(said, T0_S).verdict
+        for said in (heartbeat(3, news=True), heartbeat(4, attempt=2), heartbeat(1, run="unknown", news=True))
+    ]
     assert verdicts == [Verdict.REPEATED, Verdict.FENCED, Verdict.FENCED]
     assert heard.operations == ["update_item"] * 3
 
@@ -154,20 +157,20 @@ def test_a_save_that_has_lost_its_race_costs_one_small_read(store: DynamoStore, 
 def test_a_sweep_reads_nothing_of_runs_that_are_at_rest(store: DynamoStore, ministack: S3Server, table: str) -> None:
     train(store, run_id="trains")
     over = train(store)
-    store.beat(beat(1, phase=Phase.EXITED, exit=JobExit(cause=Cause.KILLED, log_tail="x" * 8000)), T0_S + 70)
+    store.heartbeat(heartbeat(1, phase=Phase.EXITED, exit=JobExit(cause=Cause.KILLED, log_tail="x" * 8000)), T0_S + 70)
     over = loaded(store)
     assert store.save(ended(over))
     assert [item["SK"] for item in items(ministack, table, "LEASE#")] == ["trains"]
-    assert store.due(10 * T0_S, 9) == [vital.run_id for vital in store.vitals()] == ["trains"]
+    assert store.due(10 * T0_S, 9) == [lease_status.run_id for lease_status in store.lease_statuses()] == ["trains"]
     at_rest = loaded(store)
-    assert at_rest.lease.beat == over.lease.beat
+    assert at_rest.lease.heartbeat == over.lease.heartbeat
     assert at_rest.run in store.list_runs()
-    assert store.beat(beat(2), T0_S + 80).verdict is Verdict.FENCED
+    assert store.heartbeat(heartbeat(2), T0_S + 80).verdict is Verdict.FENCED
 
 
 def test_a_run_at_rest_that_is_woken_is_all_there_again(store: DynamoStore) -> None:
     train(store)
-    store.beat(beat(4), T0_S + 60)
+    store.heartbeat(heartbeat(4), T0_S + 60)
     store.commit(commit(5), T0_S + 60)
     store.save(ended(loaded(store)))
     at_rest = loaded(store)
@@ -175,9 +178,9 @@ def test_a_run_at_rest_that_is_woken_is_all_there_again(store: DynamoStore) -> N
     awake = replace(at_rest, run=replace(at_rest.run, version=at_rest.run.version + 1, next_check_s=T0_S + 100))
     assert loaded(store) == awake
     assert store.due(T0_S + 100, 9) == [RUN_ID]
-    again = Lease(RUN_ID, epoch=2, open=True, version=at_rest.lease.version + 1)
-    assert store.save(replace(next_of(awake, epoch=2), lease=again, lease_version=at_rest.lease.version))
-    assert store.beat(beat(1, epoch=2), T0_S + 110).verdict is Verdict.OK
+    again = Lease(RUN_ID, attempt=2, open=True, version=at_rest.lease.version + 1)
+    assert store.save(replace(next_of(awake, attempt=2), lease=again, lease_version=at_rest.lease.version))
+    assert store.heartbeat(heartbeat(1, attempt=2), T0_S + 110).verdict is Verdict.OK
 
 
 def test_a_run_at_rest_is_changed_by_the_first_who_saves_it(store: DynamoStore) -> None:
@@ -250,16 +253,16 @@ def test_a_run_whose_creation_is_not_answered_is_created_once(far: DynamoStore, 
     assert loaded(far).run == run()
 
 
-def test_a_beat_whose_answer_is_lost_is_kept_and_wakes_once(far: DynamoStore, store: DynamoStore, proxy: FaultyProxy) -> None:
+def test_a_heartbeat_whose_answer_is_lost_is_kept_and_wakes_once(far: DynamoStore, store: DynamoStore, proxy: FaultyProxy) -> None:
     before = train(store, next_check_s=T0_S + 900)
     proxy.fail(LoseResponse())
-    assert far.beat(beat(1, news=True), T0_S + 70).verdict in (Verdict.OK, Verdict.REPEATED)
-    assert loaded(store).lease.beat == beat(1, news=True)
+    assert far.heartbeat(heartbeat(1, news=True), T0_S + 70).verdict in (Verdict.OK, Verdict.REPEATED)
+    assert loaded(store).lease.heartbeat == heartbeat(1, news=True)
     assert loaded(store).run == replace(before.run, version=before.run.version + 1, next_check_s=T0_S + 70)
 
 
-WRITES: Mapping[str, Callable[[DynamoStore, Held], object]] = {
-    "beat": lambda store, held: store.beat(beat(1), T0_S).verdict,
+WRITES: Mapping[str, Callable[[DynamoStore, RunRecord], object]] = {
+    "heartbeat": lambda store, held: store.heartbeat(heartbeat(1), T0_S).verdict,
     "commit": lambda store, held: store.commit(commit(1), T0_S).verdict,
     "wake": lambda store, held: store.wake(RUN_ID, T0_S),
     "mark_sent": lambda store, held: store.mark_sent("a") or None,
@@ -311,13 +314,13 @@ def test_a_transaction_that_is_cancelled_by_a_throttle_is_a_temporary_error(
 
 
 @pytest.mark.parametrize("next_check_s", [T0_S, None])
-def test_a_beat_between_the_read_and_the_write_of_a_fence_makes_it_lose(
+def test_a_heartbeat_between_the_read_and_the_write_of_a_fence_makes_it_lose(
     heard: Heard, store: DynamoStore, ministack: S3Server, next_check_s: int | None
 ) -> None:
     other = DynamoStore(dynamo.calls_of(ministack), store.table_name)
     before = train(store)
     heard.asked.clear()
-    heard.before = lambda number, operation: other.beat(beat(number), T0_S) if operation == "transact_write_items" else None
+    heard.before = lambda number, operation: other.heartbeat(heartbeat(number), T0_S) if operation == "transact_write_items" else None
     fence = replace(before.lease, version=before.lease.version + 1, open=False)
     change = next_of(before, next_check_s=next_check_s)
     assert not store.save(replace(change, lease=fence, lease_version=before.lease.version))
@@ -341,7 +344,7 @@ def test_news_that_come_while_the_run_is_put_off_wake_it_all_the_same(heard: Hea
     before = train(store, next_check_s=T0_S + 50)
     heard.asked.clear()
     heard.before = lambda number, _: number == 2 and other.save(next_of(before, next_check_s=T0_S + 900))
-    assert store.beat(beat(1, news=True), T0_S + 70).verdict is Verdict.OK
+    assert store.heartbeat(heartbeat(1, news=True), T0_S + 70).verdict is Verdict.OK
     assert store.due(T0_S + 70, 9) == [RUN_ID]
     assert heard.operations[:3] == ["update_item"] * 3
 
@@ -373,7 +376,7 @@ def test_wakes_news_and_saves_at_once_are_each_counted(store: DynamoStore, minis
                     case 1:
                         mine.wake(RUN_ID, T0_S + n)
                     case _:
-                        saved.append(mine.beat(beat(number * 1000 + n, news=True), T0_S + n).verdict is Verdict.OK)
+                        saved.append(mine.heartbeat(heartbeat(number * 1000 + n, news=True), T0_S + n).verdict is Verdict.OK)
         except BaseException as error:
             failed.append(error)
 
@@ -471,7 +474,7 @@ WAYS = {"boto": boto_at, "signed": signed_at}
 )
 def test_a_refusal_says_what_to_do(way: str, answer: Answer, kind: type[OutsideError], words: str) -> None:
     with (
-        Answering([(answer.status, answer.body, {})]) as server,
+        Responder([(answer.status, answer.body, {})]) as server,
         pytest.raises(kind, match=f"dynamodb://tab: get_item: .*{words}") as caught,
     ):
         Table(WAYS[way](server.url), "tab").get(lease_key(RUN_ID))
@@ -484,14 +487,14 @@ def test_of_a_refusal_that_repeats_the_request_one_line_is_told(way: str) -> Non
     """As DynamoDB does with a signature it does not accept."""
     message = "The signature does not match.\n\nThe Canonical String should have been 'POST\nx-amz-security-token:the-token'"
     body = json.dumps({"__type": "com.amazon.coral.service#InvalidSignatureException", "message": message}).encode()
-    with Answering([(400, body, {})]) as server, pytest.raises(PermanentError, match=r"clock right.*does not match") as caught:
+    with Responder([(400, body, {})]) as server, pytest.raises(PermanentError, match=r"clock right.*does not match") as caught:
         Table(WAYS[way](server.url), "tab").get(lease_key(RUN_ID))
     assert "the-token" not in "".join(traceback.format_exception(caught.value))
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_server_that_fails_once_is_asked_again_with_the_same_token(way: str) -> None:
-    with Answering([(0, b"", {}), (500, b"{}", {}), (200, b"{}", {})]) as server:
+    with Responder([(0, b"", {}), (500, b"{}", {}), (200, b"{}", {})]) as server:
         Table(WAYS[way](server.url), "tab").transact([], "a-token")
     assert [json.loads(heard.body)["ClientRequestToken"] for heard in server.heard] == ["a-token"] * 3
 
@@ -501,14 +504,14 @@ def test_keys_that_were_left_out_of_a_batch_are_asked_for_again(way: str) -> Non
     one, two = ({"PK": {"S": "A"}, "SK": {"S": name}} for name in "ab")
     first = {"Responses": {"tab": [one]}, "UnprocessedKeys": {"tab": {"Keys": [two], "ConsistentRead": True}}}
     second: dict[str, Any] = {"Responses": {"tab": [two]}, "UnprocessedKeys": {}}
-    with Answering([(200, json.dumps(answer).encode(), {}) for answer in (first, second)]) as server:
+    with Responder([(200, json.dumps(answer).encode(), {}) for answer in (first, second)]) as server:
         found = Table(WAYS[way](server.url), "tab").get_all([("A", "a"), ("A", "b")])
     assert found.keys() == {("A", "a"), ("A", "b")}
     assert json.loads(server.heard[1].body)["RequestItems"]["tab"]["Keys"] == [two]
 
 
 def test_a_server_that_is_not_there_is_a_temporary_error() -> None:
-    with Answering([(200, b"{}", {})]) as server:
+    with Responder([(200, b"{}", {})]) as server:
         url = server.url
     for way in WAYS.values():
         with pytest.raises(TemporaryError, match="cannot be reached"):
@@ -517,7 +520,7 @@ def test_a_server_that_is_not_there_is_a_temporary_error() -> None:
 
 def test_a_table_that_does_not_exist_is_named(ministack: S3Server) -> None:
     store = DynamoStore(dynamo.calls_of(ministack), "nowhere")
-    for call in (store.watch, store.list_runs, lambda: store.beat(beat(1), T0_S), lambda: store.create(run())):
+    for call in (store.watch, store.list_runs, lambda: store.heartbeat(heartbeat(1), T0_S), lambda: store.create(run())):
         with pytest.raises(PermanentError, match=r"dynamodb://nowhere: .*no such table"):
             call()
 
@@ -551,7 +554,7 @@ def test_a_run_that_can_not_be_read_is_named_without_what_is_in_it(store: Dynamo
     assert "input_value" not in str(caught.value)
     with pytest.raises(PermanentError, match="cannot be read"):
         store.list_runs()
-    assert store.beat(beat(1), T0_S).verdict is Verdict.OK, "a beat does not need the run"
+    assert store.heartbeat(heartbeat(1), T0_S).verdict is Verdict.OK, "a heartbeat does not need the run"
 
 
 def test_text_that_is_no_unicode_is_stored_readable(store: DynamoStore) -> None:
@@ -572,8 +575,8 @@ def test_without_a_library_the_store_does_the_same(ministack: S3Server, table: s
     store = DynamoStore(calls, table)
     same = DynamoStore(BotoCalls(client(session(), REGION, ministack.url)), table)
     before = train(store)
-    assert [store.beat(beat(seq, news=True), T0_S).verdict for seq in (1, 1)] == [Verdict.OK, Verdict.REPEATED]
-    assert store.commit(commit(5, epoch=2), T0_S).verdict is Verdict.FENCED
+    assert [store.heartbeat(heartbeat(seq, news=True), T0_S).verdict for seq in (1, 1)] == [Verdict.OK, Verdict.REPEATED]
+    assert store.commit(commit(5, attempt=2), T0_S).verdict is Verdict.FENCED
     assert not store.save(next_of(before))
     full = replace(next_of(loaded(store), why="ünïcode"), happenings=(happening(),), alerts=(alert(),))
     assert store.save(full)
@@ -589,18 +592,18 @@ def test_a_connection_that_the_server_has_left_is_replaced(ministack: S3Server, 
     store = DynamoStore(calls, table)
     train(store)
     proxy.fail(LoseResponse())
-    assert store.beat(beat(1), T0_S).verdict in (Verdict.OK, Verdict.REPEATED)
+    assert store.heartbeat(heartbeat(1), T0_S).verdict in (Verdict.OK, Verdict.REPEATED)
     with pytest.raises(Unreached):
         proxy.fail(LoseResponse())
         calls.ask("get_item", {"TableName": table, "Key": packed_key(lease_key(RUN_ID))})
     calls.close()
 
 
-def test_hearing_beats_loads_neither_boto3_nor_the_parsers_of_runs() -> None:
+def test_hearing_heartbeats_loads_neither_boto3_nor_the_parsers_of_runs() -> None:
     heavy = ("boto3", "botocore", "pydantic", "requests")
     script = f"""
 import sys
-from prime_train.adapters.store_dynamo import beats, signed, table
+from prime_train.adapters.store_dynamo import heartbeats, signed, table
 table.Table(signed.SignedCalls({KEYS}, "{REGION}"), "tab")
 print([name for name in {heavy} if name in sys.modules])
 """
@@ -608,13 +611,19 @@ print([name for name in {heavy} if name in sys.modules])
     assert said.stdout == "[]\n"
 
 
-def test_a_beat_is_told_as_the_wire_has_it(store: DynamoStore, ministack: S3Server) -> None:
+def test_a_heartbeat_is_told_as_the_wire_has_it(store: DynamoStore, ministack: S3Server) -> None:
     train(store)
-    told = hot.beat(
-        Table(dynamo.calls_of(ministack), store.table_name), RUN_ID, epoch=1, seq=1, text=beat(1).model_dump_json(), news=False, now_s=T0_S
+    told = hot.heartbeat(
+        Table(dynamo.calls_of(ministack), store.table_name),
+        RUN_ID,
+        attempt=1,
+        seq=1,
+        text=heartbeat(1).model_dump_json(),
+        news=False,
+        now_s=T0_S,
     )
-    assert told == hot.Told("ok", pace_s=loaded(store).run.spec.health.beat_s)
-    assert loaded(store).lease.beat == beat(1)
+    assert told == hot.Told("ok", pace_s=loaded(store).run.spec.health.heartbeat_s)
+    assert loaded(store).lease.heartbeat == heartbeat(1)
 
 
 # ------------------------------------------------------------------------------------------------------------------------- opening
@@ -671,5 +680,5 @@ def test_a_table_is_made_once(ministack: S3Server, table: str) -> None:
 
 def test_a_table_that_can_not_be_made_says_why() -> None:
     answer = b'{"__type": "x#AccessDeniedException", "message": "not you"}'
-    with Answering([(400, answer, {})]) as server, pytest.raises(PermanentError, match="create_table: these keys may not"):
+    with Responder([(400, answer, {})]) as server, pytest.raises(PermanentError, match="create_table: these keys may not"):
         create_table(client(session(), REGION, server.url), "tab")

@@ -20,8 +20,8 @@ from prime_train.adapters.store_sqlite.schema import MIGRATIONS, migrate
 from prime_train.adapters.stored import dump
 from prime_train.core.run import Change, Lease, RunState
 from prime_train.core.wire import Verdict
-from prime_train.ports import Held, PermanentError, TemporaryError
-from tests.builders import RUN_ID, T0_S, alert, beat, happening, lease, run
+from prime_train.ports import PermanentError, RunRecord, TemporaryError
+from tests.builders import RUN_ID, T0_S, alert, happening, heartbeat, lease, run
 
 ROOT = Path(__file__).resolve().parents[2]
 PROCESSES = 3
@@ -36,7 +36,7 @@ from pathlib import Path
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.core.run import Change
 from prime_train.ports import TemporaryError
-from tests.builders import RUN_ID, beat, happening
+from tests.builders import RUN_ID, heartbeat, happening
 store = SqliteStore(Path(sys.argv[1]))
 
 def once():
@@ -63,7 +63,7 @@ STREAM = """
 seq = store.load(RUN_ID).lease.seq
 while True:
     seq += 1
-    said = store.beats([beat(seq)], seq)[0].verdict.value == "ok"
+    said = store.heartbeats([heartbeat(seq)], seq)[0].verdict.value == "ok"
     print(once(), seq if said else None, flush=True)
 """
 UNTIL_FULL = """
@@ -109,18 +109,18 @@ def opened(path: Path, *, busy_s: float = 5.0) -> Iterator[SqliteStore]:
         store.close()
 
 
-def loaded(store: SqliteStore) -> Held:
+def loaded(store: SqliteStore) -> RunRecord:
     held = store.load(RUN_ID)
     assert held is not None
     return held
 
 
 def train(path: Path) -> None:
-    """A run in the file that may beat."""
+    """A run in the file that may send heartbeats."""
     new = run(RunState.TRAINING)
     with opened(path) as store:
         store.create(new)
-        store.save(Change(replace(new, version=2), lease(new, seq=0, beat=None, beat_s=None), lease_version=0))
+        store.save(Change(replace(new, version=2), lease(new, seq=0, heartbeat=None, heartbeat_s=None), lease_version=0))
 
 
 def intact(path: Path) -> bool:
@@ -192,7 +192,7 @@ def test_a_writer_that_is_killed_leaves_every_acknowledged_write(path: Path, lin
             held = loaded(store)
             assert held.run.backoffs in (count, count + 1)
             assert held.lease.seq in (seq, seq + 1)
-            assert held.lease.beat == beat(held.lease.seq)
+            assert held.lease.heartbeat == heartbeat(held.lease.seq)
             assert len(store.history(RUN_ID)) == held.run.backoffs, "a save was kept in part"
         assert intact(path)
 
@@ -222,7 +222,7 @@ def test_a_store_that_is_opened_again_knows_everything(path: Path) -> None:
         before = loaded(store)
         after = Change(replace(before.run, version=3), happenings=(happening(),), alerts=(alert(),))
         assert store.save(after)
-        store.beat(beat(4), T0_S + 70)
+        store.heartbeat(heartbeat(4), T0_S + 70)
     with opened(path) as store:
         assert loaded(store).run == after.run
         assert loaded(store).lease.seq == 4
@@ -244,7 +244,7 @@ def test_readers_do_not_wait_for_a_writer(path: Path) -> None:
     train(path)
     with writing(path), opened(path, busy_s=0.01) as store:
         assert loaded(store).run.run_id == RUN_ID
-        assert [vital.run_id for vital in store.vitals()] == [RUN_ID]
+        assert [lease_status.run_id for lease_status in store.lease_statuses()] == [RUN_ID]
         assert store.due(T0_S, 9) == [RUN_ID]
 
 
@@ -253,11 +253,11 @@ def test_a_writer_that_waits_too_long_gets_a_temporary_error_and_changes_nothing
     with opened(path, busy_s=0.01) as store:
         with writing(path):
             with pytest.raises(TemporaryError, match="another process is writing"):
-                store.beat(beat(1), T0_S)
+                store.heartbeat(heartbeat(1), T0_S)
             with pytest.raises(TemporaryError, match="another process is writing"):
                 store.wake(RUN_ID, T0_S)
         assert loaded(store).run.version == 2
-        assert store.beat(beat(1), T0_S).verdict is Verdict.OK
+        assert store.heartbeat(heartbeat(1), T0_S).verdict is Verdict.OK
 
 
 def test_a_store_that_was_closed_opens_the_file_again(path: Path) -> None:
@@ -379,7 +379,7 @@ def test_a_run_that_can_not_be_read_is_named_without_what_is_in_it(path: Path, t
         assert "input_value" not in str(caught.value)
         with pytest.raises(PermanentError, match="cannot be read"):
             store.list_runs()
-        assert store.beat(beat(1), T0_S).verdict is Verdict.OK, "a beat does not need the run"
+        assert store.heartbeat(heartbeat(1), T0_S).verdict is Verdict.OK, "a heartbeat does not need the run"
 
 
 def test_text_that_is_no_unicode_is_stored_readable(path: Path) -> None:

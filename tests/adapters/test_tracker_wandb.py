@@ -22,7 +22,7 @@ from prime_train.core.verdict import UNHEARD, TrackerSeen
 from prime_train.ports import PermanentError, TemporaryError
 from prime_train.trainers import trainer_for
 from tests import builders as b
-from tests.adapters.answering import Answering
+from tests.adapters.answering import Responder
 from tests.fakes.wandb import KEY, FakeRun, FakeWandb
 from tests.reconcile.ports import Outside
 
@@ -152,7 +152,7 @@ def test_a_run_that_is_cut_off_is_left_alone_as_long_as_w_and_b_hears_of_it(fake
     for _ in range(20):
         fake.add(tracked(heartbeat_s=w.now_s + 30))
         w.after(60).sweep()
-    assert (w.run().state, w.run().epoch) == (RunState.TRAINING, 1)
+    assert (w.run().state, w.run().attempt) == (RunState.TRAINING, 1)
     w.sweeps(600)
     assert w.run().attempts[0].cause is Cause.SILENT
 
@@ -224,12 +224,12 @@ def test_a_server_that_fails_may_work_later(fake: FakeWandb, wandb: Wandb) -> No
     ],
 )
 def test_what_is_no_answer_is_not_taken_for_a_run_that_nobody_has_heard_of(body: bytes) -> None:
-    with Answering([(200, body, {})]) as there, pytest.raises(TemporaryError, match="not understood"):
+    with Responder([(200, body, {})]) as there, pytest.raises(TemporaryError, match="not understood"):
         PlainWandb(KEY, url=there.url).run("train", "tiny-1", entity="acme")
 
 
 def test_a_project_that_is_not_there_is_a_run_that_nobody_has_heard_of() -> None:
-    with Answering([(200, b'{"data": {"project": null}}', {})]) as there:
+    with Responder([(200, b'{"data": {"project": null}}', {})]) as there:
         assert PlainWandb(KEY, url=there.url).run("train", "tiny-1", entity="acme") is None
 
 
@@ -244,7 +244,7 @@ def test_there_is_no_tracker_without_a_key() -> None:
 
 def fenced(after_s: int) -> tuple[Run, Attempt]:
     """A run whose attempt was given up so long after its last word, and waits for a machine."""
-    attempt = b.attempt(1, RunState.QUEUED, fenced_s=HEARD_S + after_s)
+    attempt = b.new_attempt(1, RunState.QUEUED, fenced_s=HEARD_S + after_s)
     run = replace(a_run(), state=RunState.QUEUED, attempts=(attempt,))
     return run, attempt
 
@@ -317,10 +317,10 @@ def test_a_running_run_with_an_old_heartbeat_is_stale(fake: FakeWandb, wandb: Wa
 # -------------------------------------------------------------------------------------------------------------- for real
 
 
-def training(fake: FakeWandb, folder: Path, epoch: int, *words: str) -> "subprocess.Popen[bytes]":
+def training(fake: FakeWandb, folder: Path, attempt: int, *words: str) -> "subprocess.Popen[bytes]":
     """A process that trains, with the environment that its agent gives it."""
     run = a_run()
-    ours = trainer_for(run.spec).environment(run.spec, epoch=epoch, run_id=run.run_id)
+    ours = trainer_for(run.spec).environment(run.spec, attempt=attempt, run_id=run.run_id)
     kept = {name: value for name, value in os.environ.items() if not name.startswith("WANDB_")}
     env = (
         kept
@@ -333,7 +333,7 @@ def training(fake: FakeWandb, folder: Path, epoch: int, *words: str) -> "subproc
             "WANDB__FILE_STREAM_TRANSMIT_INTERVAL": "0.1",
         }
     )
-    log = (folder / f"said-{epoch}.log").open("wb")
+    log = (folder / f"said-{attempt}.log").open("wb")
     with log:
         command = [sys.executable, "-c", TRAIN, *words]
         return subprocess.Popen(command, env=env, cwd=folder, stdout=subprocess.PIPE, stderr=log, start_new_session=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.tree_pack import checkout_of, commit_of, pack, survey
-from prime_train.adapters.tree_pack.git import same_repository
+from prime_train.adapters.code_archive import checkout_of, commit_of, pack, survey
+from prime_train.adapters.code_archive.git import same_repository
 from prime_train.core.finding import Severity
 from prime_train.ports import PermanentError, TemporaryError
 

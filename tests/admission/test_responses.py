@@ -16,7 +16,7 @@ NUMBER = st.integers(0, 2**53)
 def test_a_reply_is_as_its_model_writes_it(
     verdict: Verdict, order: Order, why: str, pace_s: int, step: int, now_s: int, wakes: bool
 ) -> None:
-    model = Reply(verdict=verdict, order=order, reason=why, beat_s=pace_s, committed_step=step, now_s=now_s)
+    model = Reply(verdict=verdict, order=order, reason=why, heartbeat_s=pace_s, committed_step=step, now_s=now_s)
     for words in ((verdict, order), (verdict.value, order.value)):
         response = reply(*words, why, pace_s, step, now_s, wakes)
         assert response == (409 if verdict is Verdict.FENCED else 200, model.model_dump_json().encode(), wakes, ())

@@ -18,7 +18,7 @@ import psutil
 from prime_agent.agent import owner_of
 from prime_agent.processes import marked
 from prime_train.adapters.bucket import open_bucket
-from prime_train.core.keys import evidence_key, tree_key
+from prime_train.core.keys import code_key, evidence_key
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import Bootstrap
@@ -37,7 +37,7 @@ def demo_spec(arguments: str, **changes: Any) -> RunSpec:
         "trainer": {"command": f"{DEMO} {arguments}", "stop_s": 20, "progress": {"file": "progress.jsonl"}},
         "hardware": {"open_files_min": 256, "disk_gib": 1},
         "checkpoints": {"folder": "out/checkpoints", "marker": "COMPLETE"},
-        "health": {"beat_s": 1, "overdue_s": 3, "silence_s": 10},
+        "health": {"heartbeat_s": 1, "overdue_s": 3, "silence_s": 10},
     }
     for name, value in changes.items():
         sections[name] = sections.get(name, {}) | value if isinstance(value, dict) else value
@@ -58,7 +58,7 @@ class Attempt:
         return self.agent.wait(limit_s)
 
     def evidence(self, name: str) -> str:
-        content = self.bucket.get(evidence_key(RUN_ID, self.plane.bootstrap.epoch, name))
+        content = self.bucket.get(evidence_key(RUN_ID, self.plane.bootstrap.attempt, name))
         assert content is not None, f"no {name} among the evidence"
         return content.data.decode()
 
@@ -86,23 +86,23 @@ def attempt(
     *,
     files: Mapping[str, bytes] | None = None,
     resume: ResumePoint | None = None,
-    epoch: int = 1,
+    attempt: int = 1,
     env: Mapping[str, str] | None = None,
     prepare: Callable[[FakeControlPlane], None] = lambda plane: None,
     **bootstrap: Any,
 ) -> Iterator[Attempt]:
     """Starts the agent on a fresh disk, with `files` as the working tree; at the end nothing of it is left."""
     bucket = open_bucket((folder / "bucket").as_uri(), make=True)
-    bucket.put(tree_key(RUN_ID), packed(files or {"README": b"a tree"}))
-    disk = folder / f"disk-{epoch}"
+    bucket.put(code_key(RUN_ID), packed(files or {"README": b"a tree"}))
+    disk = folder / f"disk-{attempt}"
     disk.mkdir(parents=True)
     job = Bootstrap(
         run=RUN_ID,
-        identity=f"{epoch:016x}",
-        epoch=epoch,
+        identity=f"{attempt:016x}",
+        attempt=attempt,
         spec=wanted,
         bucket_url=(folder / "bucket").as_uri(),
-        tree_key=tree_key(RUN_ID),
+        code_key=code_key(RUN_ID),
         resume=resume,
         **bootstrap,
     )

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from typing import Any
 
 from prime_agent.gpu.driver import NvidiaGpus
-from prime_agent.gpu.reading import GpuLoad, GpuSight, Xid
+from prime_agent.gpu.reading import GpuLoad, GpuSnapshot, Xid
 
 LOOKS_MAX = 10_000
 
@@ -22,22 +22,22 @@ class Eyes:
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
 
-    def look(self, wait_s: float = 30.0) -> GpuSight:
+    def look(self, wait_s: float = 30.0) -> GpuSnapshot:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{wait_s}\n")
         self._process.stdin.flush()
         seen: dict[str, Any] = json.loads(self._process.stdout.readline())
         loads = tuple(GpuLoad(**load | {"slowed_by": tuple(load["slowed_by"])}) for load in seen.pop("loads"))
-        return GpuSight(loads, xids=tuple(Xid(**xid) for xid in seen.pop("xids")), **seen)
+        return GpuSnapshot(loads, xids=tuple(Xid(**xid) for xid in seen.pop("xids")), **seen)
 
-    def look_until_heard(self, count: int) -> GpuSight:
+    def look_until_heard(self, count: int) -> GpuSnapshot:
         """Until so many Xids were heard."""
         for _ in range(LOOKS_MAX):
-            sight = self.look()
-            if len(sight.xids) >= count:
-                return sight
-        raise AssertionError(f"not {count} Xids: {sight}")
+            snapshot = self.look()
+            if len(snapshot.xids) >= count:
+                return snapshot
+        raise AssertionError(f"not {count} Xids: {snapshot}")
 
 
 @contextmanager

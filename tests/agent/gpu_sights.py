@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from prime_agent import events as v
-from prime_agent.gpu.reading import GpuLoad, GpuSight, Xid
+from prime_agent.gpu.reading import GpuLoad, GpuSnapshot, Xid
 
 BUSY = GpuLoad(
     name="H100",
@@ -25,11 +25,11 @@ WAITING = replace(BUSY, util_pct=0.0)
 LOST = GpuLoad(trouble="GPU is lost", lost=True)
 
 
-def sight(*loads: GpuLoad, **more: Any) -> GpuSight:
+def snapshot(*loads: GpuLoad, **more: Any) -> GpuSnapshot:
     """Of one machine, each GPU with its place."""
     placed = (replace(load, index=index, uuid=load.uuid or f"GPU-{index}") for index, load in enumerate(loads))
-    return GpuSight(tuple(placed), **more)
+    return GpuSnapshot(tuple(placed), **more)
 
 
 def sensed(*loads: GpuLoad, xids: tuple[Xid, ...] = ()) -> v.Sensed:
-    return v.Sensed(100.0, sight(*loads, xids=xids))
+    return v.Sensed(100.0, snapshot(*loads, xids=xids))

@@ -7,18 +7,18 @@ from prime_agent import events as v
 from prime_agent.core import next_tick_s, step
 from prime_agent.state import AgentState, Job, initial
 from prime_train.core.spec import RunSpec
-from prime_train.core.wire import Beat, Order, Phase, Reply, Verdict
+from prime_train.core.wire import Heartbeat, Order, Phase, Reply, Verdict
 from prime_train.trainers import Progress
 from tests.builders import RUN_ID, spec
 
-OK = Reply(verdict=Verdict.OK, beat_s=30)
+OK = Reply(verdict=Verdict.OK, heartbeat_s=30)
 FENCED = Reply(verdict=Verdict.FENCED)
 TICKS_MAX = 100_000
 T = TypeVar("T")
 
 
 def ordered(order: Order, reason: str = "") -> Reply:
-    return Reply(verdict=Verdict.OK, order=order, reason=reason, beat_s=30)
+    return Reply(verdict=Verdict.OK, order=order, reason=reason, heartbeat_s=30)
 
 
 def steps(*numbers: int, reward: float | None = None, loss: float | None = 1.0) -> v.StepsSeen:
@@ -26,7 +26,7 @@ def steps(*numbers: int, reward: float | None = None, loss: float | None = 1.0) 
 
 
 class History:
-    """`answers`: whether beats are answered at once, as a control plane that is up would."""
+    """`answers`: whether heartbeats are answered at once, as a control plane that is up would."""
 
     def __init__(self, wanted: RunSpec | None = None, *, answers: bool = True, **job: Any) -> None:
         self.state: AgentState = initial(Job(RUN_ID, 1, wanted or spec(checkpoints={"marker": "COMPLETE"}), **job))
@@ -40,8 +40,8 @@ class History:
         self.state, found = step(self.state, event, self.now_s)
         done = list(found)
         for effect in found:
-            if self.answers and isinstance(effect, e.SendBeat | e.SendExit):
-                done += self.hear_quietly(v.BeatAnswered(OK))
+            if self.answers and isinstance(effect, e.SendHeartbeat | e.SendExit):
+                done += self.hear_quietly(v.HeartbeatAnswered(OK))
             if isinstance(effect, e.Settle):
                 done += self.hear_quietly(v.Settled())
         self.effects += done
@@ -95,5 +95,5 @@ class History:
         return [effect for effect in self.effects if isinstance(effect, kind)]
 
     @property
-    def said(self) -> list[Beat]:
-        return [effect.beat for effect in self.effects if isinstance(effect, e.SendBeat | e.SendExit)]
+    def said(self) -> list[Heartbeat]:
+        return [effect.heartbeat for effect in self.effects if isinstance(effect, e.SendHeartbeat | e.SendExit)]

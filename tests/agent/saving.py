@@ -74,14 +74,14 @@ def save_dcp(work: Path, step: int) -> Path:
 
 
 def uploader(
-    bucket: Bucket, disk: Path, *, epoch: int = 1, known: ResumePoint | None = None, now_s: int = NOW_S, **checkpoints: Any
+    bucket: Bucket, disk: Path, *, attempt: int = 1, known: ResumePoint | None = None, now_s: int = NOW_S, **checkpoints: Any
 ) -> Uploader:
     made: RunSpec = spec(checkpoints=MARKED | checkpoints)
     return Uploader(
         bucket=bucket,
         spec=made,
         run_id=RUN_ID,
-        epoch=epoch,
+        attempt=attempt,
         work=disk / "tree",
         stage=disk / "stage",
         known=known,
@@ -99,7 +99,7 @@ def ship(made: Uploader) -> Manifest:
 
 
 def point_of(manifest: Manifest) -> ResumePoint:
-    return ResumePoint(step=manifest.step, epoch=manifest.epoch, key=manifest.key)
+    return ResumePoint(step=manifest.step, attempt=manifest.attempt, key=manifest.key)
 
 
 def manifests(bucket: Bucket) -> list[Manifest]:

@@ -14,26 +14,26 @@ from prime_train.checkpoints.verify import verify
 from prime_train.core.causes import Cause
 from prime_train.core.keys import latest_key, manifest_key, manifest_prefix
 from prime_train.core.manifest import Manifest, ResumePoint
-from prime_train.core.wire import Beat, Order, Phase, Ticket, Verdict
+from prime_train.core.wire import Heartbeat, Order, Phase, Ticket, Verdict
 from tests.agent.attempts import DEMO, RUN_ID, Attempt, attempt, await_true, demo_spec
 from tests.fakes.control_plane import FakeControlPlane
 
 LONG = "--steps 100000 --save-every 10 --step-seconds 0.02"
 
 
-def the_exit(here: Attempt, *, code: int = 0) -> Beat:
+def the_exit(here: Attempt, *, code: int = 0) -> Heartbeat:
     """The last word, after the agent has ended with `code`."""
     assert here.wait() == code
     (last,) = here.plane.exits
     assert last.phase is Phase.EXITED
-    assert here.plane.beats[-1] == last
+    assert here.plane.heartbeats[-1] == last
     assert here.trainers() == []
     return last
 
 
-def cause_of(beat: Beat) -> Cause:
-    assert beat.exit is not None
-    return beat.exit.cause
+def cause_of(heartbeat: Heartbeat) -> Cause:
+    assert heartbeat.exit is not None
+    return heartbeat.exit.cause
 
 
 def steps_in_bucket(here: Attempt) -> list[int]:
@@ -52,7 +52,7 @@ def test_a_run_trains_to_its_end_and_its_last_checkpoint_is_committed_before_tha
         latest = here.bucket.get(latest_key(RUN_ID))
         assert latest is not None
         assert json.loads(latest.data)["step"] == 30
-        seen = [beat.phase for beat in here.plane.beats]
+        seen = [heartbeat.phase for heartbeat in here.plane.heartbeats]
         assert seen == sorted(seen, key=list(Phase).index)
         assert seen[0] is Phase.PREFLIGHT
         assert Phase.TRAIN in seen
@@ -68,12 +68,12 @@ def test_without_a_marker_the_last_checkpoint_needs_no_time_to_settle_once_the_t
 def test_a_second_attempt_restores_and_goes_on_with_the_next_step(tmp_path: Path) -> None:
     with attempt(tmp_path, demo_spec("--steps 20 --save-every 10")) as first:
         the_exit(first)
-    point = ResumePoint(step=20, epoch=1, key=manifest_key(RUN_ID, 20, 1))
-    with attempt(tmp_path, demo_spec("--steps 40 --save-every 10"), resume=point, epoch=2) as second:
+    point = ResumePoint(step=20, attempt=1, key=manifest_key(RUN_ID, 20, 1))
+    with attempt(tmp_path, demo_spec("--steps 40 --save-every 10"), resume=point, attempt=2) as second:
         last = the_exit(second)
         assert (cause_of(last), last.step) == (Cause.FINISHED, 40)
         assert "resumed from step 20" in second.log("trainer.log")
-        assert min(beat.step for beat in second.plane.beats if beat.step) > 20
+        assert min(heartbeat.step for heartbeat in second.plane.heartbeats if heartbeat.step) > 20
         assert second.plane.commits[-1].key == manifest_key(RUN_ID, 40, 2)
 
 
@@ -205,8 +205,8 @@ def test_a_machine_that_is_unfit_is_told_with_the_values_seen(tmp_path: Path) ->
 
 
 def test_a_checkpoint_that_can_not_be_restored_ends_the_attempt(tmp_path: Path) -> None:
-    point = ResumePoint(step=20, epoch=1, key=manifest_key(RUN_ID, 20, 1))
-    with attempt(tmp_path, demo_spec("--steps 40"), resume=point, epoch=2) as here:
+    point = ResumePoint(step=20, attempt=1, key=manifest_key(RUN_ID, 20, 1))
+    with attempt(tmp_path, demo_spec("--steps 40"), resume=point, attempt=2) as here:
         assert cause_of(the_exit(here)) is Cause.RESTORE_FAILED
 
 
@@ -217,9 +217,9 @@ def test_a_damaged_checkpoint_is_passed_over_for_an_older_one_and_what_was_wrong
         newest = read_manifest(first.bucket, manifest_key(RUN_ID, 20, 1))
         assert newest is not None
         damage(first, newest, harm)
-    point = ResumePoint(step=20, epoch=1, key=newest.key)
+    point = ResumePoint(step=20, attempt=1, key=newest.key)
     longer = demo_spec("--steps 30 --save-every 10", trainer={"steps": 30})
-    with attempt(tmp_path, longer, resume=point, epoch=2) as second:
+    with attempt(tmp_path, longer, resume=point, attempt=2) as second:
         last = the_exit(second)
         assert (cause_of(last), last.step, last.uploaded_step) == (Cause.FINISHED, 30, 30)
         assert "step 20" in second.log("agent.log")
@@ -258,7 +258,7 @@ def test_the_job_is_asked_for_until_the_control_plane_answers(tmp_path: Path) ->
 
 def test_two_agents_do_not_work_on_one_disk(tmp_path: Path) -> None:
     with attempt(tmp_path, demo_spec(LONG)) as here:
-        here.plane.await_beat(lambda beat: beat.step > 0)
+        here.plane.await_heartbeat(lambda heartbeat: heartbeat.step > 0)
         command = [sys.executable, "-m", "prime_agent.main", "--ticket", str(here.disk / "ticket.json"), "--disk", str(here.disk)]
         second = psutil.Popen(command, stderr=-1)
         assert b"another agent works in" in second.communicate(timeout=60)[1]
@@ -298,16 +298,16 @@ def test_ten_zero_rewards_in_a_row_save_and_stop(tmp_path: Path) -> None:
 def test_a_trainer_that_ignores_the_resume_is_stopped_before_it_saves_over_anything(tmp_path: Path) -> None:
     with attempt(tmp_path, demo_spec("--steps 20 --save-every 10")) as first:
         the_exit(first)
-    point = ResumePoint(step=20, epoch=1, key=manifest_key(RUN_ID, 20, 1))
+    point = ResumePoint(step=20, attempt=1, key=manifest_key(RUN_ID, 20, 1))
     wanted = demo_spec(LONG, trainer={"resume": ""})
-    with attempt(tmp_path, wanted, resume=point, epoch=2) as second:
+    with attempt(tmp_path, wanted, resume=point, attempt=2) as second:
         assert cause_of(the_exit(second)) is Cause.RESUME_IGNORED
         assert second.plane.commits == []
 
 
 def test_a_log_rule_of_the_users_stops_the_trainer(tmp_path: Path) -> None:
     rules = [{"pattern": r"step 40/", "cause": "log_rule"}]
-    with attempt(tmp_path, demo_spec(LONG, health={"beat_s": 1, "overdue_s": 3, "log_rules": rules})) as here:
+    with attempt(tmp_path, demo_spec(LONG, health={"heartbeat_s": 1, "overdue_s": 3, "log_rules": rules})) as here:
         last = the_exit(here)
         assert last.exit is not None
         assert last.exit.cause is Cause.LOG_RULE
@@ -320,7 +320,7 @@ def test_a_log_rule_of_the_users_stops_the_trainer(tmp_path: Path) -> None:
 
 def test_a_drain_saves_uploads_and_leaves(tmp_path: Path) -> None:
     with attempt(tmp_path, demo_spec("--steps 100000 --save-every 100000 --step-seconds 0.02")) as here:
-        here.plane.await_beat(lambda beat: beat.step > 3)
+        here.plane.await_heartbeat(lambda heartbeat: heartbeat.step > 3)
         here.plane.order = Order.DRAIN
         last = the_exit(here)
         assert cause_of(last) is Cause.DRAINED
@@ -330,7 +330,7 @@ def test_a_drain_saves_uploads_and_leaves(tmp_path: Path) -> None:
 def test_a_trainer_deaf_to_sigterm_is_killed_when_its_time_is_over(tmp_path: Path) -> None:
     wanted = demo_spec(f"{LONG} --fail-at-step 5 --fail-how sigterm-ignore", trainer={"stop_s": 1})
     with attempt(tmp_path, wanted) as here:
-        here.plane.await_beat(lambda beat: beat.step > 10)
+        here.plane.await_heartbeat(lambda heartbeat: heartbeat.step > 10)
         here.plane.order = Order.DRAIN
         last = the_exit(here)
         assert last.exit is not None
@@ -339,9 +339,9 @@ def test_a_trainer_deaf_to_sigterm_is_killed_when_its_time_is_over(tmp_path: Pat
 
 def test_sigterm_to_the_agent_is_a_preemption_notice(tmp_path: Path) -> None:
     with attempt(tmp_path, demo_spec("--steps 100000 --save-every 100000 --step-seconds 0.02")) as here:
-        here.plane.await_beat(lambda beat: beat.step > 3)
+        here.plane.await_heartbeat(lambda heartbeat: heartbeat.step > 3)
         here.agent.send_signal(signal.SIGTERM)
-        notice = here.plane.await_beat(lambda beat: beat.preempting)
+        notice = here.plane.await_heartbeat(lambda heartbeat: heartbeat.preempting)
         assert notice.news
         last = the_exit(here)
         assert cause_of(last) is Cause.PREEMPTED
@@ -352,7 +352,7 @@ def test_a_shell_that_dies_of_sigterm_does_not_take_the_saving_trainer_with_it(t
     python = f"{sys.executable} -m prime_train.demo.train --out out --progress progress.jsonl --batch-size 8"
     wanted = demo_spec("", trainer={"command": f"true && {python} --steps 100000 --save-every 100000 --step-seconds 0.5; echo over"})
     with attempt(tmp_path, wanted) as here:
-        here.plane.await_beat(lambda beat: beat.step > 1)
+        here.plane.await_heartbeat(lambda heartbeat: heartbeat.step > 1)
         here.plane.order = Order.DRAIN
         last = the_exit(here)
         assert steps_in_bucket(here) == [last.step]
@@ -360,9 +360,9 @@ def test_a_shell_that_dies_of_sigterm_does_not_take_the_saving_trainer_with_it(t
 
 def test_evidence_is_in_the_bucket_before_it_is_said_to_be(tmp_path: Path) -> None:
     with attempt(tmp_path, demo_spec(f"{LONG} --fail-at-step 30 --fail-how hang")) as here:
-        here.plane.await_beat(lambda beat: beat.step == 29)
+        here.plane.await_heartbeat(lambda heartbeat: heartbeat.step == 29)
         here.plane.order = Order.EVIDENCE
-        said = here.plane.await_beat(lambda beat: beat.evidence)
+        said = here.plane.await_heartbeat(lambda heartbeat: heartbeat.evidence)
         assert said.news
         assert "injected fault: hang" in here.evidence("trainer.log")
         assert "prime_train.demo.train" in here.evidence("processes.txt")
@@ -402,14 +402,14 @@ def test_while_the_control_plane_is_away_training_and_manifests_go_on_and_are_ca
         assert here.trainers() != []
         here.plane.down = False
         here.plane.await_commit(committed + 40)
-        seqs = [beat.seq for beat in here.plane.beats]
+        seqs = [heartbeat.seq for heartbeat in here.plane.heartbeats]
         assert seqs == sorted(set(seqs))
         assert here.trainers() != []
 
 
 def test_a_run_that_ends_while_the_control_plane_is_away_is_told_later(tmp_path: Path) -> None:
     with attempt(tmp_path, demo_spec("--steps 60 --save-every 20 --step-seconds 0.02")) as here:
-        here.plane.await_beat(lambda beat: beat.step > 0)
+        here.plane.await_heartbeat(lambda heartbeat: heartbeat.step > 0)
         here.plane.down = True
         await_true("the trainer is gone", lambda: here.log("trainer.log").count("done step 60") and not here.trainers())
         here.plane.await_refusals(2)
@@ -421,8 +421,8 @@ def test_a_run_that_ends_while_the_control_plane_is_away_is_told_later(tmp_path:
 
 def test_a_second_agent_of_the_same_attempt_is_heard_although_the_first_has_used_its_numbers(tmp_path: Path) -> None:
     def used(plane: FakeControlPlane) -> None:
-        first = Beat(run=RUN_ID, epoch=1, identity=plane.bootstrap.identity, seq=500, phase=Phase.SETUP)
-        assert plane._beat(first).verdict is Verdict.OK
+        first = Heartbeat(run=RUN_ID, attempt=1, identity=plane.bootstrap.identity, seq=500, phase=Phase.SETUP)
+        assert plane._heartbeat(first).verdict is Verdict.OK
 
     with attempt(tmp_path, demo_spec("--steps 5"), prepare=used) as here:
         assert cause_of(the_exit(here)) is Cause.FINISHED
@@ -433,7 +433,7 @@ def test_a_second_agent_of_the_same_attempt_is_heard_although_the_first_has_used
 
 def test_a_killed_agent_does_not_leave_the_trainer_running(tmp_path: Path) -> None:
     with attempt(tmp_path, demo_spec(LONG)) as here:
-        here.plane.await_beat(lambda beat: beat.step > 0)
+        here.plane.await_heartbeat(lambda heartbeat: heartbeat.step > 0)
         assert here.trainers() != []
         here.agent.kill()
         await_true("the trainer is gone", lambda: here.trainers() == [])
@@ -448,7 +448,7 @@ def test_what_the_trainer_left_running_is_gone_with_it_even_outside_of_its_sessi
 
 def test_a_ticket_that_is_none_is_refused_without_being_shown(tmp_path: Path) -> None:
     ticket = tmp_path / "ticket.json"
-    ticket.write_text(Ticket(run=RUN_ID, epoch=1, url="http://127.0.0.1:1", key="secret-key").model_dump_json()[:-5])
+    ticket.write_text(Ticket(run=RUN_ID, attempt=1, url="http://127.0.0.1:1", key="secret-key").model_dump_json()[:-5])
     agent = psutil.Popen([sys.executable, "-m", "prime_agent.main", "--ticket", str(ticket), "--disk", str(tmp_path)], stderr=-1)
     said = agent.communicate(timeout=60)[1]
     assert agent.returncode == 2
@@ -484,12 +484,12 @@ def test_a_trainer_that_removes_its_folder_while_the_bucket_is_away_loses_nothin
     gate = "while [ ! -e go ]; do sleep 0.05; done"
     wanted = demo_spec("", trainer={"command": f"{DEMO} --steps 30 --save-every 10; {gate}{REMOVES}", "steps": 30})
     with attempt(tmp_path, wanted) as here:
-        here.plane.await_beat(lambda beat: beat.phase is Phase.TRAIN)
+        here.plane.await_heartbeat(lambda heartbeat: heartbeat.phase is Phase.TRAIN)
         place = close_bucket(here)
-        here.plane.await_beat(lambda beat: beat.step == 30)
+        here.plane.await_heartbeat(lambda heartbeat: heartbeat.step == 30)
         await_true("the last checkpoint is held", lambda: list((here.disk / "stage").glob("waiting-1/30/step_30/COMPLETE")))
         (here.disk / "work" / "go").touch()
-        waits = here.plane.await_beat(lambda beat: beat.upload_pending and bool(beat.upload_trouble))
+        waits = here.plane.await_heartbeat(lambda heartbeat: heartbeat.upload_pending and bool(heartbeat.upload_trouble))
         assert waits.phase is Phase.FLUSH
         assert "uploads in a row have failed; step 30 was not uploaded" in waits.upload_trouble
         assert here.plane.exits == []
@@ -510,7 +510,7 @@ def test_a_trainer_that_removes_a_checkpoint_before_it_is_complete_has_not_finis
     begun = "mkdir -p half out/checkpoints && echo half > half/weights.npz && mv half out/checkpoints/step_5"
     command = f"{said} && {begun} && while [ ! -e go ]; do sleep 0.05; done{REMOVES}"
     with attempt(tmp_path, demo_spec("", trainer={"command": command, "steps": 5})) as here:
-        here.plane.await_beat(lambda beat: beat.saving)
+        here.plane.await_heartbeat(lambda heartbeat: heartbeat.saving)
         (here.disk / "work" / "go").touch()
         last = the_exit(here)
         assert last.exit is not None

@@ -64,7 +64,7 @@ def work(disk: Path) -> Path:
 def test_a_complete_checkpoint_reaches_the_bucket_byte_by_byte(tmp_path: Path, bucket: FolderBucket) -> None:
     save(work(tmp_path), 10)
     manifest = ship(uploader(bucket, tmp_path))
-    assert (manifest.step, manifest.epoch, manifest.folder) == (10, 1, "step_10")
+    assert (manifest.step, manifest.attempt, manifest.folder) == (10, 1, "step_10")
     assert newest(bucket) == manifest
     assert download(bucket, manifest) == contents(10)
     assert not list((tmp_path / "stage").iterdir())
@@ -95,7 +95,7 @@ def test_the_newest_complete_one_overtakes_those_that_wait(tmp_path: Path, bucke
 def test_what_was_restored_is_not_sent_back(tmp_path: Path, bucket: FolderBucket) -> None:
     save(work(tmp_path), 10)
     known = point_of(ship(uploader(bucket, tmp_path)))
-    assert uploader(bucket, tmp_path, epoch=2, known=known).scan(NOW_S) == []
+    assert uploader(bucket, tmp_path, attempt=2, known=known).scan(NOW_S) == []
 
 
 def test_checkpoints_that_came_with_the_working_tree_are_somebody_elses(tmp_path: Path, bucket: FolderBucket) -> None:
@@ -189,7 +189,7 @@ def attempt(disk: Path, bucket: FolderBucket, cut_at: int | None, *, late: bool)
     number of operations.
     """
     counted = Counted(bucket, cut_at=cut_at, late=late)
-    made = uploader(counted, disk, epoch=2, known=point_of(manifests(bucket)[0]), keep=1)
+    made = uploader(counted, disk, attempt=2, known=point_of(manifests(bucket)[0]), keep=1)
     try:
         ship(made)
     except Cut:
@@ -455,7 +455,7 @@ def test_what_was_resumed_from_is_not_sent_again_and_what_others_left_is(tmp_pat
     weights = next(file for file in manifests(bucket)[-1].files if file.path == "weights.npz")
     FolderBucket(tmp_path / "bucket", make=True).put(key_of(weights), b"?" * weights.size)
     counted = Counted(bucket)
-    manifest = ship(uploader(counted, tmp_path, epoch=2, known=known))
+    manifest = ship(uploader(counted, tmp_path, attempt=2, known=known))
     assert [key for key in counted.keys_put if "frozen" in key] == []
     assert len([key for key in counted.keys_put if "/blobs/" in key]) == len(manifest.files) - 1
     assert download(bucket, manifest) == contents(20)
@@ -478,26 +478,26 @@ def latest(bucket: FolderBucket) -> tuple[int, int]:
     content = bucket.get(latest_key(RUN_ID))
     assert content is not None
     facts = json.loads(content.data)
-    return facts["epoch"], facts["step"]
+    return facts["attempt"], facts["step"]
 
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 5)), min_size=1, max_size=6))
 @settings(deadline=None, max_examples=40)
 def test_latest_never_goes_back(tmp_path_factory: pytest.TempPathFactory, moves: list[tuple[int, int]]) -> None:
     bucket = FolderBucket(tmp_path_factory.mktemp("bucket"), make=True)
-    for number, (epoch, step) in enumerate(moves):
-        move_latest(bucket, listing(step, epoch), NOW_S)
+    for number, (attempt, step) in enumerate(moves):
+        move_latest(bucket, listing(step, attempt), NOW_S)
         assert latest(bucket) == max(moves[: number + 1])
 
 
 def test_two_who_move_latest_at_once_leave_the_later_one(tmp_path: Path, bucket: FolderBucket) -> None:
     barrier = threading.Barrier(4)
 
-    def move(epoch: int) -> None:
+    def move(attempt: int) -> None:
         barrier.wait(timeout=30)
-        move_latest(bucket, listing(10, epoch), NOW_S)
+        move_latest(bucket, listing(10, attempt), NOW_S)
 
-    threads = [threading.Thread(target=move, args=(epoch,)) for epoch in (1, 2, 3, 4)]
+    threads = [threading.Thread(target=move, args=(attempt,)) for attempt in (1, 2, 3, 4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -520,9 +520,9 @@ def test_a_latest_that_nobody_can_read_is_replaced(bucket: FolderBucket) -> None
     assert latest(bucket) == (1, 10)
 
 
-def listing(step: int, epoch: int, blobs: tuple[int, ...] = ()) -> Manifest:
+def listing(step: int, attempt: int, blobs: tuple[int, ...] = ()) -> Manifest:
     files = tuple(stored_file(f"f{number}", number, size=number + 1) for number in blobs)
-    return Manifest(run=RUN_ID, epoch=epoch, step=step, created_s=1, folder=f"step_{step}", files=files)
+    return Manifest(run=RUN_ID, attempt=attempt, step=step, created_s=1, folder=f"step_{step}", files=files)
 
 
 def lay(bucket: FolderBucket, root: Path, made: Manifest, missing: int | None) -> None:
@@ -557,8 +557,8 @@ def test_clean_up_leaves_a_complete_checkpoint_and_the_resume_point(
 ) -> None:
     root = tmp_path_factory.mktemp("bucket")
     bucket = FolderBucket(root, make=True)
-    for step, epoch, blobs in made:
-        lay(bucket, root, listing(step, epoch, tuple(blobs)), missing)
+    for step, attempt, blobs in made:
+        lay(bucket, root, listing(step, attempt, tuple(blobs)), missing)
     before, best = manifests(bucket), newest(bucket)
     pin = point_of(before[pinned % len(before)])
     prune(bucket, keep=keep, committed_step=committed, pinned=pin)

@@ -8,13 +8,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from prime_agent.control import ControlPlane, Fenced
-from prime_train.core.wire import Beat, Bootstrap, Commit, Phase, Ticket, Verdict
+from prime_train.core.wire import Bootstrap, Commit, Heartbeat, Phase, Ticket, Verdict
 from prime_train.ports import PermanentError, TemporaryError
 from tests.builders import RUN_ID, spec
 from tests.fakes.control_plane import FakeControlPlane
 
-BEAT = Beat(run=RUN_ID, epoch=1, seq=1, phase=Phase.TRAIN, step=7)
-JOB = Bootstrap(run=RUN_ID, epoch=1, spec=spec(), bucket_url="file:///nowhere", secrets={"TOKEN": "tok-123456"})
+HEARTBEAT = Heartbeat(run=RUN_ID, attempt=1, seq=1, phase=Phase.TRAIN, step=7)
+JOB = Bootstrap(run=RUN_ID, attempt=1, spec=spec(), bucket_url="file:///nowhere", secrets={"TOKEN": "tok-123456"})
 
 
 def wall_s() -> float:
@@ -30,24 +30,24 @@ def plane() -> Iterator[FakeControlPlane]:
 def test_each_request_arrives_signed_and_its_answer_is_understood(plane: FakeControlPlane) -> None:
     control = ControlPlane(plane.ticket, wall_s)
     assert control.bootstrap() == JOB
-    assert control.beat(BEAT).verdict is Verdict.OK
-    assert control.commit(Commit(run=RUN_ID, epoch=1, step=5, key="k")).committed_step == 5
-    assert control.exit(BEAT.model_copy(update={"seq": 2})).verdict is Verdict.OK
+    assert control.heartbeat(HEARTBEAT).verdict is Verdict.OK
+    assert control.commit(Commit(run=RUN_ID, attempt=1, step=5, key="k")).committed_step == 5
+    assert control.exit(HEARTBEAT.model_copy(update={"seq": 2})).verdict is Verdict.OK
     assert plane.refused == []
 
 
 @pytest.mark.parametrize("off_s", [-3600, 3600, 40_000_000])
 def test_a_wrong_clock_is_learned_once_and_remembered(plane: FakeControlPlane, off_s: int) -> None:
     control = ControlPlane(plane.ticket, lambda: time.time() + off_s)
-    assert control.beat(BEAT).verdict is Verdict.OK
-    assert control.beat(BEAT.model_copy(update={"seq": 2})).verdict is Verdict.OK
-    assert plane.refused == [("beat", 401)]
+    assert control.heartbeat(HEARTBEAT).verdict is Verdict.OK
+    assert control.heartbeat(HEARTBEAT.model_copy(update={"seq": 2})).verdict is Verdict.OK
+    assert plane.refused == [("heartbeat", 401)]
 
 
 def test_a_wrong_key_is_refused_without_asking_for_ever(plane: FakeControlPlane) -> None:
     control = ControlPlane(plane.ticket.model_copy(update={"key": "another"}), wall_s)
     with pytest.raises(TemporaryError, match="401: wrong signature"):
-        control.beat(BEAT)
+        control.heartbeat(HEARTBEAT)
     assert len(plane.refused) <= 2
     assert plane.heard == []
 
@@ -55,7 +55,7 @@ def test_a_wrong_key_is_refused_without_asking_for_ever(plane: FakeControlPlane)
 def test_fenced_is_an_answer_to_what_is_told_and_an_end_to_what_is_asked(plane: FakeControlPlane) -> None:
     plane.fenced = True
     control = ControlPlane(plane.ticket, wall_s)
-    assert control.beat(BEAT).verdict is Verdict.FENCED
+    assert control.heartbeat(HEARTBEAT).verdict is Verdict.FENCED
     with pytest.raises(Fenced):
         control.bootstrap()
 
@@ -63,9 +63,9 @@ def test_fenced_is_an_answer_to_what_is_told_and_an_end_to_what_is_asked(plane: 
 def test_a_control_plane_that_cuts_connections_or_is_not_there_is_a_temporary_error(plane: FakeControlPlane) -> None:
     plane.down = True
     with pytest.raises(TemporaryError):
-        ControlPlane(plane.ticket, wall_s).beat(BEAT)
+        ControlPlane(plane.ticket, wall_s).heartbeat(HEARTBEAT)
     with pytest.raises(TemporaryError):
-        ControlPlane(Ticket(run=RUN_ID, epoch=1, url="http://127.0.0.1:1", key="k"), wall_s).beat(BEAT)
+        ControlPlane(Ticket(run=RUN_ID, attempt=1, url="http://127.0.0.1:1", key="k"), wall_s).heartbeat(HEARTBEAT)
 
 
 @pytest.mark.parametrize(
@@ -81,14 +81,14 @@ def test_a_control_plane_that_cuts_connections_or_is_not_there_is_a_temporary_er
 )
 def test_an_answer_that_is_none_is_an_error_of_the_right_kind(status: int, body: bytes, kind: type[Exception]) -> None:
     with answering(status, body) as url, pytest.raises(kind):
-        ControlPlane(Ticket(run=RUN_ID, epoch=1, url=url, key="k"), wall_s).beat(BEAT)
+        ControlPlane(Ticket(run=RUN_ID, attempt=1, url=url, key="k"), wall_s).heartbeat(HEARTBEAT)
 
 
 def test_secrets_of_a_bootstrap_that_is_not_understood_are_not_in_the_error() -> None:
-    broken = JOB.model_dump_json().replace('"epoch":1', '"epoch":"tok-123456"').encode()
+    broken = JOB.model_dump_json().replace('"attempt":1', '"attempt":"tok-123456"').encode()
     with answering(200, broken) as url, pytest.raises(TemporaryError) as caught:
-        ControlPlane(Ticket(run=RUN_ID, epoch=1, url=url, key="k"), wall_s).bootstrap()
-    assert "epoch" in str(caught.value)
+        ControlPlane(Ticket(run=RUN_ID, attempt=1, url=url, key="k"), wall_s).bootstrap()
+    assert "attempt" in str(caught.value)
     assert "tok-123456" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None

@@ -40,9 +40,9 @@ def test_smoke_and_restore_are_run_where_there_is_something_to_do() -> None:
     assert [effect.phase for effect in history.of(e.RunPhase)][-2:] == [Phase.SMOKE, Phase.RESTORE]
 
 
-def test_the_first_beat_goes_out_at_once_and_each_phase_is_news() -> None:
+def test_the_first_heartbeat_goes_out_at_once_and_each_phase_is_news() -> None:
     history = History().begin()
-    assert [(beat.seq, beat.phase, beat.news) for beat in history.said] == [
+    assert [(heartbeat.seq, heartbeat.phase, heartbeat.news) for heartbeat in history.said] == [
         (1, Phase.PREFLIGHT, True),
         (2, Phase.SETUP, True),
         (3, Phase.VERIFY, True),
@@ -50,12 +50,12 @@ def test_the_first_beat_goes_out_at_once_and_each_phase_is_news() -> None:
     ]
 
 
-def test_beats_come_at_the_interval_the_reply_asks_for_give_or_take_a_tenth() -> None:
+def test_heartbeats_come_at_the_interval_the_reply_asks_for_give_or_take_a_tenth() -> None:
     history = History().begin()
     before = len(history.said)
     history.wait(3000)
     assert 90 <= len(history.said) - before <= 110
-    assert not any(beat.news for beat in history.said[before:])
+    assert not any(heartbeat.news for heartbeat in history.said[before:])
 
 
 def test_a_failed_phase_ends_the_attempt_with_its_cause_after_its_log_was_kept() -> None:
@@ -66,7 +66,7 @@ def test_a_failed_phase_ends_the_attempt_with_its_cause_after_its_log_was_kept()
     assert e.KeepLog(Phase.SETUP) in failed
     assert not history.of(e.SendExit)
     done = history.hear(v.LogKept())
-    (said,) = [effect.beat for effect in done if isinstance(effect, e.SendExit)]
+    (said,) = [effect.heartbeat for effect in done if isinstance(effect, e.SendExit)]
     assert said.phase is Phase.EXITED
     assert said.exit is not None
     assert (said.exit.cause, said.exit.log_tail) == (Cause.SETUP_FAILED, "no such package")
@@ -94,8 +94,8 @@ def test_the_outcome_of_a_phase_that_is_over_means_nothing() -> None:
 def test_the_first_step_is_news_and_the_next_ones_are_not() -> None:
     history = History().begin()
     first = history.hear(steps(1), after_s=60)
-    assert [(effect.beat.step, effect.beat.news) for effect in first if isinstance(effect, e.SendBeat)] == [(1, True)]
-    assert not [x for x in history.hear(steps(2), after_s=1) if isinstance(x, e.SendBeat)]
+    assert [(effect.heartbeat.step, effect.heartbeat.news) for effect in first if isinstance(effect, e.SendHeartbeat)] == [(1, True)]
+    assert not [x for x in history.hear(steps(2), after_s=1) if isinstance(x, e.SendHeartbeat)]
 
 
 def test_the_age_of_a_step_counts_from_its_rise_and_repeated_steps_are_no_rise() -> None:
@@ -129,7 +129,7 @@ def test_a_trainer_that_starts_over_is_killed_before_it_does_harm(first: int) ->
     history = History(resume_step=25).begin()
     assert KILL in history.hear(steps(first), after_s=5)
     history.end(v.TrainerExited(-9, Cause.KILLED))
-    (said,) = [beat for beat in history.said if beat.exit]
+    (said,) = [heartbeat for heartbeat in history.said if heartbeat.exit]
     assert said.exit is not None
     assert said.exit.cause is Cause.RESUME_IGNORED
     assert f"step {first}" in said.exit.detail
@@ -214,7 +214,7 @@ def test_complete_checkpoints_are_flushed_and_committed_before_the_exit_is_said(
     assert not history.of(e.SendExit)
     history.hear(v.CommitAnswered(2, OK))
     history.look()
-    assert history.of(e.SendExit)[0].beat.uploaded_step == 2
+    assert history.of(e.SendExit)[0].heartbeat.uploaded_step == 2
 
 
 def test_a_look_that_was_under_way_when_the_trainer_ended_is_not_the_last_one() -> None:
@@ -241,12 +241,12 @@ def refuse_uploads(history: History) -> None:
 def test_a_last_checkpoint_the_bucket_does_not_take_is_not_flushed_when_a_drain_presses() -> None:
     history = History(spec(health={"drain_s": 60, "saving_s": 300}, checkpoints=MARKED)).begin().train(1)
     history.look()
-    history.hear(v.BeatAnswered(ordered(Order.DRAIN)))
+    history.hear(v.HeartbeatAnswered(ordered(Order.DRAIN)))
     history.hear(v.TrainerExited(0, Cause.DRAINED))
     begun_s = history.now_s
     refuse_uploads(history)
     assert history.of(e.Exit) == [e.Exit(e.Leave.SAID)]
-    said = history.of(e.SendExit)[-1].beat
+    said = history.of(e.SendExit)[-1].heartbeat
     assert said.exit is not None
     assert (said.exit.cause, said.exit.detail) == (Cause.UPLOAD_FAILED, "step 1 was not uploaded: 503")
     assert history.state.exit_until_s is not None
@@ -261,7 +261,7 @@ def test_at_its_hours_or_deadline_a_last_checkpoint_that_was_not_uploaded_is_tol
     assert history.of(e.SignalTrainer) == [ASK]
     history.hear(v.TrainerExited(0, Cause.KILLED))
     refuse_uploads(history)
-    said = history.of(e.SendExit)[-1].beat
+    said = history.of(e.SendExit)[-1].heartbeat
     assert said.exit is not None
     assert (said.exit.cause, said.exit.detail) == (Cause.UPLOAD_FAILED, "step 1 was not uploaded: 503")
 
@@ -282,7 +282,7 @@ def test_a_run_that_has_finished_waits_for_its_last_checkpoint_until_it_is_durab
     assert not history.of(e.SendExit)
     history.hear(v.CommitAnswered(1, OK))
     history.look()
-    said = history.of(e.SendExit)[-1].beat
+    said = history.of(e.SendExit)[-1].heartbeat
     assert said.exit is not None
     assert (said.exit.cause, said.exit.saved_step, said.upload_pending, said.upload_trouble) == (Cause.FINISHED, 1, False, "")
 
@@ -292,9 +292,9 @@ def test_an_ordered_end_of_the_wait_for_the_last_checkpoint_is_no_success() -> N
     history.look()
     history.hear(v.TrainerExited(0, Cause.FINISHED))
     history.look(1)
-    history.hear(v.BeatAnswered(ordered(Order.DRAIN)))
+    history.hear(v.HeartbeatAnswered(ordered(Order.DRAIN)))
     refuse_uploads(history)
-    said = history.of(e.SendExit)[-1].beat
+    said = history.of(e.SendExit)[-1].heartbeat
     assert said.exit is not None
     assert (said.exit.cause, said.exit.saved_step) == (Cause.UPLOAD_FAILED, 1)
 
@@ -319,7 +319,7 @@ def test_a_checkpoint_that_is_gone_when_the_trainer_has_ended_is_no_success(last
     history.hear(v.LogKept())
     while not history.of(e.SendExit):
         history.hear(last_look) if history.state.transfers.scanning else history.wait(1)
-    said = history.of(e.SendExit)[-1].beat.exit
+    said = history.of(e.SendExit)[-1].heartbeat.exit
     assert said is not None
     assert (said.cause, said.saved_step) == (Cause.UPLOAD_FAILED, 9)
     assert words in said.detail
@@ -335,7 +335,7 @@ def test_a_trainer_that_has_removed_its_folder_at_a_later_step_than_the_last_dur
     history.hear(v.LogKept())
     while not history.of(e.SendExit):
         history.hear(v.CheckpointsScanned((), saving=False, removed=True)) if history.state.transfers.scanning else history.wait(1)
-    said = history.of(e.SendExit)[-1].beat.exit
+    said = history.of(e.SendExit)[-1].heartbeat.exit
     assert said is not None
     assert said.cause is Cause.UPLOAD_FAILED
     assert "removed its checkpoint folder at the end, at step 9" in said.detail
@@ -401,7 +401,7 @@ def test_only_a_crash_leaves_checkpoints_that_must_have_settled_before_it(code: 
     history = History(spec()).begin().train(1)
     history.look()
     if asked:
-        history.hear(v.BeatAnswered(ordered(Order.DRAIN)))
+        history.hear(v.HeartbeatAnswered(ordered(Order.DRAIN)))
     history.hear(v.TrainerExited(code, Cause.KILLED))
     assert history.of(e.ScanCheckpoints)[-1] == e.ScanCheckpoints(settled)
 
@@ -421,7 +421,7 @@ def test_what_was_being_written_when_the_trainer_was_killed_is_not_taken_for_who
 
 def test_a_drain_asks_the_trainer_to_save_and_kills_it_only_after_its_time() -> None:
     history = History(spec(trainer={"stop_s": 60})).begin().train(1)
-    assert ASK in history.hear(v.BeatAnswered(ordered(Order.DRAIN, "user")))
+    assert ASK in history.hear(v.HeartbeatAnswered(ordered(Order.DRAIN, "user")))
     history.wait(59)
     assert KILL not in history.effects
     history.wait(2)
@@ -435,15 +435,15 @@ def test_a_drain_asks_the_trainer_to_save_and_kills_it_only_after_its_time() -> 
 def test_an_order_that_is_repeated_in_every_reply_is_obeyed_once() -> None:
     history = History().begin().train(1)
     for _ in range(5):
-        history.hear(v.BeatAnswered(ordered(Order.DRAIN)), after_s=1)
-        history.hear(v.BeatAnswered(ordered(Order.EVIDENCE)), after_s=1)
+        history.hear(v.HeartbeatAnswered(ordered(Order.DRAIN)), after_s=1)
+        history.hear(v.HeartbeatAnswered(ordered(Order.EVIDENCE)), after_s=1)
     assert history.effects.count(ASK) == 1
     assert history.effects.count(e.GatherEvidence()) == 1
 
 
 def test_a_drained_trainer_that_reaches_its_last_step_has_finished() -> None:
     history = History(spec(trainer={"steps": 2}, checkpoints=MARKED)).begin().train(1)
-    history.hear(v.BeatAnswered(ordered(Order.DRAIN)))
+    history.hear(v.HeartbeatAnswered(ordered(Order.DRAIN)))
     history.train(2)
     history.end(v.TrainerExited(0, Cause.FINISHED))
     assert history.said[-1].exit is not None
@@ -456,7 +456,7 @@ def test_before_training_a_drain_ends_the_attempt_at_once(phase: Phase) -> None:
     history.hear(v.Started())
     while history.state.phase is not phase:
         history.hear(v.PhaseDone(history.state.phase))
-    done = history.hear(v.BeatAnswered(ordered(Order.DRAIN)))
+    done = history.hear(v.HeartbeatAnswered(ordered(Order.DRAIN)))
     assert e.CancelPhase() in done
     assert done[-1] == e.Exit(e.Leave.SAID)
     assert not history.of(e.StartTrainer)
@@ -466,7 +466,7 @@ def test_sigterm_is_said_at_once_and_the_trainer_saves() -> None:
     history = History().begin().train(1)
     done = history.hear(v.SigTerm(), after_s=3)
     assert ASK in done
-    assert [(x.beat.preempting, x.beat.news) for x in done if isinstance(x, e.SendBeat)] == [(True, True)]
+    assert [(x.heartbeat.preempting, x.heartbeat.news) for x in done if isinstance(x, e.SendHeartbeat)] == [(True, True)]
     history.end(v.TrainerExited(143, Cause.KILLED))
     assert history.said[-1].exit is not None
     assert history.said[-1].exit.cause is Cause.PREEMPTED
@@ -475,8 +475,8 @@ def test_sigterm_is_said_at_once_and_the_trainer_saves() -> None:
 
 def test_sigterm_is_tried_even_while_nobody_answers() -> None:
     history = History(answers=False).begin()
-    history.hear(v.BeatFailed("refused"))
-    assert [x for x in history.hear(v.SigTerm(), after_s=1) if isinstance(x, e.SendBeat)]
+    history.hear(v.HeartbeatFailed("refused"))
+    assert [x for x in history.hear(v.SigTerm(), after_s=1) if isinstance(x, e.SendHeartbeat)]
 
 
 def test_sigterm_in_the_middle_of_a_set_up_ends_it() -> None:
@@ -528,7 +528,7 @@ def test_the_first_reason_to_stop_is_the_one_that_is_told() -> None:
     history = History().begin().train(1)
     history.hear(v.RuleFired(Cause.NOT_FINITE, "loss is nan"))
     history.hear(v.SigTerm())
-    history.hear(v.BeatAnswered(ordered(Order.DRAIN)))
+    history.hear(v.HeartbeatAnswered(ordered(Order.DRAIN)))
     history.end(v.TrainerExited(143, Cause.KILLED))
     assert history.said[-1].exit is not None
     assert history.said[-1].exit.cause is Cause.NOT_FINITE
@@ -550,7 +550,7 @@ def test_a_trainer_that_outlives_sigkill_does_not_hold_up_the_end() -> None:
 
 def test_evidence_is_gathered_when_ordered_and_its_being_there_is_news() -> None:
     history = History().begin().train(1)
-    assert e.GatherEvidence() in history.hear(v.BeatAnswered(ordered(Order.EVIDENCE)))
+    assert e.GatherEvidence() in history.hear(v.HeartbeatAnswered(ordered(Order.EVIDENCE)))
     history.wait(60)
     assert not history.said[-1].evidence
     history.hear(v.EvidenceDone(kept=True))
@@ -560,16 +560,16 @@ def test_evidence_is_gathered_when_ordered_and_its_being_there_is_news() -> None
 def test_a_second_stall_is_answered_with_evidence_of_its_own() -> None:
     history = History().begin().train(1)
     for _ in range(2):
-        history.hear(v.BeatAnswered(ordered(Order.EVIDENCE)))
+        history.hear(v.HeartbeatAnswered(ordered(Order.EVIDENCE)))
         history.hear(v.EvidenceDone(True, ""))
-        history.hear(v.BeatAnswered(OK))
+        history.hear(v.HeartbeatAnswered(OK))
         assert not history.state.evidence
     assert len(history.of(e.GatherEvidence)) == 2
 
 
 def test_evidence_that_could_not_be_kept_is_not_claimed() -> None:
     history = History().begin().train(1)
-    history.hear(v.BeatAnswered(ordered(Order.EVIDENCE)))
+    history.hear(v.HeartbeatAnswered(ordered(Order.EVIDENCE)))
     history.hear(v.EvidenceDone(kept=False, why="the bucket answers 503"))
     assert not history.said[-1].evidence
     assert "503" in history.said[-1].note
@@ -596,13 +596,13 @@ def test_idle_gpus_make_the_run_sick_but_the_trainer_is_left_alone() -> None:
 
 def test_training_uploads_and_manifests_go_on_while_nobody_answers() -> None:
     history = History(answers=False).begin()
-    history.hear(v.BeatFailed("connection refused"))
+    history.hear(v.HeartbeatFailed("connection refused"))
     for number in range(1, 40):
         history.hear(steps(number), after_s=60)
         history.look(number)
         history.hear(v.Uploaded(number, f"runs/tiny-1/manifests/{number}"))
         history.hear(v.CommitFailed(number, "connection refused"))
-        history.hear(v.BeatFailed("connection refused"))
+        history.hear(v.HeartbeatFailed("connection refused"))
     assert not history.of(e.SignalTrainer)
     assert [effect.step for effect in history.of(e.Upload)] == list(range(1, 40))
 
@@ -613,17 +613,17 @@ def test_while_nobody_answers_it_is_asked_once_an_interval_even_with_news() -> N
     asked_s: list[float] = []
     for number in range(600):
         done = history.hear(steps(number), after_s=1)
-        if any(isinstance(effect, e.SendBeat) for effect in done):
+        if any(isinstance(effect, e.SendHeartbeat) for effect in done):
             asked_s.append(history.now_s)
         if history.state.link.flying:
-            history.hear(v.BeatFailed("connection refused"))
+            history.hear(v.HeartbeatFailed("connection refused"))
     gaps = [after - before for before, after in pairwise(asked_s[1:])]
     assert min(gaps) >= 27
 
 
 def test_the_newest_commit_is_caught_up_as_soon_as_there_is_an_answer() -> None:
     history = History(answers=False).begin().train(1)
-    history.hear(v.BeatFailed("connection refused"))
+    history.hear(v.HeartbeatFailed("connection refused"))
     for number in (10, 20, 30):
         history.look(number)
         history.hear(v.Uploaded(number, f"key-{number}"))
@@ -631,7 +631,7 @@ def test_the_newest_commit_is_caught_up_as_soon_as_there_is_an_answer() -> None:
             history.hear(v.CommitFailed(number, "connection refused"))
     history.wait(40)
     history.hear(v.CommitFailed(30, "connection refused"))
-    done = history.hear(v.BeatAnswered(OK))
+    done = history.hear(v.HeartbeatAnswered(OK))
     assert [effect.commit.step for effect in done if isinstance(effect, e.SendCommit)] == [30]
     assert e.Settle(30) in history.hear(v.CommitAnswered(30, OK))
 
@@ -639,39 +639,39 @@ def test_the_newest_commit_is_caught_up_as_soon_as_there_is_an_answer() -> None:
 def test_news_that_was_not_heard_is_said_again() -> None:
     history = History(answers=False)
     history.hear(v.Started())
-    history.hear(v.BeatFailed("timeout"))
+    history.hear(v.HeartbeatFailed("timeout"))
     history.wait(40)
-    assert [(beat.seq, beat.news) for beat in history.said] == [(1, True), (2, True)]
-    history.hear(v.BeatAnswered(OK))
+    assert [(heartbeat.seq, heartbeat.news) for heartbeat in history.said] == [(1, True), (2, True)]
+    history.hear(v.HeartbeatAnswered(OK))
     history.wait(40)
-    assert [beat.news for beat in history.said] == [True, True, False]
+    assert [heartbeat.news for heartbeat in history.said] == [True, True, False]
 
 
 def test_the_exit_is_repeated_until_it_is_heard() -> None:
     history = History(answers=False)
     history.hear(v.Started())
-    history.hear(v.BeatAnswered(OK))
+    history.hear(v.HeartbeatAnswered(OK))
     history.hear(v.PhaseFailed(Phase.PREFLIGHT, Cause.PREFLIGHT_FAILED, "no room"))
-    history.hear(v.BeatAnswered(OK))
+    history.hear(v.HeartbeatAnswered(OK))
     history.hear(v.LogKept())
     for _ in range(10):
         history.wait(40)
-        history.hear(v.BeatFailed("connection refused"))
+        history.hear(v.HeartbeatFailed("connection refused"))
     assert len(history.of(e.SendExit)) >= 10
     assert not history.of(e.Exit)
     history.wait(40)
-    assert history.hear(v.BeatAnswered(OK)) == [e.Exit(e.Leave.SAID)]
+    assert history.hear(v.HeartbeatAnswered(OK)) == [e.Exit(e.Leave.SAID)]
 
 
 def test_an_exit_nobody_hears_for_an_hour_ends_the_agent_all_the_same() -> None:
     history = History(answers=False)
     history.hear(v.Started())
-    history.hear(v.BeatFailed("connection refused"))
+    history.hear(v.HeartbeatFailed("connection refused"))
     history.hear(v.PhaseFailed(Phase.PREFLIGHT, Cause.PREFLIGHT_FAILED, "no room"))
     history.hear(v.LogKept())
     for _ in range(EXIT_S_MAX // 20):
         history.wait(30)
-        history.hear(v.BeatFailed("connection refused"))
+        history.hear(v.HeartbeatFailed("connection refused"))
     assert history.of(e.Exit) == [e.Exit(e.Leave.UNHEARD)]
 
 
@@ -680,23 +680,23 @@ def test_a_commit_that_waits_for_the_control_plane_comes_before_the_exit() -> No
     history.look(5)
     history.hear(v.Uploaded(5, "key-5"))
     history.hear(v.CommitFailed(5, "connection refused"))
-    history.hear(v.BeatFailed("connection refused"))
+    history.hear(v.HeartbeatFailed("connection refused"))
     history.end(v.TrainerExited(0, Cause.FINISHED))
     history.wait(300)
     assert not history.of(e.SendExit)
     history.hear(v.CommitFailed(5, "connection refused"))
-    history.hear(v.BeatAnswered(OK))
+    history.hear(v.HeartbeatAnswered(OK))
     assert not history.of(e.SendExit)
     history.hear(v.CommitAnswered(5, OK))
-    history.hear(v.BeatAnswered(OK))
+    history.hear(v.HeartbeatAnswered(OK))
     assert history.of(e.SendExit)
 
 
 def test_a_number_that_was_used_before_is_left_far_behind() -> None:
     history = History(answers=False)
     history.hear(v.Started())
-    done = history.hear(v.BeatAnswered(Reply(verdict=Verdict.REPEATED)))
-    (again,) = [effect.beat for effect in done if isinstance(effect, e.SendBeat)]
+    done = history.hear(v.HeartbeatAnswered(Reply(verdict=Verdict.REPEATED)))
+    (again,) = [effect.heartbeat for effect in done if isinstance(effect, e.SendHeartbeat)]
     assert again.seq > 1000
     assert again.news
 
@@ -751,20 +751,20 @@ def test_a_save_under_way_is_told() -> None:
 # ------------------------------------------------------------------------------------------------------------------ fenced
 
 
-@pytest.mark.parametrize("how", [v.BeatAnswered(FENCED), v.CommitAnswered(10, FENCED)])
+@pytest.mark.parametrize("how", [v.HeartbeatAnswered(FENCED), v.CommitAnswered(10, FENCED)])
 def test_fenced_kills_at_once_and_nothing_follows(how: v.Event) -> None:
     history = History().begin().train(1)
     history.hear(v.CheckpointsScanned((10,), saving=False))
     history.hear(v.Uploaded(10, "key-10"))
     assert history.hear(how) == [KILL, e.Exit(e.Leave.FENCED)]
-    for event in (v.Uploaded(20, "key-20"), v.TrainerExited(-9, Cause.KILLED), v.SigTerm(), v.Tick(), v.BeatAnswered(OK)):
+    for event in (v.Uploaded(20, "key-20"), v.TrainerExited(-9, Cause.KILLED), v.SigTerm(), v.Tick(), v.HeartbeatAnswered(OK)):
         assert history.hear(event, after_s=100) == []
 
 
 def test_fenced_in_the_middle_of_a_set_up_calls_it_off() -> None:
     history = History(answers=False)
     history.hear(v.Started())
-    assert history.hear(v.BeatAnswered(FENCED)) == [e.CancelPhase(), e.Exit(e.Leave.FENCED)]
+    assert history.hear(v.HeartbeatAnswered(FENCED)) == [e.CancelPhase(), e.Exit(e.Leave.FENCED)]
 
 
 # ---------------------------------------------------------------------------------------------- promises over any history
@@ -775,7 +775,14 @@ def progress_rows() -> st.SearchStrategy[v.StepsSeen]:
     return st.builds(v.StepsSeen, st.lists(row, min_size=1, max_size=4).map(tuple))
 
 
-REPLIES = [OK, FENCED, ordered(Order.DRAIN), ordered(Order.EVIDENCE), Reply(verdict=Verdict.REPEATED), Reply(verdict=Verdict.OK, beat_s=1)]
+REPLIES = [
+    OK,
+    FENCED,
+    ordered(Order.DRAIN),
+    ordered(Order.EVIDENCE),
+    Reply(verdict=Verdict.REPEATED),
+    Reply(verdict=Verdict.OK, heartbeat_s=1),
+]
 KIND = [Phase.PREFLIGHT, Phase.SETUP, Phase.VERIFY, Phase.SMOKE, Phase.RESTORE]
 EVENTS = st.one_of(
     st.just(v.Tick()),
@@ -787,8 +794,8 @@ EVENTS = st.one_of(
     st.sampled_from([sensed(EMPTY), sensed(BUSY), sensed(LOST), sensed()]),
     st.just(v.TrainerLaidOut(Inference(gpus=(0,), asked=True))),
     st.sampled_from([v.ServerAnswered(server) for server in Server]),
-    st.sampled_from(REPLIES).map(v.BeatAnswered),
-    st.just(v.BeatFailed("x")),
+    st.sampled_from(REPLIES).map(v.HeartbeatAnswered),
+    st.just(v.HeartbeatFailed("x")),
     st.builds(v.CheckpointsScanned, st.lists(st.integers(1, 50), max_size=3).map(lambda s: tuple(sorted(s))), st.booleans()),
     st.builds(v.Uploaded, st.integers(1, 50), st.just("key")),
     st.builds(v.UploadFailed, st.integers(1, 50), st.just("x")),
@@ -822,7 +829,7 @@ def told(job: Job, story: list[tuple[v.Event, float]]) -> list[tuple[v.Event, tu
 
 
 def is_fence(event: v.Event) -> bool:
-    return isinstance(event, v.BeatAnswered | v.CommitAnswered) and event.reply.verdict is Verdict.FENCED
+    return isinstance(event, v.HeartbeatAnswered | v.CommitAnswered) and event.reply.verdict is Verdict.FENCED
 
 
 @settings(max_examples=400, deadline=None)
@@ -832,14 +839,16 @@ def test_after_fenced_nothing_is_sent_uploaded_or_committed(job: Job, story: lis
     for event, effects in told(job, story):
         fenced = fenced or is_fence(event)
         if fenced:
-            assert not [x for x in effects if isinstance(x, e.Upload | e.SendCommit | e.SendBeat | e.SendExit | e.StartTrainer | e.Settle)]
+            assert not [
+                x for x in effects if isinstance(x, e.Upload | e.SendCommit | e.SendHeartbeat | e.SendExit | e.StartTrainer | e.Settle)
+            ]
 
 
 @settings(max_examples=400, deadline=None)
 @given(JOBS, STORIES)
 def test_numbers_rise_and_the_end_comes_once_and_last(job: Job, story: list[tuple[v.Event, float]]) -> None:
     effects = [effect for _, done in told(job, story) for effect in done]
-    numbers = [x.beat.seq for x in effects if isinstance(x, e.SendBeat | e.SendExit)]
+    numbers = [x.heartbeat.seq for x in effects if isinstance(x, e.SendHeartbeat | e.SendExit)]
     assert all(before < after for before, after in pairwise(numbers))
     ends = [index for index, x in enumerate(effects) if isinstance(x, e.Exit)]
     assert ends in ([], [len(effects) - 1])
@@ -848,7 +857,7 @@ def test_numbers_rise_and_the_end_comes_once_and_last(job: Job, story: list[tupl
 
 SILENCE = st.one_of(
     st.just(v.Tick()),
-    st.just(v.BeatFailed("x")),
+    st.just(v.HeartbeatFailed("x")),
     st.builds(v.CommitFailed, st.integers(1, 50), st.just("x")),
     st.builds(v.UploadFailed, st.integers(1, 50), st.just("x")),
     st.builds(v.Uploaded, st.integers(1, 50), st.just("key")),
@@ -882,13 +891,13 @@ def test_whatever_happened_the_attempt_ends_once_the_trainer_has(job: Job, story
         if history.state.transfers.committing:
             history.hear(v.CommitAnswered(99, OK))
         if history.state.link.flying:
-            history.hear(v.BeatAnswered(OK))
+            history.hear(v.HeartbeatAnswered(OK))
         history.wait(30)
     assert len(history.of(e.Exit)) == 1
 
 
 def test_an_agent_whose_numbers_were_all_used_before_comes_past_them_without_end_of_numbers() -> None:
-    link = Link(beat_s=5)
+    link = Link(heartbeat_s=5)
     for _ in range(30):
         link = refused(sent(link, 0.0, salt="a"))
     assert link.seq > 10_000_000
@@ -900,11 +909,11 @@ def test_an_agent_whose_numbers_were_all_used_before_comes_past_them_without_end
 def test_after_a_fall_back_uploads_and_the_committed_step_go_on_from_what_was_restored() -> None:
     history = History(resume_step=40)
     history.hear(v.Started())
-    older = ResumePoint(step=30, epoch=1, key="runs/tiny-1/manifests/30")
+    older = ResumePoint(step=30, attempt=1, key="runs/tiny-1/manifests/30")
     done = history.hear(v.FellBack(older, 40, frozenset({digest(1)}), "step 40 is damaged"))
     assert e.FallBack(older, frozenset({digest(1)})) in done
     assert (history.state.job.resume_step, history.state.committed_step, history.state.transfers.uploaded_step) == (30, 30, 30)
-    history.hear(v.BeatAnswered(OK.model_copy(update={"committed_step": 40})))
+    history.hear(v.HeartbeatAnswered(OK.model_copy(update={"committed_step": 40})))
     assert history.state.committed_step == 30, "what the control plane calls committed cannot be restored"
-    history.hear(v.BeatAnswered(OK.model_copy(update={"committed_step": 50})))
+    history.hear(v.HeartbeatAnswered(OK.model_copy(update={"committed_step": 50})))
     assert history.state.committed_step == 50

@@ -25,8 +25,8 @@ def test_a_secret_that_a_set_up_command_prints_is_masked_wherever_it_is_told(tmp
         assert "<TOKEN>" in last.exit.detail
         assert "<TOKEN>" in last.exit.log_tail
         assert "<TOKEN>" in here.evidence("setup.log")
-        sent = "".join(beat.model_dump_json() for beat in here.plane.beats)
-        ended = b.attempt(1, RunState.FAILED, cause=last.exit.cause, detail=last.exit.detail)
+        sent = "".join(heartbeat.model_dump_json() for heartbeat in here.plane.heartbeats)
+        ended = b.new_attempt(1, RunState.FAILED, cause=last.exit.cause, detail=last.exit.detail)
         run = b.run(RunState.FAILED, attempts=(ended,), why=f"a set-up command failed: {last.exit.detail}")
         page = run_page(run, Lease(run.run_id), b.T0_S + 3600)
         assert "echo" in page
@@ -52,7 +52,7 @@ def test_a_secret_that_stands_where_a_line_is_cut_is_not_told_in_part(tmp_path: 
         (last,) = here.plane.exits
         assert last.exit is not None
         assert last.exit.detail.startswith("RuntimeError: xxx")
-        assert SECRET[:6] not in "".join(beat.model_dump_json() for beat in here.plane.beats)
+        assert SECRET[:6] not in "".join(heartbeat.model_dump_json() for heartbeat in here.plane.heartbeats)
 
 
 def test_neither_is_the_rest_of_one_that_stands_where_a_log_is_cut_and_one_of_a_known_look_is_not_told(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_neither_is_the_rest_of_one_that_stands_where_a_log_is_cut_and_one_of_a_
         (last,) = here.plane.exits
         assert last.exit is not None
         assert "yyy" in last.exit.log_tail
-        sent = "".join(beat.model_dump_json() for beat in here.plane.beats)
+        sent = "".join(heartbeat.model_dump_json() for heartbeat in here.plane.heartbeats)
         assert SECRET[-6:] not in sent
         assert UNKNOWN not in sent
 

@@ -1,4 +1,4 @@
-"""The real agent on a machine with a driver: what its beats and its evidence say of the GPUs, and what it makes of those that fail."""
+"""The real agent on a machine with a driver: what its heartbeats and its evidence say of the GPUs, and what it makes of those that fail."""
 
 import os
 from pathlib import Path
@@ -25,11 +25,13 @@ def cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.split("  ") if cell.strip()]
 
 
-def test_beats_tell_the_figures_and_evidence_has_all_of_them(tmp_path: Path, driver: Driver) -> None:
+def test_heartbeats_tell_the_figures_and_evidence_has_all_of_them(tmp_path: Path, driver: Driver) -> None:
     driver.says(gpu0_util=35, gpu1_util=98, gpu1_temperature=74, gpu1_reasons=0x20, gpu1_ecc="E3")
     driver.reports(0, 31)
     with attempt(tmp_path, spec_of_two(), env=driver.env) as here:
-        said = here.plane.await_beat(lambda beat: beat.gpus is not None and "Xid" in beat.gpus.note and beat.step > 0)
+        said = here.plane.await_heartbeat(
+            lambda heartbeat: heartbeat.gpus is not None and "Xid" in heartbeat.gpus.note and heartbeat.step > 0
+        )
         assert said.gpus is not None
         assert (said.gpu_util_pct, said.gpu_mem_mib, said.sick) == (66.5, 80_000.0, None)
         assert (said.gpus.count, said.gpus.idle, said.gpus.util_low_pct, said.gpus.util_high_pct) == (2, 0, 35.0, 98.0)
@@ -37,7 +39,7 @@ def test_beats_tell_the_figures_and_evidence_has_all_of_them(tmp_path: Path, dri
         assert "GPU 0 reports Xid 31" in said.gpus.note
         assert "GPU 1 (NVIDIA H100 80GB HBM3) is slowed down by heat" in said.gpus.note
         here.plane.order = Order.EVIDENCE
-        here.plane.await_beat(lambda beat: beat.evidence)
+        here.plane.await_heartbeat(lambda heartbeat: heartbeat.evidence)
         head, first, second, *rest = here.evidence("gpu.txt").splitlines()
         assert head.split()[:3] == ["GPU", "name", "busy"]
         assert cells(first)[1:6] == ["NVIDIA H100 80GB HBM3", "35 %", "40000 of 81559 MiB", "60 C", "100 of 700 W"]
@@ -47,9 +49,9 @@ def test_beats_tell_the_figures_and_evidence_has_all_of_them(tmp_path: Path, dri
 
 def test_a_gpu_that_falls_off_the_bus_is_told_with_evidence_in_the_bucket(tmp_path: Path, driver: Driver) -> None:
     with attempt(tmp_path, spec_of_two(), env=driver.env) as here:
-        here.plane.await_beat(lambda beat: beat.step > 3 and beat.gpus is not None)
+        here.plane.await_heartbeat(lambda heartbeat: heartbeat.step > 3 and heartbeat.gpus is not None)
         driver.says(gpu1_handle="E15")
-        said = here.plane.await_beat(lambda beat: beat.sick is not None)
+        said = here.plane.await_heartbeat(lambda heartbeat: heartbeat.sick is not None)
         assert said.sick is Cause.GPU_HARDWARE
         assert said.sick_detail.startswith("GPU 1 (NVIDIA H100 80GB HBM3), GPU-00000001, is lost: GPU is lost, at step ")
         assert cells(here.evidence("gpu.txt").splitlines()[2]) == ["1", "NVIDIA H100 80GB HBM3", "GPU is lost"]
@@ -58,24 +60,24 @@ def test_a_gpu_that_falls_off_the_bus_is_told_with_evidence_in_the_bucket(tmp_pa
 
 def test_an_xid_is_told(tmp_path: Path, driver: Driver) -> None:
     with attempt(tmp_path, spec_of_two(), env=driver.env) as here:
-        here.plane.await_beat(lambda beat: beat.step > 3 and beat.gpus is not None)
+        here.plane.await_heartbeat(lambda heartbeat: heartbeat.step > 3 and heartbeat.gpus is not None)
         driver.reports(1, 95)
-        said = here.plane.await_beat(lambda beat: beat.sick is not None)
+        said = here.plane.await_heartbeat(lambda heartbeat: heartbeat.sick is not None)
         assert (said.sick, "GPU 1 reports Xid 95" in said.sick_detail) == (Cause.GPU_HARDWARE, True)
 
 
-def test_a_driver_that_hangs_delays_no_beat_and_is_told(tmp_path: Path, driver: Driver) -> None:
+def test_a_driver_that_hangs_delays_no_heartbeat_and_is_told(tmp_path: Path, driver: Driver) -> None:
     with attempt(tmp_path, spec_of_two(), env=driver.env) as here:
-        before = here.plane.await_beat(lambda beat: beat.step > 3 and beat.gpus is not None)
+        before = here.plane.await_heartbeat(lambda heartbeat: heartbeat.step > 3 and heartbeat.gpus is not None)
         driver.says(hang=1)
-        said = here.plane.await_beat(lambda beat: beat.gpus is not None and "has not answered for" in beat.gpus.note)
+        said = here.plane.await_heartbeat(lambda heartbeat: heartbeat.gpus is not None and "has not answered for" in heartbeat.gpus.note)
         assert said.gpus is not None
         assert said.gpus.age_s >= 5
         assert said.step > before.step
-        assert said.seq - before.seq >= 2, "beats went on"
+        assert said.seq - before.seq >= 2, "heartbeats went on"
         assert said.disk_free_gib is not None
         here.plane.order = Order.EVIDENCE
-        here.plane.await_beat(lambda beat: beat.evidence)
+        here.plane.await_heartbeat(lambda heartbeat: heartbeat.evidence)
         assert "the GPU driver has not answered for" in here.evidence("gpu.txt")
         assert "s old" in here.evidence("gpu.txt")
 
@@ -92,9 +94,9 @@ def test_a_machine_with_a_broken_gpu_is_refused_before_anything_is_done(tmp_path
 
 def test_training_beside_idle_gpus_is_told(tmp_path: Path, driver: Driver) -> None:
     driver.says(gpu0_util=0, gpu0_used=0, gpu1_util=0, gpu1_used=0)
-    wanted = spec_of_two(health={"beat_s": 1, "overdue_s": 3, "silence_s": 10, "gpu_idle_s": 2})
+    wanted = spec_of_two(health={"heartbeat_s": 1, "overdue_s": 3, "silence_s": 10, "gpu_idle_s": 2})
     with attempt(tmp_path, wanted, env=driver.env) as here:
-        said = here.plane.await_beat(lambda beat: beat.sick is not None)
+        said = here.plane.await_heartbeat(lambda heartbeat: heartbeat.sick is not None)
         assert (said.sick, said.phase) == (Cause.GPU_IDLE, Phase.TRAIN)
         assert said.gpus is not None
         assert said.gpus.idle == 2
@@ -116,13 +118,13 @@ def test_inference_that_died_while_prime_rl_waits_is_told_with_its_gpus_and_the_
     files = {"rl.toml": b"[inference]\n[deployment]\nnum_infer_gpus = 1\nnum_train_gpus = 1\n"}
     env = {**shop.git, **shop.uv, **driver.env, "FAKE_RL_DIES": "vllm@7"}
     with attempt(shop.folder, wanted, files=files, env=env) as here:
-        here.plane.await_beat(lambda beat: beat.step == 6 and beat.step_age_s >= 3 and beat.gpus is not None)
+        here.plane.await_heartbeat(lambda heartbeat: heartbeat.step == 6 and heartbeat.step_age_s >= 3 and heartbeat.gpus is not None)
         driver.says(gpu0_util=0, gpu0_used=0, gpu1_util=0)
         half = here.disk / "work" / FOLDER / "checkpoints" / "step_8"
         for path in (half, *half.rglob("*")):
             # The orchestrator's last save, of the step it is ahead, was long ago.
             os.utime(path, (1e9, 1e9))
-        said = here.plane.await_beat(lambda beat: beat.sick is not None)
+        said = here.plane.await_heartbeat(lambda heartbeat: heartbeat.sick is not None)
         assert said.sick is Cause.INFERENCE_FAILED
         assert "GPU 0 for inference at 0 % and empty" in said.sick_detail
         assert "the trainer waits at step 6" in said.sick_detail

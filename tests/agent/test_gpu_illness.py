@@ -10,7 +10,7 @@ from prime_agent.trainer.inference import Inference, Server
 from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import Phase
-from tests.agent.gpu_sights import BUSY, EMPTY, LOST, WAITING, sensed, sight
+from tests.agent.gpu_sights import BUSY, EMPTY, LOST, WAITING, sensed, snapshot
 from tests.agent.histories import History, steps
 from tests.builders import spec
 from tests.trainers.prime_rl_spec import prime_rl_spec
@@ -140,7 +140,7 @@ def test_dead_inference_is_told_well_before_the_step_is_late() -> None:
 
 
 def test_while_the_driver_hangs_no_gpu_is_called_empty() -> None:
-    hangs = v.Sensed(100.0, sight(EMPTY, EMPTY, trouble="the GPU driver has not answered for 20 s"))
+    hangs = v.Sensed(100.0, snapshot(EMPTY, EMPTY, trouble="the GPU driver has not answered for 20 s"))
     history = after(training(of_two(gpu_idle_s=60)), sensed(EMPTY, EMPTY), 50)
     assert after(history, hangs, 600).state.illness is None
 

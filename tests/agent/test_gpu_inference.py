@@ -14,7 +14,7 @@ from prime_agent.gpu.reading import GpuLoad
 from prime_agent.inbox import Inbox
 from prime_agent.trainer.inference import Inference, Server, answered, failure, sensed
 from prime_agent.trainer.inference_probe import Probe, watch_inference
-from tests.agent.gpu_sights import BUSY, EMPTY, WAITING, sight
+from tests.agent.gpu_sights import BUSY, EMPTY, WAITING, snapshot
 from tests.builders import spec
 from tests.trainers.prime_rl_spec import prime_rl_spec
 
@@ -26,7 +26,7 @@ SPLIT = Inference(gpus=(0, 1), asked=True)
 def after(inference: Inference, *rounds: tuple[GpuLoad, ...], server: Server = Server.UNHEARD) -> Inference:
     """Ten seconds apart, from second 0; `server` says the same all the time."""
     for count, loads in enumerate(rounds):
-        inference = sensed(inference, sight(*loads).loads, count * 10.0)
+        inference = sensed(inference, snapshot(*loads).loads, count * 10.0)
         inference = answered(inference, server, count * 10.0)
     return inference
 

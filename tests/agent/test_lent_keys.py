@@ -53,7 +53,7 @@ def test_renewed_keys_reach_what_the_agent_starts_and_nobody_else(tmp_path: Path
         said = here.evidence("setup.log")
         assert "<AWS_SESSION_TOKEN>" in said
         assert "<AWS_CONTAINER_AUTHORIZATION_TOKEN>" in said
-        sent = "".join(beat.model_dump_json() for beat in here.plane.beats) + said + here.log("agent.log")
+        sent = "".join(heartbeat.model_dump_json() for heartbeat in here.plane.heartbeats) + said + here.log("agent.log")
         for secret in ("of-the-first", "of-the-second", (here.disk / "keys-token").read_text()):
             assert secret not in sent
 

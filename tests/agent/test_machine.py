@@ -8,21 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from prime_agent.gpu.reading import GpuLoad, Gpus, GpuSight, NoGpus
+from prime_agent.gpu.reading import GpuLoad, Gpus, GpuSnapshot, NoGpus
 from prime_agent.phases.phase import PhaseError
 from prime_agent.phases.preflight import preflight, wanted_files
 from prime_agent.trainer.environment import for_children, redacted
 from prime_train.core.spec import HardwareSpec
-from tests.agent.gpu_sights import BUSY, EMPTY, LOST, sight
+from tests.agent.gpu_sights import BUSY, EMPTY, LOST, snapshot
 
 
 class Machine:
     """With these GPUs."""
 
     def __init__(self, *loads: GpuLoad, **more: str) -> None:
-        self._sight = sight(*loads, **more)
+        self._sight = snapshot(*loads, **more)
 
-    def look(self, wait_s: float) -> GpuSight:
+    def look(self, wait_s: float) -> GpuSnapshot:
         return self._sight
 
 

@@ -20,7 +20,7 @@ def test_the_metrics_of_an_attempt_that_has_ended_are_among_its_evidence(tmp_pat
     wanted = prime_rl_spec(
         part={"ref": commits[-1]},
         hardware={"open_files_min": 256, "disk_gib": 1},
-        health={"beat_s": 1, "overdue_s": 3, "silence_s": 10},
+        health={"heartbeat_s": 1, "overdue_s": 3, "silence_s": 10},
     )
     env = {**git, **uv_in(tmp_path / "bin"), "FAKE_RL_STEP_S": "0.02"}
     with attempt(tmp_path, wanted, files={"rl.toml": b""}, env=env) as here:

@@ -15,15 +15,15 @@ import pytest
 from prime_agent.trainer.broadcasts import folder_of, remove_broadcasts
 from prime_agent.trainer.heartbeats import Heartbeats, report
 from prime_agent.trainer.stale_outputs import listing, move_aside
+from prime_train.adapters.code_archive import pack
 from prime_train.adapters.store_memory import MemoryStore
-from prime_train.adapters.tree_pack import pack
 from prime_train.control_plane.webhook import handle
 from prime_train.core.causes import Cause
 from prime_train.core.keys import manifest_key
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.run import RunState
 from prime_train.core.spec import RunSpec
-from prime_train.core.wire import Beat, Bootstrap, Order, Phase
+from prime_train.core.wire import Bootstrap, Heartbeat, Order, Phase
 from prime_train.operations.launch import plan
 from prime_train.reports.charts import page_html
 from prime_train.trainers.prime_rl.pings import Pings
@@ -32,7 +32,7 @@ from tests.agent.attempts import RUN_ID, Attempt, attempt
 from tests.fakes.prime_rl import uv_in
 from tests.fakes.prime_rl.upstream import upstream_in
 from tests.trainers.prime_rl_spec import FOLDER, prime_rl_spec
-from tests.webhook.asking import ask, desk, stored
+from tests.webhook.asking import ask, stored, webhook
 
 FILES = {"rl.toml": b'[model]\nname = "Qwen/Qwen3-0.6B"\n'}
 
@@ -52,7 +52,7 @@ class Shop:
             part={"ref": self.ref},
             checkpoints={"every_steps": 5},
             hardware={"open_files_min": 256, "disk_gib": 1},
-            health={"beat_s": 1, "overdue_s": 3, "silence_s": 10},
+            health={"heartbeat_s": 1, "overdue_s": 3, "silence_s": 10},
             **changes,
         )
 
@@ -66,19 +66,19 @@ def shop(tmp_path: Path) -> Shop:
     return Shop(tmp_path)
 
 
-def the_exit(here: Attempt) -> Beat:
+def the_exit(here: Attempt) -> Heartbeat:
     assert here.wait() == 0
     (last,) = here.plane.exits
     return last
 
 
-def cause_of(last: Beat) -> Cause:
+def cause_of(last: Heartbeat) -> Cause:
     assert last.exit is not None
     return last.exit.cause
 
 
-def moved_aside(here: Attempt, *, epoch: int) -> set[str]:
-    folder = (here.disk / "work" / FOLDER).parent / f".aside-e{epoch}"
+def moved_aside(here: Attempt, *, attempt: int) -> set[str]:
+    folder = (here.disk / "work" / FOLDER).parent / f".aside-e{attempt}"
     return {path.name for path in folder.iterdir()} if folder.exists() else set()
 
 
@@ -92,7 +92,7 @@ def test_it_is_installed_at_its_commit_and_trains_to_the_end(shop: Shop) -> None
         head = subprocess.run(["git", "-C", here.disk / "prime-rl", "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
         assert head.stdout.strip() == shop.ref
         assert "sync --project ../prime-rl" in (shop.folder / "bin" / "uv.log").read_text()
-        assert moved_aside(here, epoch=1) == set()
+        assert moved_aside(here, attempt=1) == set()
 
 
 def test_a_commit_that_can_not_be_had_is_a_failed_set_up_and_nothing_is_trained(tmp_path: Path, shop: Shop) -> None:
@@ -111,14 +111,14 @@ def test_a_second_machine_resumes_the_newest_whole_checkpoint_past_halves_and_st
         assert (first.disk / "work" / FOLDER / "checkpoints" / "step_15").exists()
         assert first.plane.commits[-1].step == 10
         assert "CUDA out of memory" in first.evidence("prime_rl-trainer.log")
-    stray = {f"{FOLDER}/rollouts/step_10.tmp/row": b"1", f"{FOLDER}/checkpoints/step_10.tmp/row": b"1"}
+    orphan = {f"{FOLDER}/rollouts/step_10.tmp/row": b"1", f"{FOLDER}/checkpoints/step_10.tmp/row": b"1"}
     half = {f"{FOLDER}/checkpoints/step_15/orchestrator/progress.pt": b"half"}
-    point = ResumePoint(step=10, epoch=1, key=manifest_key(RUN_ID, 10, 1))
-    with shop.attempt(resume=point, epoch=2, files=stray | half) as second:
+    point = ResumePoint(step=10, attempt=1, key=manifest_key(RUN_ID, 10, 1))
+    with shop.attempt(resume=point, attempt=2, files=orphan | half) as second:
         last = the_exit(second)
         assert (cause_of(last), last.step, last.uploaded_step) == (Cause.FINISHED, 20, 20)
         gone = {"old-rollouts-step_10.tmp", "old-checkpoints-step_10.tmp", "old-checkpoints-step_15"}
-        assert moved_aside(second, epoch=2) == gone
+        assert moved_aside(second, attempt=2) == gone
 
 
 def test_results_of_an_older_run_in_the_working_tree_are_no_reason_to_refuse_or_to_upload(shop: Shop) -> None:
@@ -126,7 +126,7 @@ def test_results_of_an_older_run_in_the_working_tree_are_no_reason_to_refuse_or_
         last = the_exit(here)
         assert (cause_of(last), last.step) == (Cause.FINISHED, 20)
         assert here.plane.commits[-1].step == 20
-        assert moved_aside(here, epoch=1) == {"old-checkpoints", "old-metrics.jsonl"}
+        assert moved_aside(here, attempt=1) == {"old-checkpoints", "old-metrics.jsonl"}
 
 
 # ---------------------------------------------------------------------------------------------------------------- how it dies
@@ -145,7 +145,7 @@ def test_weights_that_can_not_be_broadcast_over_nccl_go_over_the_file_system_nex
         last = the_exit(first)
         assert cause_of(last) is Cause.WEIGHT_BROADCAST
         assert "init_broadcaster" in first.evidence("prime_rl-orchestrator.log")
-    with shop.attempt(dies="nccl@0", epoch=2, last_cause=Cause.WEIGHT_BROADCAST) as second:
+    with shop.attempt(dies="nccl@0", attempt=2, last_cause=Cause.WEIGHT_BROADCAST) as second:
         assert cause_of(the_exit(second)) is Cause.FINISHED
 
 
@@ -157,16 +157,16 @@ def test_a_disk_that_broadcasts_have_filled_is_named(shop: Shop) -> None:
 
 def test_while_the_trainer_waits_for_a_dead_inference_server_the_evidence_names_it(shop: Shop) -> None:
     with shop.attempt(dies="vllm@7") as here:
-        here.plane.await_beat(lambda beat: beat.step == 6 and beat.step_age_s >= 2 and beat.phase is Phase.TRAIN)
+        here.plane.await_heartbeat(lambda heartbeat: heartbeat.step == 6 and heartbeat.step_age_s >= 2 and heartbeat.phase is Phase.TRAIN)
         here.plane.order = Order.EVIDENCE
-        here.plane.await_beat(lambda beat: beat.evidence)
+        here.plane.await_heartbeat(lambda heartbeat: heartbeat.evidence)
         told = here.evidence("stall.txt")
         assert "trainer: 6 heartbeats, the last one " in told
         assert "orchestrator: 8 heartbeats, the last one " in told
         assert "the trainer fell silent first" in told
         assert 'inference_failed: GET /liveness 503 {"status": "engine_unresponsive"}' in told
         assert "engine_unresponsive" in here.evidence("prime_rl-inference.log")
-        assert here.plane.await_beat(lambda beat: "inference_failed" in beat.note).exit is None
+        assert here.plane.await_heartbeat(lambda heartbeat: "inference_failed" in heartbeat.note).exit is None
 
 
 # ----------------------------------------------------------------------------------------------------- what the next one is told
@@ -174,14 +174,14 @@ def test_while_the_trainer_waits_for_a_dead_inference_server_the_evidence_names_
 
 @pytest.mark.parametrize("launches_lost", [0, 2])
 def test_the_next_attempt_is_told_why_the_last_one_that_ran_anything_ended(launches_lost: int) -> None:
-    epoch = 3 + launches_lost
-    run = b.run(RunState.STARTING, epoch=epoch)
+    attempt = 3 + launches_lost
+    run = b.run(RunState.STARTING, attempt=attempt)
     ran = replace(run.attempts[1], cause=Cause.WEIGHT_BROADCAST)
-    lost = tuple(replace(attempt, first_beat_s=None, cause=Cause.LAUNCH_REFUSED) for attempt in run.attempts[2:-1])
+    lost = tuple(replace(attempt, first_heartbeat_s=None, cause=Cause.LAUNCH_REFUSED) for attempt in run.attempts[2:-1])
     store = MemoryStore()
     stored(store, b.held(replace(run, attempts=(run.attempts[0], ran, *lost, run.attempts[-1]))))
 
-    job = Bootstrap.model_validate_json(handle(desk(store), ask("bootstrap", epoch=epoch)).body)
+    job = Bootstrap.model_validate_json(handle(webhook(store), ask("bootstrap", attempt=attempt)).body)
 
     assert job.last_cause is Cause.WEIGHT_BROADCAST
 
@@ -189,7 +189,7 @@ def test_the_next_attempt_is_told_why_the_last_one_that_ran_anything_ended(launc
 def test_the_first_attempt_is_told_of_none() -> None:
     store = MemoryStore()
     stored(store, b.held(b.run(RunState.STARTING)))
-    assert Bootstrap.model_validate_json(handle(desk(store), ask("bootstrap", epoch=1)).body).last_cause is None
+    assert Bootstrap.model_validate_json(handle(webhook(store), ask("bootstrap", attempt=1)).body).last_cause is None
 
 
 # --------------------------------------------------------------------------------------------------------- leftovers on a disk
@@ -206,7 +206,7 @@ def test_an_older_leftover_of_the_same_name_makes_way(tmp_path: Path) -> None:
     for content in ("first", "second"):
         lay(run, "broadcasts/step_9/STABLE", f"broadcasts/{content}", "logs/attempt_1/trainer.log")
         (run / "logs" / "latest").symlink_to("attempt_1")
-        assert move_aside(run, 10, epoch=3) == ("broadcasts", "logs/latest")
+        assert move_aside(run, 10, attempt=3) == ("broadcasts", "logs/latest")
     aside = run.parent / ".aside-e3"
     assert sorted(path.name for path in (aside / "old-broadcasts").iterdir()) == ["second", "step_9"]
     assert (aside / "old-logs-latest").is_symlink()
@@ -215,7 +215,7 @@ def test_an_older_leftover_of_the_same_name_makes_way(tmp_path: Path) -> None:
 
 
 def test_where_nothing_was_launched_yet_nothing_is_moved(tmp_path: Path) -> None:
-    assert move_aside(tmp_path / "none", 10, epoch=1) == ()
+    assert move_aside(tmp_path / "none", 10, attempt=1) == ()
     assert list(tmp_path.iterdir()) == []
 
 

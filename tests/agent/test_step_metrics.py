@@ -48,7 +48,7 @@ def test_the_best_checkpoint_bears_the_reward_of_its_own_step_and_not_of_the_ste
         checkpoints={"folder": "checkpoints", "keep": 1, "keep_best": 1},
     )
     with attempt(tmp_path, wanted, files={"train.py": textwrap.dedent(LATE).encode()}) as here:
-        here.plane.await_beat(lambda beat: beat.step == 9)
+        here.plane.await_heartbeat(lambda heartbeat: heartbeat.step == 9)
         (here.disk / "work" / "go").touch()
         here.plane.await_commit(6)
         best = read_manifest(here.bucket, manifest_key(RUN_ID, 6, 1))

@@ -13,7 +13,7 @@ from prime_agent.phases.code_snapshot import clone, unpack
 from prime_agent.phases.phase import Called, CallOff, PhaseError, Shell
 from prime_agent.processes import LocalProcesses
 from prime_train.adapters.bucket import open_bucket
-from prime_train.adapters.tree_pack import pack, survey
+from prime_train.adapters.code_archive import pack, survey
 from prime_train.core.causes import Cause
 from prime_train.core.spec import TreeSpec
 from tests.agent.attempts import packed

@@ -16,7 +16,7 @@ CALM = (
     .replace("steps: 80", "steps: 100000")
     .replace("--step-seconds 0.02", "--step-seconds 0.1")
     .replace("--save-every 25", "--save-every 5000")
-    .replace("{beat_s: 1, overdue_s: 3, silence_s: 5,", "{beat_s: 30, overdue_s: 90, silence_s: 300,")
+    .replace("{heartbeat_s: 1, overdue_s: 3, silence_s: 5,", "{heartbeat_s: 30, overdue_s: 90, silence_s: 300,")
 )
 
 
@@ -34,7 +34,7 @@ def main(quick: bool = False) -> None:
     for role, cpu_pct, mib in rows:
         table.add_row(role, f"{cpu_pct:.2f}", f"{mib:.0f}")
     Console().print(table)
-    Console().print(f"over {seconds} s, beats every 30 s, 10 steps a second")
+    Console().print(f"over {seconds} s, heartbeats every 30 s, 10 steps a second")
 
 
 def _measure(here: Plane, seconds: int) -> list[tuple[str, float, float]]:

@@ -1,4 +1,4 @@
-"""DynamoDB: what the store's calls cost in units and dollars, and what a beat costs in this process, with boto3 and without."""
+"""DynamoDB: what the store's calls cost in units and dollars, and what a heartbeat costs in this process, with boto3 and without."""
 
 import math
 import subprocess
@@ -15,7 +15,7 @@ import boto3
 from rich.console import Console
 from rich.table import Table
 
-from prime_train.adapters.store_dynamo import beats as hot
+from prime_train.adapters.store_dynamo import heartbeats as hot
 from prime_train.adapters.store_dynamo.boto import BotoCalls, client
 from prime_train.adapters.store_dynamo.calls import Calls
 from prime_train.adapters.store_dynamo.signed import SignedCalls
@@ -28,7 +28,7 @@ from tests.fakes.s3_servers import S3Server
 
 # us-east-1, on demand.
 USD_PER_WRITE, USD_PER_READ = 0.625e-6, 0.125e-6
-BEAT_S, MONTH_S = 30, 30 * 86_400
+HEARTBEAT_S, MONTH_S = 30, 30 * 86_400
 SWEEPS_A_MINUTE = 4
 HOT_TO_BEAT_US, BOTO_TO_BEAT_US = 179, 827
 """What others measured for a call."""
@@ -36,14 +36,14 @@ KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
 
 MASTER = "5e" * 32
 
-# Answers as fast as it can: with a secret where that is asked for, else with the whole lease, as DynamoDB says it of a beat.
+# Answers as fast as it can: with a secret where that is asked for, else with the whole lease, as DynamoDB says it of a heartbeat.
 STUB = """
 import asyncio, json, sys
-BEAT = json.dumps({"run": "bench-0000", "epoch": 1, "seq": 7, "phase": "train", "step": 123456, "note": "n" * 200, "sick_detail": "d" * 99})
-TEXTS = {"PK": "LEASE#1", "SK": "bench-0000", "beat": BEAT, "asked": "none", "asked_why": "", "committed_key": "runs/x/manifests/1-e1.json"}
-NUMBERS = ("epoch", "lease_version", "seq", "beat_s", "committed_step", "run_version", "saved_version", "overdue_s", "pace_s")
-LEASE = {name: {"S": text} for name, text in TEXTS.items()} | {name: {"N": "30"} for name in NUMBERS} | {"is_open": {"BOOL": True}}
-def answer(content):
+HEARTBEAT = json.dumps({"run": "bench-0000", "attempt": 1, "seq": 7, "phase": "train", "step": 123456, "note": "n" * 200, "sick_detail":
+"d" * 99}) TEXTS = {"PK": "LEASE#1", "SK": "bench-0000", "heartbeat": HEARTBEAT, "asked": "none", "asked_why": "", "committed_key":
+"runs/x/manifests/1-e1.json"} NUMBERS = ("attempt", "lease_version", "seq", "heartbeat_s", "committed_step", "run_version",
+"saved_version", "overdue_s", "pace_s") LEASE = {name: {"S": text} for name, text in TEXTS.items()} | {name: {"N": "30"} for name in
+NUMBERS} | {"is_open": {"BOOL": True}} def answer(content):
     body = json.dumps(content, separators=(",", ":")).encode()
     return b"HTTP/1.1 200 OK\\r\\ncontent-type: application/x-amz-json-1.0\\r\\ncontent-length: %d\\r\\n\\r\\n" % len(body) + body
 KEPT, SECRET = answer({"Attributes": LEASE}), answer({"SecretString": json.dumps({"PRIME_TRAIN_MASTER_KEY": sys.argv[1]})})
@@ -130,7 +130,7 @@ def _value_size(typed: Mapping[str, Any]) -> int:
 
 def train(store: DynamoStore, of: Run) -> None:
     store.create(replace(of, version=1))
-    store.save(Change(replace(of, version=2), builders.lease(of, seq=0, beat=None, beat_s=None), lease_version=0))
+    store.save(Change(replace(of, version=2), builders.lease(of, seq=0, heartbeat=None, heartbeat_s=None), lease_version=0))
 
 
 def saved(store: DynamoStore, **changes: Any) -> bool:
@@ -146,16 +146,16 @@ def costs(server: S3Server, name: str, runs: int) -> Table:
     store = DynamoStore(metered, name)
     for number in range(runs - 1):
         train(store, builders.run(RunState.TRAINING, run_id=f"r-{number:06}"))
-        store.beat(builders.beat(1, run=f"r-{number:06}"), builders.T0_S)
+        store.heartbeat(builders.heartbeat(1, run=f"r-{number:06}"), builders.T0_S)
     train(store, builders.run(RunState.TRAINING))
     calls: dict[str, Callable[[], object]] = {
-        "a beat": lambda: store.beat(builders.beat(1), builders.T0_S),
-        "a beat with news": lambda: store.beat(builders.beat(2, news=True), builders.T0_S),
+        "a heartbeat": lambda: store.heartbeat(builders.heartbeat(1), builders.T0_S),
+        "a heartbeat with news": lambda: store.heartbeat(builders.heartbeat(2, news=True), builders.T0_S),
         "a commit": lambda: store.commit(builders.commit(5), builders.T0_S),
         "load": lambda: store.load(builders.RUN_ID),
         "load, save, a line, an alert": lambda: saved(store),
         "due": lambda: store.due(0, 1),
-        "life signs": store.vitals,
+        "life signs": store.lease_statuses,
         "outbox": lambda: store.outbox(200),
         "list_runs": store.list_runs,
     }
@@ -167,13 +167,13 @@ def costs(server: S3Server, name: str, runs: int) -> Table:
 
 
 def months(bytes_a_run: int) -> Table:
-    """Beats of one unit, and the shards read twice in each sweep with the outbox and the watchers' memory."""
-    table = Table("runs", "beats $", "sweeps $", "a month $", title="what it comes to", padding=(0, 0))
+    """Heartbeats of one unit, and the shards read twice in each sweep with the outbox and the watchers' memory."""
+    table = Table("runs", "heartbeats $", "sweeps $", "a month $", title="what it comes to", padding=(0, 0))
     for runs in (10, 1_000, 100_000):
-        beats = runs * MONTH_S / BEAT_S * USD_PER_WRITE
+        heartbeats = runs * MONTH_S / HEARTBEAT_S * USD_PER_WRITE
         shards = max(4, math.ceil(runs * bytes_a_run / 4096))
         sweeps = MONTH_S / 60 * SWEEPS_A_MINUTE * ((2 * shards + 2) * USD_PER_READ + USD_PER_WRITE)
-        table.add_row(f"{runs:,}", f"{beats:,.2f}", f"{sweeps:,.2f}", f"{beats + sweeps:,.2f}")
+        table.add_row(f"{runs:,}", f"{heartbeats:,.2f}", f"{sweeps:,.2f}", f"{heartbeats + sweeps:,.2f}")
     return table
 
 
@@ -187,17 +187,17 @@ def stub() -> Iterator[str]:
             process.kill()
 
 
-def beat_us(calls: Calls, times: int) -> float:
-    """Processor time of one beat in this process, its JSON made before."""
-    table, text = DynamoTable(calls, "tab"), builders.beat(1).model_dump_json(exclude_defaults=True)
+def heartbeat_us(calls: Calls, times: int) -> float:
+    """Processor time of one heartbeat in this process, its JSON made before."""
+    table, text = DynamoTable(calls, "tab"), builders.heartbeat(1).model_dump_json(exclude_defaults=True)
 
-    def beat(seq: int) -> None:
-        hot.beat(table, builders.RUN_ID, epoch=1, seq=seq, text=text, news=False, now_s=builders.T0_S)
+    def heartbeat(seq: int) -> None:
+        hot.heartbeat(table, builders.RUN_ID, attempt=1, seq=seq, text=text, news=False, now_s=builders.T0_S)
 
-    beat(0)
+    heartbeat(0)
     began = time.process_time()
     for seq in range(times):
-        beat(seq)
+        heartbeat(seq)
     return (time.process_time() - began) / times * 1e6
 
 
@@ -209,7 +209,7 @@ def main(quick: bool = False) -> None:
         leases = [size(item) for item in items if item["PK"]["S"].startswith("LEASE#")]
     console.print(table, months(max(leases)))
     console.print(
-        f"A lease takes {max(leases)} bytes; a beat every {BEAT_S} s, {SWEEPS_A_MINUTE} sweeps a minute; us-east-1, no free tier."
+        f"A lease takes {max(leases)} bytes; a heartbeat every {HEARTBEAT_S} s, {SWEEPS_A_MINUTE} sweeps a minute; us-east-1, no free tier."
     )
     with stub() as url:
         session = boto3.session.Session(*KEYS.values())
@@ -217,9 +217,11 @@ def main(quick: bool = False) -> None:
             "boto3": (BotoCalls(client(session, "us-east-1", url)), BOTO_TO_BEAT_US),
             "signed by ourselves": (SignedCalls(KEYS, "us-east-1", url), HOT_TO_BEAT_US),
         }
-        table = Table("way", "a beat us", "to beat", "beats a second and core", title="processor time of a beat", padding=(0, 0))
+        table = Table(
+            "way", "a heartbeat us", "to beat", "heartbeats a second and core", title="processor time of a heartbeat", padding=(0, 0)
+        )
         for what, (calls, goal) in ways.items():
-            taken = min(beat_us(calls, 200 if quick else 2000) for _ in range(3))
+            taken = min(heartbeat_us(calls, 200 if quick else 2000) for _ in range(3))
             table.add_row(what, f"{taken:.0f}", str(goal), f"{1e6 / taken:,.0f}")
     console.print(table)
 

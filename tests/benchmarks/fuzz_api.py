@@ -23,7 +23,7 @@ from prime_train.control_plane.server.serve import Server
 from prime_train.ports import Store
 from tests.fakes.aws import aws
 from tests.lambdas.alone import KEY, SECRETS, alone
-from tests.webhook.asking import desk
+from tests.webhook.asking import webhook
 from tests.webhook.attacked import seen, two_runs
 from tests.webhook.leaks import keys_of, leaks
 
@@ -57,7 +57,7 @@ def serve(folder: Path) -> Iterator[Target]:
     logging.basicConfig(filename=log, level=logging.INFO)
     store = SqliteStore(folder / "control.sqlite")
     two_runs(store)
-    with Server(desk(store, bytes.fromhex(KEY))) as server:
+    with Server(webhook(store, bytes.fromhex(KEY))) as server:
         yield Target(server.url, store, log.read_text)
     store.close()
 

@@ -20,15 +20,15 @@ from rich.table import Table
 from prime_train.adapters.aws_deploy.package import MACHINES, PYTHONS, Target, package
 from prime_train.operations.aws.code import own, pins
 
-BEATS = "import prime_lambdas.webhook"
-TLS = "from prime_train.adapters.aws_signed.connection import trusted; trusted()"
-DESK = "from prime_lambdas.loading import *\nwith uncollected(), parsers_deferred(): import prime_lambdas.desk"
+HEARTBEATS = "import prime_lambdas.webhook"
+TLS = "from prime_train.adapters.aws_http.connection import trusted; trusted()"
+DESK = "from prime_lambdas.loading import *\nwith uncollected(), parsers_deferred(): import prime_lambdas.webhook_context"
 IMPORTS: dict[str, tuple[str, int | None]] = {
-    "the webhook, to hear beats": (BEATS, 60),
-    "  and whom to trust with TLS, read at the start": (f"{BEATS}\n{TLS}", None),
-    "  and commits, bootstraps, operators": (f"{BEATS}\n{DESK}", None),
-    "  and the pages for people (FastAPI)": (f"{BEATS}, prime_lambdas.pages", 260),
-    "  and all of it": (f"{BEATS}\n{DESK}\nimport prime_lambdas.pages", 260),
+    "the webhook, to hear heartbeats": (HEARTBEATS, 60),
+    "  and whom to trust with TLS, read at the start": (f"{HEARTBEATS}\n{TLS}", None),
+    "  and commits, bootstraps, operators": (f"{HEARTBEATS}\n{DESK}", None),
+    "  and the pages for people (FastAPI)": (f"{HEARTBEATS}, prime_lambdas.pages", 260),
+    "  and all of it": (f"{HEARTBEATS}\n{DESK}\nimport prime_lambdas.pages", 260),
     "the watcher": ("import prime_lambdas.watcher", None),
     "peer: pydantic": ("import pydantic", None),
     "peer: FastAPI and Mangum": ("import fastapi, mangum", None),
@@ -44,10 +44,10 @@ wall, cpu = time.perf_counter(), time.process_time()
 print(time.process_time() - cpu, time.perf_counter() - wall, len(sys.modules))
 """
 MONTH_S = 30 * 86_400
-BEAT_S = 30
+HEARTBEAT_S = 30
 SWEEP_S = 15
-BEAT_S_BILLED = 0.008
-"""A warm beat: 1 ms of its own, the rest waits for DynamoDB. Not measured on AWS."""
+HEARTBEAT_S_BILLED = 0.008
+"""A warm heartbeat: 1 ms of its own, the rest waits for DynamoDB. Not measured on AWS."""
 WEBHOOK_GIB, WATCHER_GIB = 512 / 1024, 320 / 1024
 LEASE_KIB = 0.8
 LOOKS_A_SWEEP = 2
@@ -61,23 +61,23 @@ USD_SECRET = 0.40
 class Month:
     """Dollars a month, by what they are for."""
 
-    beats: float
+    heartbeats: float
     sweeps: float
     functions: float
 
     @property
     def total(self) -> float:
-        return self.beats + self.sweeps + self.functions + USD_SECRET
+        return self.heartbeats + self.sweeps + self.functions + USD_SECRET
 
 
 def month(runs: int) -> Month:
     """Of so many runs that train all the time."""
-    beats, minutes = runs * MONTH_S / BEAT_S, MONTH_S / 60
+    heartbeats, minutes = runs * MONTH_S / HEARTBEAT_S, MONTH_S / 60
     reads = runs * LEASE_KIB / 4 * LOOKS_A_SWEEP * MONTH_S / SWEEP_S
-    calls = max(0.0, beats + minutes - FREE_CALLS)
+    calls = max(0.0, heartbeats + minutes - FREE_CALLS)
     looking_s = 50.0 if runs else 1.0
-    gib_s = max(0.0, beats * BEAT_S_BILLED * WEBHOOK_GIB + minutes * looking_s * WATCHER_GIB - FREE_GIB_S)
-    return Month(beats * USD_WRITE, reads * USD_READ, calls * USD_CALL + gib_s * USD_GIB_S)
+    gib_s = max(0.0, heartbeats * HEARTBEAT_S_BILLED * WEBHOOK_GIB + minutes * looking_s * WATCHER_GIB - FREE_GIB_S)
+    return Month(heartbeats * USD_WRITE, reads * USD_READ, calls * USD_CALL + gib_s * USD_GIB_S)
 
 
 def interpreter() -> tuple[str, str] | None:
@@ -143,10 +143,10 @@ def _show_sizes(console: Console, version: str) -> None:
 
 
 def _show_prices(console: Console) -> None:
-    prices = Table("runs at once", "beats $", "sweeps $", "functions $", "a month $")
+    prices = Table("runs at once", "heartbeats $", "sweeps $", "functions $", "a month $")
     for runs in (0, 10, 1_000, 100_000):
         of = month(runs)
-        prices.add_row(f"{runs:,}", f"{of.beats:,.2f}", f"{of.sweeps:,.2f}", f"{of.functions:,.2f}", f"{of.total:,.2f}")
+        prices.add_row(f"{runs:,}", f"{of.heartbeats:,.2f}", f"{of.sweeps:,.2f}", f"{of.functions:,.2f}", f"{of.total:,.2f}")
     console.print(prices)
 
 

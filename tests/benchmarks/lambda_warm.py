@@ -1,6 +1,7 @@
-"""The webhook's function, warm: whole events with a beat, from the event to the answer, with the write to DynamoDB (a stub) in between.
+"""The webhook's function, warm: whole events with a heartbeat, from the event to the answer, with the write to DynamoDB (a stub) in
+between.
 
-CPU time of this process alone. The peers check the same signature, read the same beat and make the same write.
+CPU time of this process alone. The peers check the same signature, read the same heartbeat and make the same write.
 """
 
 import hmac
@@ -20,17 +21,17 @@ from prime_train.adapters.store_dynamo.boto import BotoCalls, client
 from prime_train.adapters.store_dynamo.calls import Calls
 from prime_train.adapters.store_dynamo.signed import SignedCalls
 from prime_train.adapters.store_dynamo.store import DynamoStore
-from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, Beat, Phase, Reply, attempt_key, sign
+from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, Heartbeat, Phase, Reply, attempt_key, sign
 from tests import builders
 from tests.benchmarks.dynamo import KEYS, MASTER, stub
 
 REGION, RUN = "us-east-1", "bench-0000"
-PATH = f"/v1/runs/{RUN}/1/beat"
+PATH = f"/v1/runs/{RUN}/1/heartbeat"
 KEY = attempt_key(bytes.fromhex(MASTER), RUN, 1)
 BODY_BYTES = 604
 ROUNDS = 5
 TO_BEAT = 5764
-"""Events a second and core that others measured for the leanest of such handlers, which reads beats with a library in C."""
+"""Events a second and core that others measured for the leanest of such handlers, which reads heartbeats with a library in C."""
 
 Event = Mapping[str, Any]
 Handler = Callable[[Event], Mapping[str, Any]]
@@ -39,9 +40,11 @@ Handler = Callable[[Event], Mapping[str, Any]]
 def event(seq: int, now_s: int) -> Event:
     """As a function's address makes it."""
     fields = {"loss": 1.234567, "reward": 0.123456, "gpu_util_pct": 97.5, "gpu_mem_mib": 71234.0, "disk_free_gib": 812.25}
-    beat = builders.beat(seq, run=RUN, phase=Phase.TRAIN, step=123456, step_age_s=3, step_slow_s=4.321, uploaded_step=123000, **fields)
-    short = BODY_BYTES - len(beat.model_dump_json())
-    body = beat.model_copy(update={"note": "n" * 150, "sick_detail": "d" * (short - 150)}).model_dump_json()
+    heartbeat = builders.heartbeat(
+        seq, run=RUN, phase=Phase.TRAIN, step=123456, step_age_s=3, step_slow_s=4.321, uploaded_step=123000, **fields
+    )
+    short = BODY_BYTES - len(heartbeat.model_dump_json())
+    body = heartbeat.model_copy(update={"note": "n" * 150, "sick_detail": "d" * (short - 150)}).model_dump_json()
     signature = sign(KEY, now_s, "POST", PATH, body.encode())
     headers = {"content-type": "application/json", "host": "x.on.aws", TIMESTAMP_HEADER: str(now_s), SIGNATURE_HEADER: signature}
     http = {"method": "POST", "path": PATH, "protocol": "HTTP/1.1", "sourceIp": "127.0.0.1", "userAgent": "python-requests"}
@@ -59,13 +62,13 @@ def framework(calls: Calls) -> Handler:
     """A FastAPI app behind Mangum, as many would write it."""
     app, store = FastAPI(openapi_url=None), DynamoStore(calls, "tab")
 
-    @app.post("/v1/runs/{run}/{epoch}/beat")
-    async def beat(run: str, epoch: int, request: Request) -> Response:
+    @app.post("/v1/runs/{run}/{attempt}/heartbeat")
+    async def heartbeat(run: str, attempt: int, request: Request) -> Response:
         body, at_s = await request.body(), int(request.headers[TIMESTAMP_HEADER])
-        key = attempt_key(bytes.fromhex(MASTER), run, epoch)
+        key = attempt_key(bytes.fromhex(MASTER), run, attempt)
         if not hmac.compare_digest(sign(key, at_s, "POST", request.url.path, body), request.headers[SIGNATURE_HEADER]):
             return Response(status_code=401)
-        said = store.beat(Beat.model_validate_json(body), int(time.time()))
+        said = store.heartbeat(Heartbeat.model_validate_json(body), int(time.time()))
         reply = Reply(verdict=said.verdict, order=said.order, reason=said.order_reason, committed_step=said.committed_step)
         return Response(reply.model_dump_json(), media_type="application/json")
 
@@ -97,7 +100,7 @@ def main(quick: bool = False) -> None:
         for _ in range(ROUNDS):  # in turns, so that a busy moment of the machine meets all of them
             for name, handler in handlers.items():
                 taken[name].append(event_us(handler, events))
-    table = Table("a beat's event", "CPU us", "events a second and core", "to beat", title="least of all rounds", padding=(0, 0))
+    table = Table("a heartbeat's event", "CPU us", "events a second and core", "to beat", title="least of all rounds", padding=(0, 0))
     for name, some in taken.items():
         table.add_row(name, f"{min(some):.0f}", f"{1e6 / min(some):,.0f}", f"{TO_BEAT:,}" if name == "our handler" else "-")
     Console().print(table)

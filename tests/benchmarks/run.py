@@ -9,7 +9,7 @@ import sys
 from rich.console import Console
 
 BENCHMARKS = (
-    "beats",
+    "heartbeats",
     "sweep",
     "outages",
     "dynamo",

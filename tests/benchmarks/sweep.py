@@ -16,7 +16,7 @@ from rich.table import Table
 from prime_train.adapters.bucket import FolderBucket
 from prime_train.adapters.pods_memory import MemoryPods
 from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.control_plane.reconcile import DUE_MAX, World, sweep
+from prime_train.control_plane.reconcile import DUE_MAX, Context, sweep
 from prime_train.core.run import Change, RunState
 from tests import builders
 
@@ -29,17 +29,17 @@ _COPIES = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE 
 _RUNS = f"""{_COPIES} INSERT INTO runs (run_id, version, state, next_check_s, created_s, run)
     SELECT printf('r-%06d', i), version, state, {LATER_S}, created_s, replace(run, '"tiny-1"', printf('"r-%06d"', i)) FROM runs, n"""
 _LEASES = f"""{_COPIES} INSERT INTO leases
-    SELECT printf('r-%06d', i), epoch, open, version, seq, beat_s, overdue_s, "order", order_reason, committed_step, committed_key,
-    replace(beat, '"tiny-1"', printf('"r-%06d"', i)) FROM leases, n"""
+    SELECT printf('r-%06d', i), attempt, open, version, seq, heartbeat_s, overdue_s, "order", order_reason, committed_step, committed_key,
+    replace(heartbeat, '"tiny-1"', printf('"r-%06d"', i)) FROM leases, n"""
 _DUE = f"UPDATE runs SET next_check_s = {builders.T0_S} WHERE run_id IN (SELECT run_id FROM runs ORDER BY run_id LIMIT {DUE})"
 
 
 def fill(path: Path, runs: int) -> None:
-    """Runs that train and have just beaten: one made through the store, the others copied inside the file."""
+    """Runs that train and have just sent a heartbeat: one made through the store, the others copied inside the file."""
     store = SqliteStore(path)
     run = builders.run(RunState.TRAINING)
     store.create(run)
-    lease = replace(builders.lease(run), version=1, beat_s=int(time.time()))
+    lease = replace(builders.lease(run), version=1, heartbeat_s=int(time.time()))
     store.save(Change(replace(run, version=run.version + 1, next_check_s=LATER_S), lease, lease_version=0))
     store.close()
     with closing(sqlite3.connect(path)) as sql, sql:
@@ -70,7 +70,7 @@ def measure(folder: Path, runs: int, repeats: int) -> list[str]:
     assert len(store.due(now_s, DUE_MAX)) == len(unindexed.due(now_s, DUE_MAX)) == DUE
     indexed_ms = median_ms(repeats * 10, lambda: store.due(now_s, DUE_MAX))
     unindexed_ms = median_ms(repeats, lambda: unindexed.due(now_s, DUE_MAX))
-    world = World(store, FolderBucket(folder / "bucket", make=True), MemoryPods(), b"master", "http://127.0.0.1:1")
+    world = Context(store, FolderBucket(folder / "bucket", make=True), MemoryPods(), b"master", "http://127.0.0.1:1")
     with closing(sqlite3.connect(path)) as sql:
 
         def again() -> None:
@@ -78,7 +78,7 @@ def measure(folder: Path, runs: int, repeats: int) -> list[str]:
                 sql.execute(_DUE)
 
         sweep_ms = median_ms(repeats, lambda: sweep(world, now_s), again)
-    vitals_ms = median_ms(repeats, store.vitals)
+    vitals_ms = median_ms(repeats, store.lease_statuses)
     store.close()
     unindexed.close()
     goal = TO_BEAT_MS.get(runs, ("-", "-"))
@@ -94,7 +94,7 @@ def main(quick: bool = False) -> None:
     console = Console()
     console.print(table)
     console.print(
-        "SQLite, synchronous=FULL; every run trains and has just beaten. due: the query for the runs to look at; no index: the same"
+        "SQLite, synchronous=FULL; every run trains and just sent a heartbeat. due: the query for the runs to look at; no index: the same"
     )
     console.print("(peer); sweep: all of it, the decisions made durable one by one, and the life signs of all runs read (last column).")
 

@@ -22,7 +22,9 @@ def main(quick: bool = False) -> None:
         values = [r[name] for r in rounds]
         table.add_row(name, *(f"{v:.1f} s" for v in values), f"{statistics.median(values):.1f} s")
     Console().print(table)
-    Console().print("beat 1 s; a machine counts as gone when a beat is missing and the provider says so; the store knows whole seconds")
+    Console().print(
+        "heartbeat 1 s; a machine counts as gone when a heartbeat is missing and the provider says so; the store knows whole seconds"
+    )
 
 
 def one_round() -> dict[str, float]:
@@ -41,7 +43,7 @@ def one_round() -> dict[str, float]:
             here.cli("stop", run_id, "--now")
             here.await_end(run_id)
     after = {what: at - killed for what, at in seen.items()}
-    others = (after["agent's first beat"] - after["new machine"]) + (after["first new step"] - after["agent's first beat"])
+    others = (after["agent's first heartbeat"] - after["new machine"]) + (after["first new step"] - after["agent's first heartbeat"])
     ours = after["first new step"] - others
     return {**after, "of which boot, set-up, restore, first step": others, "what we add (detect, fence, rent)": ours}
 
@@ -60,18 +62,18 @@ def moments(here: Plane, run_id: str) -> dict[str, float]:
         held = store.load(run_id)
         assert held is not None
         run, lease, now = held.run, held.lease, time.monotonic()
-        if run.epoch > 1 or run.state is RunState.QUEUED:
+        if run.attempt > 1 or run.state is RunState.QUEUED:
             found.setdefault("fenced", now)
-        if run.epoch > 1 and run.attempt is not None:
-            if run.attempt.pod_id is not None or lease.beat is not None:
+        if run.attempt > 1 and run.current_attempt is not None:
+            if run.current_attempt.pod_id is not None or lease.heartbeat is not None:
                 found.setdefault("new machine", now)
-            if run.attempt.agent_put_s is not None or lease.beat is not None:
+            if run.current_attempt.agent_put_s is not None or lease.heartbeat is not None:
                 found.setdefault("agent being brought", now)
-        if lease.epoch > 1 and lease.beat is not None:
-            found.setdefault("agent's first beat", now)
-            if lease.beat.phase is Phase.TRAIN:
+        if lease.attempt > 1 and lease.heartbeat is not None:
+            found.setdefault("agent's first heartbeat", now)
+            if lease.heartbeat.phase is Phase.TRAIN:
                 found.setdefault("restored", now)
-            if lease.beat.step > 0:
+            if lease.heartbeat.step > 0:
                 found.setdefault("first new step", now)
         return "first new step" in found
 

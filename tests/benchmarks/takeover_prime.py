@@ -32,7 +32,7 @@ def main(quick: bool = False) -> None:
         values = [made[name] for made in rounds]
         table.add_row(name, *(f"{value:.1f} s" for value in values), f"{statistics.median(values):.1f} s")
     console.print(table)
-    console.print(f"ours may take {OURS_S_MAX} s; beat 1 s, sweep 5 s")
+    console.print(f"ours may take {OURS_S_MAX} s; heartbeat 1 s, sweep 5 s")
 
 
 def one_round() -> dict[str, float]:
@@ -45,7 +45,9 @@ def one_round() -> dict[str, float]:
         here.plane.cli("stop", run_id, "--now")
         here.await_end(run_id)
     after = {what: at - began for what, at in seen.items()}
-    theirs = (after["agent's first beat"] - after["agent being brought"]) + (after["first new step"] - after["agent's first beat"])
+    theirs = (after["agent's first heartbeat"] - after["agent being brought"]) + (
+        after["first new step"] - after["agent's first heartbeat"]
+    )
     ours = after["first new step"] - theirs
     return {**after, "of which SSH, start, restore, first step": theirs, "ours (notice, fence, choose, order, see it is up)": ours}
 

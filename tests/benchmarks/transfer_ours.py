@@ -25,7 +25,7 @@ def down(url: str, into: Path) -> None:
     """Every chunk is checked against its hash before the checkpoint's folder appears."""
     from prime_train.checkpoints.restore import restore
 
-    restore(open_bucket(url, make=True), RUN_ID, ResumePoint(step=STEP, epoch=1, key=manifest_key(RUN_ID, STEP, 1)), into)
+    restore(open_bucket(url, make=True), RUN_ID, ResumePoint(step=STEP, attempt=1, key=manifest_key(RUN_ID, STEP, 1)), into)
 
 
 def main() -> None:

@@ -27,7 +27,10 @@ DESCRIPTORS = ("sh", "-c", 'ulimit -n 1024; exec "$0" "$@"')
 """What a control plane may have open: fewer than connections are held."""
 STEP_S = 0.15
 SAVE_EVERY = 10
-HEALTH = "health: {beat_s: 1, overdue_s: 20, silence_s: 40, first_beat_s: 60, first_step_s: 120, stall_s: 120, settle_s: 3, drain_s: 20}"
+HEALTH = (
+    "health: {heartbeat_s: 1, overdue_s: 20, silence_s: 40, first_heartbeat_s: 60, first_step_s: 120, "
+    "stall_s: 120, settle_s: 3, drain_s: 20}"
+)
 """Longer than any fault lasts and than a busy machine takes, so that nobody may be replaced for a fault that passes."""
 DELETING = """\
 python -m prime_train.demo.train --steps 80 --save-every 10 --step-seconds 0.15 --out out --progress progress.jsonl \
@@ -134,7 +137,7 @@ _Strike = Callable[[History, Fault], None]
 
 
 def _kill_machine(history: History, _: Fault) -> None:
-    attempt = history.run.attempt
+    attempt = history.run.current_attempt
     if attempt is not None and attempt.pod_id is not None:
         history.here.pods.preempt(attempt.pod_id)
 

@@ -52,7 +52,7 @@ def _final_hash(ending: Ending) -> str:
     bucket, run_id = ending.here.bucket, ending.run.run_id
     sizes = {stat.key: stat.size for stat in bucket.list(blob_prefix(run_id))}
     whole = [manifest for manifest in read_manifests(bucket, run_id) if not missing_blobs(manifest, sizes)]
-    newest = max(whole, key=lambda manifest: (manifest.step, manifest.epoch), default=None)
+    newest = max(whole, key=lambda manifest: (manifest.step, manifest.attempt), default=None)
     if newest is None or newest.step < STEPS:
         return f"at step {newest.step if newest else 0} of {STEPS}"
     return _weights(ending, newest)
@@ -62,7 +62,7 @@ def _weights(ending: Ending, manifest: Manifest) -> str:
     place = parse_manifest_key(ending.run.run_id, manifest.key)
     assert place is not None
     into = ending.here.folder / "restored"
-    restore(ending.here.bucket, ending.run.run_id, ResumePoint(step=place[0], epoch=place[1], key=manifest.key), into)
+    restore(ending.here.bucket, ending.run.run_id, ResumePoint(step=place[0], attempt=place[1], key=manifest.key), into)
     return load_checkpoint(into, place[0], len(load_corpus()[2])).digest()
 
 
@@ -70,11 +70,11 @@ def _loses_nothing(ending: Ending) -> list[str]:
     """No attempt begins before what an earlier one had been told was durable, and no two attempts share their identity."""
     attempts = ending.run.attempts
     broken = [
-        f"attempt {later.epoch} resumed from step {later.resumed_step}, and step {earlier.durable_step} was durable"
+        f"attempt {later.number} resumed from step {later.resumed_step}, and step {earlier.durable_step} was durable"
         for earlier, later in itertools.pairwise(attempts)
         if later.resumed_step < earlier.durable_step
     ]
-    if len({getattr(attempt, "identity", attempt.epoch) for attempt in attempts}) < len(attempts):
+    if len({getattr(attempt, "identity", attempt.number) for attempt in attempts}) < len(attempts):
         broken.append("two attempts have the same identity")
     return broken
 

@@ -46,7 +46,7 @@ class Job:
     url: str
     run: str
     disk: str
-    epoch: int = 1
+    attempt: int = 1
     point: Mapping[str, Any] | None = None
     left: int | None = None
     env: Mapping[str, str] = field(default_factory=dict)
@@ -130,7 +130,7 @@ def upload(job: Job, bucket: Bucket) -> None:
         bucket=bucket,
         spec=spec(checkpoints={"marker": "COMPLETE", "keep": 1}),
         run_id=job.run,
-        epoch=job.epoch,
+        attempt=job.attempt,
         work=disk / "tree",
         stage=disk / "stage",
         known=job.resume,

@@ -45,7 +45,7 @@ def lies_at(tmp_path: Path, manifest: Manifest, path: str, index: int = 0) -> Pa
 
 def found_everywhere(bucket: FolderBucket, manifest: Manifest, into: Path) -> set[str]:
     """What verify names; restore names it too, and the trainer's folder shows nothing."""
-    named = {flaw.path for flaw in verify(bucket, manifest)}
+    named = {violation.path for violation in verify(bucket, manifest)}
     if named:
         with pytest.raises(CheckpointDamaged) as refusal:
             restore(bucket, RUN_ID, point_of(manifest), into)
@@ -146,8 +146,8 @@ def first(manifest: dict[str, Any]) -> dict[str, Any]:
 FORGERIES: Mapping[str, Forged] = {
     "another run": lambda m: m.update(run="another-1"),
     "another step": lambda m: m.update(step=11),
-    "another epoch": lambda m: m.update(epoch=2),
-    "no epoch": lambda m: m.pop("epoch"),
+    "another attempt": lambda m: m.update(attempt=2),
+    "no attempt": lambda m: m.pop("attempt"),
     "a step without end": lambda m: m.update(step=10**400),
     "a negative step": lambda m: m.update(step=-1),
     "a moment without end": lambda m: m.update(created_s=10**30),
@@ -206,7 +206,7 @@ def test_a_forged_manifest_is_refused_and_shows_nothing(bucket: FolderBucket, tm
         restore(bucket, RUN_ID, point_of(manifest), into)
     assert not into.exists() or not list(into.iterdir())
     assert not list(tmp_path.rglob("escaped"))
-    listed = [(m.step, m.epoch) for m in Reader(bucket, RUN_ID).catalog().manifests]
+    listed = [(m.step, m.attempt) for m in Reader(bucket, RUN_ID).catalog().manifests]
     assert listed in ([], [(10, 1)]), "it passes for another checkpoint"
 
 
@@ -240,7 +240,7 @@ def test_a_damaged_checkpoint_gives_way_to_the_newest_whole_one_and_is_sent_anew
     with pytest.raises(CheckpointDamaged, match=r"step 40 .* weights\.npz") as newest:
         restore(bucket, RUN_ID, point_of(manifests[40]), into)
     damaged |= newest.value.digests
-    others = older(Reader(bucket, RUN_ID).catalog(), point_of(manifests[40]), epoch=2)
+    others = older(Reader(bucket, RUN_ID).catalog(), point_of(manifests[40]), attempt=2)
     assert [point.step for point in others] == [20, 10], "30 is not complete, and is not tried"
     with pytest.raises(CheckpointDamaged, match=r"step 20 .* optimizer\.pt") as second:
         restore(bucket, RUN_ID, others[0], into)
@@ -248,7 +248,7 @@ def test_a_damaged_checkpoint_gives_way_to_the_newest_whole_one_and_is_sent_anew
     assert on_disk(restore(bucket, RUN_ID, others[1], into)) == contents(10)
 
     counted = Counted(bucket)
-    again = uploader(counted, tmp_path / "next", epoch=2, known=point_of(manifests[40]), keep=9, compress="off")
+    again = uploader(counted, tmp_path / "next", attempt=2, known=point_of(manifests[40]), keep=9, compress="off")
     again.fell_back(others[1], damaged)
     for step in (20, 30, 40):
         save(tmp_path / "next" / "tree", step)
@@ -263,7 +263,7 @@ def test_a_chunk_that_several_files_share_is_damaged_in_all_of_them(bucket: Fold
     manifest = shipped(bucket, tmp_path, {"a.bin": WEIGHTS, "b/c.bin": WEIGHTS, "d.bin": b"d", "COMPLETE": b"10\n"})
     lies_at(tmp_path, manifest, "a.bin").unlink()
     assert found_everywhere(bucket, manifest, tmp_path / "into") == {"a.bin", "b/c.bin"}
-    again = uploader(bucket, tmp_path, epoch=2, files=[])
+    again = uploader(bucket, tmp_path, attempt=2, files=[])
     assert again.scan(NOW_S), "a new attempt would not send it again"
     ship(again)
     assert verify(bucket, manifest) == []

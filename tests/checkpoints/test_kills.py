@@ -67,9 +67,11 @@ class Field:
     env: Mapping[str, str] = field(default_factory=dict)
     proxy: FaultyProxy | None = None
 
-    def live(self, what: str, run: str, disk: Path, *, kill_at: int | None = None, epoch: int = 1, point: ResumePoint | None = None) -> int:
+    def live(
+        self, what: str, run: str, disk: Path, *, kill_at: int | None = None, attempt: int = 1, point: ResumePoint | None = None
+    ) -> int:
         """The exit code of a machine that is killed when so many bytes have passed."""
-        job = Job(what, self.url, run, str(disk), epoch, point.model_dump() if point else None, env=self.env)
+        job = Job(what, self.url, run, str(disk), attempt, point.model_dump() if point else None, env=self.env)
         if self.proxy is None:
             return self.driver.begin(Job(**{**vars(job), "left": kill_at})).wait()
         self.proxy.forget()
@@ -158,10 +160,10 @@ def killed_in_an_upload(ground: Field, steps: Mapping[int, Files], disk: Path, k
 
     point = point_of(found) if found else None
     if fresh:
-        disk, epoch = prepare(disk / "next", {step: files for step, files in steps.items() if found is None or step > found.step}), 2
+        disk, attempt = prepare(disk / "next", {step: files for step, files in steps.items() if found is None or step > found.step}), 2
     else:
-        epoch, point = 1, None
-    assert ground.live("upload", run, disk, epoch=epoch, point=point) == 0
+        attempt, point = 1, None
+    assert ground.live("upload", run, disk, attempt=attempt, point=point) == 0
     if code != 0:
         assert not before & ground.asked_to_put(), "sent again, though it had arrived"
     catalog = ground.catalog(run)

@@ -57,7 +57,7 @@ def test_a_distributed_checkpoint_comes_back_complete(bucket: FolderBucket, into
     manifest = ship(uploader(bucket, tmp_path / "old", marker=None, files=[]))
     folder = restore(bucket, RUN_ID, point_of(manifest), into)
     assert on_disk(folder) == on_disk(original)
-    again = uploader(bucket, tmp_path / "new", epoch=2, marker=None, files=[])
+    again = uploader(bucket, tmp_path / "new", attempt=2, marker=None, files=[])
     assert [local.step for local in again.scan(NOW_S)] == [10], "the trainer's own rules would not find it complete"
 
 
@@ -132,7 +132,7 @@ def test_another_checkpoint_of_that_name_is_replaced(bucket: FolderBucket, saved
 
 def test_a_file_too_many_makes_it_another_checkpoint(bucket: FolderBucket, saved: Manifest, into: Path) -> None:
     folder = restore(bucket, RUN_ID, point_of(saved), into)
-    write(folder, {"stray.bin": b"x"})
+    write(folder, {"orphan.bin": b"x"})
     assert on_disk(restore(bucket, RUN_ID, point_of(saved), into)) == contents(30)
 
 
@@ -147,11 +147,11 @@ def test_a_checkpoint_folder_that_is_a_link_to_a_disk_is_followed(
 
 
 def test_a_manifest_that_is_missing_or_not_this_one_is_refused(bucket: FolderBucket, saved: Manifest, into: Path) -> None:
-    gone = ResumePoint(step=31, epoch=1, key=saved.key.replace("30-e1", "31-e1"))
+    gone = ResumePoint(step=31, attempt=1, key=saved.key.replace("30-e1", "31-e1"))
     with pytest.raises(RestoreFailed, match="no manifest"):
         restore(bucket, RUN_ID, gone, into)
     with pytest.raises(RestoreFailed, match="is of run"):
-        restore(bucket, RUN_ID, ResumePoint(step=29, epoch=1, key=saved.key), into)
+        restore(bucket, RUN_ID, ResumePoint(step=29, attempt=1, key=saved.key), into)
     with pytest.raises(RestoreFailed, match="is of run"):
         restore(bucket, "other", point_of(saved), into)
     bucket.put(saved.key, saved.model_dump_json().encode()[:-20])
@@ -179,7 +179,7 @@ def test_a_manifest_of_a_machine_that_was_taken_over_puts_no_folder_of_its_choic
 def test_a_manifest_that_a_replaced_machine_writes_anew_after_it_was_chosen_is_not_restored(
     bucket: FolderBucket, saved: Manifest, into: Path
 ) -> None:
-    chosen = choose_resume([saved], saved.blobs(), epoch=1, previous=None)
+    chosen = choose_resume([saved], saved.blobs(), attempt=1, previous=None)
     assert chosen is not None
     bucket.put(saved.key, saved.model_copy(update={"files": saved.files[:1]}).model_dump_json().encode())
     with pytest.raises(RestoreFailed, match="was changed after it was chosen"):

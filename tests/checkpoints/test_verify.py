@@ -28,7 +28,7 @@ def blob(root: Path, manifest: Manifest, path: str) -> Path:
     return root / "bucket" / key_of(next(file for file in manifest.files if file.path == path))
 
 
-def test_a_whole_one_has_no_flaws_and_all_of_it_was_read(bucket: FolderBucket, saved: Manifest) -> None:
+def test_a_whole_one_has_no_violations_and_all_of_it_was_read(bucket: FolderBucket, saved: Manifest) -> None:
     reports: list[tuple[int, int]] = []
     counted = Counted(bucket)
     assert verify(counted, saved, progress=lambda done, total: reports.append((done, total))) == []
@@ -44,7 +44,7 @@ def test_each_bad_file_is_named_with_what_is_wrong_in_the_order_of_the_manifest(
     flipped.write_bytes(bytes([data[0] ^ 128]) + data[1:])
     blob(tmp_path, saved, "optimizer.pt").unlink()
     blob(tmp_path, saved, "state.json").write_bytes(b"{}")
-    found = {flaw.path: flaw.what for flaw in verify(bucket, saved)}
+    found = {violation.path: violation.what for violation in verify(bucket, saved)}
     assert found["weights.npz"] == "has another content than was saved"
     assert found["optimizer.pt"] == "is missing"
     assert found["state.json"].startswith("has 2 bytes in the bucket instead of")
@@ -62,8 +62,11 @@ def test_a_chunk_of_a_large_file_is_named_by_its_place_and_read_once_however_oft
     assert verify(counted, manifest) == []
     assert counted.operations == 3
     next((tmp_path / "bucket" / "runs").rglob(f"{large.chunks[0].digest}*")).unlink()
-    flaws = verify(bucket, manifest)
-    assert [(flaw.path, flaw.what) for flaw in flaws] == [("large (chunk 1 of 3)", "is missing"), ("large (chunk 2 of 3)", "is missing")]
+    violations = verify(bucket, manifest)
+    assert [(violation.path, violation.what) for violation in violations] == [
+        ("large (chunk 1 of 3)", "is missing"),
+        ("large (chunk 2 of 3)", "is missing"),
+    ]
 
 
 def test_what_came_damaged_once_is_read_again(bucket: FolderBucket, saved: Manifest, tmp_path: Path) -> None:
@@ -82,7 +85,7 @@ def test_what_came_damaged_once_is_read_again(bucket: FolderBucket, saved: Manif
     assert len(reads) == 2
 
 
-def test_a_bucket_that_is_away_is_no_flaw(bucket: FolderBucket, saved: Manifest, tmp_path: Path) -> None:
+def test_a_bucket_that_is_away_is_no_violation(bucket: FolderBucket, saved: Manifest, tmp_path: Path) -> None:
     shutil.move(tmp_path / "bucket", tmp_path / "unmounted")
     with pytest.raises(TemporaryError):
         verify(bucket, saved)

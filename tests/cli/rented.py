@@ -41,9 +41,9 @@ class Rented:
     @property
     def pod_id(self) -> str:
         """As Prime knows it."""
-        assert self.run.attempt is not None
-        assert self.run.attempt.pod_id is not None
-        return self.run.attempt.pod_id.removeprefix("prime/")
+        assert self.run.current_attempt is not None
+        assert self.run.current_attempt.pod_id is not None
+        return self.run.current_attempt.pod_id.removeprefix("prime/")
 
     @property
     def home(self) -> Path:
@@ -59,7 +59,7 @@ class Rented:
 
     @property
     def attempt(self) -> str:
-        return f"{self.run.run_id}-e{self.run.epoch}"
+        return f"{self.run.run_id}-e{self.run.attempt}"
 
     @property
     def known_hosts(self) -> Path:
@@ -67,8 +67,8 @@ class Rented:
 
     def moved(self, *, pinned: bool = True) -> None:
         """To a fresh machine, on which the agent has just been started; `pinned` False: nobody has logged in there yet."""
-        fresh = b.run(RunState.TRAINING, epoch=self.run.epoch + 1, spec=self.run.spec, run_id=self.run.run_id)
-        pod_id = create(self.fake, name=f"pt-{fresh.run_id}-e{fresh.epoch}")
+        fresh = b.run(RunState.TRAINING, attempt=self.run.attempt + 1, spec=self.run.spec, run_id=self.run.run_id)
+        pod_id = create(self.fake, name=f"pt-{fresh.run_id}-e{fresh.attempt}")
         attempts = (*fresh.attempts[:-1], replace(fresh.attempts[-1], pod_id=f"prime/{pod_id}"))
         self._save(replace(fresh, attempts=attempts))
         self.disk.joinpath("logs").mkdir(parents=True)
@@ -79,7 +79,7 @@ class Rented:
                 pass
 
     def ended(self) -> None:
-        over = b.run(RunState.SUCCEEDED, epoch=self.run.epoch, spec=self.run.spec, run_id=self.run.run_id)
+        over = b.run(RunState.SUCCEEDED, attempt=self.run.attempt, spec=self.run.spec, run_id=self.run.run_id)
         attempts = (*over.attempts[:-1], replace(over.attempts[-1], pod_id=f"prime/{self.pod_id}"))
         self._save(replace(over, attempts=attempts))
 

@@ -22,7 +22,7 @@ trainer:
   progress: {file: progress.jsonl}
 checkpoints: {folder: out/checkpoints, marker: COMPLETE}
 hardware: {open_files_min: 256, disk_gib: 1}
-health: {beat_s: 1, overdue_s: 10, silence_s: 20, settle_s: 5}
+health: {heartbeat_s: 1, overdue_s: 10, silence_s: 20, settle_s: 5}
 budget: {usd: 5, hours: 2}
 """
 

@@ -5,7 +5,7 @@ import pytest
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.adapters.store_remote import RemoteStore
 from prime_train.control_plane.store_calls import OPENING_GIVES, Opening
-from prime_train.control_plane.webhook import Desk, Request, handle
+from prime_train.control_plane.webhook import Request, WebhookContext, handle
 from prime_train.control_plane.wiring.credentials import RENEWED_S, Renewed, borrowed, has_own
 from prime_train.core.pod_policy import Part, assumed
 from prime_train.core.wire import PodKeys, operator_key, sign
@@ -27,17 +27,19 @@ def asked(key: str) -> Request:
     return Request("POST", PATH, {"x-pt-timestamp": str(NOW_S), "x-pt-signature": signature}, b"[]", NOW_S)
 
 
-def desk(lent: list[tuple[str, int]]) -> Desk:
-    def lend(run_id: str, epoch: int) -> PodKeys:
-        lent.append((run_id, epoch))
+def webhook(lent: list[tuple[str, int]]) -> WebhookContext:
+    def lend(run_id: str, attempt: int) -> PodKeys:
+        lent.append((run_id, attempt))
         return keys()
 
-    return Desk(MemoryStore(), (MASTER,), secrets={}, bucket_url="s3://bucket", bucket_keys={"AWS_REGION": "eu-central-1"}, lend=lend)
+    return WebhookContext(
+        MemoryStore(), (MASTER,), secrets={}, bucket_url="s3://bucket", bucket_keys={"AWS_REGION": "eu-central-1"}, lend=lend
+    )
 
 
 def test_the_operator_is_lent_keys_of_no_run() -> None:
     lent: list[tuple[str, int]] = []
-    answer = handle(desk(lent), asked(operator_key(MASTER)))
+    answer = handle(webhook(lent), asked(operator_key(MASTER)))
     assert (answer.status, lent) == (200, [("", 0)])
     assert OPENING_GIVES.validate_json(answer.body) == Opening({"AWS_REGION": "eu-central-1"}, keys())
 
@@ -49,7 +51,7 @@ def test_the_operators_keys_may_all_that_the_role_may() -> None:
 
 def test_nobody_else_is_lent_any() -> None:
     lent: list[tuple[str, int]] = []
-    answer = handle(desk(lent), asked(operator_key(b"another key")))
+    answer = handle(webhook(lent), asked(operator_key(b"another key")))
     assert (answer.status, lent) == (401, [])
 
 
@@ -98,11 +100,12 @@ def test_an_older_control_plane_leaves_it_to_the_keys_that_aws_tools_find() -> N
 
 @pytest.mark.parametrize("static", [{}, {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "static"}], ids=["none", "static"])
 def test_where_the_role_can_not_be_taken_keys_that_do_not_end_have_to_do(static: dict[str, str]) -> None:
-    def refused(run_id: str, epoch: int) -> PodKeys:
+    def refused(run_id: str, attempt: int) -> PodKeys:
         raise PermanentError("sts answered with 403")
 
     answer = handle(
-        Desk(MemoryStore(), (MASTER,), secrets={}, bucket_url="s3://b", bucket_keys=static, lend=refused), asked(operator_key(MASTER))
+        WebhookContext(MemoryStore(), (MASTER,), secrets={}, bucket_url="s3://b", bucket_keys=static, lend=refused),
+        asked(operator_key(MASTER)),
     )
     assert answer.status == (200 if static else 503)
     assert not static or OPENING_GIVES.validate_json(answer.body) == Opening(static)

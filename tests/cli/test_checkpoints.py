@@ -165,7 +165,7 @@ def test_verify_reads_the_newest_again_and_names_each_bad_file(shell: Shell, buc
     every = shell.run("checkpoints", RUN_ID, "verify", "--all", "--json", url)
     assert every.returncode == 1
     assert [(row["step"], row["whole"]) for row in json.loads(every.stdout)] == [(40, False), (30, True), (20, False), (10, True)]
-    assert json.loads(every.stdout)[2]["flaws"][0]["path"] == "state.json"
+    assert json.loads(every.stdout)[2]["violations"][0]["path"] == "state.json"
 
 
 def test_a_manifest_that_can_not_be_read_is_a_finding_of_verify_all(shell: Shell, bucket: FolderBucket, url: str) -> None:
@@ -261,7 +261,7 @@ def test_a_pin_holds_until_it_is_taken_out(shell: Shell, url: str) -> None:
     assert "step 10 of attempt 1 is pinned" in shell.ok("checkpoints", RUN_ID, "pin", "10", url)
     assert "stays  step 10 of attempt 1: pinned" in shell.ok("checkpoints", RUN_ID, "prune", "--dry-run", url)
     assert "pinned are 10" in refused(shell, RUN_ID, "unpin", "20", url)
-    assert json.loads(shell.ok("checkpoints", RUN_ID, "unpin", "10", "--json", url)) == {"step": 10, "epochs": [1], "pinned": False}
+    assert json.loads(shell.ok("checkpoints", RUN_ID, "unpin", "10", "--json", url)) == {"step": 10, "attempts": [1], "pinned": False}
     assert "goes   step 10" in shell.ok("checkpoints", RUN_ID, "prune", "--dry-run", url)
 
 
@@ -352,8 +352,8 @@ def test_a_run_of_the_store_is_found_by_the_start_of_its_id_and_judged_by_its_co
 
 
 def test_what_an_attempt_restores_is_not_pruned_while_the_run_goes_on(shell: Shell) -> None:
-    point = ResumePoint(step=20, epoch=1, key=manifest_key(RUN_ID, 20, 1))
-    known(shell, RunState.STARTING, epoch=2, durable_step=40, resume=point)
+    point = ResumePoint(step=20, attempt=1, key=manifest_key(RUN_ID, 20, 1))
+    known(shell, RunState.STARTING, attempt=2, durable_step=40, resume=point)
     said = shell.ok("checkpoints", RUN_ID, "prune", "--yes")
     assert "stays  step 20 of attempt 1: resumed from" in said
     assert "stays  step 40 of attempt 1: newest 1" in said

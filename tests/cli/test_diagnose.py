@@ -13,13 +13,13 @@ from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.adapters.tracker_wandb import RunSeen
 from prime_train.control_plane.wiring.home import wall_s
 from prime_train.core.causes import Cause
-from prime_train.core.decide.tracking import TRACKER_LAG_S_MAX
+from prime_train.core.decide.tracker_alerts import TRACKER_LAG_S_MAX
 from prime_train.core.keys import evidence_key
 from prime_train.core.run import Run, RunState
 from prime_train.core.verdict import Gone, Healthy, Sick, Silent, Stalled, Unknown, Verdict
 from prime_train.core.wire import Phase
-from prime_train.reports.diagnosis.conclusion import Conclusion, Facts, Kind
-from prime_train.reports.diagnosis.conclusions import conclude
+from prime_train.reports.diagnosis.diagnosis_model import Diagnosis, Facts, Kind
+from prime_train.reports.diagnosis.explanations import conclude
 from prime_train.reports.diagnosis.tracker import LATE_S
 from tests import builders as b
 from tests.cli.inside import Inside
@@ -32,7 +32,9 @@ TRAINS = replace(b.run(RunState.TRAINING), spec=TRACKED)
 
 
 def facts(of: Run | None = None, verdict: Verdict | None = None, **changes: Any) -> Facts:
-    held = b.held(of, beat=b.beat(7, step=57), beat_s=NOW_S - 12) if (of or b.run(RunState.TRAINING)).attempts else b.held(of)
+    held = (
+        b.held(of, heartbeat=b.heartbeat(7, step=57), heartbeat_s=NOW_S - 12) if (of or b.run(RunState.TRAINING)).attempts else b.held(of)
+    )
     return Facts(held, NOW_S, verdict, **changes)
 
 
@@ -44,7 +46,7 @@ def kinds(of: Facts) -> list[Kind]:
     return [one.kind for one in conclude(of)]
 
 
-def only(of: Facts, kind: Kind) -> Conclusion:
+def only(of: Facts, kind: Kind) -> Diagnosis:
     (one,) = [one for one in conclude(of) if one.kind is kind]
     return one
 
@@ -93,7 +95,7 @@ def test_a_run_without_a_machine_says_why(state: RunState, kind: Kind, title: st
 
 
 def test_between_two_machines_the_loss_of_the_last_one_is_told() -> None:
-    first = conclude(facts(b.run(RunState.QUEUED, epoch=1)))[0]
+    first = conclude(facts(b.run(RunState.QUEUED, attempt=1)))[0]
     assert first.kind is Kind.LOST
     assert "attempt 1: machine taken away" in first.title
 
@@ -102,7 +104,7 @@ def test_between_two_machines_the_loss_of_the_last_one_is_told() -> None:
 
 
 def lost(**changes: Any) -> Run:
-    return b.run(RunState.QUEUED, attempts=(b.attempt(1, RunState.QUEUED, **changes),), epoch=1)
+    return b.run(RunState.QUEUED, attempts=(b.new_attempt(1, RunState.QUEUED, **changes),), attempt=1)
 
 
 def test_steps_that_were_not_in_the_bucket_are_done_again() -> None:
@@ -118,9 +120,9 @@ def test_nothing_is_interrupted_where_the_last_step_is_in_the_bucket(saved: dict
 
 
 def test_attempts_that_died_of_the_same_are_told_with_their_places() -> None:
-    ended = tuple(b.attempt(n, RunState.QUEUED, cause=Cause.STALLED, offer=b.offer(f"box-{n}")) for n in (1, 2, 3))
+    ended = tuple(b.new_attempt(n, RunState.QUEUED, cause=Cause.STALLED, offer=b.offer(f"box-{n}")) for n in (1, 2, 3))
     attempts = (replace(ended[0], cause=Cause.PREEMPTED), *ended[1:])
-    found = only(facts(b.run(RunState.QUEUED, attempts=attempts, epoch=3)), Kind.REPEATED)
+    found = only(facts(b.run(RunState.QUEUED, attempts=attempts, attempt=3)), Kind.REPEATED)
     assert "2 attempts in a row: no step within its deadline" in found.title
     assert "box-2, box-3" in found.because
     assert Kind.REPEATED not in kinds(facts(lost()))
@@ -141,17 +143,17 @@ def test_a_reward_of_0_now_and_then_is_no_finding(rewards: dict[int, float]) -> 
 
 def test_a_loss_that_is_over_and_cost_no_step_is_still_told() -> None:
     attempts = (
-        b.attempt(1, RunState.QUEUED, first_step_s=None, last_step=0, cause=Cause.BOOT_TIMEOUT, detail="waited 20 min"),
-        b.attempt(2),
+        b.new_attempt(1, RunState.QUEUED, first_step_s=None, last_step=0, cause=Cause.BOOT_TIMEOUT, detail="waited 20 min"),
+        b.new_attempt(2),
     )
-    found = only(facts(b.run(RunState.TRAINING, attempts=attempts, epoch=2), WELL), Kind.REPLACED)
+    found = only(facts(b.run(RunState.TRAINING, attempts=attempts, attempt=2), WELL), Kind.REPLACED)
     assert found.title.startswith("attempt 1 ended ")
     assert found.title.endswith(" ago: machine never became reachable")
     assert found.because == "waited 20 min; it had made no step"
 
 
 def test_a_machine_that_is_gone_says_what_will_have_to_be_done_again() -> None:
-    of = Facts(b.held(beat=b.beat(7, step=57), beat_s=NOW_S - 60, committed_step=50), NOW_S, Gone("the provider says so"))
+    of = Facts(b.held(heartbeat=b.heartbeat(7, step=57), heartbeat_s=NOW_S - 60, committed_step=50), NOW_S, Gone("the provider says so"))
     found = only(of, Kind.INTERRUPTED)
     assert found.title == "between two checkpoints: 7 steps would be done again"
     assert found.because == "attempt 1 has reached step 57, and step 50 is in the bucket"
@@ -159,10 +161,13 @@ def test_a_machine_that_is_gone_says_what_will_have_to_be_done_again() -> None:
 
 @pytest.mark.parametrize(("now", "tense"), [(40, "are"), (57, "were"), (None, "would be")])
 def test_steps_are_not_called_lost_any_more_once_they_were_done_again(now: int | None, tense: str) -> None:
-    lost = b.attempt(1, RunState.QUEUED, last_step=57, durable_step=50)
+    lost = b.new_attempt(1, RunState.QUEUED, last_step=57, durable_step=50)
     state, verdict = (RunState.FAILED, None) if now is None else (RunState.TRAINING, WELL)
-    next_one = b.attempt(2, state, last_step=57, durable_step=0, cause=Cause.FINISHED if now is None else None)
-    held = b.held(b.run(state, attempts=(lost, replace(next_one, last_step=now or 57)), epoch=2), beat=b.beat(7, epoch=2, step=now or 57))
+    next_one = b.new_attempt(2, state, last_step=57, durable_step=0, cause=Cause.FINISHED if now is None else None)
+    held = b.held(
+        b.run(state, attempts=(lost, replace(next_one, last_step=now or 57)), attempt=2),
+        heartbeat=b.heartbeat(7, attempt=2, step=now or 57),
+    )
     found = only(Facts(held, NOW_S, verdict), Kind.INTERRUPTED)
     assert found.title == f"interrupted between two checkpoints: 7 steps {tense} done again"
 
@@ -177,16 +182,16 @@ def test_steps_are_not_called_lost_any_more_once_they_were_done_again(now: int |
 )
 def test_what_alike_ends_share_points_to_the_machine_or_to_the_code(offers: tuple[str, str], steps: tuple[int, int], words: str) -> None:
     ended = [
-        b.attempt(n, RunState.QUEUED, cause=Cause.TRAINER_ERROR, detail="", offer=b.offer(offer), last_step=step)
+        b.new_attempt(n, RunState.QUEUED, cause=Cause.TRAINER_ERROR, detail="", offer=b.offer(offer), last_step=step)
         for n, (offer, step) in enumerate(zip(offers, steps, strict=True), 1)
     ]
-    assert only(facts(b.run(RunState.STOPPED, attempts=tuple(ended), epoch=2)), Kind.REPEATED).because == words
+    assert only(facts(b.run(RunState.STOPPED, attempts=tuple(ended), attempt=2)), Kind.REPEATED).because == words
 
 
 def test_what_was_said_of_attempts_that_ended_alike_is_told() -> None:
     said = ["the open-file limit is 20000", "the open-file limit is 20000", "the disk has 3 GiB"]
-    ended = [b.attempt(n, RunState.QUEUED, cause=Cause.PREFLIGHT_FAILED, detail=text) for n, text in enumerate(said, 1)]
-    two, three = (b.run(RunState.STOPPED, attempts=tuple(ended[:count]), epoch=count) for count in (2, 3))
+    ended = [b.new_attempt(n, RunState.QUEUED, cause=Cause.PREFLIGHT_FAILED, detail=text) for n, text in enumerate(said, 1)]
+    two, three = (b.run(RunState.STOPPED, attempts=tuple(ended[:count]), attempt=count) for count in (2, 3))
     assert only(facts(two), Kind.REPEATED).because.endswith("; each said: the open-file limit is 20000")
     assert only(facts(three), Kind.REPEATED).because.endswith("; the last said: the disk has 3 GiB")
 
@@ -214,7 +219,7 @@ def test_the_advice_names_the_option_that_helps_and_no_other(cause: Cause, optio
 
 
 def test_a_reward_that_went_with_a_resume_says_so() -> None:
-    resumed = b.run(RunState.TRAINING, epoch=2, attempts=(b.attempt(1, RunState.QUEUED), b.attempt(2, resumed_step=39)))
+    resumed = b.run(RunState.TRAINING, attempt=2, attempts=(b.new_attempt(1, RunState.QUEUED), b.new_attempt(2, resumed_step=39)))
     rewards = {step: 0.4 if step < 40 else 0.0 for step in range(1, 58)}
     assert only(facts(resumed, WELL, rewards=rewards), Kind.ZERO_REWARD).because.endswith("attempt 2 had resumed there")
 
@@ -231,14 +236,14 @@ def test_a_reward_that_went_with_a_resume_says_so() -> None:
         (TRACKER_LAG_S_MAX + 1, Kind.TRACKER_LOST),
     ],
 )
-def test_a_run_that_beats_is_not_dead_because_its_tracker_is_late(late_s: int, kind: Kind | None) -> None:
+def test_a_run_that_sends_heartbeats_is_not_dead_because_its_tracker_is_late(late_s: int, kind: Kind | None) -> None:
     found = kinds(facts(TRAINS, WELL, tracker=heard(late_s)))
     assert found == [Kind.WELL, kind] if kind is not None else [Kind.WELL]
 
 
 def test_being_late_is_told_with_both_steps() -> None:
     found = only(facts(TRAINS, WELL, tracker=heard(1500)), Kind.TRACKER_LATE)
-    assert found.because == "its last beat came 12 s ago at step 57, and W&B heard of it 25 min ago at step 40"
+    assert found.because == "its last heartbeat came 12 s ago at step 57, and W&B heard of it 25 min ago at step 40"
 
 
 def test_a_lost_run_that_w_and_b_calls_running_is_stale_there() -> None:

@@ -11,7 +11,7 @@ from rich.console import Console
 from prime_train.cli.tables import one_run
 from prime_train.core.run import RunState
 from prime_train.core.wire import Gpus
-from prime_train.ports import Held
+from prime_train.ports import RunRecord
 from prime_train.reports.run_status import standing
 from tests import builders as b
 
@@ -19,12 +19,12 @@ EIGHT = {"count": 8, "util_low_pct": 35.2, "util_high_pct": 98.0, "hottest_c": 7
 TOLD_S = 1000
 
 
-def held(**figures: Any) -> Held:
-    """A run whose last beat, at `TOLD_S`, told this."""
-    return b.held(beat=b.beat(gpus=Gpus(**figures)), beat_s=TOLD_S)
+def held(**figures: Any) -> RunRecord:
+    """A run whose last heartbeat, at `TOLD_S`, told this."""
+    return b.held(heartbeat=b.heartbeat(gpus=Gpus(**figures)), heartbeat_s=TOLD_S)
 
 
-def shown(found: Held, now_s: int) -> str:
+def shown(found: RunRecord, now_s: int) -> str:
     text = io.StringIO()
     Console(file=text, width=200).print(one_run(found, [], now_s))
     return next((line.split("GPUs", 1)[1].strip() for line in text.getvalue().splitlines() if line.startswith("GPUs")), "")
@@ -50,8 +50,8 @@ def test_json_has_each_figure_and_their_age() -> None:
     assert row == {**EIGHT, "idle": 0, "age_s": 35, "note": ""}
 
 
-def test_without_gpus_before_a_beat_and_after_the_end_there_is_no_line() -> None:
+def test_without_gpus_before_a_heartbeat_and_after_the_end_there_is_no_line() -> None:
     over = held(**EIGHT)
-    for found in (b.held(), b.held(beat=None), replace(over, run=b.run(RunState.SUCCEEDED))):
+    for found in (b.held(), b.held(heartbeat=None), replace(over, run=b.run(RunState.SUCCEEDED))):
         assert shown(found, TOLD_S) == ""
         assert standing(found, TOLD_S).gpus is None

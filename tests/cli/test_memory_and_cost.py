@@ -147,8 +147,8 @@ def test_an_earlier_run_of_the_same_config_tells_how_long_a_step_takes(command: 
     spec = read_config(command.shell.here / "run.yaml").spec
     run = a_run(RunState.TRAINING)
     assert spec is not None
-    assert run.attempt is not None
-    attempt = replace(run.attempt, first_step_s=1000, last_sign_s=1990, last_step=100, resumed_step=0)
+    assert run.current_attempt is not None
+    attempt = replace(run.current_attempt, first_step_s=1000, last_sign_s=1990, last_step=100, resumed_step=0)
     command.shell.home.mkdir()
     assert SqliteStore(command.shell.home / "control.sqlite").create(replace(run, spec=spec, attempts=(attempt,)))
 

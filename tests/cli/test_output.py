@@ -15,7 +15,7 @@ from prime_train.core.finding import Finding
 from prime_train.core.keys import evidence_key
 from prime_train.core.run import RunState
 from prime_train.core.text.safe import defused, lines_of_text, neutralized, without_commands
-from prime_train.core.wire import Beat, JobExit, Phase
+from prime_train.core.wire import Heartbeat, JobExit, Phase
 from prime_train.output import Door, console
 from prime_train.reports.findings.github import github
 from tests import builders
@@ -86,16 +86,16 @@ def test_a_record_of_the_log_is_one_line_whatever_is_in_it() -> None:
     assert does_nothing(said)
 
 
-def test_what_a_machine_says_in_a_beat_is_a_line_of_the_same_length() -> None:
+def test_what_a_machine_says_in_a_heartbeat_is_a_line_of_the_same_length() -> None:
     said = f"a\nb\r\t{HOSTILE}"[:200]
-    beat = Beat(run=RUN_ID, epoch=1, seq=1, phase=Phase.TRAIN, note=said, sick=Cause.NOT_FINITE, sick_detail=said)
+    heartbeat = Heartbeat(run=RUN_ID, attempt=1, seq=1, phase=Phase.TRAIN, note=said, sick=Cause.NOT_FINITE, sick_detail=said)
     ended = JobExit(cause=Cause.TRAINER_ERROR, detail=said, log_tail=f"a\n{said}")
-    for text in (beat.note, beat.sick_detail, ended.detail):
+    for text in (heartbeat.note, heartbeat.sick_detail, ended.detail):
         assert len(text) == len(said)
         assert text.startswith("a b  ")
         assert does_nothing(text)
     assert ended.log_tail.startswith("a\na\nb")
-    assert Beat.model_validate_json(beat.model_dump_json()) == beat
+    assert Heartbeat.model_validate_json(heartbeat.model_dump_json()) == heartbeat
     assert does_nothing(ended.log_tail)
 
 
@@ -107,9 +107,9 @@ def test_ordinary_text_is_left_as_it_is(text: str) -> None:
 @pytest.mark.parametrize("verb", ["status", "logs", "diagnose"])
 def test_a_hostile_machine_moves_nothing_on_a_real_terminal(shell: Shell, verb: str) -> None:
     shell.home.mkdir()
-    died = builders.attempt(state=RunState.FAILED, cause=Cause.TRAINER_ERROR, detail=HOSTILE)
+    died = builders.new_attempt(state=RunState.FAILED, cause=Cause.TRAINER_ERROR, detail=HOSTILE)
     store = SqliteStore(shell.home / "control.sqlite")
-    store.create(builders.run(RunState.FAILED, epoch=1, attempts=(died,), why=HOSTILE))
+    store.create(builders.run(RunState.FAILED, attempt=1, attempts=(died,), why=HOSTILE))
     store.close()
     bucket = open_bucket((shell.home / "bucket").as_uri(), make=True)
     bucket.put(evidence_key(RUN_ID, 1, "trainer.log"), f"Traceback\n{HOSTILE}\nRuntimeError: {HOSTILE}\n".encode())

@@ -170,9 +170,9 @@ def test_of_a_trainer_whose_rows_bear_no_time_nothing_is_invented(shell: Shell) 
 
 
 def test_what_the_agent_tells_of_saves_and_slow_steps_is_told_too() -> None:
-    held = b.held(b.run(RunState.TRAINING), beat_s=b.T0_S + 160)
+    held = b.held(b.run(RunState.TRAINING), heartbeat_s=b.T0_S + 160)
     told = Saves(interval_s=100.0, stall_s=4.0)
-    held = replace(held, lease=replace(held.lease, beat=b.beat(7, step=61, step_slow_s=2.5, saves=told)))
+    held = replace(held, lease=replace(held.lease, heartbeat=b.heartbeat(7, step=61, step_slow_s=2.5, saves=told)))
     found = steps_of(held, None)
     assert found.mean_s == pytest.approx(100 / 60)
     assert (found.slow_s, found.save_share) == (2.5, 0.04)

@@ -140,7 +140,7 @@ def test_a_placeholder_for_a_commit_is_refused_before_anything_is_queued(shell: 
 
 def test_an_agent_that_could_not_call_us_is_not_brought(tmp_path: Path) -> None:
     pods = home(tmp_path, PRIME_API_KEY="k").providers("http://127.0.0.1:1").pods
-    ticket = Ticket(run="tiny-1", epoch=1, url="http://127.0.0.1:1", key="0123abcd")
+    ticket = Ticket(run="tiny-1", attempt=1, url="http://127.0.0.1:1", key="0123abcd")
     with pytest.raises(TemporaryError, match="https address"):
         pods.put_agent(Pod("prime/abc", "pt-tiny-1-e1", PodStatus.ACTIVE), ticket)
 
@@ -179,11 +179,11 @@ def test_a_run_is_rented_from_whom_the_serving_control_plane_rents_and_finds_its
 def rented(store: Home, run_id: str) -> None:
     """By a control plane whose store that is."""
     store.root.mkdir()
-    world = replace(store.world("http://127.0.0.1:1"), canary=None)
+    context = replace(store.context("http://127.0.0.1:1"), canary=None)
     spec = b.spec(hardware={"gpus": ["A100"], "provider": "prime", "disk_gib": 50}, budget={"usd": 500.0})
     now_s = int(time.time())
-    world.store.create(Run(run_id, spec, created_s=now_s))
-    sweep(world, now_s)
+    context.store.create(Run(run_id, spec, created_s=now_s))
+    sweep(context, now_s)
 
 
 def test_a_shell_that_has_a_teams_keys_but_not_its_store_ends_none_of_its_machines(shell: Shell, fake: FakePrime) -> None:

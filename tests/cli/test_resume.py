@@ -9,7 +9,7 @@ import pytest
 from prime_train.adapters.bucket import open_bucket
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.core.causes import Cause
-from prime_train.core.keys import tree_key
+from prime_train.core.keys import code_key
 from prime_train.core.run import Run, RunState, Totals
 from tests import builders as b
 from tests.cli.inside import Inside
@@ -45,10 +45,10 @@ def test_a_failed_run_goes_on_with_a_mended_config_and_the_code_as_it_is_now(she
     run = stored(shell)
     assert (run.state, run.revision) == (RunState.QUEUED, 1)
     assert run.spec.trainer.command.endswith("--batch-size 4")
-    stat = open_bucket((shell.home / "bucket").as_uri()).stat(tree_key("small-1", 1))
+    stat = open_bucket((shell.home / "bucket").as_uri()).stat(code_key("small-1", 1))
     assert stat is not None
     assert stat.size > 0
-    assert len(run.tree_sha256) == 64
+    assert len(run.code_sha256) == 64
 
 
 @pytest.mark.parametrize(

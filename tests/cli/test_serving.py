@@ -30,13 +30,13 @@ def _inside(tmp_path: Path) -> Inside:
 
 
 def training(shell: Shell, *run_ids: str) -> None:
-    """Runs whose machines beat a moment ago."""
+    """Runs whose machines heartbeat a moment ago."""
     shell.home.mkdir(exist_ok=True)
     store = SqliteStore(shell.home / "control.sqlite")
     for run_id in run_ids:
         assert store.create(b.run(run_id=run_id))
         run = b.run(RunState.TRAINING, run_id=run_id, version=2)
-        assert store.save(Change(run, lease=b.lease(run, version=1, beat_s=wall_s()), lease_version=0))
+        assert store.save(Change(run, lease=b.lease(run, version=1, heartbeat_s=wall_s()), lease_version=0))
     store.close()
 
 
@@ -129,18 +129,18 @@ def test_a_diagnosis_promises_nothing_that_nobody_does(inside: Inside) -> None:
 # ----------------------------------------------------------------------------------------------------------------- how it stands
 
 
-def test_the_attempt_that_trains_is_shown_at_its_last_beat_and_commit() -> None:
+def test_the_attempt_that_trains_is_shown_at_its_last_heartbeat_and_commit() -> None:
     text = io.StringIO()
-    held = b.held(beat=b.beat(7, step=57), beat_s=b.T0_S, committed_step=50)
+    held = b.held(heartbeat=b.heartbeat(7, step=57), heartbeat_s=b.T0_S, committed_step=50)
     Console(file=text, width=200).print(one_run(held, [], b.T0_S + 100))
     (row,) = [line.split() for line in text.getvalue().splitlines() if "local-spot at" in line]
     assert row[row.index("$0.36/h") + 1 :][:3] == ["0", "57", "50"]
 
 
 def test_a_stop_that_was_asked_for_is_no_restart() -> None:
-    drained = b.run(RunState.STOPPED, attempts=(b.attempt(1, RunState.STOPPED, cause=Cause.DRAINED),))
+    drained = b.run(RunState.STOPPED, attempts=(b.new_attempt(1, RunState.STOPPED, cause=Cause.DRAINED),))
     assert standing(b.held(drained), b.T0_S).restarts == ()
-    resumed = replace(b.run(RunState.TRAINING, epoch=2), attempts=(*drained.attempts, b.attempt(2)))
+    resumed = replace(b.run(RunState.TRAINING, attempt=2), attempts=(*drained.attempts, b.new_attempt(2)))
     assert [one.cause for one in standing(b.held(resumed), b.T0_S).restarts] == ["drained"]
 
 

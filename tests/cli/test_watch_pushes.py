@@ -20,14 +20,14 @@ from tests.reconcile.ports import Outside
 CONNECTION = Connection("pod-1", "root", "127.0.0.1", 9)
 
 
-def failed(error: Exception, epoch: int = 1) -> BackgroundPusher:
+def failed(error: Exception, attempt: int = 1) -> BackgroundPusher:
     """A push to the run's machine that has failed for good."""
 
     def refuse(connection: Connection, ticket: Ticket) -> None:
         raise error
 
     pushes = BackgroundPusher(refuse)
-    pushes(CONNECTION, Ticket(run=b.RUN_ID, epoch=epoch, url="http://127.0.0.1:1", key="0123abcd"))
+    pushes(CONNECTION, Ticket(run=b.RUN_ID, attempt=attempt, url="http://127.0.0.1:1", key="0123abcd"))
     pushes.wait()
     return pushes
 
@@ -57,7 +57,7 @@ def test_a_failure_on_one_machine_is_none_of_the_next_one() -> None:
     w.after(600)
     w.settle()
     before = w.run()
-    assert (before.state, before.epoch) == (RunState.BOOTING, 2)
+    assert (before.state, before.attempt) == (RunState.BOOTING, 2)
     tell_failed(w.world, failed(PermanentError("no Python")))
     assert w.run() == before
 

@@ -38,7 +38,7 @@ SHORTER = {
     "disk_gib: 60": "disk_gib: 1\n  open_files_min: 256",
     "  - python3 -m pip install -q -r requirements.txt": "  - test -f train.py",
 }
-HEALTH = "health: {beat_s: 1, overdue_s: 5, silence_s: 10, settle_s: 5, drain_s: 20}\n"
+HEALTH = "health: {heartbeat_s: 1, overdue_s: 5, silence_s: 10, settle_s: 5, drain_s: 20}\n"
 
 
 def test_a_killed_pilot_goes_on_from_its_newest_single_file(tmp_path: Path) -> None:

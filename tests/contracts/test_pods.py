@@ -22,7 +22,7 @@ from tests.contracts.prime_account import PrimeAccount
 
 HARDWARE = HardwareSpec(disk_gib=1)
 NAME = "pt-tiny-1-e1"
-TICKET = Ticket(run="tiny-1", epoch=1, url="http://127.0.0.1:1", key="0123abcd")
+TICKET = Ticket(run="tiny-1", attempt=1, url="http://127.0.0.1:1", key="0123abcd")
 
 # Leaves a line on its pod's disk, and stays.
 AGENT = "import sys, signal; open(sys.argv[-1] + '/started', 'a').write('x'); signal.pause()"

@@ -18,14 +18,27 @@ from prime_train.adapters.store_memory import MemoryStore
 from prime_train.adapters.store_remote import RemoteStore
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.control_plane.server.serve import Server
-from prime_train.control_plane.webhook import Desk
+from prime_train.control_plane.webhook import WebhookContext
 from prime_train.core.breaker import Breaker, State, Watch
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
-from prime_train.core.run import CHECK_S_MAX, Change, DrainReason, Lease, Notice, Origin, Run, RunState, Severity, Stray, Totals, Want
+from prime_train.core.run import (
+    CHECK_S_MAX,
+    Change,
+    DesiredState,
+    DrainReason,
+    Lease,
+    Notice,
+    Origin,
+    Orphan,
+    Run,
+    RunState,
+    Severity,
+    Totals,
+)
 from prime_train.core.wire import JobExit, Order, Phase, Verdict
-from prime_train.ports import Answer, Held, Store, Vital
-from tests.builders import RUN_ID, T0_S, alert, attempt, beat, commit, happening, lease, offer, run, spec
+from prime_train.ports import Answer, LeaseStatus, RunRecord, Store
+from tests.builders import RUN_ID, T0_S, alert, commit, happening, heartbeat, lease, new_attempt, offer, run, spec
 from tests.fakes import dynamo
 
 MASTER = b"m" * 32
@@ -53,7 +66,7 @@ def sqlite(folder: Path) -> Iterator[Store]:
 @contextmanager
 def remote(folder: Path) -> Iterator[Store]:
     """One that is served elsewhere, by way of its webhook."""
-    with sqlite(folder) as there, Server(Desk(there, (MASTER,), secrets={}, bucket_url="file:///bucket")) as server:
+    with sqlite(folder) as there, Server(WebhookContext(there, (MASTER,), secrets={}, bucket_url="file:///bucket")) as server:
         yield RemoteStore(server.url, MASTER)
 
 
@@ -78,28 +91,28 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def loaded(store: Store, run_id: str = RUN_ID) -> Held:
+def loaded(store: Store, run_id: str = RUN_ID) -> RunRecord:
     held = store.load(run_id)
     assert held is not None
     return held
 
 
-def change(held: Held, **changes: Any) -> Change:
+def change(held: RunRecord, **changes: Any) -> Change:
     """The next version of the run as it was read, with these fields changed."""
     return Change(replace(held.run, version=held.run.version + 1, **changes))
 
 
-def leased(held: Held, **changes: Any) -> Change:
+def leased(held: RunRecord, **changes: Any) -> Change:
     """The next version of run and lease as they were read, with these fields of the lease changed."""
     after = replace(held.lease, version=held.lease.version + 1, **changes)
     return replace(change(held), lease=after, lease_version=held.lease.version)
 
 
-def put(store: Store, of: Run | None = None, **lease_changes: Any) -> Held:
-    """A run in the store with the lease that fits it, before its first beat."""
+def put(store: Store, of: Run | None = None, **lease_changes: Any) -> RunRecord:
+    """A run in the store with the lease that fits it, before its first heartbeat."""
     of = of if of is not None else run(RunState.TRAINING)
     assert store.create(replace(of, version=1))
-    fresh = lease(of, **({"seq": 0, "beat": None, "beat_s": None} | lease_changes))
+    fresh = lease(of, **({"seq": 0, "heartbeat": None, "heartbeat_s": None} | lease_changes))
     assert store.save(Change(replace(of, version=2), fresh, lease_version=0))
     return loaded(store, of.run_id)
 
@@ -128,7 +141,7 @@ def test_a_check_further_away_than_any_can_be_is_due(store: Store) -> None:
 def test_a_new_run_is_loaded_as_it_was_created_with_a_closed_lease(store: Store) -> None:
     new = run()
     assert store.create(new)
-    assert store.load(new.run_id) == Held(new, Lease(run_id=new.run_id))
+    assert store.load(new.run_id) == RunRecord(new, Lease(run_id=new.run_id))
 
 
 def test_a_run_that_exists_is_not_created_again(store: Store) -> None:
@@ -167,7 +180,7 @@ def full_run() -> Run:
         environment={"MODE": "ünïcode \N{SNOWMAN} \x00 \u2028"},
         secrets=["HF_TOKEN"],
     )
-    lost = attempt(
+    lost = new_attempt(
         1,
         RunState.QUEUED,
         offer=offer(gpu="H100_80GB", gpu_count=8, region="eu"),
@@ -182,17 +195,17 @@ def full_run() -> Run:
         created_s=T0_S,
         state=RunState.DRAINING,
         version=3,
-        epoch=2,
+        attempt=2,
         commit="0123abc",
-        tree_sha256="ab" * 32,
+        code_sha256="ab" * 32,
         revision=3,
         cleanup_s=T0_S + 14_000,
         origin=Origin("acme/train", "0123abc", "configs/tiny.yaml", "key", 7, 42, "ann", "https://github.com/acme/train/actions/runs/1"),
-        attempts=(lost, attempt(2, RunState.DRAINING)),
+        attempts=(lost, new_attempt(2, RunState.DRAINING)),
         folded=Totals(1, 2, 3, 4, 5, 6, 7, 8, 0.1 + 0.2, 1e-9),
-        resume=ResumePoint(step=8, epoch=1, key="runs/tiny-1/manifests/000000000008-e1.json"),
+        resume=ResumePoint(step=8, attempt=1, key="runs/tiny-1/manifests/000000000008-e1.json"),
         resume_chosen=False,
-        want=Want.STOP,
+        want=DesiredState.STOP,
         drain=DrainReason.USER,
         drain_s=T0_S + 10_500,
         next_check_s=T0_S + 10_600,
@@ -205,7 +218,7 @@ def full_run() -> Run:
         durable_step=8,
         step_slow_s=1.25,
         notices=(Notice("budget", T0_S + 9),),
-        strays=(Stray("pod-9", "pt-tiny-1-e1", T0_S + 8, T0_S + 7, times=3, created_s=T0_S + 1, usd_per_hour=1.5),),
+        orphans=(Orphan("pod-9", "pt-tiny-1-e1", T0_S + 8, T0_S + 7, times=3, created_s=T0_S + 1, usd_per_hour=1.5),),
         why="the user asked",
         cause=Cause.PREEMPTED,
         ended_s=T0_S + 11_000,
@@ -214,9 +227,9 @@ def full_run() -> Run:
 
 
 def full_lease() -> Lease:
-    last = beat(
+    last = heartbeat(
         7,
-        epoch=2,
+        attempt=2,
         phase=Phase.EXITED,
         step_age_s=3,
         step_slow_s=0.3,
@@ -237,12 +250,12 @@ def full_lease() -> Lease:
     )
     order = {"order": Order.DRAIN, "order_reason": "user", "committed_step": 8, "committed_key": "runs/tiny-1/manifests/x.json"}
     order["identity"] = "0123456789abcdef"
-    return Lease(run_id=RUN_ID, epoch=2, open=True, version=5, seq=7, beat_s=T0_S + 10_400, beat=last, **order)  # type: ignore[arg-type]
+    return Lease(run_id=RUN_ID, attempt=2, open=True, version=5, seq=7, heartbeat_s=T0_S + 10_400, heartbeat=last, **order)  # type: ignore[arg-type]
 
 
 def test_a_run_with_everything_filled_in_is_loaded_as_it_was_saved(store: Store) -> None:
-    full = Held(full_run(), full_lease())
-    plain = Held(run(run_id="plain", created_s=0), Lease(run_id="plain"))
+    full = RunRecord(full_run(), full_lease())
+    plain = RunRecord(run(run_id="plain", created_s=0), Lease(run_id="plain"))
     for whole, bare in ((full.run, plain.run), (full.lease, plain.lease)):
         same = [field.name for field in fields(whole) if getattr(whole, field.name) == getattr(bare, field.name)]
         assert not same, f"fill these in, so that they are tested: {same}"
@@ -264,7 +277,7 @@ def test_a_number_without_end_does_not_make_a_run_unreadable(store: Store) -> No
 def test_a_saved_run_is_loaded_and_its_lease_stays(store: Store) -> None:
     before = put(store)
     assert store.save(change(before, state=RunState.DRAINING, best_step=20))
-    assert store.load(RUN_ID) == Held(replace(before.run, version=3, state=RunState.DRAINING, best_step=20), before.lease)
+    assert store.load(RUN_ID) == RunRecord(replace(before.run, version=3, state=RunState.DRAINING, best_step=20), before.lease)
 
 
 def test_of_two_saves_from_the_same_version_one_is_lost_as_a_whole(store: Store) -> None:
@@ -273,7 +286,7 @@ def test_of_two_saves_from_the_same_version_one_is_lost_as_a_whole(store: Store)
     second = replace(leased(before, open=False), happenings=(happening(),), alerts=(alert(),))
     assert store.save(first)
     assert not store.save(second)
-    assert store.load(RUN_ID) == Held(first.run, first.lease or before.lease)
+    assert store.load(RUN_ID) == RunRecord(first.run, first.lease or before.lease)
     assert (store.history(RUN_ID), store.outbox(9)) == ([], [])
 
 
@@ -283,9 +296,9 @@ def test_a_run_that_was_never_created_is_not_saved(store: Store) -> None:
     assert (store.history(RUN_ID), store.outbox(9)) == ([], [])
 
 
-def test_a_beat_in_between_makes_a_fence_lose_and_nothing_of_it_is_written(store: Store) -> None:
+def test_a_heartbeat_in_between_makes_a_fence_lose_and_nothing_of_it_is_written(store: Store) -> None:
     seen = put(store)
-    store.beat(beat(1), T0_S + 70)
+    store.heartbeat(heartbeat(1), T0_S + 70)
     fence = replace(leased(seen, open=False), happenings=(happening(),), alerts=(alert(),))
     assert not store.save(fence)
     assert loaded(store).run == seen.run
@@ -299,9 +312,9 @@ def test_a_commit_in_between_makes_a_fence_lose(store: Store) -> None:
     assert not store.save(leased(seen, open=False))
 
 
-def test_a_beat_in_between_does_not_disturb_a_save_without_a_lease(store: Store) -> None:
+def test_a_heartbeat_in_between_does_not_disturb_a_save_without_a_lease(store: Store) -> None:
     seen = put(store)
-    store.beat(beat(1), T0_S + 70)
+    store.heartbeat(heartbeat(1), T0_S + 70)
     assert store.save(change(seen, best_step=11))
     assert (loaded(store).run.best_step, loaded(store).lease.seq) == (11, 1)
 
@@ -352,106 +365,114 @@ def test_due_runs_come_most_overdue_first_and_not_more_than_asked_for(store: Sto
     assert store.due(31, 9)[-1] == "soon"
 
 
-# ----------------------------------------------------------------------------------------------------------------------- beats
+# ----------------------------------------------------------------------------------------------------------------------- heartbeats
 
 
-def test_a_beat_is_kept_with_the_time_it_arrived(store: Store) -> None:
+def test_a_heartbeat_is_kept_with_the_time_it_arrived(store: Store) -> None:
     before = put(store)
-    assert store.beat(beat(3, step=12), T0_S + 70) == Answer(Verdict.OK)
-    expected = replace(before.lease, version=before.lease.version + 1, seq=3, beat_s=T0_S + 70, beat=beat(3, step=12))
-    assert store.load(RUN_ID) == Held(before.run, expected)
+    assert store.heartbeat(heartbeat(3, step=12), T0_S + 70) == Answer(Verdict.OK)
+    expected = replace(before.lease, version=before.lease.version + 1, seq=3, heartbeat_s=T0_S + 70, heartbeat=heartbeat(3, step=12))
+    assert store.load(RUN_ID) == RunRecord(before.run, expected)
 
 
-def test_a_beat_said_twice_changes_nothing_the_second_time(store: Store) -> None:
+def test_a_heartbeat_said_twice_changes_nothing_the_second_time(store: Store) -> None:
     put(store)
-    store.beat(beat(3), T0_S + 70)
+    store.heartbeat(heartbeat(3), T0_S + 70)
     once = loaded(store)
-    assert store.beat(beat(3), T0_S + 90).verdict is Verdict.REPEATED
-    assert store.beat(beat(2, step=99), T0_S + 90).verdict is Verdict.REPEATED
+    assert store.heartbeat(heartbeat(3), T0_S + 90).verdict is Verdict.REPEATED
+    assert store.heartbeat(heartbeat(2, step=99), T0_S + 90).verdict is Verdict.REPEATED
     assert loaded(store) == once
 
 
-def test_a_beat_that_arrives_after_the_last_one_does_not_undo_it(store: Store) -> None:
+def test_a_heartbeat_that_arrives_after_the_last_one_does_not_undo_it(store: Store) -> None:
     put(store)
-    last = beat(9, phase=Phase.EXITED, exit=JobExit(cause=Cause.FINISHED, code=0), news=True)
-    store.beat(last, T0_S + 70)
-    assert store.beat(beat(8, news=True), T0_S + 71).verdict is Verdict.REPEATED
-    assert loaded(store).lease.beat == last
+    last = heartbeat(9, phase=Phase.EXITED, exit=JobExit(cause=Cause.FINISHED, code=0), news=True)
+    store.heartbeat(last, T0_S + 70)
+    assert store.heartbeat(heartbeat(8, news=True), T0_S + 71).verdict is Verdict.REPEATED
+    assert loaded(store).lease.heartbeat == last
 
 
-@pytest.mark.parametrize("epoch", [1, 3])
-def test_a_beat_of_another_attempt_is_fenced(store: Store, epoch: int) -> None:
-    before = put(store, run(RunState.TRAINING, epoch=2))
-    assert store.beat(beat(3, epoch=epoch, news=True), T0_S + 70) == Answer(Verdict.FENCED)
+@pytest.mark.parametrize("attempt", [1, 3])
+def test_a_heartbeat_of_another_attempt_is_fenced(store: Store, attempt: int) -> None:
+    before = put(store, run(RunState.TRAINING, attempt=2))
+    assert store.heartbeat(heartbeat(3, attempt=attempt, news=True), T0_S + 70) == Answer(Verdict.FENCED)
     assert loaded(store) == before
 
 
-def test_a_beat_is_fenced_once_the_lease_is_closed(store: Store) -> None:
+def test_a_heartbeat_is_fenced_once_the_lease_is_closed(store: Store) -> None:
     store.save(leased(put(store), open=False))
     fenced = loaded(store)
-    assert store.beat(beat(1, news=True), T0_S + 70) == Answer(Verdict.FENCED)
+    assert store.heartbeat(heartbeat(1, news=True), T0_S + 70) == Answer(Verdict.FENCED)
     assert loaded(store) == fenced
 
 
-def test_a_beat_of_an_unknown_run_is_fenced(store: Store) -> None:
+def test_a_heartbeat_of_an_unknown_run_is_fenced(store: Store) -> None:
     put(store)
-    assert store.beat(beat(1, run="unknown", news=True), T0_S + 70) == Answer(Verdict.FENCED)
+    assert store.heartbeat(heartbeat(1, run="unknown", news=True), T0_S + 70) == Answer(Verdict.FENCED)
     assert store.load("unknown") is None
 
 
-def test_the_first_beat_of_the_next_attempt_is_accepted(store: Store) -> None:
+def test_the_first_heartbeat_of_the_next_attempt_is_accepted(store: Store) -> None:
     put(store)
-    store.beat(beat(9), T0_S + 70)
-    store.save(leased(loaded(store), epoch=2, seq=0, beat=None, beat_s=None))
-    assert store.beat(beat(1, epoch=2), T0_S + 80).verdict is Verdict.OK
-    assert store.beat(beat(10), T0_S + 80).verdict is Verdict.FENCED
+    store.heartbeat(heartbeat(9), T0_S + 70)
+    store.save(leased(loaded(store), attempt=2, seq=0, heartbeat=None, heartbeat_s=None))
+    assert store.heartbeat(heartbeat(1, attempt=2), T0_S + 80).verdict is Verdict.OK
+    assert store.heartbeat(heartbeat(10), T0_S + 80).verdict is Verdict.FENCED
 
 
 def test_an_order_comes_with_every_answer_until_it_is_taken_back(store: Store) -> None:
     put(store)
     store.commit(commit(5), T0_S + 60)
     store.save(leased(loaded(store), order=Order.EVIDENCE, order_reason="stalled"))
-    assert store.beat(beat(1), T0_S + 70) == Answer(Verdict.OK, Order.EVIDENCE, "stalled", committed_step=5)
-    assert store.beat(beat(1), T0_S + 71) == Answer(Verdict.REPEATED, Order.EVIDENCE, "stalled", committed_step=5)
+    assert store.heartbeat(heartbeat(1), T0_S + 70) == Answer(Verdict.OK, Order.EVIDENCE, "stalled", committed_step=5)
+    assert store.heartbeat(heartbeat(1), T0_S + 71) == Answer(Verdict.REPEATED, Order.EVIDENCE, "stalled", committed_step=5)
     store.save(leased(loaded(store), order=Order.NONE, order_reason=""))
-    assert store.beat(beat(2), T0_S + 72) == Answer(Verdict.OK, committed_step=5)
+    assert store.heartbeat(heartbeat(2), T0_S + 72) == Answer(Verdict.OK, committed_step=5)
 
 
-def test_only_an_accepted_beat_with_news_wakes_the_run(store: Store) -> None:
+def test_only_an_accepted_heartbeat_with_news_wakes_the_run(store: Store) -> None:
     before = put(store, run(RunState.TRAINING, next_check_s=T0_S + 900))
-    store.beat(beat(1), T0_S + 70)
+    store.heartbeat(heartbeat(1), T0_S + 70)
     assert loaded(store).run == before.run
-    store.beat(beat(2, news=True), T0_S + 75)
+    store.heartbeat(heartbeat(2, news=True), T0_S + 75)
     woken = loaded(store).run
     assert woken == replace(before.run, version=before.run.version + 1, next_check_s=T0_S + 75)
-    store.beat(beat(2, news=True), T0_S + 60)
+    store.heartbeat(heartbeat(2, news=True), T0_S + 60)
     assert loaded(store).run == woken
 
 
-def test_a_beat_with_news_does_not_put_back_a_run_that_is_overdue(store: Store) -> None:
+def test_a_heartbeat_with_news_does_not_put_back_a_run_that_is_overdue(store: Store) -> None:
     before = put(store, run(RunState.TRAINING, next_check_s=T0_S + 50))
-    assert store.beat(beat(1, news=True), T0_S + 70) == Answer(Verdict.OK)
-    assert store.beat(beat(1, news=True), T0_S + 40).verdict is Verdict.REPEATED
+    assert store.heartbeat(heartbeat(1, news=True), T0_S + 70) == Answer(Verdict.OK)
+    assert store.heartbeat(heartbeat(1, news=True), T0_S + 40).verdict is Verdict.REPEATED
     assert loaded(store).run == replace(before.run, version=before.run.version + 1)
 
 
-def test_a_beat_with_news_wakes_a_run_with_nothing_left_to_do(store: Store) -> None:
+def test_a_heartbeat_with_news_wakes_a_run_with_nothing_left_to_do(store: Store) -> None:
     put(store, run(RunState.TRAINING, next_check_s=None))
-    store.beat(beat(1, news=True), T0_S + 70)
+    store.heartbeat(heartbeat(1, news=True), T0_S + 70)
     assert store.due(T0_S + 70, 9) == [RUN_ID]
 
 
-def test_many_beats_at_once_are_answered_one_by_one_in_order(store: Store) -> None:
+def test_many_heartbeats_at_once_are_answered_one_by_one_in_order(store: Store) -> None:
     put(store, run(RunState.TRAINING, next_check_s=T0_S + 900))
-    put(store, run(RunState.TRAINING, epoch=2, run_id="second", next_check_s=T0_S + 900), order=Order.DRAIN, order_reason="user")
-    said = [beat(2), beat(1), beat(2), beat(3, news=True), beat(1, run="second", epoch=2), beat(2, run="second"), beat(1, run="none")]
-    answers = store.beats(said, T0_S + 70)
+    put(store, run(RunState.TRAINING, attempt=2, run_id="second", next_check_s=T0_S + 900), order=Order.DRAIN, order_reason="user")
+    said = [
+        heartbeat(2),
+        heartbeat(1),
+        heartbeat(2),
+        heartbeat(3, news=True),
+        heartbeat(1, run="second", attempt=2),
+        heartbeat(2, run="second"),
+        heartbeat(1, run="none"),
+    ]
+    answers = store.heartbeats(said, T0_S + 70)
     names = [answer.verdict.value for answer in answers]
     assert names == ["ok", "repeated", "repeated", "ok", "ok", "fenced", "fenced"]
     assert answers[4] == Answer(Verdict.OK, Order.DRAIN, "user")
     assert loaded(store).lease.seq == 3
     assert store.due(T0_S + 70, 9) == [RUN_ID]
-    assert store.beats([], T0_S + 70) == []
+    assert store.heartbeats([], T0_S + 70) == []
 
 
 # --------------------------------------------------------------------------------------------------------------------- commits
@@ -462,7 +483,7 @@ def test_a_higher_step_is_committed(store: Store) -> None:
     assert store.commit(commit(5), T0_S + 70) == Answer(Verdict.OK, committed_step=5)
     assert store.commit(commit(9), T0_S + 70) == Answer(Verdict.OK, committed_step=9)
     expected = replace(before.lease, version=before.lease.version + 2, committed_step=9, committed_key=commit(9).key)
-    assert store.load(RUN_ID) == Held(before.run, expected)
+    assert store.load(RUN_ID) == RunRecord(before.run, expected)
 
 
 @pytest.mark.parametrize("step", [0, 4, 5])
@@ -477,12 +498,12 @@ def test_a_step_that_is_not_higher_was_committed_before(store: Store, step: int)
 def test_a_twin_with_the_same_number_is_neither_heard_nor_can_it_commit(store: Store) -> None:
     put(store, identity="1" * 16)
     for other in ("2" * 16, ""):
-        assert store.beat(beat(1, identity=other), T0_S).verdict is Verdict.FENCED
-        assert store.beat(beat(1, identity=other, news=True), T0_S).verdict is Verdict.FENCED
+        assert store.heartbeat(heartbeat(1, identity=other), T0_S).verdict is Verdict.FENCED
+        assert store.heartbeat(heartbeat(1, identity=other, news=True), T0_S).verdict is Verdict.FENCED
         assert store.commit(commit(90, identity=other), T0_S).verdict is Verdict.FENCED
     assert (loaded(store).lease.seq, loaded(store).lease.committed_step) == (0, 0)
-    assert store.beat(beat(1, identity="1" * 16), T0_S).verdict is Verdict.OK
-    assert store.beat(beat(1, identity="1" * 16), T0_S).verdict is Verdict.REPEATED
+    assert store.heartbeat(heartbeat(1, identity="1" * 16), T0_S).verdict is Verdict.OK
+    assert store.heartbeat(heartbeat(1, identity="1" * 16), T0_S).verdict is Verdict.REPEATED
     assert store.commit(commit(90, identity="1" * 16), T0_S).verdict is Verdict.OK
     assert store.commit(commit(90, identity="1" * 16), T0_S).verdict is Verdict.REPEATED
     assert store.commit(commit(90, identity="2" * 16), T0_S).verdict is Verdict.FENCED
@@ -490,16 +511,16 @@ def test_a_twin_with_the_same_number_is_neither_heard_nor_can_it_commit(store: S
 
 
 def test_a_commit_of_another_attempt_or_a_closed_lease_or_an_unknown_run_is_fenced(store: Store) -> None:
-    put(store, run(RunState.TRAINING, epoch=2))
-    assert store.commit(commit(5, epoch=1), T0_S + 70) == Answer(Verdict.FENCED)
-    assert store.commit(commit(5, epoch=3), T0_S + 70) == Answer(Verdict.FENCED)
+    put(store, run(RunState.TRAINING, attempt=2))
+    assert store.commit(commit(5, attempt=1), T0_S + 70) == Answer(Verdict.FENCED)
+    assert store.commit(commit(5, attempt=3), T0_S + 70) == Answer(Verdict.FENCED)
     assert store.commit(commit(5, run="unknown"), T0_S + 70) == Answer(Verdict.FENCED)
     store.save(leased(loaded(store), open=False))
-    assert store.commit(commit(5, epoch=2), T0_S + 70) == Answer(Verdict.FENCED)
+    assert store.commit(commit(5, attempt=2), T0_S + 70) == Answer(Verdict.FENCED)
     assert loaded(store).lease.committed_step == 0
 
 
-# ---------------------------------------------------------------------------------------------------------------------- vitals
+# ---------------------------------------------------------------------------------------------------------------------- lease_statuses
 
 
 def test_the_life_signs_of_open_leases_are_told_with_the_limit_of_their_spec(store: Store) -> None:
@@ -507,14 +528,14 @@ def test_the_life_signs_of_open_leases_are_told_with_the_limit_of_their_spec(sto
     put(store, run(RunState.BOOTING, run_id="boots", spec=spec(health={"overdue_s": 45})))
     put(store, run(RunState.STOPPED, run_id="over"))
     store.create(run(run_id="waits"))
-    store.beat(beat(1), T0_S + 70)
-    assert store.vitals() == [Vital("boots", 1, None, 45), Vital(RUN_ID, 1, T0_S + 70, 90)]
+    store.heartbeat(heartbeat(1), T0_S + 70)
+    assert store.lease_statuses() == [LeaseStatus("boots", 1, None, 45), LeaseStatus(RUN_ID, 1, T0_S + 70, 90)]
 
 
 def test_a_limit_that_changes_in_the_spec_changes_in_the_life_signs(store: Store) -> None:
     before = put(store)
     store.save(change(before, spec=spec(health={"overdue_s": 120})))
-    assert [vital.overdue_s for vital in store.vitals()] == [120]
+    assert [lease_status.overdue_s for lease_status in store.lease_statuses()] == [120]
 
 
 # --------------------------------------------------------------------------------------------- history, outbox, watchers' memory
@@ -536,7 +557,7 @@ def test_history_is_told_in_the_order_it_was_written(store: Store) -> None:
 
 def test_alerts_wait_oldest_first_until_they_are_marked_as_sent(store: Store) -> None:
     put(store)
-    alerts = [alert("c"), alert("a", severity=Severity.ERROR, epoch=4), alert("b")]
+    alerts = [alert("c"), alert("a", severity=Severity.ERROR, attempt=4), alert("b")]
     store.save(replace(change(loaded(store)), alerts=tuple(alerts[:2])))
     store.save(replace(change(loaded(store)), alerts=(alerts[2],)))
     assert store.outbox(9) == alerts
@@ -667,7 +688,7 @@ def test_threads_that_count_together_lose_no_update(store: Store) -> None:
     assert len(store.history(RUN_ID)) == THREADS * turns
 
 
-def test_threads_that_beat_together_are_each_answered_for_their_own_run(store: Store) -> None:
+def test_threads_that_send_heartbeats_together_are_each_answered_for_their_own_run(store: Store) -> None:
     runs = [f"r{number}" for number in range(8)]
     for run_id in runs:
         put(store, run(RunState.TRAINING, run_id=run_id))
@@ -675,7 +696,9 @@ def test_threads_that_beat_together_are_each_answered_for_their_own_run(store: S
 
     def turn(run_id: str) -> None:
         for seq in range(1, TURNS + 1):
-            verdicts[run_id] += [answer.verdict for answer in store.beats([beat(seq, run=run_id), beat(seq, run=run_id)], T0_S + seq)]
+            verdicts[run_id] += [
+                answer.verdict for answer in store.heartbeats([heartbeat(seq, run=run_id), heartbeat(seq, run=run_id)], T0_S + seq)
+            ]
 
     threads = [threading.Thread(target=turn, args=(run_id,)) for run_id in runs]
     for thread in threads:
@@ -735,7 +758,7 @@ class AgainstMemory(RuleBasedStateMachine):
         keys: list[str],
         fence: tuple[int, bool, Order, int] | None,
     ) -> None:
-        held = self.model.load(run_id) or Held(run(run_id=run_id), Lease(run_id))
+        held = self.model.load(run_id) or RunRecord(run(run_id=run_id), Lease(run_id))
         after = replace(held.run, version=held.run.version + ahead, state=state, next_check_s=next_check_s)
         after = replace(after, spec=spec(health={"overdue_s": overdue_s}))
         new = Change(
@@ -744,8 +767,8 @@ class AgainstMemory(RuleBasedStateMachine):
             alerts=tuple(alert(key, run_id=run_id, text=str(after.version)) for key in keys),
         )
         if fence is not None:
-            epoch, is_open, order, off = fence
-            fresh = Lease(run_id, epoch, is_open, held.lease.version + 1, order=order, order_reason=order.value)
+            attempt, is_open, order, off = fence
+            fresh = Lease(run_id, attempt, is_open, held.lease.version + 1, order=order, order_reason=order.value)
             new = replace(new, lease=fresh, lease_version=held.lease.version + off)
         assert self.store.save(new) == self.model.save(new)
 
@@ -756,14 +779,15 @@ class AgainstMemory(RuleBasedStateMachine):
 
     @rule(
         said=st.lists(
-            st.builds(beat, st.integers(1, 6), run=NAMES, epoch=st.integers(1, 3), step=st.integers(0, 9), news=st.booleans()), max_size=4
+            st.builds(heartbeat, st.integers(1, 6), run=NAMES, attempt=st.integers(1, 3), step=st.integers(0, 9), news=st.booleans()),
+            max_size=4,
         ),
         now_s=SECONDS,
     )
-    def beats(self, said: list[Any], now_s: int) -> None:
-        assert self.store.beats(said, now_s) == self.model.beats(said, now_s)
+    def heartbeats(self, said: list[Any], now_s: int) -> None:
+        assert self.store.heartbeats(said, now_s) == self.model.heartbeats(said, now_s)
 
-    @rule(wanted=st.builds(commit, st.integers(0, 6), run=NAMES, epoch=st.integers(1, 3)), now_s=SECONDS)
+    @rule(wanted=st.builds(commit, st.integers(0, 6), run=NAMES, attempt=st.integers(1, 3)), now_s=SECONDS)
     def commit(self, wanted: Any, now_s: int) -> None:
         assert self.store.commit(wanted, now_s) == self.model.commit(wanted, now_s)
 
@@ -805,7 +829,7 @@ class AgainstMemory(RuleBasedStateMachine):
             assert self.store.history(run_id) == self.model.history(run_id)
         assert self.store.list_runs() == self.model.list_runs()
         assert self.store.due(3, 2) == self.model.due(3, 2)
-        assert self.store.vitals() == self.model.vitals()
+        assert self.store.lease_statuses() == self.model.lease_statuses()
         assert self.store.outbox(2) == self.model.outbox(2)
         for notifier in NOTIFIERS:
             assert self.store.outbox(2, lacking=notifier) == self.model.outbox(2, lacking=notifier)

@@ -50,8 +50,8 @@ def a_run(state: RunState = RunState.TRAINING, **changes: Any) -> Run:
 
 def newest(run: Run) -> Attempt:
     """The run's attempt; there is one."""
-    assert run.attempt is not None
-    return run.attempt
+    assert run.current_attempt is not None
+    return run.current_attempt
 
 
 def seen(*pods: Pod, gone: tuple[str, ...] = ()) -> PodsSeen:
@@ -110,7 +110,7 @@ VERDICTS: st.SearchStrategy[Verdict] = st.one_of(
 PODS = st.builds(
     Pod,
     pod_id=st.sampled_from(["pod-0", "pod-1", "pod-2", "pod-3", "pod-x"]),
-    name=st.sampled_from([f"pt-{b.RUN_ID}-e{epoch}" for epoch in (1, 2, 3)]),
+    name=st.sampled_from([f"pt-{b.RUN_ID}-e{attempt}" for attempt in (1, 2, 3)]),
     status=st.sampled_from(list(PodStatus)),
     created_s=st.sampled_from([0, b.T0_S, NOW_S]),
     usd_per_hour=st.sampled_from([0.0, 0.36]),

@@ -31,12 +31,13 @@ LISTENING = Watch(inbound=Breaker(works_since_s=LONG_AGO_S))
 
 
 def hear(
-    watch: Watch, now_s: int, *, silent: int = 0, active: int = 20, canary: bool = True, beats_s: tuple[int, ...] = ()
+    watch: Watch, now_s: int, *, silent: int = 0, active: int = 20, canary: bool = True, heartbeats_s: tuple[int, ...] = ()
 ) -> tuple[Watch, Hearing]:
-    """`silent` of `active` runs have not beaten for some time, the first one longest; they fell silent one by one. `beats_s`: the last
-    beats of as many others; the rest is not overdue, and while the canary fails, its last ones came before all that happens."""
+    """`silent` of `active` runs have sent no heartbeat for some time, the first one longest; they fell silent one by one. `heartbeats_s`:
+    the last heartbeats of as many others; the rest is not overdue, and while the canary fails, its last ones came before all that
+    happens."""
     silences = {run: 9000 - (TOGETHER_S + 1) * n for n, run in enumerate(RUNS[:silent])}
-    others = dict(zip(RUNS[silent:active], (*beats_s, *[now_s - 20 if canary else 900] * active), strict=False))
+    others = dict(zip(RUNS[silent:active], (*heartbeats_s, *[now_s - 20 if canary else 900] * active), strict=False))
     last_s = {run: now_s - age_s for run, age_s in silences.items()} | others
     return listen(watch, canary=canary, silent_s=silences, active=last_s, now_s=now_s)
 
@@ -105,7 +106,7 @@ def test_the_hold_is_bounded_in_time_and_then_the_longest_silent_run_comes_first
     assert hearing.blind_for(RUNS[1]) is not None
 
 
-def test_when_beats_are_heard_again_the_breaker_closes_and_the_next_hold_is_whole() -> None:
+def test_when_heartbeats_are_heard_again_the_breaker_closes_and_the_next_hold_is_whole() -> None:
     watch, _ = hear(LISTENING, 1000, silent=10)
     watch, hearing = hear(watch, 1600)
     assert hearing.blind is None
@@ -132,7 +133,7 @@ def test_a_canary_that_was_lost_once_does_not_make_what_was_heard_before_forgott
     assert hearing.heard_since_s == heard_since_s
 
 
-def test_while_the_canary_sings_the_time_since_which_beats_can_be_heard_stands_still() -> None:
+def test_while_the_canary_sings_the_time_since_which_heartbeats_can_be_heard_stands_still() -> None:
     watch, first = hear(Watch(), 1000)
     for now_s in range(1060, 5001, 60):
         watch, second = hear(watch, now_s, silent=20)
@@ -149,7 +150,7 @@ def test_a_run_that_stays_silent_for_good_reason_does_not_keep_the_others_from_b
 
 
 def cut(seconds_ago: list[int] | Mapping[str, int], *, active: int, now_s: int = 20_000, watch: Watch = LISTENING) -> tuple[Watch, Hearing]:
-    """One silent run for each second at which a last beat came; the others are heard."""
+    """One silent run for each second at which a last heartbeat came; the others are heard."""
     silent = seconds_ago if isinstance(seconds_ago, Mapping) else {f"run-{n:03d}": age_s for n, age_s in enumerate(seconds_ago)}
     last_s = {run_id: now_s - silent.get(run_id, 0) for run_id in (f"run-{n:03d}" for n in range(active))}
     return listen(watch, canary=True, silent_s=silent, active=last_s, now_s=now_s)
@@ -196,7 +197,7 @@ def test_a_crowd_of_which_one_run_is_left_is_still_held() -> None:
 @pytest.mark.parametrize("heard_anew", [False, True])
 @pytest.mark.parametrize(("later_s", "is_held"), [(TOGETHER_S, True), (TOGETHER_S + 1, False)])
 def test_who_follows_one_that_was_replaced_belongs_to_its_crowd(later_s: int, is_held: bool, heard_anew: bool) -> None:
-    """The first of a region that is cut off in steps cannot be told from one that died alone. `heard_anew`: its next attempt beats."""
+    """The first of a region that is cut off in steps cannot be told from one that died alone. `heard_anew`: its next attempt heartbeats."""
     watch, first = cut({"run-000": 400}, active=40)
     now_s = 20_000 - 400 + later_s + 100
     silent = {"run-001": 100}
@@ -232,7 +233,7 @@ def test_a_patient_run_that_is_quiet_speaks_for_a_hasty_one_until_it_is_heard(he
 
 @pytest.mark.parametrize(("silent", "active"), [(60, 200), (10, 200), (3, 20), (2, 20)])
 def test_those_that_are_not_heard_after_an_outage_fell_silent_together_when_it_was_over(silent: int, active: int) -> None:
-    """Whenever in it their last beats came: they are a crowd, or a few that were lost in it by chance."""
+    """Whenever in it their last heartbeats came: they are a crowd, or a few that were lost in it by chance."""
     ages_s = [500 + (TOGETHER_S + 1) * n for n in range(silent)]
     _, hearing = cut(ages_s, active=active, watch=Watch(inbound=Breaker(works_since_s=19_600)))
     assert len(held(hearing)) == silent
@@ -284,19 +285,19 @@ def test_a_crowd_that_is_rightly_left_alone_takes_nothing_from_the_time_of_those
     assert most.through is None
 
 
-# ------------------------------------------------------------------------------------------------- beats outweigh the canary
+# ------------------------------------------------------------------------------------------------- heartbeats outweigh the canary
 
 
-def test_a_canary_that_fails_while_beats_arrive_keeps_nobody_from_being_judged() -> None:
+def test_a_canary_that_fails_while_heartbeats_arrive_keeps_nobody_from_being_judged() -> None:
     watch, _ = hear(Watch(), 1000)
     watch, first = hear(watch, 1015, silent=1, active=3, canary=False)
-    _, second = hear(watch, 1045, silent=1, active=3, canary=False, beats_s=(1030, 1031))
+    _, second = hear(watch, 1045, silent=1, active=3, canary=False, heartbeats_s=(1030, 1031))
     assert first.blind is not None
     assert (second.blind, second.heard_since_s) == (None, 1000)
 
 
 @pytest.mark.parametrize(
-    ("others", "beats_s", "judges"),
+    ("others", "heartbeats_s", "judges"),
     [
         (19, (1030,), False),  # one of many may have slipped through
         (19, (1030, 1031), True),
@@ -306,18 +307,18 @@ def test_a_canary_that_fails_while_beats_arrive_keeps_nobody_from_being_judged()
         (0, (), False),
     ],
 )
-def test_two_runs_beats_outweigh_it_or_one_where_only_one_lives(others: int, beats_s: tuple[int, ...], judges: bool) -> None:
+def test_two_runs_heartbeats_outweigh_it_or_one_where_only_one_lives(others: int, heartbeats_s: tuple[int, ...], judges: bool) -> None:
     watch, _ = hear(Watch(), 1015, silent=1, active=others + 1, canary=False)
-    _, hearing = hear(watch, 1045, silent=1, active=others + 1, canary=False, beats_s=beats_s)
+    _, hearing = hear(watch, 1045, silent=1, active=others + 1, canary=False, heartbeats_s=heartbeats_s)
     assert hearing.deaf != judges
 
 
-def test_once_beats_no_longer_arrive_the_canary_counts_again_and_that_time_is_no_silence() -> None:
+def test_once_heartbeats_no_longer_arrive_the_canary_counts_again_and_that_time_is_no_silence() -> None:
     watch, _ = hear(Watch(), 1000, canary=False)
-    watch, heard = hear(watch, 1030, canary=False, beats_s=(1028, 1029))
-    watch, lately = hear(watch, 1140, canary=False, beats_s=(1028, 1029))
-    watch, deaf = hear(watch, 1155, canary=False, beats_s=(1028, 1029))
-    _, again = hear(watch, 2000, canary=False, beats_s=(1998, 1999))
+    watch, heard = hear(watch, 1030, canary=False, heartbeats_s=(1028, 1029))
+    watch, lately = hear(watch, 1140, canary=False, heartbeats_s=(1028, 1029))
+    watch, deaf = hear(watch, 1155, canary=False, heartbeats_s=(1028, 1029))
+    _, again = hear(watch, 2000, canary=False, heartbeats_s=(1998, 1999))
     assert [h.blind is None for h in (heard, lately, deaf, again)] == [True, True, False, True]
     assert again.heard_since_s == 2000
 
@@ -325,13 +326,13 @@ def test_once_beats_no_longer_arrive_the_canary_counts_again_and_that_time_is_no
 @pytest.mark.parametrize(("closed_s", "open_s"), [(5, 60), (60, 60), (60, 15), (15, 45)])
 @pytest.mark.parametrize("living", [1, 4])
 def test_a_watcher_whose_own_way_is_closed_takes_nothing_from_what_another_remembers(closed_s: int, open_s: int, living: int) -> None:
-    """Each with its own pace; the runs that live beat every 30 s, and one is dead."""
+    """Each with its own pace; the runs that live heartbeat every 30 s, and one is dead."""
     watch, longest_s = Watch(), 0
     for now_s in range(100_000, 100_000 + 7200, 5):
         ways = [canary for every_s, canary, late_s in ((closed_s, False, 0), (open_s, True, 40)) if (now_s - late_s) % every_s == 0]
         for canary in ways:
-            beats_s = tuple(now_s - (now_s + 7 * n) % 30 for n in range(living))
-            watch, hearing = hear(watch, now_s, silent=1, active=1 + living, canary=canary, beats_s=beats_s)
+            heartbeats_s = tuple(now_s - (now_s + 7 * n) % 30 for n in range(living))
+            watch, hearing = hear(watch, now_s, silent=1, active=1 + living, canary=canary, heartbeats_s=heartbeats_s)
             longest_s = max(longest_s, now_s - hearing.heard_since_s if canary else 0)
     assert longest_s > 7000
 
@@ -339,7 +340,7 @@ def test_a_watcher_whose_own_way_is_closed_takes_nothing_from_what_another_remem
 def test_people_are_told_of_a_closed_way_when_it_lasts_and_once() -> None:
     watch, told = Watch(), []
     for now_s in range(1000, 1000 + 86_400, 15):
-        watch, hearing = hear(watch, now_s, silent=1, canary=now_s % 60 == 0, beats_s=(now_s - 1, now_s))
+        watch, hearing = hear(watch, now_s, silent=1, canary=now_s % 60 == 0, heartbeats_s=(now_s - 1, now_s))
         told.append((hearing.overruled_since_s, now_s))
     assert {since_s for since_s, _ in told} == {None, 1000}
     assert min(now_s for since_s, now_s in told if since_s is not None) == 1000 + OVERRULED_S
@@ -353,10 +354,10 @@ def boots(hearing: Hearing, *, launched_s: int, now_s: int) -> tuple[bool, int]:
     return hearing.blind_for_boot(now_s - launched_s - 600) is not None, now_s - max(launched_s, hearing.boot_since_s(launched_s))
 
 
-def test_while_answers_are_lost_no_new_machine_is_late_though_beats_arrive() -> None:
+def test_while_answers_are_lost_no_new_machine_is_late_though_heartbeats_arrive() -> None:
     watch, _ = hear(LISTENING, 1000)
     for now_s in range(1015, 3000, 15):
-        watch, hearing = hear(watch, now_s, canary=False, beats_s=(now_s - 2, now_s - 1))
+        watch, hearing = hear(watch, now_s, canary=False, heartbeats_s=(now_s - 2, now_s - 1))
     assert hearing.blind is None
     assert boots(hearing, launched_s=1000, now_s=3000) == (True, 2000)
     _, again = hear(watch, 3000)
@@ -366,7 +367,7 @@ def test_while_answers_are_lost_no_new_machine_is_late_though_beats_arrive() -> 
 def test_a_watcher_whose_own_way_stays_closed_comes_to_judge_new_machines_too() -> None:
     watch, _ = hear(LISTENING, 1000)
     for now_s in range(1015, 1015 + HOLD_S + 16, 15):
-        watch, hearing = hear(watch, now_s, canary=False, beats_s=(now_s - 2, now_s - 1))
+        watch, hearing = hear(watch, now_s, canary=False, heartbeats_s=(now_s - 2, now_s - 1))
     assert boots(hearing, launched_s=now_s - 700, now_s=now_s) == (False, 700)
 
 
@@ -460,7 +461,7 @@ def test_whatever_happened_a_run_is_let_through_only_while_somebody_is_heard_and
         if heard:
             opened_s = (opened_s if opened_s is not None else now_s) if crowd else None
         hidden = silent >= 2 and now_s - 9000 + TOGETHER_S + 1 < hearing.heard_since_s + TOGETHER_S
-        assert canary or heard <= (others > 0), "only a beat outweighs the canary"
+        assert canary or heard <= (others > 0), "only a heartbeat outweighs the canary"
         assert (hearing.blind is not None) or (heard and not crowd)
         assert (hearing.blind is None) or (crowd or hidden or known or not heard)
         if hearing.through is not None:

@@ -19,15 +19,15 @@ from prime_train.core.run import (
     ATTENDED,
     TERMINAL,
     Change,
+    DesiredState,
     DrainReason,
     IllegalMove,
     Lease,
     Notice,
+    Orphan,
     Run,
     RunState,
     Severity,
-    Stray,
-    Want,
 )
 from prime_train.core.verdict import PodStatus, Stalled
 from prime_train.core.wire import Order, Phase, Verdict
@@ -35,21 +35,21 @@ from tests import builders as b
 from tests.core.given import CAUSES, NOW_S, PROPERTY, TRAINS, a_run, as_expected, newest
 
 S = RunState
-POINT = ResumePoint(step=30, epoch=1, key="k")
+POINT = ResumePoint(step=30, attempt=1, key="k")
 POD = b.pod(pod_id="pod-x", name=f"pt-{b.RUN_ID}-e1", created_s=NOW_S - 100)
 EXAMPLES: list[tuple[d.Decision, RunState]] = [
     (d.Wait(NOW_S + 5, "waiting"), S.TRAINING),
     (d.Wait(None, "healthy"), S.TRAINING),
     (d.Adopt("pod-1"), S.LAUNCHING),
     (d.PutAgent("pod-1"), S.BOOTING),
-    (d.SeeBeat(), S.BOOTING),
+    (d.SeeHeartbeat(), S.BOOTING),
     (d.SeeStep(11), S.STARTING),
     (d.SeeUpload(11), S.TRAINING),
-    (d.Note("silent", Severity.WARNING, "silent", "no beat"), S.TRAINING),
+    (d.Note("silent", Severity.WARNING, "silent", "no heartbeat"), S.TRAINING),
     (d.AllClear(("silent",)), S.TRAINING),
     (d.AskEvidence(Cause.STALLED, "no step"), S.TRAINING),
     (d.Drain(DrainReason.USER, "stopped by the user"), S.TRAINING),
-    (d.Recover(Cause.SILENT, "no beat"), S.TRAINING),
+    (d.Recover(Cause.SILENT, "no heartbeat"), S.TRAINING),
     (d.Finish(S.SUCCEEDED, Cause.FINISHED, "finished"), S.TRAINING),
     (d.Terminate((POD,)), S.TRAINING),
     (d.Settle((1,), ()), S.STOPPED),
@@ -124,7 +124,7 @@ def test_no_two_changes_of_a_run_are_the_same_alert() -> None:
 
 
 WITH_LEASE: list[d.Decision] = [
-    d.Recover(Cause.SILENT, "no beat"),
+    d.Recover(Cause.SILENT, "no heartbeat"),
     d.Finish(S.STOPPED, Cause.BUDGET_SPENT, "spent"),
     d.Drain(DrainReason.BUDGET, "nearly spent"),
     d.AskEvidence(Cause.STALLED, "no step"),
@@ -146,11 +146,11 @@ def store_version(store: MemoryStore) -> int:
 
 
 @pytest.mark.parametrize("decision", WITH_LEASE, ids=ids)
-def test_a_save_that_a_beat_overtook_is_lost(decision: d.Decision) -> None:
+def test_a_save_that_a_heartbeat_overtook_is_lost(decision: d.Decision) -> None:
     store = stored(a_run(version=9))
     held = store.load(b.RUN_ID)
     assert held is not None
-    assert store.beat(b.beat(99), NOW_S).verdict is Verdict.OK
+    assert store.heartbeat(b.heartbeat(99), NOW_S).verdict is Verdict.OK
     assert not store.save(c.change(held.run, held.lease, decision, NOW_S))
     again = store.load(b.RUN_ID)
     assert again is not None
@@ -168,12 +168,12 @@ def test_a_save_that_a_commit_overtook_is_lost_so_that_the_step_counts(decision:
 
 
 @pytest.mark.parametrize("decision", WITH_LEASE[:2], ids=ids)
-def test_after_the_fence_the_old_attempt_can_neither_beat_nor_commit(decision: d.Decision) -> None:
+def test_after_the_fence_the_old_attempt_can_neither_send_heartbeats_nor_commit(decision: d.Decision) -> None:
     store = stored(a_run(version=9))
     held = store.load(b.RUN_ID)
     assert held is not None
     assert store.save(c.change(held.run, held.lease, decision, NOW_S))
-    assert store.beat(b.beat(99), NOW_S).verdict is Verdict.FENCED
+    assert store.heartbeat(b.heartbeat(99), NOW_S).verdict is Verdict.FENCED
     assert store.commit(b.commit(120), NOW_S).verdict is Verdict.FENCED
 
 
@@ -185,15 +185,15 @@ def launched(run: Run | None = None, **lease: Any) -> Change:
     return c.launch(run, b.lease(run, **lease), b.offer("cheap"), NOW_S)
 
 
-def test_a_launch_raises_the_epoch_and_opens_a_fresh_lease_for_it() -> None:
-    change = launched(a_run(S.QUEUED, epoch=2), version=30, seq=99, order=Order.DRAIN, order_reason="user", committed_step=5)
-    assert change.run.epoch == 3
-    assert change.lease == Lease(b.RUN_ID, epoch=3, open=True, version=31)
+def test_a_launch_raises_the_attempt_and_opens_a_fresh_lease_for_it() -> None:
+    change = launched(a_run(S.QUEUED, attempt=2), version=30, seq=99, order=Order.DRAIN, order_reason="user", committed_step=5)
+    assert change.run.attempt == 3
+    assert change.lease == Lease(b.RUN_ID, attempt=3, open=True, version=31)
     assert change.run.state is S.LAUNCHING
 
 
 def test_a_launch_goes_on_from_the_chosen_checkpoint() -> None:
-    change = launched(a_run(S.QUEUED, epoch=1, resume=POINT, best_step=90))
+    change = launched(a_run(S.QUEUED, attempt=1, resume=POINT, best_step=90))
     attempt = newest(change.run)
     assert (attempt.resumed_step, attempt.durable_step, attempt.last_step, attempt.best_step_before) == (30, 30, 30, 90)
     assert change.lease is not None
@@ -207,10 +207,10 @@ def test_nothing_but_a_queued_run_is_launched(state: RunState) -> None:
 
 
 def test_a_run_that_was_launched_a_hundred_times_stays_a_small_record() -> None:
-    run = a_run(S.QUEUED, epoch=ATTEMPTS_KEPT_MAX + 36)
+    run = a_run(S.QUEUED, attempt=ATTEMPTS_KEPT_MAX + 36)
     change = launched(run)
     assert len(change.run.attempts) == ATTEMPTS_KEPT_MAX
-    assert newest(change.run).epoch == change.run.epoch
+    assert newest(change.run).number == change.run.attempt
     later_s = newest(run).launched_s + 10**6
     settled = replace(newest(change.run), ended_s=newest(change.run).launched_s)
     cheap = replace(change.run, attempts=(*change.run.attempts[:-1], settled))
@@ -253,20 +253,20 @@ def test_when_capacity_is_gone_again_after_a_machine_was_had_people_are_told_aga
 
 
 def test_what_the_next_attempt_restores_is_saved_in_the_run() -> None:
-    change = c.resume_chosen(a_run(S.QUEUED, epoch=1, resume_chosen=False), POINT, NOW_S)
+    change = c.resume_chosen(a_run(S.QUEUED, attempt=1, resume_chosen=False), POINT, NOW_S)
     assert change.run.resume == POINT
     assert change.run.resume_chosen
 
 
 def test_a_checkpoint_found_only_after_the_fence_counts_as_progress() -> None:
-    run = a_run(S.QUEUED, epoch=3, resume_chosen=False, strikes=(Cause.SILENT,) * 3, durable_step=29)
+    run = a_run(S.QUEUED, attempt=3, resume_chosen=False, strikes=(Cause.SILENT,) * 3, durable_step=29)
     assert c.resume_chosen(run, POINT, NOW_S).run.strikes == ()
     assert c.resume_chosen(run, POINT, NOW_S).run.durable_step == 30
 
 
 @pytest.mark.parametrize("durable_step", [30, 31])
 def test_a_checkpoint_that_is_no_newer_is_no_progress(durable_step: int) -> None:
-    run = a_run(S.QUEUED, epoch=3, resume_chosen=False, strikes=(Cause.SILENT,), durable_step=durable_step)
+    run = a_run(S.QUEUED, attempt=3, resume_chosen=False, strikes=(Cause.SILENT,), durable_step=durable_step)
     after = c.resume_chosen(run, POINT, NOW_S).run
     assert after.strikes == (Cause.SILENT,)
     assert after.durable_step == durable_step
@@ -287,17 +287,17 @@ def test_the_first_step_ends_the_back_off_and_all_that_was_told_but_the_money() 
 
 
 @pytest.mark.parametrize(("age_s", "first_step_s"), [(0, NOW_S - 4), (50, NOW_S - 54), (10**6, b.T0_S + 20)])
-def test_the_first_step_was_made_when_the_agent_says_and_never_before_the_first_beat(age_s: int, first_step_s: int) -> None:
-    after = changed(d.SeeStep(1), a_run(S.STARTING), beat=b.beat(7, step=1, step_age_s=age_s), beat_s=NOW_S - 4).run
+def test_the_first_step_was_made_when_the_agent_says_and_never_before_the_first_heartbeat(age_s: int, first_step_s: int) -> None:
+    after = changed(d.SeeStep(1), a_run(S.STARTING), heartbeat=b.heartbeat(7, step=1, step_age_s=age_s), heartbeat_s=NOW_S - 4).run
     assert newest(after).first_step_s == first_step_s
 
 
 def test_an_agent_whose_clock_runs_ahead_made_its_first_step_no_later_than_now() -> None:
-    after = changed(d.SeeStep(1), a_run(S.STARTING), beat=b.beat(7, step=1), beat_s=NOW_S + 500).run
+    after = changed(d.SeeStep(1), a_run(S.STARTING), heartbeat=b.heartbeat(7, step=1), heartbeat_s=NOW_S + 500).run
     assert newest(after).first_step_s == NOW_S
 
 
-def test_an_order_reaches_the_agent_with_the_reply_to_its_next_beat() -> None:
+def test_an_order_reaches_the_agent_with_the_reply_to_its_next_heartbeat() -> None:
     for decision, order in ((WITH_LEASE[2], Order.DRAIN), (WITH_LEASE[3], Order.EVIDENCE)):
         change = changed(decision)
         assert change.lease is not None
@@ -317,7 +317,7 @@ def test_what_has_passed_is_forgotten_and_what_has_not_is_kept() -> None:
 
 @pytest.mark.parametrize(("before", "after"), [(Order.EVIDENCE, Order.NONE), (Order.DRAIN, Order.DRAIN), (Order.NONE, Order.NONE)])
 def test_a_stall_that_has_passed_takes_back_its_own_order_and_no_other(before: Order, after: Order) -> None:
-    run = a_run(attempts=(b.attempt(evidence_asked_s=NOW_S - 60),))
+    run = a_run(attempts=(b.new_attempt(evidence_asked_s=NOW_S - 60),))
     change = changed(d.AllClear(("stalled",)), run, order=before)
     assert newest(change.run).evidence_asked_s is None
     assert (change.lease.order if change.lease else before) is after
@@ -335,38 +335,38 @@ def test_an_all_clear_of_anything_else_leaves_orders_alone() -> None:
 def test_the_lease_is_closed_in_the_same_write_as_any_move_out_of_a_state_with_an_attempt(state: RunState, end: d.Decision) -> None:
     change = changed(end, a_run(state), order=Order.DRAIN, order_reason="user")
     assert change.lease is not None
-    assert (change.lease.open, change.lease.order, change.lease.epoch) == (False, Order.NONE, 1)
+    assert (change.lease.open, change.lease.order, change.lease.attempt) == (False, Order.NONE, 1)
     assert change.run.state not in ATTENDED
     assert newest(change.run).fenced_s == NOW_S
     assert not change.run.resume_chosen
     assert change.run.drain is None
 
 
-def test_the_fence_keeps_all_that_the_last_beat_and_commit_taught() -> None:
-    after = recovered(Cause.SILENT, beat=b.beat(7, step=55, step_slow_s=2.5), beat_s=NOW_S - 301, committed_step=50)
+def test_the_fence_keeps_all_that_the_last_heartbeat_and_commit_taught() -> None:
+    after = recovered(Cause.SILENT, heartbeat=b.heartbeat(7, step=55, step_slow_s=2.5), heartbeat_s=NOW_S - 301, committed_step=50)
     attempt = newest(after)
     assert (attempt.last_step, attempt.durable_step, attempt.last_sign_s, attempt.cause) == (55, 50, NOW_S - 301, Cause.SILENT)
     assert (after.best_step, after.durable_step, after.step_slow_s) == (55, 50, 2.5)
 
 
 def test_a_stalled_attempts_last_sign_of_life_is_its_last_step() -> None:
-    after = recovered(Cause.STALLED, beat=b.beat(7, step=55, step_age_s=400), beat_s=NOW_S - 5)
+    after = recovered(Cause.STALLED, heartbeat=b.heartbeat(7, step=55, step_age_s=400), heartbeat_s=NOW_S - 5)
     assert newest(after).last_sign_s == NOW_S - 405
 
 
 def test_an_attempt_that_trained_between_two_looks_was_not_only_set_up() -> None:
-    after = recovered(Cause.PREEMPTED, a_run(S.STARTING), beat=b.beat(7, step=55, step_age_s=3), beat_s=NOW_S - 5)
+    after = recovered(Cause.PREEMPTED, a_run(S.STARTING), heartbeat=b.heartbeat(7, step=55, step_age_s=3), heartbeat_s=NOW_S - 5)
     assert newest(after).first_step_s == NOW_S - 8
 
 
 def test_what_is_known_never_goes_back_at_a_fence() -> None:
     run = a_run(best_step=900, durable_step=800, step_slow_s=4.0)
-    after = recovered(Cause.SILENT, run, beat=b.beat(7, step=55, step_slow_s=None), committed_step=50)
+    after = recovered(Cause.SILENT, run, heartbeat=b.heartbeat(7, step=55, step_slow_s=None), committed_step=50)
     assert (after.best_step, after.durable_step, after.step_slow_s) == (900, 800, 4.0)
 
 
 def test_a_second_fence_changes_nothing_of_a_past_attempt() -> None:
-    run = a_run(S.QUEUED, epoch=1)
+    run = a_run(S.QUEUED, attempt=1)
     change = changed(d.Finish(S.STOPPED, None, "stopped by the user"), run, now_s=NOW_S + 99)
     assert newest(change.run) == newest(run)
     assert change.lease is not None
@@ -453,15 +453,15 @@ def test_an_ended_run_is_looked_at_again_until_its_machine_is_gone() -> None:
 def test_a_machine_that_was_asked_back_is_remembered_until_it_is_gone() -> None:
     run = changed(d.Terminate((POD,))).run
     again = changed(d.Terminate((POD,)), run, now_s=NOW_S + 30).run
-    assert again.strays == (
-        Stray("pod-x", POD.name, asked_s=NOW_S + 30, first_asked_s=NOW_S, times=2, created_s=NOW_S - 100, usd_per_hour=0.36),
+    assert again.orphans == (
+        Orphan("pod-x", POD.name, asked_s=NOW_S + 30, first_asked_s=NOW_S, times=2, created_s=NOW_S - 100, usd_per_hour=0.36),
     )
-    assert changed(d.Settle((), ("pod-x",)), again).run.strays == ()
+    assert changed(d.Settle((), ("pod-x",)), again).run.orphans == ()
 
 
 def test_a_machine_that_a_lost_create_call_made_is_paid_for_by_its_attempt_though_it_had_been_written_off() -> None:
-    written_off = replace(b.attempt(1, S.LAUNCHING), fenced_s=NOW_S - 300, ended_s=b.T0_S)
-    run = a_run(S.QUEUED, attempts=(written_off,), epoch=1)
+    written_off = replace(b.new_attempt(1, S.LAUNCHING), fenced_s=NOW_S - 300, ended_s=b.T0_S)
+    run = a_run(S.QUEUED, attempts=(written_off,), attempt=1)
     assert ledger.totals(run, NOW_S).paid_s == 0
     after = changed(d.Terminate((POD,)), run).run
     assert (newest(after).pod_id, newest(after).terminate_asked_s) == ("pod-x", NOW_S)
@@ -470,24 +470,24 @@ def test_a_machine_that_a_lost_create_call_made_is_paid_for_by_its_attempt_thoug
 
 
 def test_a_machine_that_died_while_nobody_looked_is_paid_for_until_it_died() -> None:
-    lost = replace(b.attempt(1, S.QUEUED), ended_s=None)
-    gone = replace(b.pod(epoch=1), status=PodStatus.GONE, ended_s=b.T0_S + 630)
-    after = changed(d.Settle((1,), (), (gone,)), a_run(S.QUEUED, attempts=(lost,), epoch=1), now_s=NOW_S + 3600).run
+    lost = replace(b.new_attempt(1, S.QUEUED), ended_s=None)
+    gone = replace(b.pod(attempt=1), status=PodStatus.GONE, ended_s=b.T0_S + 630)
+    after = changed(d.Settle((1,), (), (gone,)), a_run(S.QUEUED, attempts=(lost,), attempt=1), now_s=NOW_S + 3600).run
     assert newest(after).ended_s == b.T0_S + 630
 
 
 @pytest.mark.parametrize(("told_s", "ended_s"), [(b.T0_S + 1, b.T0_S + 600), (NOW_S + 9_999, NOW_S), (None, NOW_S)])
 def test_no_machine_ended_before_its_last_sign_of_life_or_in_the_future(told_s: int | None, ended_s: int) -> None:
-    lost = replace(b.attempt(1, S.QUEUED), ended_s=None)
-    gone = replace(b.pod(epoch=1), status=PodStatus.GONE, ended_s=told_s)
-    after = changed(d.Settle((1,), (), (gone,)), a_run(S.QUEUED, attempts=(lost,), epoch=1)).run
+    lost = replace(b.new_attempt(1, S.QUEUED), ended_s=None)
+    gone = replace(b.pod(attempt=1), status=PodStatus.GONE, ended_s=told_s)
+    after = changed(d.Settle((1,), (), (gone,)), a_run(S.QUEUED, attempts=(lost,), attempt=1)).run
     assert newest(after).ended_s == ended_s
 
 
 def test_a_machine_that_was_made_during_a_crash_and_is_gone_again_is_paid_for_by_its_attempt() -> None:
-    lost = replace(b.attempt(1, S.LAUNCHING), fenced_s=NOW_S - 300)
+    lost = replace(b.new_attempt(1, S.LAUNCHING), fenced_s=NOW_S - 300)
     gone = replace(POD, status=PodStatus.GONE, ended_s=NOW_S - 40)
-    run = a_run(S.QUEUED, attempts=(lost,), epoch=1)
+    run = a_run(S.QUEUED, attempts=(lost,), attempt=1)
     after = changed(d.Settle((1,), (), (gone,)), run).run
     assert (newest(after).pod_id, newest(after).ended_s) == ("pod-x", NOW_S - 40)
     assert ledger.totals(after, NOW_S + 5000).paid_s == 60
@@ -495,9 +495,9 @@ def test_a_machine_that_was_made_during_a_crash_and_is_gone_again_is_paid_for_by
 
 
 def test_a_bill_for_a_machine_that_nobody_ever_saw_is_booked_by_its_name() -> None:
-    lost = replace(b.attempt(1, S.LAUNCHING), fenced_s=NOW_S - 300, ended_s=b.T0_S)
+    lost = replace(b.new_attempt(1, S.LAUNCHING), fenced_s=NOW_S - 300, ended_s=b.T0_S)
     bill = replace(POD, status=PodStatus.GONE, ended_s=NOW_S - 40)
-    after = c.billed(a_run(S.QUEUED, attempts=(lost,), epoch=1), 1, bill, 0.5, NOW_S).run
+    after = c.billed(a_run(S.QUEUED, attempts=(lost,), attempt=1), 1, bill, 0.5, NOW_S).run
     assert (newest(after).pod_id, newest(after).billed_usd) == ("pod-x", 0.5)
     assert ledger.totals(after, NOW_S).paid_s == 60
 
@@ -518,21 +518,21 @@ def test_a_machine_that_comes_back_after_it_was_called_gone_is_paid_for_again() 
 
 
 def test_two_machines_that_one_lost_create_call_made_are_both_paid_for() -> None:
-    lost = replace(b.attempt(1, S.LAUNCHING), fenced_s=NOW_S - 300)
-    run = a_run(S.QUEUED, attempts=(lost,), epoch=1)
+    lost = replace(b.new_attempt(1, S.LAUNCHING), fenced_s=NOW_S - 300)
+    run = a_run(S.QUEUED, attempts=(lost,), attempt=1)
     asked = changed(d.Terminate((POD, replace(POD, pod_id="pod-y"))), run).run
     after = changed(d.Settle((1,), ("pod-x", "pod-y")), asked).run
     assert ledger.totals(after, NOW_S + 5000).paid_s == 100 + 100
 
 
 def test_a_launch_that_never_made_a_machine_is_settled_at_no_cost() -> None:
-    lost = replace(b.attempt(1, S.LAUNCHING), fenced_s=NOW_S - 300)
-    after = changed(d.Settle((1,)), a_run(S.QUEUED, attempts=(lost,), epoch=1)).run
+    lost = replace(b.new_attempt(1, S.LAUNCHING), fenced_s=NOW_S - 300)
+    after = changed(d.Settle((1,)), a_run(S.QUEUED, attempts=(lost,), attempt=1)).run
     assert ledger.totals(after, NOW_S + 5000).paid_s == 0
 
 
 def test_settling_twice_is_settling_once() -> None:
-    run = a_run(S.STOPPED, attempts=(replace(b.attempt(1, S.QUEUED), ended_s=None),))
+    run = a_run(S.STOPPED, attempts=(replace(b.new_attempt(1, S.QUEUED), ended_s=None),))
     once = changed(d.Settle((1,)), run).run
     assert newest(changed(d.Settle((1,)), once, now_s=NOW_S + 500).run) == newest(once)
 
@@ -541,26 +541,28 @@ def test_settling_twice_is_settling_once() -> None:
 
 
 @pytest.mark.parametrize("state", [state for state in S if state not in TERMINAL])
-@pytest.mark.parametrize("want", [Want.STOP, Want.CANCEL])
-def test_a_wish_is_saved_and_looked_at_at_once(state: RunState, want: Want) -> None:
+@pytest.mark.parametrize("want", [DesiredState.STOP, DesiredState.CANCEL])
+def test_a_wish_is_saved_and_looked_at_at_once(state: RunState, want: DesiredState) -> None:
     change = c.wished(a_run(state), want, NOW_S)
     assert (change.run.want, change.run.next_check_s, change.run.state) == (want, NOW_S, state)
     assert change.lease is None
 
 
 @pytest.mark.parametrize("state", sorted(TERMINAL))
-@pytest.mark.parametrize("want", [Want.STOP, Want.CANCEL])
-def test_a_run_that_is_over_can_not_be_stopped(state: RunState, want: Want) -> None:
+@pytest.mark.parametrize("want", [DesiredState.STOP, DesiredState.CANCEL])
+def test_a_run_that_is_over_can_not_be_stopped(state: RunState, want: DesiredState) -> None:
     with pytest.raises(IllegalMove, match=state.value):
         c.wished(a_run(state), want, NOW_S)
 
 
 @pytest.mark.parametrize("state", [S.FAILED, S.STOPPED, S.CANCELLED])
 def test_a_run_that_was_stopped_goes_on_where_it_was_with_a_clean_slate_and_a_larger_budget(state: RunState) -> None:
-    run = a_run(state, want=Want.STOP, strikes=(Cause.STALLED,) * 3, backoffs=5, not_before_s=NOW_S + 999, resume=POINT, excluded=("a",))
+    run = a_run(
+        state, want=DesiredState.STOP, strikes=(Cause.STALLED,) * 3, backoffs=5, not_before_s=NOW_S + 999, resume=POINT, excluded=("a",)
+    )
     after = c.resumed(replace(run, notices=(Notice("budget", 1),)), NOW_S, {Limit.USD: 50.0}).run
-    assert (after.state, after.want, after.strikes, after.backoffs, after.notices, after.why) == (S.QUEUED, Want.RUN, (), 0, (), "")
-    assert (after.spec.budget.usd, after.spec.budget.hours, after.resume, after.epoch, after.ended_s) == (50.0, None, POINT, 1, None)
+    assert (after.state, after.want, after.strikes, after.backoffs, after.notices, after.why) == (S.QUEUED, DesiredState.RUN, (), 0, (), "")
+    assert (after.spec.budget.usd, after.spec.budget.hours, after.resume, after.attempt, after.ended_s) == (50.0, None, POINT, 1, None)
     assert (after.not_before_s, after.next_check_s) == (NOW_S, NOW_S)
 
 
@@ -629,12 +631,12 @@ def next_look_s(run: Run | None = None, wait: d.Wait = HEALTHY, **lease: Any) ->
     return at_s - NOW_S
 
 
-def test_a_healthy_run_is_next_looked_at_when_its_beat_would_be_missing() -> None:
-    assert next_look_s(beat=b.beat(7, step=10), beat_s=NOW_S) == 38
+def test_a_healthy_run_is_next_looked_at_when_its_heartbeat_would_be_missing() -> None:
+    assert next_look_s(heartbeat=b.heartbeat(7, step=10), heartbeat_s=NOW_S) == 38
 
 
 def test_a_run_near_its_step_deadline_is_looked_at_one_second_past_it() -> None:
-    assert next_look_s(beat=b.beat(7, step=10, step_age_s=290), beat_s=NOW_S) == 11
+    assert next_look_s(heartbeat=b.heartbeat(7, step=10, step_age_s=290), heartbeat_s=NOW_S) == 11
 
 
 def test_a_wait_with_a_second_of_its_own_is_kept() -> None:
@@ -646,12 +648,12 @@ def test_an_ended_run_with_nothing_left_to_do_is_never_looked_at_again() -> None
 
 
 @pytest.mark.parametrize(("age_s", "next_s"), [(37, 1), (38, 15), (60, 15), (76, 15), (80, 11), (90, 1)])
-def test_a_run_whose_beats_are_missing_is_looked_at_at_the_usual_pace_and_when_it_is_overdue(age_s: int, next_s: int) -> None:
-    assert next_look_s(beat=b.beat(7, step=10), beat_s=NOW_S - age_s) == next_s
+def test_a_run_whose_heartbeats_are_missing_is_looked_at_at_the_usual_pace_and_when_it_is_overdue(age_s: int, next_s: int) -> None:
+    assert next_look_s(heartbeat=b.heartbeat(7, step=10), heartbeat_s=NOW_S - age_s) == next_s
 
 
 def test_a_run_that_flushes_of_itself_is_looked_at_at_the_usual_pace_and_not_each_second() -> None:
-    assert next_look_s(beat=b.beat(7, step=10, step_age_s=600, phase=Phase.FLUSH), beat_s=NOW_S) >= d.check_s(a_run())
+    assert next_look_s(heartbeat=b.heartbeat(7, step=10, step_age_s=600, phase=Phase.FLUSH), heartbeat_s=NOW_S) >= d.check_s(a_run())
 
 
 def test_a_second_stall_of_the_same_attempt_is_asked_for_evidence_again() -> None:
@@ -678,7 +680,7 @@ def test_a_fence_never_opens_a_lease_and_never_loses_a_durable_step(
     state: RunState, cause: Cause, committed: int, before: int, step: int, age_s: int
 ) -> None:
     run = a_run(state, durable_step=before, best_step=before)
-    change = changed(d.Recover(cause, ""), run, committed_step=committed, beat=b.beat(7, step=step), beat_s=NOW_S - age_s)
+    change = changed(d.Recover(cause, ""), run, committed_step=committed, heartbeat=b.heartbeat(7, step=step), heartbeat_s=NOW_S - age_s)
     assert change.lease is not None
     assert not change.lease.open
     assert change.run.durable_step == max(before, committed)

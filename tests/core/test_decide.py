@@ -13,7 +13,7 @@ from prime_train.core import ledger
 from prime_train.core.budget import training_s
 from prime_train.core.causes import POLICY, Cause, Retry
 from prime_train.core.change import change
-from prime_train.core.run import ATTENDED, TERMINAL, Attempt, DrainReason, Notice, Run, RunState, Stray, Totals, Want, with_attempt
+from prime_train.core.run import ATTENDED, TERMINAL, Attempt, DesiredState, DrainReason, Notice, Orphan, Run, RunState, Totals, with_attempt
 from prime_train.core.verdict import Finished, Gone, Healthy, PodsSeen, PodStatus, PodsView, Sick, Silent, Stalled, Unknown, Verdict
 from prime_train.core.wire import Phase
 from tests import builders as b
@@ -69,17 +69,17 @@ def recover_of(decision: d.Decision) -> d.Recover:
 
 
 @pytest.mark.parametrize("state", list(S))
-def test_a_pod_of_any_other_epoch_goes_first(state: RunState) -> None:
-    run = a_run(state, epoch=2)
-    stray = b.pod(run, epoch=1)
+def test_a_pod_of_any_other_attempt_goes_first(state: RunState) -> None:
+    run = a_run(state, attempt=2)
+    orphan = b.pod(run, attempt=1)
     for verdict in (TRAINS, PAST_LIMIT, Gone("404"), Finished(10), OUT_OF_REACH):
-        pods = seen(*as_expected(run).pods, stray)
-        assert after(run, verdict, pods) == d.Terminate((stray,))
+        pods = seen(*as_expected(run).pods, orphan)
+        assert after(run, verdict, pods) == d.Terminate((orphan,))
 
 
 @pytest.mark.parametrize("state", [*sorted(TERMINAL), S.QUEUED])
 def test_where_no_machine_may_run_even_the_newest_attempts_goes(state: RunState) -> None:
-    run = a_run(state, epoch=1)
+    run = a_run(state, attempt=1)
     assert after(run, None, seen(b.pod(run))) == d.Terminate((b.pod(run),))
 
 
@@ -105,7 +105,7 @@ def test_a_machine_that_is_gone_is_not_asked_back() -> None:
 @pytest.mark.parametrize(("asked_s", "again"), [(29, False), (30, True), (31, True)])
 def test_the_provider_is_asked_again_until_it_says_that_the_pod_is_gone(asked_s: int, again: bool) -> None:
     pod = b.pod(a_run(S.STOPPED))
-    run = a_run(S.STOPPED, strays=(Stray(pod.pod_id, pod.name, asked_s=NOW_S - asked_s, first_asked_s=NOW_S - 300),))
+    run = a_run(S.STOPPED, orphans=(Orphan(pod.pod_id, pod.name, asked_s=NOW_S - asked_s, first_asked_s=NOW_S - 300),))
     decision = after(run, None, seen(pod))
     assert isinstance(decision, d.Terminate) == again
     if not again:
@@ -113,13 +113,13 @@ def test_the_provider_is_asked_again_until_it_says_that_the_pod_is_gone(asked_s:
 
 
 def test_a_machine_asked_back_a_moment_ago_does_not_hold_up_the_run() -> None:
-    run = a_run(epoch=2, strays=(Stray("pod-1", f"pt-{b.RUN_ID}-e1", asked_s=NOW_S, first_asked_s=NOW_S),))
-    assert isinstance(after(run, Gone("404"), seen(b.pod(run, epoch=1))), d.Recover)
+    run = a_run(attempt=2, orphans=(Orphan("pod-1", f"pt-{b.RUN_ID}-e1", asked_s=NOW_S, first_asked_s=NOW_S),))
+    assert isinstance(after(run, Gone("404"), seen(b.pod(run, attempt=1))), d.Recover)
 
 
 def test_when_the_provider_confirms_the_past_attempt_is_settled() -> None:
-    lost = replace(b.attempt(1, S.QUEUED), ended_s=None)
-    run = a_run(S.QUEUED, epoch=1, attempts=(lost,), strays=(Stray("pod-1", f"pt-{b.RUN_ID}-e1", asked_s=NOW_S, first_asked_s=NOW_S),))
+    lost = replace(b.new_attempt(1, S.QUEUED), ended_s=None)
+    run = a_run(S.QUEUED, attempt=1, attempts=(lost,), orphans=(Orphan("pod-1", f"pt-{b.RUN_ID}-e1", asked_s=NOW_S, first_asked_s=NOW_S),))
     assert after(run, None, seen(gone=("pod-1",))) == d.Settle((1,), ("pod-1",))
 
 
@@ -129,7 +129,7 @@ def test_the_current_attempt_is_never_settled_by_its_machine_being_gone() -> Non
 
 @pytest.mark.parametrize(("waited_s", "settled"), [(SETTLE_S - 1, False), (SETTLE_S, True)])
 def test_a_launch_that_made_no_machine_is_settled_after_the_settle_time(waited_s: int, settled: bool) -> None:
-    lost = replace(b.attempt(1, S.QUEUED), pod_id=None, ended_s=None, fenced_s=NOW_S - waited_s)
+    lost = replace(b.new_attempt(1, S.QUEUED), pod_id=None, ended_s=None, fenced_s=NOW_S - waited_s)
     run = a_run(S.STOPPED, attempts=(lost,))
     decision = after(run, None, seen())
     assert decision == d.Settle((1,)) if settled else wait_of(decision).until_s == NOW_S + d.check_s(run)
@@ -160,7 +160,7 @@ def test_nothing_is_rented_while_a_secret_of_the_run_is_missing() -> None:
 
 
 def test_what_the_next_attempt_restores_is_chosen_after_the_fence_and_before_the_launch() -> None:
-    assert after(a_run(S.QUEUED, epoch=1, resume_chosen=False), None) == d.ChooseResume()
+    assert after(a_run(S.QUEUED, attempt=1, resume_chosen=False), None) == d.ChooseResume()
 
 
 @pytest.mark.parametrize(("early_s", "waits"), [(1, True), (0, False), (-1, False)])
@@ -178,15 +178,15 @@ def test_nothing_is_launched_while_the_provider_can_not_be_asked() -> None:
     assert wait_of(after(a_run(S.QUEUED, notices=noted("unknown")), None, DOWN)).until_s == NOW_S + 15
 
 
-@pytest.mark.parametrize(("want", "state"), [(Want.STOP, S.STOPPED), (Want.CANCEL, S.CANCELLED)])
+@pytest.mark.parametrize(("want", "state"), [(DesiredState.STOP, S.STOPPED), (DesiredState.CANCEL, S.CANCELLED)])
 @pytest.mark.parametrize("chosen", [True, False])
-def test_a_wish_to_stop_comes_before_any_launch(want: Want, state: RunState, chosen: bool) -> None:
+def test_a_wish_to_stop_comes_before_any_launch(want: DesiredState, state: RunState, chosen: bool) -> None:
     for pods in (seen(), DOWN):
         assert finish_of(after(a_run(S.QUEUED, want=want, resume_chosen=chosen), None, pods)).state is state
 
 
 def test_three_attempts_without_a_new_durable_step_stop_the_run_and_say_what_they_had_in_common() -> None:
-    decision = finish_of(after(a_run(S.QUEUED, epoch=3, strikes=(Cause.CUDA_ERROR,) * 3), None))
+    decision = finish_of(after(a_run(S.QUEUED, attempt=3, strikes=(Cause.CUDA_ERROR,) * 3), None))
     assert (decision.state, decision.cause) == (S.STOPPED, Cause.CUDA_ERROR)
     assert decision.why.startswith("3 attempts in a row made no new checkpoint: all ended by 'CUDA error'. If it repeats")
 
@@ -197,16 +197,16 @@ def test_attempts_that_had_nothing_in_common_are_told_one_by_one() -> None:
 
 
 def test_two_attempts_without_a_new_durable_step_do_not_stop_the_run() -> None:
-    assert isinstance(after(a_run(S.QUEUED, epoch=2, strikes=(Cause.CUDA_ERROR,) * 2), None), d.Launch)
+    assert isinstance(after(a_run(S.QUEUED, attempt=2, strikes=(Cause.CUDA_ERROR,) * 2), None), d.Launch)
 
 
 def test_a_checkpoint_that_is_only_found_after_the_fence_is_looked_for_before_the_strikes_are_counted() -> None:
-    run = a_run(S.QUEUED, epoch=3, strikes=(Cause.SILENT,) * 3, resume_chosen=False)
+    run = a_run(S.QUEUED, attempt=3, strikes=(Cause.SILENT,) * 3, resume_chosen=False)
     assert after(run, None) == d.ChooseResume()
 
 
 def test_the_number_of_attempts_without_progress_is_the_users() -> None:
-    run = a_run(S.QUEUED, epoch=1, strikes=(Cause.STALLED,), budget={"restarts_without_progress": 1})
+    run = a_run(S.QUEUED, attempt=1, strikes=(Cause.STALLED,), budget={"restarts_without_progress": 1})
     assert isinstance(after(run, None), d.Finish)
 
 
@@ -214,19 +214,19 @@ def test_the_number_of_attempts_without_progress_is_the_users() -> None:
     ("ago_s", "on_demand"), [((10, 20, 3599), True), ((10, 20), False), ((10, 20, 3600), False), ((10, 20, 4000, 5000), False)]
 )
 def test_after_three_preemptions_in_an_hour_on_demand_instead_of_spot(ago_s: tuple[int, ...], on_demand: bool) -> None:
-    run = a_run(S.QUEUED, epoch=1, preempted_s=tuple(NOW_S - s for s in ago_s))
+    run = a_run(S.QUEUED, attempt=1, preempted_s=tuple(NOW_S - s for s in ago_s))
     assert after(run, None) == d.Launch(on_demand)
 
 
 def test_well_behind_the_deadline_line_on_demand_instead_of_spot() -> None:
     """540 of 3600 s of training are used up: 15 %."""
-    behind = {"trainer": {"steps": 100}, "budget": {"hours": 1.0}, "epoch": 1}
+    behind = {"trainer": {"steps": 100}, "budget": {"hours": 1.0}, "attempt": 1}
     assert after(a_run(S.QUEUED, durable_step=4, **behind), None) == d.Launch(on_demand=True)
     assert after(a_run(S.QUEUED, durable_step=6, **behind), None) == d.Launch(on_demand=False)
 
 
 def test_an_offer_whose_machine_was_taken_away_is_avoided_for_an_hour() -> None:
-    run = a_run(S.QUEUED, epoch=1)
+    run = a_run(S.QUEUED, attempt=1)
     fenced_s = newest(run).fenced_s or 0
     assert d.avoided_offers(run, fenced_s + 3599) == {"local-spot"}
     assert d.avoided_offers(run, fenced_s + 3600) == frozenset()
@@ -265,7 +265,7 @@ def test_a_launch_is_not_lost_while_the_provider_can_not_be_asked() -> None:
     assert wait_of(after(run, OUT_OF_REACH, DOWN, b.T0_S + 5000)).until_s == b.T0_S + 5015
 
 
-def test_a_launch_whose_agent_beats_is_not_lost_though_the_provider_lists_no_machine() -> None:
+def test_a_launch_whose_agent_sends_heartbeats_is_not_lost_though_the_provider_lists_no_machine() -> None:
     wait_of(after(a_run(S.LAUNCHING), TRAINS, seen(), b.T0_S + 5000))
 
 
@@ -283,14 +283,14 @@ def test_a_machine_that_is_not_up_yet_is_waited_for(status: PodStatus) -> None:
 
 
 @pytest.mark.parametrize(("ago_s", "again"), [(SETTLE_S - 1, False), (SETTLE_S, True)])
-def test_the_agent_is_put_again_when_it_has_not_beaten_within_the_settle_time(ago_s: int, again: bool) -> None:
-    run = a_run(S.BOOTING, attempts=(replace(b.attempt(1, S.BOOTING), agent_put_s=NOW_S - ago_s),))
+def test_the_agent_is_put_again_when_it_has_sent_no_heartbeat_within_the_settle_time(ago_s: int, again: bool) -> None:
+    run = a_run(S.BOOTING, attempts=(replace(b.new_attempt(1, S.BOOTING), agent_put_s=NOW_S - ago_s),))
     decision = after(run, NOT_YET)
     assert decision == d.PutAgent("pod-1") if again else wait_of(decision)
 
 
-def test_the_agents_first_beat_is_seen() -> None:
-    assert after(a_run(S.BOOTING), Healthy(Phase.SETUP, 0)) == d.SeeBeat()
+def test_the_agents_first_heartbeat_is_seen() -> None:
+    assert after(a_run(S.BOOTING), Healthy(Phase.SETUP, 0)) == d.SeeHeartbeat()
 
 
 @pytest.mark.parametrize("spot", [True, False])
@@ -303,10 +303,10 @@ def test_a_machine_that_is_gone_before_its_agent_was_there_is_recovered_from_wit
 
 
 @pytest.mark.parametrize(("spot", "cause"), [(True, Cause.PREEMPTED), (False, Cause.MACHINE_LOST)])
-def test_a_machine_whose_agent_beat_before_anybody_looked_was_not_lost_at_boot(spot: bool, cause: Cause) -> None:
+def test_a_machine_whose_agent_sent_a_heartbeat_before_anybody_looked_was_not_lost_at_boot(spot: bool, cause: Cause) -> None:
     run = a_run(S.BOOTING)
     run = replace(run, attempts=(replace(newest(run), offer=b.offer(spot=spot)),))
-    assert recover_of(after(run, Gone("404", beaten=True), seen(gone=("pod-1",)))).cause is cause
+    assert recover_of(after(run, Gone("404", was_alive=True), seen(gone=("pod-1",)))).cause is cause
 
 
 def test_the_first_step_is_seen() -> None:
@@ -388,7 +388,7 @@ def test_what_follows_from_a_cause_is_its_row_in_the_policy_table(cause: Cause, 
 
 @pytest.mark.parametrize("state", [*AGENT_THERE, S.DRAINING])
 def test_a_finished_run_has_succeeded_whatever_else_is_wanted(state: RunState) -> None:
-    for want in Want:
+    for want in DesiredState:
         assert finish_of(after(a_run(state, want=want), Finished(20))).state is S.SUCCEEDED
     assert finish_of(after(spending(state, 100.0), Finished(20))).state is S.SUCCEEDED
 
@@ -446,18 +446,18 @@ def test_a_stalled_run_is_asked_for_evidence_first() -> None:
 
 @pytest.mark.parametrize(("ago_s", "acts"), [(0, False), (59, False), (60, True), (61, True)])
 def test_evidence_is_waited_for_a_minute_and_no_longer(ago_s: int, acts: bool) -> None:
-    run = a_run(attempts=(replace(b.attempt(), evidence_asked_s=NOW_S - ago_s),))
+    run = a_run(attempts=(replace(b.new_attempt(), evidence_asked_s=NOW_S - ago_s),))
     decision = after(run, LATE)
     assert recover_of(decision) if acts else wait_of(decision).until_s == NOW_S - ago_s + 60
 
 
 def test_once_the_evidence_is_in_the_bucket_a_stalled_run_is_recovered_from() -> None:
-    run = a_run(attempts=(replace(b.attempt(), evidence_asked_s=NOW_S - 1),))
+    run = a_run(attempts=(replace(b.new_attempt(), evidence_asked_s=NOW_S - 1),))
     assert recover_of(after(run, replace(LATE, evidence=True))).cause is Cause.STALLED
 
 
 def test_a_run_that_advances_again_after_evidence_was_asked_for_is_left_alone() -> None:
-    run = a_run(attempts=(replace(b.attempt(), evidence_asked_s=NOW_S - 30),))
+    run = a_run(attempts=(replace(b.new_attempt(), evidence_asked_s=NOW_S - 30),))
     assert after(run, TRAINS) == d.AllClear(("stalled",))
 
 
@@ -475,7 +475,7 @@ def test_nothing_is_destroyed_on_unknown(state: RunState, verdict: Unknown) -> N
 
 @pytest.mark.parametrize("state", list(S))
 def test_no_pod_is_asked_back_while_the_provider_can_not_be_asked(state: RunState) -> None:
-    run = a_run(state, strays=(Stray("pod-x", f"pt-{b.RUN_ID}-e9", asked_s=0, first_asked_s=0),))
+    run = a_run(state, orphans=(Orphan("pod-x", f"pt-{b.RUN_ID}-e9", asked_s=0, first_asked_s=0),))
     assert not isinstance(after(run, OUT_OF_REACH, DOWN), d.Terminate | d.Settle)
 
 
@@ -508,7 +508,7 @@ def test_a_run_whose_money_is_spent_is_stopped_in_every_state_that_costs_money(s
 
 
 def test_the_budget_holds_across_dead_attempts() -> None:
-    run = a_run(epoch=4, budget={"usd": 0.2})
+    run = a_run(attempt=4, budget={"usd": 0.2})
     spent_s = newest(run).launched_s + 80
     assert ledger.totals(run, spent_s).usd == pytest.approx((3 * 640 + 80) * 0.0001)
     assert finish_of(after(run, now_s=spent_s)).cause is Cause.BUDGET_SPENT
@@ -517,7 +517,7 @@ def test_the_budget_holds_across_dead_attempts() -> None:
 
 def test_the_hours_hold_across_dead_attempts() -> None:
     """Three that trained for 540 s each, from the first step to the last sign of life; and the fourth's, from its first step at 60 s."""
-    run = a_run(epoch=4, budget={"hours": 1700 / 3600}, notices=noted("budget"))
+    run = a_run(attempt=4, budget={"hours": 1700 / 3600}, notices=noted("budget"))
     assert isinstance(after(run, now_s=newest(run).launched_s + 60 + 79), d.Wait)
     decision = after(run, now_s=newest(run).launched_s + 60 + 80)
     assert isinstance(decision, d.Drain)
@@ -531,7 +531,7 @@ def test_a_set_up_that_takes_longer_than_the_hours_does_not_use_them_up(state: R
 
 
 def test_every_machine_that_is_not_proven_gone_is_paid_for() -> None:
-    run = a_run(epoch=2)
+    run = a_run(attempt=2)
     run = replace(run, attempts=(replace(run.attempts[0], ended_s=None), run.attempts[1]))
     first_s, second_s = (a.launched_s for a in run.attempts)
     assert ledger.totals(run, second_s + 100).paid_s == (second_s - first_s + 100) + 100
@@ -632,8 +632,8 @@ MONEY = st.builds(
 def rich(money: Any) -> Run:
     """A run that trains, with some of its past machines not proven gone yet."""
     usd, hours, rates, gone, usd_past, paid_past, warned = money
-    run = a_run(epoch=len(rates), budget={"usd": usd, "hours": hours}, notices=noted("budget") if warned else ())
-    marks: dict[str, Any] = {"launched_s": NOW_S - 100, "first_beat_s": NOW_S - 90, "first_step_s": NOW_S - 80}
+    run = a_run(attempt=len(rates), budget={"usd": usd, "hours": hours}, notices=noted("budget") if warned else ())
+    marks: dict[str, Any] = {"launched_s": NOW_S - 100, "first_heartbeat_s": NOW_S - 90, "first_step_s": NOW_S - 80}
     *past, newest_one = (replace(a, **marks, offer=b.offer(usd_per_hour=rate)) for a, rate in zip(run.attempts, rates, strict=True))
     lost = [
         replace(a, last_sign_s=NOW_S - 20, fenced_s=NOW_S - 10, ended_s=NOW_S if is_gone else None)
@@ -671,8 +671,8 @@ def test_at_the_moment_money_asks_for_something_a_mark_is_reached_and_not_a_seco
 
 
 def test_a_machine_that_is_in_no_attempt_costs_dollars_and_no_hours() -> None:
-    stray = Stray("pod-x", "pt-x-e1", asked_s=NOW_S, first_asked_s=NOW_S, created_s=NOW_S)
-    run = a_run(budget={"usd": 1000.0, "hours": 900 / 3600}, notices=noted("budget"), strays=(stray,))
+    orphan = Orphan("pod-x", "pt-x-e1", asked_s=NOW_S, first_asked_s=NOW_S, created_s=NOW_S)
+    run = a_run(budget={"usd": 1000.0, "hours": 900 / 3600}, notices=noted("budget"), orphans=(orphan,))
     assert d.budget_moment_s(run, NOW_S) in (NOW_S + 80, NOW_S + 81)  # the warning's share of 900 s, of which 640 s are used
 
 
@@ -701,19 +701,19 @@ def test_a_healthy_run_that_is_looked_at_when_it_asked_to_never_spends_past_its_
 @pytest.mark.parametrize("state", sorted(ATTENDED))
 def test_a_cancelled_run_is_ended_at_once_in_every_state(state: RunState) -> None:
     for verdict in (TRAINS, NOT_YET, OUT_OF_REACH, PAST_LIMIT, Gone("404")):
-        assert finish_of(after(a_run(state, want=Want.CANCEL), verdict)).state is S.CANCELLED
+        assert finish_of(after(a_run(state, want=DesiredState.CANCEL), verdict)).state is S.CANCELLED
 
 
 @pytest.mark.parametrize("state", AGENT_THERE)
 def test_a_run_asked_to_stop_is_flushed_first(state: RunState) -> None:
-    decision = after(a_run(state, want=Want.STOP))
+    decision = after(a_run(state, want=DesiredState.STOP))
     assert isinstance(decision, d.Drain)
     assert decision.reason is DrainReason.USER
 
 
 @pytest.mark.parametrize("state", [S.LAUNCHING, S.BOOTING])
 def test_a_run_asked_to_stop_before_its_agent_is_there_is_stopped_at_once(state: RunState) -> None:
-    assert finish_of(after(a_run(state, want=Want.STOP), NOT_YET)).state is S.STOPPED
+    assert finish_of(after(a_run(state, want=DesiredState.STOP), NOT_YET)).state is S.STOPPED
 
 
 @pytest.mark.parametrize("state", AGENT_THERE)
@@ -723,8 +723,8 @@ def test_a_machine_that_will_be_taken_away_is_flushed(state: RunState) -> None:
     assert decision.reason is DrainReason.PREEMPTION
 
 
-def test_a_machine_that_will_be_taken_away_in_its_first_beat_is_seen_first() -> None:
-    assert after(a_run(S.BOOTING), Healthy(Phase.SETUP, 0, preempting=True)) == d.SeeBeat()
+def test_a_machine_that_will_be_taken_away_in_its_first_heartbeat_is_seen_first() -> None:
+    assert after(a_run(S.BOOTING), Healthy(Phase.SETUP, 0, preempting=True)) == d.SeeHeartbeat()
 
 
 def draining(reason: DrainReason, ago_s: int, **changes: Any) -> Run:
@@ -781,7 +781,7 @@ def test_a_machine_that_falls_silent_while_it_flushes_is_given_the_whole_time(re
 
 
 def test_a_stop_asked_for_while_a_machine_is_being_taken_away_ends_the_run_and_not_only_the_attempt() -> None:
-    run = draining(DrainReason.PREEMPTION, 5, want=Want.STOP)
+    run = draining(DrainReason.PREEMPTION, 5, want=DesiredState.STOP)
     assert isinstance(after(run, Gone("404")), d.Recover)
     assert finish_of(after(replace(run, state=S.QUEUED, resume_chosen=False), None)).state is S.STOPPED
 
@@ -792,13 +792,13 @@ def test_a_flush_that_nothing_is_known_of_is_looked_at_at_the_usual_pace() -> No
 
 
 def test_a_run_stopped_between_two_machines_is_not_told_as_one_that_never_had_any() -> None:
-    assert "before a machine was rented" not in finish_of(after(a_run(S.QUEUED, epoch=2, want=Want.STOP), None)).why
+    assert "before a machine was rented" not in finish_of(after(a_run(S.QUEUED, attempt=2, want=DesiredState.STOP), None)).why
 
 
 # ----------------------------------------------------------------------------------------------------------- when to look
 
 
-def test_a_healthy_run_is_looked_at_again_when_a_beat_would_be_missing() -> None:
+def test_a_healthy_run_is_looked_at_again_when_a_heartbeat_would_be_missing() -> None:
     assert d.healthy_until_s(a_run(budget={"usd": 1000.0}), NOW_S, None, NOW_S) == NOW_S + 30 + 7 + 1
 
 
@@ -822,14 +822,14 @@ def test_a_healthy_run_is_looked_at_again_when_its_money_asks_for_something_if_t
 def runs(draw: st.DrawFn) -> Run:
     """A run in any state, with any history that change() could have left in it."""
     state = draw(STATES)
-    run = a_run(state, epoch=draw(st.integers(0 if state is S.QUEUED else 1, 3)))
+    run = a_run(state, attempt=draw(st.integers(0 if state is S.QUEUED else 1, 3)))
     attempts = tuple(_odd(draw, a, run) for a in run.attempts)
-    strays = draw(st.lists(st.sampled_from(["pod-0", "pod-1", "pod-x"]), max_size=2, unique=True))
+    orphans = draw(st.lists(st.sampled_from(["pod-0", "pod-1", "pod-x"]), max_size=2, unique=True))
     return replace(
         run,
         attempts=attempts,
-        strays=tuple(Stray(s, f"pt-{b.RUN_ID}-e1", asked_s=NOW_S - draw(st.integers(0, 60)), first_asked_s=NOW_S - 90) for s in strays),
-        want=draw(st.sampled_from(list(Want))),
+        orphans=tuple(Orphan(s, f"pt-{b.RUN_ID}-e1", asked_s=NOW_S - draw(st.integers(0, 60)), first_asked_s=NOW_S - 90) for s in orphans),
+        want=draw(st.sampled_from(list(DesiredState))),
         resume_chosen=draw(st.booleans()),
         drain=draw(st.sampled_from(list(DrainReason))) if state is S.DRAINING else None,
         drain_s=NOW_S - draw(st.integers(0, 900)) if state is S.DRAINING else None,
@@ -844,7 +844,7 @@ NOTICES = [*d.SILENCE_NOTICES, "budget", "no_capacity"]
 
 
 def _odd(draw: st.DrawFn, attempt: Attempt, run: Run) -> Attempt:
-    is_current = attempt.epoch == run.epoch and run.state in ATTENDED
+    is_current = attempt.number == run.attempt and run.state in ATTENDED
     if is_current:
         return replace(attempt, evidence_asked_s=draw(st.sampled_from([None, NOW_S - 10, NOW_S - 100])))
     pod_id = draw(st.sampled_from([None, attempt.pod_id]))
@@ -865,14 +865,14 @@ def test_there_is_always_a_next_thing_to_do(run: Run, verdict: Verdict, pods: Po
         assert current not in [pod.pod_id for pod in decision.pods] or current is None
     if isinstance(decision, d.Launch):
         assert run.state is S.QUEUED
-        assert run.want is Want.RUN
+        assert run.want is DesiredState.RUN
         assert run.resume_chosen
 
 
 @PROPERTY
 @given(run=runs(), verdict=VERDICTS, pods=PODS_VIEWS)
 def test_unless_ordered_or_out_of_money_nothing_is_destroyed_without_proof(run: Run, verdict: Verdict, pods: PodsView) -> None:
-    run = replace(run, want=Want.RUN, folded=replace(run.folded, usd=0.0))
+    run = replace(run, want=DesiredState.RUN, folded=replace(run.folded, usd=0.0))
     if run.state not in ATTENDED or run.drain is not None:
         return
     decision = d.decide(run, verdict, pods, NOW_S)

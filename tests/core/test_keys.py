@@ -8,28 +8,28 @@ from prime_train.core import keys
 from tests.core.given import PROPERTY
 
 RUN_IDS = st.from_regex(keys.RUN_ID_PATTERN, fullmatch=True)
-EPOCHS = st.integers(min_value=1, max_value=10**9 - 1)
+ATTEMPTS = st.integers(min_value=1, max_value=10**9 - 1)
 STEPS = st.integers(min_value=0, max_value=10**12 - 1)
 DIGEST = "blake3-" + "0a" * 32
 
 
 @PROPERTY
-@given(run_id=RUN_IDS, epoch=EPOCHS)
-def test_a_pod_name_is_read_back_as_its_run_and_epoch(run_id: str, epoch: int) -> None:
-    assert keys.parse_pod_name(keys.pod_name(run_id, epoch)) == (run_id, epoch)
+@given(run_id=RUN_IDS, attempt=ATTEMPTS)
+def test_a_pod_name_is_read_back_as_its_run_and_attempt(run_id: str, attempt: int) -> None:
+    assert keys.parse_pod_name(keys.pod_name(run_id, attempt)) == (run_id, attempt)
 
 
 @PROPERTY
-@given(run_id=RUN_IDS, step=STEPS, epoch=EPOCHS)
-def test_a_manifest_key_is_read_back_as_its_step_and_epoch(run_id: str, step: int, epoch: int) -> None:
-    assert keys.parse_manifest_key(run_id, keys.manifest_key(run_id, step, epoch)) == (step, epoch)
+@given(run_id=RUN_IDS, step=STEPS, attempt=ATTEMPTS)
+def test_a_manifest_key_is_read_back_as_its_step_and_attempt(run_id: str, step: int, attempt: int) -> None:
+    assert keys.parse_manifest_key(run_id, keys.manifest_key(run_id, step, attempt)) == (step, attempt)
 
 
 @PROPERTY
-@given(a=RUN_IDS, b=RUN_IDS, step=STEPS, epoch=EPOCHS)
-def test_a_manifest_of_another_run_is_never_read_as_ours(a: str, b: str, step: int, epoch: int) -> None:
+@given(a=RUN_IDS, b=RUN_IDS, step=STEPS, attempt=ATTEMPTS)
+def test_a_manifest_of_another_run_is_never_read_as_ours(a: str, b: str, step: int, attempt: int) -> None:
     assume(a != b)
-    assert keys.parse_manifest_key(a, keys.manifest_key(b, step, epoch)) is None
+    assert keys.parse_manifest_key(a, keys.manifest_key(b, step, attempt)) is None
 
 
 @PROPERTY
@@ -45,7 +45,7 @@ def test_nothing_of_one_run_lies_under_another_runs_prefix(a: str, b: str) -> No
     assume(a != b)
     named = [
         keys.spec_key(b),
-        keys.tree_key(b),
+        keys.code_key(b),
         keys.blob_key(b, DIGEST),
         keys.manifest_key(b, 1, 1),
         keys.latest_key(b),
@@ -56,12 +56,12 @@ def test_nothing_of_one_run_lies_under_another_runs_prefix(a: str, b: str) -> No
 
 
 @PROPERTY
-@given(run_id=RUN_IDS, epoch=EPOCHS)
-def test_what_may_be_forgotten_is_told_by_the_first_part_of_its_key(run_id: str, epoch: int) -> None:
-    needed = [keys.spec_key(run_id), keys.blob_key(run_id, DIGEST), keys.manifest_key(run_id, 1, epoch), keys.pin_key(run_id, 1, epoch)]
+@given(run_id=RUN_IDS, attempt=ATTEMPTS)
+def test_what_may_be_forgotten_is_told_by_the_first_part_of_its_key(run_id: str, attempt: int) -> None:
+    needed = [keys.spec_key(run_id), keys.blob_key(run_id, DIGEST), keys.manifest_key(run_id, 1, attempt), keys.pin_key(run_id, 1, attempt)]
     assert all(key.startswith(keys.RUNS) for key in needed)
-    assert keys.evidence_key(run_id, epoch, "log").startswith(keys.EVIDENCE)
-    assert keys.evidence_key(run_id, epoch, "log").startswith(keys.evidence_prefix(run_id, epoch))
+    assert keys.evidence_key(run_id, attempt, "log").startswith(keys.EVIDENCE)
+    assert keys.evidence_key(run_id, attempt, "log").startswith(keys.evidence_prefix(run_id, attempt))
 
 
 @pytest.mark.parametrize("text", ["a", "0", "a-b", "tiny-1-e2", "a" * 48])
@@ -81,7 +81,7 @@ def test_a_machine_named_otherwise_is_not_ours(name: str) -> None:
     assert keys.parse_pod_name(name) is None
 
 
-def test_a_run_whose_id_ends_like_an_epoch_keeps_its_name() -> None:
+def test_a_run_whose_id_ends_like_an_attempt_keeps_its_name() -> None:
     assert keys.parse_pod_name(keys.pod_name("sweep-e3", 4)) == ("sweep-e3", 4)
 
 

@@ -11,7 +11,7 @@ from prime_train.core import change as c
 from prime_train.core import ledger
 from prime_train.core.decision import Terminate
 from prime_train.core.keys import pod_name
-from prime_train.core.run import ATTEMPTS_KEPT_MAX, Attempt, Run, RunState, Stray, Totals
+from prime_train.core.run import ATTEMPTS_KEPT_MAX, Attempt, Orphan, Run, RunState, Totals
 from prime_train.core.verdict import Pod, PodStatus
 from tests import builders as b
 from tests.core.given import NOW_S, PROPERTY, a_run
@@ -21,11 +21,11 @@ MARK = st.one_of(st.none(), st.integers(T0_S - 50, T0_S + 1000))
 STEP = st.integers(0, 40)
 ATTEMPTS = st.builds(
     Attempt,
-    epoch=st.just(1),
+    number=st.just(1),
     offer=st.builds(b.offer, usd_per_hour=st.sampled_from([0.0, 0.36, 36.0])),
     launched_s=st.integers(T0_S, T0_S + 100),
     pod_id=st.sampled_from([None, "pod-1"]),
-    first_beat_s=MARK,
+    first_heartbeat_s=MARK,
     first_step_s=MARK,
     last_sign_s=MARK,
     fenced_s=MARK,
@@ -42,10 +42,10 @@ def parts(totals: Totals) -> dict[str, int]:
 
 
 def lived(**changes: Any) -> Attempt:
-    """Launched at 0, first beat at 20, first step at 60, last sign at 600, fenced at 620, gone at 640."""
+    """Launched at 0, first heartbeat at 20, first step at 60, last sign at 600, fenced at 620, gone at 640."""
     marks: dict[str, Any] = {name: None if at_s is None else T0_S + at_s for name, at_s in changes.items() if name.endswith("_s")}
     rest: dict[str, Any] = {name: value for name, value in changes.items() if not name.endswith("_s")}
-    return replace(b.attempt(1, RunState.QUEUED), **marks, **rest)
+    return replace(b.new_attempt(1, RunState.QUEUED), **marks, **rest)
 
 
 def spent(attempt: Attempt, after_s: int = 5000) -> Totals:
@@ -86,18 +86,18 @@ def test_a_machine_that_is_not_proven_gone_is_paid_for_until_now() -> None:
     assert (totals.paid_s, totals.teardown_s) == (1000, 380)
 
 
-def test_a_machine_whose_agent_never_beat_was_all_provision_until_the_fence() -> None:
-    totals = spent(lived(first_beat_s=None, first_step_s=None, last_sign_s=None))
+def test_a_machine_whose_agent_never_sent_a_heartbeat_was_all_provision_until_the_fence() -> None:
+    totals = spent(lived(first_heartbeat_s=None, first_step_s=None, last_sign_s=None))
     assert parts(totals) == dict.fromkeys(PARTS, 0) | {"provision_s": 620, "teardown_s": 20}
 
 
-def test_a_machine_that_beat_but_made_no_step_was_provision_and_restore() -> None:
+def test_a_machine_that_sent_a_heartbeat_but_made_no_step_was_provision_and_restore() -> None:
     totals = spent(lived(first_step_s=None))
     assert (totals.provision_s, totals.restore_s, totals.useful_s, totals.detection_s) == (20, 580, 0, 20)
 
 
 def test_an_attempt_under_way_is_training_up_to_now() -> None:
-    totals = spent(replace(b.attempt(1), last_step=100), after_s=100)
+    totals = spent(replace(b.new_attempt(1), last_step=100), after_s=100)
     assert parts(totals) == dict.fromkeys(PARTS, 0) | {"provision_s": 20, "restore_s": 40, "useful_s": 40}
 
 
@@ -121,9 +121,9 @@ def test_what_is_paid_never_falls_as_time_goes_on(attempt: Attempt, earlier_s: i
     assert spent(attempt, earlier_s).usd <= spent(attempt, earlier_s + later_s).usd
 
 
-def with_attempts(count: int, *, open_epochs: tuple[int, ...] = ()) -> Run:
-    run = b.run(RunState.TRAINING, epoch=count)
-    return replace(run, attempts=tuple(replace(a, ended_s=None) if a.epoch in open_epochs else a for a in run.attempts))
+def with_attempts(count: int, *, open_attempts: tuple[int, ...] = ()) -> Run:
+    run = b.run(RunState.TRAINING, attempt=count)
+    return replace(run, attempts=tuple(replace(a, ended_s=None) if a.number in open_attempts else a for a in run.attempts))
 
 
 @pytest.mark.parametrize("count", [1, ATTEMPTS_KEPT_MAX, ATTEMPTS_KEPT_MAX + 1, ATTEMPTS_KEPT_MAX + 30])
@@ -137,10 +137,10 @@ def test_folding_old_attempts_keeps_the_totals_equal(count: int) -> None:
 
 
 def test_an_attempt_whose_machine_is_not_proven_gone_is_never_folded() -> None:
-    run = ledger.fold(with_attempts(ATTEMPTS_KEPT_MAX + 3, open_epochs=(2,)))
-    assert [a.epoch for a in run.attempts][:3] == [2, 4, 5]
+    run = ledger.fold(with_attempts(ATTEMPTS_KEPT_MAX + 3, open_attempts=(2,)))
+    assert [a.number for a in run.attempts][:3] == [2, 4, 5]
     late = replace(run, attempts=tuple(replace(a, ended_s=a.launched_s + 640) for a in run.attempts))
-    assert [a.epoch for a in ledger.fold(late).attempts][:2] == [4, 5]
+    assert [a.number for a in ledger.fold(late).attempts][:2] == [4, 5]
 
 
 def test_folding_twice_is_folding_once() -> None:
@@ -149,7 +149,7 @@ def test_folding_twice_is_folding_once() -> None:
 
 
 def test_the_whole_runs_ledger_counts_dead_attempts() -> None:
-    run = b.run(RunState.TRAINING, epoch=3)
+    run = b.run(RunState.TRAINING, attempt=3)
     totals = ledger.totals(run, newest_launch_s(run) + 100)
     assert (totals.attempts, totals.paid_s) == (3, 640 + 640 + 100)
 
@@ -168,14 +168,14 @@ def test_what_decisions_are_made_of_are_the_figures_of_the_whole_ledger(attempts
 
 
 def test_every_machine_that_is_not_proven_gone_burns_money_now() -> None:
-    run = with_attempts(3, open_epochs=(1, 3))
+    run = with_attempts(3, open_attempts=(1, 3))
     assert ledger.burn_usd_per_s(run) == pytest.approx(0.72 / 3600)
     assert ledger.burn_usd_per_s(b.run(RunState.STOPPED)) == 0
 
 
 def test_a_second_machine_of_the_same_name_is_paid_for_from_its_first_second() -> None:
-    stray = Stray("pod-x", f"pt-{b.RUN_ID}-e1", asked_s=NOW_S, first_asked_s=NOW_S, created_s=T0_S, usd_per_hour=0.36)
-    run = a_run(strays=(stray,))
+    orphan = Orphan("pod-x", f"pt-{b.RUN_ID}-e1", asked_s=NOW_S, first_asked_s=NOW_S, created_s=T0_S, usd_per_hour=0.36)
+    run = a_run(orphans=(orphan,))
     assert ledger.totals(run, NOW_S).paid_s == 700 + 700
     assert ledger.burn_usd_per_s(run) == pytest.approx(0.72 / 3600)
 
@@ -183,10 +183,10 @@ def test_a_second_machine_of_the_same_name_is_paid_for_from_its_first_second() -
 @pytest.mark.parametrize("ahead_s", [-86_400, 0, 86_400])
 def test_a_machine_too_many_costs_what_it_was_there_whatever_the_clock_of_its_provider_says(ahead_s: int) -> None:
     held = b.run(RunState.TRAINING)
-    attempt = held.attempt
+    attempt = held.current_attempt
     assert attempt is not None
     now_s = attempt.launched_s + 600
     second = Pod("local-2", pod_name(held.run_id, 1), PodStatus.ACTIVE, created_s=attempt.launched_s + ahead_s, usd_per_hour=6.0)
     after = c.change(held, b.lease(held), Terminate((second,)), now_s).run
     assert 0 <= ledger.spent(after, now_s + 60).usd - ledger.spent(held, now_s + 60).usd <= 660 * 6.0 / 3600 + 1e-9
-    assert after.strays[0].created_s in (attempt.launched_s, now_s)
+    assert after.orphans[0].created_s in (attempt.launched_s, now_s)

@@ -35,20 +35,22 @@ MANIFESTS = st.lists(
     st.builds(
         Manifest,
         run=st.just(RUN),
-        epoch=st.integers(1, 3),
+        attempt=st.integers(1, 3),
         step=st.integers(0, 6),
         created_s=st.just(0),
         folder=st.just("step"),
         files=FILES,
     ),
     max_size=8,
-    unique_by=lambda m: (m.step, m.epoch),
+    unique_by=lambda m: (m.step, m.attempt),
 )
 SIZES = st.dictionaries(st.sampled_from([blob_key(RUN, digest) for digest in DIGESTS]), st.sampled_from([4, 5]))
 POINTS = st.one_of(
     st.none(),
     st.builds(
-        lambda step, epoch: ResumePoint(step=step, epoch=epoch, key=manifest_key(RUN, step, epoch)), st.integers(0, 6), st.integers(1, 3)
+        lambda step, attempt: ResumePoint(step=step, attempt=attempt, key=manifest_key(RUN, step, attempt)),
+        st.integers(0, 6),
+        st.integers(1, 3),
     ),
 )
 
@@ -57,8 +59,8 @@ def a_file(path: str = "weights", digest: int = 0, size: int = 5) -> ManifestFil
     return stored_file(path, digest, size)
 
 
-def manifest(step: int, epoch: int = 1, files: tuple[ManifestFile, ...] = (), **changes: Any) -> Manifest:
-    fields: dict[str, Any] = {"run": RUN, "epoch": epoch, "step": step, "created_s": 0, "folder": f"step_{step}", "files": files}
+def manifest(step: int, attempt: int = 1, files: tuple[ManifestFile, ...] = (), **changes: Any) -> Manifest:
+    fields: dict[str, Any] = {"run": RUN, "attempt": attempt, "step": step, "created_s": 0, "folder": f"step_{step}", "files": files}
     return Manifest(**(fields | changes))
 
 
@@ -66,13 +68,13 @@ def stored(*files: ManifestFile) -> dict[str, int]:
     return {blob_key(RUN, chunk.digest): chunk.stored for file in files for chunk in file.chunks}
 
 
-def chosen(manifests: list[Manifest], *, epoch: int = 1, previous: ResumePoint | None = None) -> tuple[int, int] | None:
-    point = choose_resume(manifests, {}, epoch=epoch, previous=previous)
-    return (point.step, point.epoch) if point else None
+def chosen(manifests: list[Manifest], *, attempt: int = 1, previous: ResumePoint | None = None) -> tuple[int, int] | None:
+    point = choose_resume(manifests, {}, attempt=attempt, previous=previous)
+    return (point.step, point.attempt) if point else None
 
 
-def point(step: int, epoch: int) -> ResumePoint:
-    return ResumePoint(step=step, epoch=epoch, key=manifest_key(RUN, step, epoch))
+def point(step: int, attempt: int) -> ResumePoint:
+    return ResumePoint(step=step, attempt=attempt, key=manifest_key(RUN, step, attempt))
 
 
 # ------------------------------------------------------------------------------------------------------------------- complete
@@ -95,8 +97,8 @@ def test_the_newest_complete_checkpoint_is_complete_and_none_that_is_newer_is(ma
         return all(sizes.get(blob_key(RUN, file.chunks[0].digest)) == file.size for file in m.files)
 
     newest = newest_complete(manifests, sizes)
-    complete = sorted((m.step, m.epoch) for m in manifests if is_complete(m))
-    assert (newest and (newest.step, newest.epoch)) == (complete[-1] if complete else None)
+    complete = sorted((m.step, m.attempt) for m in manifests if is_complete(m))
+    assert (newest and (newest.step, newest.attempt)) == (complete[-1] if complete else None)
 
 
 def test_a_manifest_that_gives_one_content_two_sizes_is_never_complete() -> None:
@@ -126,16 +128,16 @@ def test_the_next_attempt_resumes_from_the_newest_complete_checkpoint_of_the_las
 
 def test_a_checkpoint_cut_off_at_any_blob_is_never_resumed_from() -> None:
     cut = manifest(20, files=(a_file("a", 0), a_file("b", 1)))
-    picked = choose_resume([manifest(10), cut], stored(a_file(digest=0)), epoch=1, previous=None)
+    picked = choose_resume([manifest(10), cut], stored(a_file(digest=0)), attempt=1, previous=None)
     assert picked == manifest(10).point
 
 
 def test_whatever_an_attempt_before_the_last_writes_later_is_never_looked_at() -> None:
-    assert chosen([manifest(90, epoch=1), manifest(20, epoch=2)], epoch=2, previous=point(10, 1)) == (20, 2)
+    assert chosen([manifest(90, attempt=1), manifest(20, attempt=2)], attempt=2, previous=point(10, 1)) == (20, 2)
 
 
 def test_an_attempt_that_saved_nothing_hands_on_what_it_had_itself_resumed_from() -> None:
-    assert chosen([manifest(30, epoch=1)], epoch=2, previous=point(10, 1)) == (10, 1)
+    assert chosen([manifest(30, attempt=1)], attempt=2, previous=point(10, 1)) == (10, 1)
 
 
 def test_a_run_without_any_checkpoint_starts_from_the_beginning() -> None:
@@ -147,20 +149,20 @@ def test_a_checkpoint_at_step_0_can_be_resumed_from() -> None:
 
 
 def test_of_the_same_step_the_last_attempts_own_checkpoint_is_taken() -> None:
-    assert chosen([manifest(10, epoch=2)], epoch=2, previous=point(10, 1)) == (10, 2)
+    assert chosen([manifest(10, attempt=2)], attempt=2, previous=point(10, 1)) == (10, 2)
 
 
 @PROPERTY
-@given(manifests=MANIFESTS, sizes=SIZES, epoch=st.integers(1, 3), previous=POINTS)
+@given(manifests=MANIFESTS, sizes=SIZES, attempt=st.integers(1, 3), previous=POINTS)
 def test_the_resume_point_never_goes_back_and_ignores_other_attempts(
-    manifests: list[Manifest], sizes: dict[str, int], epoch: int, previous: ResumePoint | None
+    manifests: list[Manifest], sizes: dict[str, int], attempt: int, previous: ResumePoint | None
 ) -> None:
-    picked = choose_resume(manifests, sizes, epoch=epoch, previous=previous)
+    picked = choose_resume(manifests, sizes, attempt=attempt, previous=previous)
     if previous is not None:
         assert picked is not None
         assert picked.step >= previous.step
     if picked is not None and picked != previous:
-        assert picked.epoch == epoch
+        assert picked.attempt == attempt
         assert [m for m in manifests if m.key == picked.key and not missing_blobs(m, sizes)]
 
 

@@ -9,17 +9,17 @@ import pytest
 
 from prime_train.core.keys import (
     blob_key,
+    code_key,
     evidence_key,
     latest_key,
     manifest_key,
     pin_key,
     run_prefix,
     spec_key,
-    tree_key,
 )
 from prime_train.core.pod_policy import NEWER, POLICY_CHARS_MAX, Part, assumed, check, session_policy
 
-RUN, EPOCH = "tiny-1", 2
+RUN, ATTEMPT = "tiny-1", 2
 PART = Part("training")
 BLOB = blob_key(RUN, "blake3-" + "0" * 64, "zstd")
 
@@ -49,11 +49,11 @@ def _like(pattern: str, text: str) -> bool:
     return re.fullmatch(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), text, re.DOTALL) is not None
 
 
-POLICY = session_policy(PART, RUN, EPOCH)
+POLICY = session_policy(PART, RUN, ATTEMPT)
 
-WRITTEN = [BLOB, manifest_key(RUN, 10, EPOCH), latest_key(RUN), evidence_key(RUN, EPOCH, "trainer.log")]
-READ = [tree_key(RUN), manifest_key(RUN, 5, 1), BLOB, latest_key(RUN), spec_key(RUN)]
-DELETED = [BLOB, manifest_key(RUN, 5, 1), manifest_key(RUN, 5, EPOCH)]
+WRITTEN = [BLOB, manifest_key(RUN, 10, ATTEMPT), latest_key(RUN), evidence_key(RUN, ATTEMPT, "trainer.log")]
+READ = [code_key(RUN), manifest_key(RUN, 5, 1), BLOB, latest_key(RUN), spec_key(RUN)]
+DELETED = [BLOB, manifest_key(RUN, 5, 1), manifest_key(RUN, 5, ATTEMPT)]
 
 
 @pytest.mark.parametrize("key", READ)
@@ -86,9 +86,9 @@ def test_another_run_is_closed_to_it(other: str) -> None:
     keys = [
         spec_key(other),
         BLOB.replace(RUN, other),
-        manifest_key(other, 10, EPOCH),
+        manifest_key(other, 10, ATTEMPT),
         latest_key(other),
-        evidence_key(other, EPOCH, "x.log"),
+        evidence_key(other, ATTEMPT, "x.log"),
     ]
     for action in ("GetObject", "PutObject", "DeleteObject"):
         assert not [key for key in keys if allows(POLICY, action, key)]
@@ -101,7 +101,7 @@ def test_the_bucket_as_a_whole_is_not_listed(prefix: str | None) -> None:
 
 
 def test_another_bucket_is_closed_to_it() -> None:
-    assert not allows(POLICY, "GetObject", tree_key(RUN), bucket="training-2")
+    assert not allows(POLICY, "GetObject", code_key(RUN), bucket="training-2")
     assert not allows(POLICY, "ListBucket", bucket="training-2", prefix=run_prefix(RUN))
 
 
@@ -115,8 +115,8 @@ def test_another_bucket_is_closed_to_it() -> None:
         evidence_key(RUN, 1, "trainer.log"),
         evidence_key(RUN, 22, "trainer.log"),
         spec_key(RUN),
-        tree_key(RUN),
-        pin_key(RUN, 10, EPOCH),
+        code_key(RUN),
+        pin_key(RUN, 10, ATTEMPT),
         f"{run_prefix(RUN)}else",
         "runs/tiny-1",
     ],
@@ -125,17 +125,17 @@ def test_what_is_not_its_own_it_can_not_write(key: str) -> None:
     assert not allows(POLICY, "PutObject", key)
 
 
-@pytest.mark.parametrize("epoch", [1, 2, 9, 10, 99, 100])
-def test_what_a_later_attempt_commits_stays(epoch: int) -> None:
-    policy = session_policy(PART, RUN, epoch)
-    for later in range(epoch + 1, epoch + 1 + NEWER):
+@pytest.mark.parametrize("attempt", [1, 2, 9, 10, 99, 100])
+def test_what_a_later_attempt_commits_stays(attempt: int) -> None:
+    policy = session_policy(PART, RUN, attempt)
+    for later in range(attempt + 1, attempt + 1 + NEWER):
         for action in ("PutObject", "DeleteObject"):
             assert not allows(policy, action, manifest_key(RUN, 10, later))
-    for earlier in range(1, epoch + 1):
+    for earlier in range(1, attempt + 1):
         assert allows(policy, "DeleteObject", manifest_key(RUN, 10, earlier))
 
 
-@pytest.mark.parametrize("key", [spec_key(RUN), tree_key(RUN), latest_key(RUN), pin_key(RUN, 10, 1), evidence_key(RUN, EPOCH, "x.log")])
+@pytest.mark.parametrize("key", [spec_key(RUN), code_key(RUN), latest_key(RUN), pin_key(RUN, 10, 1), evidence_key(RUN, ATTEMPT, "x.log")])
 def test_what_no_clean_up_touches_it_can_not_delete(key: str) -> None:
     assert not allows(POLICY, "DeleteObject", key)
 
@@ -150,7 +150,7 @@ def test_nothing_else_is_allowed() -> None:
 
 
 def test_a_prefix_of_the_bucket_is_kept_to() -> None:
-    policy = session_policy(Part("training", "team/a"), RUN, EPOCH)
+    policy = session_policy(Part("training", "team/a"), RUN, ATTEMPT)
     assert allows(policy, "PutObject", f"team/a/{latest_key(RUN)}")
     assert not allows(policy, "PutObject", latest_key(RUN))
     assert allows(policy, "ListBucket", prefix=f"team/a/{run_prefix(RUN)}blobs/")
@@ -164,7 +164,7 @@ def test_the_longest_names_fit_into_what_aws_takes() -> None:
 
 def test_a_prefix_that_only_short_names_have_room_for_is_found() -> None:
     long = Part("training", "p" * 120)
-    session_policy(long, RUN, EPOCH)
+    session_policy(long, RUN, ATTEMPT)
     with pytest.raises(ValueError, match="too long"):
         check(long)
 
@@ -172,7 +172,7 @@ def test_a_prefix_that_only_short_names_have_room_for_is_found() -> None:
 @pytest.mark.parametrize("prefix", ["p" * 200, "a*", "a?b", "${aws:username}"])
 def test_a_prefix_that_can_not_be_said_is_refused(prefix: str) -> None:
     with pytest.raises(ValueError, match="prefix"):
-        session_policy(Part("training", prefix), RUN, EPOCH)
+        session_policy(Part("training", prefix), RUN, ATTEMPT)
 
 
 def test_a_session_bears_the_name_of_the_pod_and_lasts_an_hour() -> None:

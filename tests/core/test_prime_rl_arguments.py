@@ -27,7 +27,7 @@ def words(line: str) -> list[Scalar]:
         ('--inference.vllm {"a":[1,null]}', {"inference": {"vllm": {"a": [1, None]}}}),
         ("--inference.vllm {not-json", {"inference": {"vllm": "{not-json"}}),
         ("--lr -1e-3", {"lr": -1e-3}),
-        ("stray words", {}),
+        ("orphan words", {}),
         ("-- --", {}),
         ("", {}),
     ],

@@ -16,13 +16,13 @@ from tests.core.given import PROPERTY
 STEP_MAX = 12
 
 
-def kept(step: int, metric: float | None = None, *, epoch: int = 1, complete: bool = True) -> Kept:
-    return Kept(step, epoch, manifest_key("tiny-1", step, epoch), complete, metric)
+def kept(step: int, metric: float | None = None, *, attempt: int = 1, complete: bool = True) -> Kept:
+    return Kept(step, attempt, manifest_key("tiny-1", step, attempt), complete, metric)
 
 
 METRICS = st.one_of(st.none(), st.integers(-3, 3).map(float), st.sampled_from([math.nan, math.inf, -math.inf]))
 CHECKPOINTS = st.lists(
-    st.builds(kept, st.integers(0, STEP_MAX), METRICS, epoch=st.integers(1, 3), complete=st.sampled_from([True, True, False])),
+    st.builds(kept, st.integers(0, STEP_MAX), METRICS, attempt=st.integers(1, 3), complete=st.sampled_from([True, True, False])),
     max_size=10,
     unique_by=lambda c: c.age,
 )
@@ -90,8 +90,8 @@ def test_of_two_that_are_equally_good_the_newer_stays(best_by: str) -> None:
 
 
 def test_of_one_step_the_later_attempts_checkpoint_is_the_newer() -> None:
-    made = [kept(2, epoch=1), kept(2, epoch=3), kept(2, epoch=2)]
-    assert [c.epoch for c in expired(made, Policy(keep=1), committed_step=5)] == [1, 2]
+    made = [kept(2, attempt=1), kept(2, attempt=3), kept(2, attempt=2)]
+    assert [c.attempt for c in expired(made, Policy(keep=1), committed_step=5)] == [1, 2]
 
 
 def test_what_is_pinned_stays_and_takes_no_place_of_the_newest() -> None:
@@ -104,7 +104,7 @@ def test_what_is_not_committed_is_neither_taken_nor_counted() -> None:
 
 
 def test_of_several_at_the_committed_step_none_is_taken() -> None:
-    assert steps([kept(1), kept(2, epoch=1), kept(2, epoch=2)], Policy(keep=1), committed=2) == [1]
+    assert steps([kept(1), kept(2, attempt=1), kept(2, attempt=2)], Policy(keep=1), committed=2) == [1]
 
 
 def test_a_machine_whose_commits_were_all_refused_deletes_nothing() -> None:
@@ -168,7 +168,7 @@ def test_people_read_every_reason_a_checkpoint_stays_for() -> None:
 
 
 def test_people_read_why_a_checkpoint_no_rule_holds_can_not_go_yet() -> None:
-    broken, older, newer = kept(1, complete=False), kept(2, epoch=1), kept(2, epoch=2)
+    broken, older, newer = kept(1, complete=False), kept(2, attempt=1), kept(2, attempt=2)
     assert why_kept([older, newer], Policy(keep=1), committed_step=2) == {newer.key: "newest 1", older.key: "at the committed step"}
     assert why_kept([broken], Policy(keep=1), committed_step=2) == {broken.key: "incomplete, nothing older is complete"}
 
@@ -181,10 +181,10 @@ def test_people_read_why_a_checkpoint_no_rule_holds_can_not_go_yet() -> None:
 def test_each_rule_holds_what_it_names(made: list[Kept], policy: Policy, committed: int, choice: set[int]) -> None:
     pins = keys(some(made, choice))
     left = keys(without(made, expired(made, policy, committed_step=committed, pinned=pins)))
-    usable = sorted((c for c in made if c.complete and c.step <= committed), key=lambda c: (c.step, c.epoch))
+    usable = sorted((c for c in made if c.complete and c.step <= committed), key=lambda c: (c.step, c.attempt))
     sign = 1.0 if policy.best_by == "reward" else -1.0
     measured = [c for c in usable if c.metric is not None and math.isfinite(c.metric)]
-    by_metric = sorted(measured, key=lambda c: (sign * (c.metric or 0.0), c.step, c.epoch))
+    by_metric = sorted(measured, key=lambda c: (sign * (c.metric or 0.0), c.step, c.attempt))
     assert left >= keys(usable[-policy.keep :])
     assert left >= keys([c for c in usable if policy.every_steps and c.step % policy.every_steps == 0])
     assert left >= keys(by_metric[len(by_metric) - min(policy.best, len(by_metric)) :])

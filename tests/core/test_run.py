@@ -12,7 +12,7 @@ ENDS = {"fail": "failed", "stop": "stopped", "cancel": "cancelled"}
 LEGAL: dict[str, dict[str, str]] = {
     "queued": {"launch": "launching"} | ENDS,
     "launching": {"pod_created": "booting", "lost": "queued"} | ENDS,
-    "booting": {"first_beat": "starting", "lost": "queued"} | ENDS,
+    "booting": {"first_heartbeat": "starting", "lost": "queued"} | ENDS,
     "starting": {"first_step": "training", "drain": "draining", "upload": "uploading", "succeed": "succeeded", "lost": "queued"} | ENDS,
     "training": {"drain": "draining", "upload": "uploading", "succeed": "succeeded", "lost": "queued"} | ENDS,
     "draining": {"succeed": "succeeded", "lost": "queued"} | ENDS,
@@ -61,9 +61,9 @@ def test_only_the_user_wakes_a_run_that_is_over(state: RunState) -> None:
         assert {event for before, event in TRANSITIONS if before is state} <= {Event.RESUME}
 
 
-def test_only_the_attempt_of_that_epoch_is_replaced() -> None:
-    run = a_run(epoch=3)
-    changed = with_attempt(run, b.attempt(2, RunState.QUEUED, detail="new"))
+def test_only_the_attempt_of_that_attempt_is_replaced() -> None:
+    run = a_run(attempt=3)
+    changed = with_attempt(run, b.new_attempt(2, RunState.QUEUED, detail="new"))
     assert [a.detail == "new" for a in changed.attempts] == [False, True, False]
     assert newest(changed) == newest(run)
 

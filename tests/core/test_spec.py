@@ -10,7 +10,7 @@ from tests.builders import spec
 def test_the_smallest_spec_has_a_name_a_command_and_a_budget() -> None:
     made = RunSpec.model_validate({"name": "tiny", "trainer": {"command": "python train.py"}, "budget": {"usd": 5}})
     assert made.checkpoints.keep == 3
-    assert made.health.beat_s == 30
+    assert made.health.heartbeat_s == 30
 
 
 @pytest.mark.parametrize(("text", "size"), [("1 MB", 10**6), ("2GiB", 2 * 2**30), ("1.5 kB", 1500), ("12", 12), (7, 7)])
@@ -32,7 +32,7 @@ def test_sizes_are_read_with_their_units(text: object, size: int) -> None:
         ("checkpoints", {"folder": "/data"}, "must be a relative path"),
         ("checkpoints", {"folder": "../data"}, "must be a relative path"),
         ("hardware", {"gpus": ["H100"], "count": 3}, "use one of 1, 2, 4, 8"),
-        ("health", {"beat_s": 90}, "put them in order"),
+        ("health", {"heartbeat_s": 90}, "put them in order"),
         ("verification", [{"path": "x", "size_min": "1 XB"}], "'1 XB' is not a size"),
         ("budget", {"usd": float("inf")}, "finite number"),
         ("budget", {"usd": 0}, "greater than 0"),

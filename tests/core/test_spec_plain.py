@@ -136,7 +136,7 @@ def test_what_is_read_plainly_is_what_the_library_reads(values: dict[str, Any]) 
     assert found is None or dumped(found) == checked(values)
 
 
-@pytest.mark.parametrize("more", [{}, {"environment": {"A": "b"}, "secrets": ["C"]}, {"health": {"beat_s": 5}}])
+@pytest.mark.parametrize("more", [{}, {"environment": {"A": "b"}, "secrets": ["C"]}, {"health": {"heartbeat_s": 5}}])
 def test_a_plain_spec_is_understood(more: dict[str, Any]) -> None:
     assert spec_plain.read(SMALL | more) is not None
     assert spec_plain.read(PRIME_RL | more) is not None

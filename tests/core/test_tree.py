@@ -1,12 +1,12 @@
 """Trees: what stands where, and trees laid over one another."""
 
-from prime_train.adapters.config_yaml.toml_tree import read_tree
+from prime_train.adapters.config_yaml.toml_tree import read_code
 from prime_train.core.config_tree import Mapping, Place, Scalar, find, place_of, plain
 from prime_train.core.config_tree.merge import merged, nested, with_nulls
 
 
 def tree(text: str, file: str = "") -> Mapping:
-    return read_tree(text, file)
+    return read_code(text, file)
 
 
 def test_what_stands_at_a_path() -> None:

@@ -8,7 +8,7 @@ import pytest
 from prime_train.core import change as c
 from prime_train.core import decide as d
 from prime_train.core.causes import Cause
-from prime_train.core.run import DrainReason, Notice, Run, RunState, Severity, Want, with_attempt
+from prime_train.core.run import DesiredState, DrainReason, Notice, Run, RunState, Severity, with_attempt
 from prime_train.core.verdict import Finished, Gone, Healthy, Sick, judge
 from prime_train.core.wire import JobExit, Phase
 from tests import builders as b
@@ -46,24 +46,24 @@ def test_a_run_whose_trainer_has_ended_before_its_last_checkpoint_is_durable_is_
 
 def test_a_run_that_uploads_for_hours_is_not_taken_for_stalled() -> None:
     run = uploading(kept_s=5000, usd_per_hour=0.0)
-    beat = b.beat(9, phase=Phase.FLUSH, upload_pending=True, step_age_s=50_000)
-    assert judge(run, evidence(run, beat=beat, beat_s=NOW_S - 5), NOW_S) == PENDING
+    heartbeat = b.heartbeat(9, phase=Phase.FLUSH, upload_pending=True, step_age_s=50_000)
+    assert judge(run, evidence(run, heartbeat=heartbeat, heartbeat_s=NOW_S - 5), NOW_S) == PENDING
 
 
 def test_it_has_succeeded_once_the_agent_says_so_and_the_commit_is_there() -> None:
     run = uploading(trainer={"steps": 10})
-    said = b.beat(9, phase=Phase.EXITED, exit=JobExit(cause=Cause.FINISHED, code=0, saved_step=10))
-    assert judge(run, evidence(run, beat=said, beat_s=NOW_S, committed_step=10), NOW_S) == Finished(10)
+    said = b.heartbeat(9, phase=Phase.EXITED, exit=JobExit(cause=Cause.FINISHED, code=0, saved_step=10))
+    assert judge(run, evidence(run, heartbeat=said, heartbeat_s=NOW_S, committed_step=10), NOW_S) == Finished(10)
     assert after(run, Finished(10)) == d.Finish(S.SUCCEEDED, Cause.FINISHED, "finished at step 10")
 
 
 def test_an_end_without_a_commit_of_what_the_trainer_saved_last_is_no_success() -> None:
     run = a_run(trainer={"steps": 10})
-    said = b.beat(9, phase=Phase.EXITED, exit=JobExit(cause=Cause.FINISHED, code=0, saved_step=10))
-    verdict = judge(run, evidence(run, beat=said, beat_s=NOW_S, committed_step=8), NOW_S)
+    said = b.heartbeat(9, phase=Phase.EXITED, exit=JobExit(cause=Cause.FINISHED, code=0, saved_step=10))
+    verdict = judge(run, evidence(run, heartbeat=said, heartbeat_s=NOW_S, committed_step=8), NOW_S)
     assert verdict == Sick(Cause.UPLOAD_FAILED, "the checkpoint of step 10 was never committed", exited=True)
     ended = after(run, verdict)
-    changed = c.change(run, b.lease(run, beat=said, committed_step=8), ended, NOW_S)
+    changed = c.change(run, b.lease(run, heartbeat=said, committed_step=8), ended, NOW_S)
     (alert,) = changed.alerts
     assert (changed.run.state, changed.run.cause, alert.severity) == (S.FAILED, Cause.UPLOAD_FAILED, Severity.ERROR)
     assert "steps 9 to 10 are lost: trained up to step 10, durable up to step 8" in alert.text
@@ -141,10 +141,10 @@ def test_a_machine_is_kept_for_its_checkpoint_up_to_a_limit_in_money() -> None:
 
 def test_a_run_whose_last_checkpoint_is_committed_has_succeeded_though_no_answer_reaches_its_machine() -> None:
     run = uploading(kept_s=5000, usd_per_hour=36.0)
-    beat = b.beat(9, step=10, phase=Phase.FLUSH, upload_pending=True)
-    steps = run.spec.trainer.steps or beat.step
+    heartbeat = b.heartbeat(9, step=10, phase=Phase.FLUSH, upload_pending=True)
+    steps = run.spec.trainer.steps or heartbeat.step
     for committed, ending in ((steps - 1, S.FAILED), (steps, S.SUCCEEDED)):
-        seen = evidence(run, beat=beat.model_copy(update={"step": steps}), beat_s=NOW_S - 5)
+        seen = evidence(run, heartbeat=heartbeat.model_copy(update={"step": steps}), heartbeat_s=NOW_S - 5)
         verdict = judge(run, replace(seen, lease=replace(seen.lease, committed_step=committed)), NOW_S)
         decision = after(run, verdict)
         assert isinstance(decision, d.Finish)
@@ -167,8 +167,8 @@ def test_hours_are_for_training_and_do_not_cut_the_last_upload_off() -> None:
 
 
 def test_a_person_may_stop_or_cancel_it() -> None:
-    assert after(uploading(want=Want.STOP)) == d.Drain(DrainReason.USER, "stopped by the user")
-    assert after(uploading(want=Want.CANCEL)) == d.Finish(S.CANCELLED, None, "cancelled by the user")
+    assert after(uploading(want=DesiredState.STOP)) == d.Drain(DrainReason.USER, "stopped by the user")
+    assert after(uploading(want=DesiredState.CANCEL)) == d.Finish(S.CANCELLED, None, "cancelled by the user")
 
 
 def test_a_machine_that_is_lost_meanwhile_is_replaced_and_the_steps_are_made_again() -> None:

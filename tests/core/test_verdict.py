@@ -1,6 +1,7 @@
 """What the evidence says, row by row of the table of verdicts, at the very second each limit is reached.
 
-The defaults: a beat each 30 s, overdue after 90 s, silence limit 300 s, first beat in 1200 s, first step in 3600 s, step deadline 300 s.
+The defaults: a heartbeat each 30 s, overdue after 90 s, silence limit 300 s, first heartbeat in 1200 s, first step in 3600 s, step
+deadline 300 s.
 """
 
 from dataclasses import replace
@@ -38,14 +39,14 @@ GONE = seen(gone=("pod-1",))
 
 
 def after(silent_s: int, **changes: Any) -> Verdict:
-    """The verdict on a training run whose last beat is so many seconds old; that beat's `step_age_s` is 0 unless it is given."""
+    """The verdict on a training run whose last heartbeat is so many seconds old; that heartbeat's `step_age_s` is 0 unless it is given."""
     of = changes.pop("run", None) or a_run()
-    said = {name: changes.pop(name) for name in tuple(changes) if name in type(b.beat()).model_fields}
-    return judge(of, evidence(of, beat=b.beat(7, **said), beat_s=NOW_S - silent_s, **changes), NOW_S)
+    said = {name: changes.pop(name) for name in tuple(changes) if name in type(b.heartbeat()).model_fields}
+    return judge(of, evidence(of, heartbeat=b.heartbeat(7, **said), heartbeat_s=NOW_S - silent_s, **changes), NOW_S)
 
 
 def waiting(waited_s: int, **changes: Any) -> Verdict:
-    """The verdict on a run whose machine was asked for so many seconds ago and that has not beaten yet."""
+    """The verdict on a run whose machine was asked for so many seconds ago and that has sent no heartbeat yet."""
     of = a_run(RunState.BOOTING)
     return judge(of, evidence(of, **changes), b.T0_S + waited_s)
 
@@ -53,12 +54,12 @@ def waiting(waited_s: int, **changes: Any) -> Verdict:
 # ----------------------------------------------------------------------------------------------------------------------- gone
 
 
-def test_a_machine_the_provider_calls_gone_is_gone_once_its_last_beat_is_older_than_one_interval() -> None:
+def test_a_machine_the_provider_calls_gone_is_gone_once_its_last_heartbeat_is_older_than_one_interval() -> None:
     assert isinstance(after(31, pods=GONE), Gone)
 
 
 @pytest.mark.parametrize("age_s", [0, 29, 30])
-def test_a_machine_that_beat_within_one_interval_is_there_whatever_the_provider_says(age_s: int) -> None:
+def test_a_machine_that_sent_a_heartbeat_within_one_interval_is_there_whatever_the_provider_says(age_s: int) -> None:
     assert after(age_s, pods=GONE) == Healthy(Phase.TRAIN, 10)
 
 
@@ -80,12 +81,12 @@ def test_a_machine_that_the_provider_calls_failed_is_given_up_only_while_no_agen
 
 
 def test_another_attempts_machine_being_gone_says_nothing_of_this_one() -> None:
-    of = a_run(RunState.TRAINING, epoch=2)
+    of = a_run(RunState.TRAINING, attempt=2)
     at_s = b.T0_S + b.ATTEMPT_S + 700
-    assert not isinstance(judge(of, evidence(of, pods=seen(gone=("pod-1",)), beat_s=at_s - 60), at_s), Gone)
+    assert not isinstance(judge(of, evidence(of, pods=seen(gone=("pod-1",)), heartbeat_s=at_s - 60), at_s), Gone)
 
 
-def test_a_machine_that_was_gone_before_its_first_beat_is_gone() -> None:
+def test_a_machine_that_was_gone_before_its_first_heartbeat_is_gone() -> None:
     assert isinstance(waiting(10, pods=GONE), Gone)
 
 
@@ -116,7 +117,7 @@ def test_exit_code_0_is_success_where_the_last_step_is_not_known() -> None:
 
 
 def test_a_run_that_resumed_at_its_last_step_has_nothing_left_to_do() -> None:
-    of = a_run(trainer={"steps": 100}, resume=ResumePoint(step=100, epoch=1, key="k"))
+    of = a_run(trainer={"steps": 100}, resume=ResumePoint(step=100, attempt=1, key="k"))
     assert after(0, run=of, step=0, exit=JobExit(cause=Cause.FINISHED)) == Finished(100)
 
 
@@ -128,9 +129,9 @@ def test_a_notice_that_the_machine_will_be_taken_away_is_passed_on() -> None:
     assert after(0, preempting=True) == Healthy(Phase.TRAIN, 10, preempting=True)
 
 
-def test_a_beat_of_an_earlier_attempt_says_nothing_of_this_one() -> None:
-    of = a_run(RunState.BOOTING, epoch=2)
-    old = b.lease(of, epoch=1, beat=b.beat(9, epoch=1), beat_s=NOW_S)
+def test_a_heartbeat_of_an_earlier_attempt_says_nothing_of_this_one() -> None:
+    of = a_run(RunState.BOOTING, attempt=2)
+    old = b.lease(of, attempt=1, heartbeat=b.heartbeat(9, attempt=1), heartbeat_s=NOW_S)
     assert judge(of, evidence(of, lease=old), newest_launch_s(of.attempts) + 5) == Healthy(None, 0)
 
 
@@ -142,16 +143,16 @@ def newest_launch_s(attempts: tuple[Attempt, ...]) -> int:
 
 
 @pytest.mark.parametrize("age_s", [-60, 0, 31, 89, 90])
-def test_a_beat_that_is_not_older_than_overdue_is_fresh(age_s: int) -> None:
+def test_a_heartbeat_that_is_not_older_than_overdue_is_fresh(age_s: int) -> None:
     assert after(age_s) == Healthy(Phase.TRAIN, 10)
 
 
 @pytest.mark.parametrize(("silent_s", "past_limit"), [(91, False), (300, False), (301, True), (5000, True)])
-def test_beats_overdue_with_nothing_else_moving_is_silent(silent_s: int, past_limit: bool) -> None:
+def test_heartbeats_overdue_with_nothing_else_moving_is_silent(silent_s: int, past_limit: bool) -> None:
     assert after(silent_s) == Silent(silent_s, past_limit)
 
 
-def test_beats_overdue_while_the_tracker_advances_is_healthy_but_cut_off() -> None:
+def test_heartbeats_overdue_while_the_tracker_advances_is_healthy_but_cut_off() -> None:
     assert after(400, tracker=TrackerSeen(55, NOW_S - 5)) == Healthy(Phase.TRAIN, 55, cut_off=True)
 
 
@@ -167,10 +168,10 @@ CUT_OFF_S_MAX = 300 + 1800 + LAG_S_MAX
 @pytest.mark.parametrize("tracked", [None, TrackedStep(55), TrackedStep(70)])
 @pytest.mark.parametrize("step", [0, 55])
 @pytest.mark.parametrize(("silent_s", "late"), [(CUT_OFF_S_MAX, False), (CUT_OFF_S_MAX + 1, True)])
-def test_a_tracker_whose_step_does_not_rise_speaks_for_a_run_only_so_long_after_its_last_beat(
+def test_a_tracker_whose_step_does_not_rise_speaks_for_a_run_only_so_long_after_its_last_heartbeat(
     silent_s: int, late: bool, step: int, tracked: TrackedStep | None
 ) -> None:
-    of = a_run(attempts=(b.attempt(tracked=tracked),))
+    of = a_run(attempts=(b.new_attempt(tracked=tracked),))
     found = after(silent_s, run=of, tracker=TrackerSeen(step, NOW_S - 5), step_slow_s=1.0)
     alone = after(silent_s, run=of, step_slow_s=1.0)
     assert alone == Silent(silent_s, past_limit=True)
@@ -179,7 +180,7 @@ def test_a_tracker_whose_step_does_not_rise_speaks_for_a_run_only_so_long_after_
 
 @pytest.mark.parametrize(("rose_s", "late"), [(CUT_OFF_S_MAX, False), (CUT_OFF_S_MAX + 1, True)])
 def test_a_step_that_rose_there_speaks_for_a_run_as_long(rose_s: int, late: bool) -> None:
-    of = a_run(attempts=(b.attempt(tracked=TrackedStep(55, NOW_S - rose_s)),))
+    of = a_run(attempts=(b.new_attempt(tracked=TrackedStep(55, NOW_S - rose_s)),))
     stands, rises = (after(50_000, run=of, tracker=TrackerSeen(step, NOW_S - 5), step_slow_s=1.0) for step in (55, 56))
     assert isinstance(stands, Silent) == late
     assert isinstance(rises, Healthy)
@@ -203,7 +204,7 @@ def test_that_a_tracker_no_longer_speaks_for_a_run_convicts_nobody_while_the_wat
     assert after(50_000, tracker=TrackerSeen(55, NOW_S - 5), blind="deaf") == Unknown("deaf", breaker=True)
 
 
-def test_a_tracker_that_fell_silent_together_with_the_beats_is_no_sign_of_life() -> None:
+def test_a_tracker_that_fell_silent_together_with_the_heartbeats_is_no_sign_of_life() -> None:
     assert after(120, tracker=TrackerSeen(10, NOW_S - 120)) == Silent(120, past_limit=False)
 
 
@@ -250,7 +251,7 @@ def test_silence_while_most_runs_are_silent_is_unknown(silent_s: int) -> None:
     assert after(silent_s, blind="3 of 4") == Unknown("3 of 4", breaker=True)
 
 
-def test_fresh_beats_are_healthy_also_while_the_provider_can_not_be_asked() -> None:
+def test_fresh_heartbeats_are_healthy_also_while_the_provider_can_not_be_asked() -> None:
     assert after(0, pods=DOWN, blind="3 of 4") == Healthy(Phase.TRAIN, 10)
 
 
@@ -267,32 +268,32 @@ def test_a_late_boot_is_unknown_while_the_provider_can_not_be_asked_or_nobody_ca
 
 
 @pytest.mark.parametrize("waited_s", [0, 1199, 1200])
-def test_a_machine_that_has_not_beaten_yet_still_has_time_to(waited_s: int) -> None:
+def test_a_machine_that_has_sent_no_heartbeat_yet_still_has_time_to(waited_s: int) -> None:
     assert waiting(waited_s) == Healthy(None, 0)
 
 
-def test_a_machine_that_has_not_beaten_in_time_is_late() -> None:
+def test_a_machine_that_has_sent_no_heartbeat_in_time_is_late() -> None:
     assert waiting(1201) == Stalled(Cause.BOOT_TIMEOUT, 1201, 1200)
 
 
-def test_time_in_which_a_first_beat_could_not_arrive_does_not_count() -> None:
+def test_time_in_which_a_first_heartbeat_could_not_arrive_does_not_count() -> None:
     assert waiting(2000, seen_since_s=b.T0_S + 801) == Healthy(None, 0)
 
 
 @pytest.mark.parametrize(("waited_s", "late"), [(3600, False), (3601, True)])
-def test_the_first_step_has_a_deadline_of_its_own_from_the_first_beat(waited_s: int, late: bool) -> None:
+def test_the_first_step_has_a_deadline_of_its_own_from_the_first_heartbeat(waited_s: int, late: bool) -> None:
     of = a_run(RunState.STARTING)
-    now_s = (of.attempts[-1].first_beat_s or 0) + waited_s
-    verdict = judge(of, evidence(of, beat=b.beat(7, step=0, phase=Phase.SETUP), beat_s=now_s), now_s)
+    now_s = (of.attempts[-1].first_heartbeat_s or 0) + waited_s
+    verdict = judge(of, evidence(of, heartbeat=b.heartbeat(7, step=0, phase=Phase.SETUP), heartbeat_s=now_s), now_s)
     assert verdict == (Stalled(Cause.START_TIMEOUT, 3601, 3600) if late else Healthy(Phase.SETUP, 0))
 
 
 @pytest.mark.parametrize(("age_s", "late"), [(300, False), (301, True)])
-def test_beats_fine_but_no_step_within_its_deadline_is_stalled(age_s: int, late: bool) -> None:
+def test_heartbeats_fine_but_no_step_within_its_deadline_is_stalled(age_s: int, late: bool) -> None:
     assert after(0, step_age_s=age_s) == (Stalled(Cause.STALLED, 301, 300) if late else Healthy(Phase.TRAIN, 10))
 
 
-def test_the_time_since_the_last_beat_counts_towards_the_step_deadline() -> None:
+def test_the_time_since_the_last_heartbeat_counts_towards_the_step_deadline() -> None:
     assert after(30, step_age_s=271) == Stalled(Cause.STALLED, 301, 300)
 
 
@@ -300,7 +301,7 @@ PATIENT = {"overdue_s": 600, "silence_s": 900}
 
 
 @pytest.mark.parametrize("silent_s", [60, 400, 600])
-def test_a_step_is_not_late_for_what_may_have_happened_after_a_missed_beat(silent_s: int) -> None:
+def test_a_step_is_not_late_for_what_may_have_happened_after_a_missed_heartbeat(silent_s: int) -> None:
     assert after(silent_s, run=a_run(health=PATIENT), step_age_s=270) == Healthy(Phase.TRAIN, 10)
 
 
@@ -308,10 +309,10 @@ def test_a_step_that_was_late_when_it_was_last_heard_of_stays_late() -> None:
     assert after(400, run=a_run(health=PATIENT), step_age_s=271) == Stalled(Cause.STALLED, 301, 300)
 
 
-def test_a_first_step_is_not_late_for_what_may_have_happened_after_a_missed_beat() -> None:
+def test_a_first_step_is_not_late_for_what_may_have_happened_after_a_missed_heartbeat() -> None:
     of = a_run(RunState.STARTING, health=PATIENT)
-    heard_s = (newest(of).first_beat_s or 0) + 3500
-    setting_up = evidence(of, beat=b.beat(7, step=0, phase=Phase.SETUP), beat_s=heard_s)
+    heard_s = (newest(of).first_heartbeat_s or 0) + 3500
+    setting_up = evidence(of, heartbeat=b.heartbeat(7, step=0, phase=Phase.SETUP), heartbeat_s=heard_s)
     assert judge(of, setting_up, heard_s + 500) == Healthy(Phase.SETUP, 0)
 
 
@@ -341,7 +342,7 @@ def test_the_step_deadline_is_never_below_its_floor(slow_s: float | None, factor
 
 @pytest.mark.parametrize(("asked_s", "counts"), [(None, False), (NOW_S + 1, False), (NOW_S, True), (NOW_S - 1, True)])
 def test_evidence_counts_when_the_agent_says_that_it_is_there_after_it_was_asked_for(asked_s: int | None, counts: bool) -> None:
-    of = a_run(attempts=(b.attempt(evidence_asked_s=asked_s),))
+    of = a_run(attempts=(b.new_attempt(evidence_asked_s=asked_s),))
     assert after(0, run=of, step_age_s=301, evidence=True) == Stalled(Cause.STALLED, 301, 300, evidence=counts)
 
 
@@ -349,10 +350,10 @@ def test_evidence_counts_when_the_agent_says_that_it_is_there_after_it_was_asked
 
 
 ATTENDED = st.sampled_from([RunState.LAUNCHING, RunState.BOOTING, RunState.STARTING, RunState.TRAINING, RunState.DRAINING])
-BEATS = st.one_of(
+HEARTBEATS = st.one_of(
     st.none(),
     st.builds(
-        b.beat,
+        b.heartbeat,
         seq=st.just(7),
         phase=st.sampled_from(list(Phase)),
         step=st.sampled_from([0, 10]),
@@ -368,7 +369,7 @@ TRACKERS = st.one_of(st.none(), st.builds(TrackerSeen, step=st.just(20), heard_s
 @PROPERTY
 @given(
     state=ATTENDED,
-    beat=BEATS,
+    heartbeat=HEARTBEATS,
     age_s=st.integers(-400, 6000),
     pods=PODS_VIEWS,
     tracker=TRACKERS,
@@ -376,10 +377,18 @@ TRACKERS = st.one_of(st.none(), st.builds(TrackerSeen, step=st.just(20), heard_s
     since_s=st.integers(0, NOW_S + 100),
 )
 def test_any_evidence_gives_a_verdict_and_no_destructive_one_without_proof(
-    state: RunState, beat: Any, age_s: int, pods: PodsView, tracker: TrackerSeen | None, blind: str | None, since_s: int
+    state: RunState, heartbeat: Any, age_s: int, pods: PodsView, tracker: TrackerSeen | None, blind: str | None, since_s: int
 ) -> None:
     of = a_run(state)
-    facts = evidence(of, beat=beat, beat_s=NOW_S - age_s if beat else None, pods=pods, tracker=tracker, blind=blind, seen_since_s=since_s)
+    facts = evidence(
+        of,
+        heartbeat=heartbeat,
+        heartbeat_s=NOW_S - age_s if heartbeat else None,
+        pods=pods,
+        tracker=tracker,
+        blind=blind,
+        seen_since_s=since_s,
+    )
     verdict = judge(of, facts, NOW_S)
     if isinstance(verdict, Gone):
         assert isinstance(pods, PodsSeen)
@@ -390,24 +399,24 @@ def test_any_evidence_gives_a_verdict_and_no_destructive_one_without_proof(
         assert blind is None
         assert 90 < verdict.silent_s <= age_s
     if isinstance(verdict, Sick | Finished):
-        assert beat is not None
+        assert heartbeat is not None
 
 
 @PROPERTY
 @given(
     state=ATTENDED,
-    beat=BEATS,
+    heartbeat=HEARTBEATS,
     age_s=st.integers(0, 6000),
     pods=PODS_VIEWS,
     step=st.sampled_from([0, 20]),
     late_s=st.one_of(st.integers(-300, 600), st.integers(1200, 1800), st.just(NOW_S)),
     blind=st.sampled_from([None, "deaf"]),
 )
-def test_a_tracker_may_save_a_run_and_never_convicts_one_whose_agent_beats(
-    state: RunState, beat: Any, age_s: int, pods: PodsView, step: int, late_s: int, blind: str | None
+def test_a_tracker_may_save_a_run_and_never_convicts_one_whose_agent_sends_heartbeats(
+    state: RunState, heartbeat: Any, age_s: int, pods: PodsView, step: int, late_s: int, blind: str | None
 ) -> None:
     of = a_run(state)
-    facts = evidence(of, beat=beat, beat_s=NOW_S - age_s if beat else None, pods=pods, blind=blind)
+    facts = evidence(of, heartbeat=heartbeat, heartbeat_s=NOW_S - age_s if heartbeat else None, pods=pods, blind=blind)
     alone, heard = judge(of, facts, NOW_S), judge(of, replace(facts, tracker=TrackerSeen(step, NOW_S - late_s)), NOW_S)
     if heard != alone:
         assert isinstance(heard, Healthy)

@@ -11,9 +11,9 @@ from pydantic import BaseModel, ValidationError
 from prime_train.core.causes import Cause
 from prime_train.core.wire import (
     LOG_TAIL_CHARS_MAX,
-    Beat,
     Bootstrap,
     Commit,
+    Heartbeat,
     JobExit,
     Phase,
     PodKeys,
@@ -28,7 +28,7 @@ from tests import builders as b
 from tests.core.given import PROPERTY
 
 KEY = attempt_key(b"master", b.RUN_ID, 1)
-REQUEST: dict[str, Any] = {"key": KEY, "timestamp_s": 1_000_000, "method": "POST", "path": "/v1/beat", "body": b"{}"}
+REQUEST: dict[str, Any] = {"key": KEY, "timestamp_s": 1_000_000, "method": "POST", "path": "/v1/heartbeat", "body": b"{}"}
 METHODS = st.sampled_from(["GET", "POST", "PUT"])
 PATHS = st.text("ab/:", max_size=4).map(lambda rest: "/" + rest)
 BODIES = st.text("ab/:{}", max_size=4).map(str.encode)
@@ -56,7 +56,7 @@ def test_a_signature_says_its_version_and_does_not_hold_the_key() -> None:
 
 
 def test_no_two_requests_have_the_same_signature_though_their_parts_may_hold_colons() -> None:
-    assert sign(KEY, 1, "POST", "/v1/beat", b"x:{}") != sign(KEY, 1, "POST", "/v1/beat:x", b"{}")
+    assert sign(KEY, 1, "POST", "/v1/heartbeat", b"x:{}") != sign(KEY, 1, "POST", "/v1/heartbeat:x", b"{}")
 
 
 @PROPERTY
@@ -86,10 +86,10 @@ def test_the_same_attempt_has_the_same_key_again_and_nothing_is_stored() -> None
     text=st.text(max_size=200),
     slow_s=st.one_of(st.none(), st.floats(0, 1e7)),
 )
-def test_a_beat_is_read_back_as_it_was_said(step: int, seq: int, phase: Phase, cause: Cause, text: str, slow_s: float | None) -> None:
+def test_a_heartbeat_is_read_back_as_it_was_said(step: int, seq: int, phase: Phase, cause: Cause, text: str, slow_s: float | None) -> None:
     last = JobExit(cause=cause, detail=text, code=-9)
-    said = b.beat(seq, step=step, phase=phase, note=text, sick=cause, sick_detail=text, step_slow_s=slow_s, exit=last)
-    assert Beat.model_validate_json(said.model_dump_json()) == said
+    said = b.heartbeat(seq, step=step, phase=phase, note=text, sick=cause, sick_detail=text, step_slow_s=slow_s, exit=last)
+    assert Heartbeat.model_validate_json(said.model_dump_json()) == said
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_beat_is_read_back_as_it_was_said(step: int, seq: int, phase: Phase, c
     [
         {"run": "../x"},
         {"run": "A"},
-        {"epoch": 0},
+        {"attempt": 0},
         {"seq": 0},
         {"seq": 2**53 + 1},
         {"step": -1},
@@ -112,9 +112,9 @@ def test_a_beat_is_read_back_as_it_was_said(step: int, seq: int, phase: Phase, c
         {"surprise": 1},
     ],
 )
-def test_a_beat_with_an_impossible_value_is_refused(odd: dict[str, Any]) -> None:
+def test_a_heartbeat_with_an_impossible_value_is_refused(odd: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        Beat.model_validate(b.beat().model_dump() | odd)
+        Heartbeat.model_validate(b.heartbeat().model_dump() | odd)
 
 
 def test_an_exit_whose_log_is_over_its_limit_is_refused() -> None:
@@ -125,21 +125,21 @@ def test_an_exit_whose_log_is_over_its_limit_is_refused() -> None:
 
 def test_a_commit_that_names_no_step_or_a_negative_one_is_refused() -> None:
     with pytest.raises(ValidationError):
-        Commit.model_validate({"run": b.RUN_ID, "epoch": 1, "key": "k"})
+        Commit.model_validate({"run": b.RUN_ID, "attempt": 1, "key": "k"})
     with pytest.raises(ValidationError):
-        Commit.model_validate({"run": b.RUN_ID, "epoch": 1, "key": "k", "step": -1})
+        Commit.model_validate({"run": b.RUN_ID, "attempt": 1, "key": "k", "step": -1})
 
 
 def test_no_key_and_no_secret_is_shown_when_a_message_is_printed() -> None:
-    ticket = Ticket(run=b.RUN_ID, epoch=1, url="http://127.0.0.1:1", key="hush-key")
-    boot = Bootstrap(run=b.RUN_ID, epoch=1, spec=b.spec(), bucket_url="file:///b", secrets={"TOKEN": "hush-secret"})
+    ticket = Ticket(run=b.RUN_ID, attempt=1, url="http://127.0.0.1:1", key="hush-key")
+    boot = Bootstrap(run=b.RUN_ID, attempt=1, spec=b.spec(), bucket_url="file:///b", secrets={"TOKEN": "hush-secret"})
     assert "hush" not in f"{ticket!r} {ticket} {boot!r} {boot}"
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        Bootstrap(run=b.RUN_ID, epoch=1, spec=b.spec(), bucket_url="file:///b"),
+        Bootstrap(run=b.RUN_ID, attempt=1, spec=b.spec(), bucket_url="file:///b"),
         PodKeys(access_key_id="id", secret_access_key="s", session_token="t", valid_s=60),
         Reply(verdict=Verdict.OK),
         Refusal(error="busy"),
@@ -151,7 +151,7 @@ def test_what_a_newer_control_plane_says_more_is_passed_over(answer: BaseModel) 
     assert type(answer).model_validate_json(json.dumps(said)) == answer
 
 
-@pytest.mark.parametrize("asked", [b.beat(), b.commit(5)], ids=lambda asked: type(asked).__name__)
+@pytest.mark.parametrize("asked", [b.heartbeat(), b.commit(5)], ids=lambda asked: type(asked).__name__)
 def test_what_is_asked_has_to_be_understood_whole(asked: BaseModel) -> None:
     with pytest.raises(ValidationError, match="of_tomorrow"):
         type(asked).model_validate_json(json.dumps(asked.model_dump(mode="json") | {"of_tomorrow": 1}))

@@ -22,7 +22,7 @@ from prime_train.adapters.github import GitHub
 from prime_train.adapters.store_remote import RemoteStore
 from prime_train.control_plane.reconcile import read_manifests
 from prime_train.core.wire import attempt_key, operator_key
-from prime_train.ports import Held
+from prime_train.ports import RunRecord
 from tests.cli.shell import PROGRAM, Shell
 from tests.e2e.plane import await_true
 from tests.e2e.prime_plane import TWO_GPUS, TWO_MORE_GPUS, python
@@ -137,7 +137,7 @@ class Place(Workplace):
         return RemoteStore(self.plane.url, bytes.fromhex(self.plane.key))
 
     @property
-    def held(self) -> Held:
+    def held(self) -> RunRecord:
         """The only run there is."""
         (run,) = self.store.list_runs()
         held = self.store.load(run.run_id)
@@ -148,7 +148,7 @@ class Place(Workplace):
     def newest_step(self) -> int:
         """Of the checkpoints that are whole in the bucket."""
         bucket, run = open_bucket(self.store.about().bucket_url, self.plane.opens), self.held.run
-        return max((manifest.step for manifest in read_manifests(bucket, run.run_id, epoch=run.epoch)), default=0)
+        return max((manifest.step for manifest in read_manifests(bucket, run.run_id, attempt=run.attempt)), default=0)
 
     def await_step(self, step: int) -> Pod:
         """Until so many steps are made, and one of them is durable; the only machine that anybody pays for."""
@@ -158,11 +158,11 @@ class Place(Workplace):
 
     def _has_made(self, step: int) -> bool:
         lease = self.held.lease
-        return lease.open and lease.committed_step > 0 and lease.beat is not None and lease.beat.step >= step
+        return lease.open and lease.committed_step > 0 and lease.heartbeat is not None and lease.heartbeat.step >= step
 
     def await_quiet(self) -> None:
-        """Until a beat is missed."""
-        await_true("a beat is missed", lambda: time.time() > (self.held.lease.beat_s or 0) + 2)
+        """Until a heartbeat is missed."""
+        await_true("a heartbeat is missed", lambda: time.time() > (self.held.lease.heartbeat_s or 0) + 2)
 
     def comment(self, of: str) -> str:
         """What the only comment about it says."""
@@ -178,7 +178,7 @@ class Place(Workplace):
     def all_secrets(self) -> dict[str, str]:
         """By what each is for."""
         master, run_id = bytes.fromhex(self.secrets["PRIME_TRAIN_MASTER_KEY"]), self.held.run.run_id
-        agents = {f"the key of attempt {epoch}": attempt_key(master, run_id, epoch) for epoch in range(1, self.held.run.epoch + 1)}
+        agents = {f"the key of attempt {attempt}": attempt_key(master, run_id, attempt) for attempt in range(1, self.held.run.attempt + 1)}
         tokens = {name: value for name, value in self.variables.items() if name.startswith("TOKEN_")}
         return {**self.secrets, **tokens, **agents, "the watchers' key": operator_key(master)}
 

@@ -26,7 +26,7 @@ LOOKS_EACH_S = 1.5
 """The watcher is called more often than its schedule would: a test cannot wait for minutes."""
 SSH_BYTES = 9000
 """When so many have passed, the agent is half there."""
-LAMBDA_CONFIG = CONFIG.replace("overdue_s: 3, silence_s: 5, first_beat_s: 10", "overdue_s: 5, silence_s: 8, first_beat_s: 60")
+LAMBDA_CONFIG = CONFIG.replace("overdue_s: 3, silence_s: 5, first_heartbeat_s: 10", "overdue_s: 5, silence_s: 8, first_heartbeat_s: 60")
 """The first answer of a function takes a second or two."""
 
 
@@ -86,7 +86,7 @@ class LambdaPlane:
         logs = [path for disk in (here.code.parent / "prime").glob("pods/*/disk") for path in disk.rglob("*.log")]
         parts = [f"== {path}\n{path.read_text(errors='replace')[-1500:]}" for path in logs]
         for run in self.store.list_runs()[:1]:
-            lines = [f"  {h.at_s} e{h.epoch} {h.kind}: {h.text}" for h in self.history(run.run_id)]
+            lines = [f"  {h.at_s} e{h.attempt} {h.kind}: {h.text}" for h in self.history(run.run_id)]
             parts += [f"{run.run_id} {run.state} {run.why}", *lines]
         return "\n".join([*parts, here.logs()[-4000:]])
 

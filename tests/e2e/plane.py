@@ -50,7 +50,7 @@ smoke:
   command: python -m prime_train.demo.train --steps 1 --out smoke --batch-size 16
   timeout_s: 60
 checkpoints: {folder: out/checkpoints, marker: COMPLETE, keep: 1, every_steps: 25}
-health: {beat_s: 1, overdue_s: 3, silence_s: 5, first_beat_s: 10, first_step_s: 60, stall_s: 20, settle_s: 3, drain_s: 20}
+health: {heartbeat_s: 1, overdue_s: 3, silence_s: 5, first_heartbeat_s: 10, first_step_s: 60, stall_s: 20, settle_s: 3, drain_s: 20}
 budget: {usd: 5, restarts_without_progress: 6}
 """
 
@@ -205,7 +205,7 @@ class Plane:
         parts += [f"== {path}\n{path.read_text(errors='replace')[-1500:]}" for path in sorted((self.home / "pods").rglob("*.log"))]
         for run in self.store.list_runs():
             parts += [f"{run.run_id} {run.state} {run.why}"] + [
-                f"  {h.at_s} e{h.epoch} {h.kind}: {h.text}" for h in self.history(run.run_id)
+                f"  {h.at_s} e{h.attempt} {h.kind}: {h.text}" for h in self.history(run.run_id)
             ]
         return "\n".join(parts)
 

@@ -30,11 +30,11 @@ TWO_MORE_GPUS = SECOND_SPOT.model_copy(update={"cloudId": "a100-two-more", "gpuC
 ROWS: tuple[GpuRow, ...] = (*EXAMPLES, SECOND_SPOT, TWO_GPUS, TWO_MORE_GPUS)
 TWO_GPU_MACHINE = {"gpus": ["A100"], "count": 2, "open_files_min": 1024, "disk_gib": 1}
 HEALTH = {
-    "beat_s": 1,
+    "heartbeat_s": 1,
     "overdue_s": 3,
     # Far beyond what a busy machine of the tests may need: nothing here dies of silence.
     "silence_s": 120,
-    "first_beat_s": 240,
+    "first_heartbeat_s": 240,
     "first_step_s": 240,
     "stall_s": 240,
     "inference_idle_s": 3,
@@ -79,8 +79,10 @@ class PrimePlane:
 
         def is_there() -> bool:
             held = self.plane.store.load(run_id)
-            beat = held.lease.beat if held is not None else None
-            return held is not None and held.lease.open and held.lease.committed_step >= 5 and beat is not None and beat.step >= step
+            heartbeat = held.lease.heartbeat if held is not None else None
+            return (
+                held is not None and held.lease.open and held.lease.committed_step >= 5 and heartbeat is not None and heartbeat.step >= step
+            )
 
         await_true(f"step {step} is made", is_there, limit_s=RUN_S_MAX)
         (pod,) = self.fake.alive

@@ -79,11 +79,11 @@ def test_no_watcher_with_a_wrong_clock_and_no_step_of_the_servers_changes_what_b
             assert done.returncode == 0, done.stderr
             clocks.set("server", -ahead_s)
             run, now_s = the_run(shell), SqliteStore(shell.home / "control.sqlite").now_s()
-            assert run.epoch == 1
+            assert run.attempt == 1
             assert run.next_check_s is None or run.next_check_s <= now_s + CHECK_S_MAX
         await_end(shell)
     run = the_run(shell)
-    assert (run.state, run.epoch, run.why) == (RunState.SUCCEEDED, 1, "finished at step 20")
+    assert (run.state, run.attempt, run.why) == (RunState.SUCCEEDED, 1, "finished at step 20")
     took_s = time.monotonic() - began_s
     assert totals(run, 0).paid_s <= took_s + ROUNDING_S
     assert all(a.launched_s <= (a.fenced_s or 0) <= (a.ended_s or 0) for a in run.attempts)
@@ -95,11 +95,11 @@ def test_a_machine_that_is_gone_is_replaced_though_the_servers_clock_was_set_bac
         shell.ok("run", shell.config(PACED))
         await_state(shell, RunState.TRAINING)
         clocks.set("server", -HOUR_S)
-        attempt = the_run(shell).attempt
+        attempt = the_run(shell).current_attempt
         assert attempt is not None
         assert attempt.pod_id is not None
         LocalPods(shell.home / "pods").preempt(attempt.pod_id)
-        await_true("another machine has taken over", lambda: the_run(shell).epoch > 1)
+        await_true("another machine has taken over", lambda: the_run(shell).attempt > 1)
         shell.ok("stop", the_run(shell).run_id, "--now")
         await_end(shell)
     assert next(a.cause for a in the_run(shell).attempts if a.cause is not None) in (Cause.PREEMPTED, Cause.MACHINE_LOST, Cause.BOOT_LOST)
@@ -107,7 +107,7 @@ def test_a_machine_that_is_gone_is_replaced_though_the_servers_clock_was_set_bac
 
 @pytest.mark.slow
 def test_a_server_that_was_suspended_takes_nobodys_silence_for_death(shell: Shell) -> None:
-    """Longer than a machine may be silent. The agents could not be heard meanwhile, and beat again when it goes on."""
+    """Longer than a machine may be silent. The agents could not be heard meanwhile, and send heartbeats again when it goes on."""
     silent_s = 12
     config = CONFIG.replace("--batch-size 8", "--batch-size 8 --step-seconds 1").replace(
         "overdue_s: 10, silence_s: 20", f"overdue_s: 5, silence_s: {silent_s - 4}"
@@ -120,7 +120,7 @@ def test_a_server_that_was_suspended_takes_nobodys_silence_for_death(shell: Shel
         os.kill(server.pid, signal.SIGCONT)
         await_true("the run is over", lambda: the_run(shell).is_over)
         assert "this process stood still" in shell.said
-    assert (the_run(shell).state, the_run(shell).epoch) == (RunState.SUCCEEDED, 1)
+    assert (the_run(shell).state, the_run(shell).attempt) == (RunState.SUCCEEDED, 1)
     assert all("silent" not in line.kind for line in SqliteStore(shell.home / "control.sqlite").history(the_run(shell).run_id))
 
 

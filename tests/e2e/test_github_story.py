@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from prime_train.core.causes import Cause
-from prime_train.core.run import RunState, Want
+from prime_train.core.run import DesiredState, RunState
 from tests.e2e.github_place import Place, Planes, on_lambdas, place, served
 from tests.exhaustive import some_of
 from tests.fakes.nvml import Driver
@@ -50,10 +50,10 @@ env.taskset.id = "sums"
 """
 BAD_RL = GOOD_RL.replace("group_size = 8", "group_sise = 8")
 HEALTH = {
-    "beat_s": 1,
+    "heartbeat_s": 1,
     "overdue_s": 15,
     "silence_s": 40,
-    "first_beat_s": 120,
+    "first_heartbeat_s": 120,
     "first_step_s": 120,
     "stall_s": 60,
     "settle_s": 5,
@@ -201,7 +201,7 @@ def nobody_stops_it_who_may_not_write(here: Place) -> None:
     assert here.say("mallory", "/prime-train stop").jobs == {}
     step = did(here.say("bob", "/prime-train stop"), {"stop": "success"}, "stop", "stop")
     assert step.outputs["did"] == "nothing"
-    assert here.held.run.want is Want.RUN
+    assert here.held.run.want is DesiredState.RUN
     assert here.comment("run") == told
 
 

@@ -86,7 +86,7 @@ def test_the_run_ends_as_if_nothing_had_happened(
             assert run.state is RunState.SUCCEEDED, run.why
             assert final_hash(here, run_id) == reference
             no_durable_step_was_lost(here, run_id)
-            only_one_epoch_committed_at_a_time(here, run_id)
+            only_one_attempt_committed_at_a_time(here, run_id)
             assert sum(a.ended_s is None for a in run.attempts) == 0
         except AssertionError as error:
             raise AssertionError(f"{error}\n{here.evidence()}") from error
@@ -96,7 +96,7 @@ def test_the_run_ends_as_if_nothing_had_happened(
 def final_hash(here: Plane | LambdaPlane, run_id: str) -> str:
     """The hash the trainer itself printed for the weights of its last checkpoint, as restored from the bucket's newest manifest."""
     sizes = {stat.key: stat.size for stat in here.bucket.list(blob_prefix(run_id))}
-    newest = max(read_manifests(here.bucket, run_id), key=lambda m: (m.step, m.epoch))
+    newest = max(read_manifests(here.bucket, run_id), key=lambda m: (m.step, m.attempt))
     assert newest.step == STEPS
     assert not missing_blobs(newest, sizes)
     return weights_hash(here, run_id, newest.key)
@@ -107,7 +107,7 @@ def weights_hash(here: Plane | LambdaPlane, run_id: str, key: str) -> str:
     place = parse_manifest_key(run_id, key)
     assert place is not None
     into = here.folder / "restored"
-    restore(here.bucket, run_id, ResumePoint(step=place[0], epoch=place[1], key=key), into)
+    restore(here.bucket, run_id, ResumePoint(step=place[0], attempt=place[1], key=key), into)
     return load_checkpoint(into, place[0], len(load_corpus()[2])).digest()
 
 
@@ -116,17 +116,17 @@ def no_durable_step_was_lost(here: Plane | LambdaPlane, run_id: str) -> None:
     run = here.run(run_id)
     for earlier, later in zip(run.attempts, run.attempts[1:], strict=False):
         assert later.resumed_step >= earlier.durable_step, (
-            f"attempt {later.epoch} resumed from {later.resumed_step}, durable was {earlier.durable_step}"
+            f"attempt {later.number} resumed from {later.resumed_step}, durable was {earlier.durable_step}"
         )
 
 
-def only_one_epoch_committed_at_a_time(here: Plane | LambdaPlane, run_id: str) -> None:
+def only_one_attempt_committed_at_a_time(here: Plane | LambdaPlane, run_id: str) -> None:
     """No attempt has a checkpoint committed after its fence, and steps never go back."""
     lines = here.history(run_id)
     resumed = [line.step for line in lines if line.kind == "resume_chosen"]
     assert resumed == sorted(resumed)
-    epochs = [line.epoch for line in lines]
-    assert epochs == sorted(epochs)
+    attempts = [line.attempt for line in lines]
+    assert attempts == sorted(attempts)
 
 
 def figures(case: Case, here: Plane | LambdaPlane, run_id: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 from prime_train.adapters.pods_local import LocalPods
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.core.keys import pod_name
-from prime_train.core.run import Run, RunState, Want
+from prime_train.core.run import DesiredState, Run, RunState
 from prime_train.core.verdict import PodStatus
 from tests.builders import spec
 from tests.e2e.plane import await_true
@@ -23,10 +23,10 @@ import pathlib, sys
 from prime_train.adapters.bucket import open_bucket
 from prime_train.adapters.pods_local import LocalPods
 from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.control_plane.reconcile import World, sweep
+from prime_train.control_plane.reconcile import Context, sweep
 home = pathlib.Path(sys.argv[1])
 idle = [sys.executable, "-c", "import threading; threading.Event().wait()"]
-world = World(
+world = Context(
     store=SqliteStore(home / "control.sqlite"), bucket=open_bucket((home / "bucket").as_uri(), make=True),
     pods=LocalPods(home / "pods", agent_command=idle), master=b"m" * 32, webhook_url="http://127.0.0.1:9",
 )
@@ -47,7 +47,7 @@ def watcher(home: Path, now_s: int, extra: str = "") -> subprocess.Popen[str]:
 def home(tmp_path: Path) -> Path:
     store = SqliteStore(tmp_path / "control.sqlite")
     for number in range(RUNS):
-        config = spec(health={"settle_s": 1, "beat_s": 1, "overdue_s": 2, "silence_s": 3}, hardware={"disk_gib": 1})
+        config = spec(health={"settle_s": 1, "heartbeat_s": 1, "overdue_s": 2, "silence_s": 3}, hardware={"disk_gib": 1})
         assert store.create(Run(run_id=f"many-{number}", spec=config, created_s=1000))
     return tmp_path
 
@@ -115,7 +115,7 @@ def stop_all(home: Path, now_s: int) -> None:
     for run in store.list_runs():
         held = store.load(run.run_id)
         assert held is not None
-        assert store.save(wished(held.run, Want.CANCEL, now_s))
+        assert store.save(wished(held.run, DesiredState.CANCEL, now_s))
     last = watcher(home, now_s)
     _, errors = last.communicate("go\n", timeout=60)
     assert last.returncode == 0, errors

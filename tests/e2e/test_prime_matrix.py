@@ -148,7 +148,7 @@ def test_gpus_that_do_nothing_are_named_with_the_step(
         here.await_step(run_id, 7)
         await_true("it has died", (tmp_path / "died").exists)
         driver.says(**{f"{gpu}_{figure}": 0 for gpu in idle for figure in ("util", "used")})
-        await_true("it is replaced", lambda: here.run(run_id).epoch == 2)
+        await_true("it is replaced", lambda: here.run(run_id).attempt == 2)
         driver.says(**{f"{gpu}_{figure}": None for gpu in idle for figure in ("util", "used")})
         run = here.await_success(run_id)
         assert causes(run) == [cause, Cause.FINISHED]

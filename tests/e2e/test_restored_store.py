@@ -58,7 +58,7 @@ def two_attempts(here: Plane, run_id: str, copy: Path) -> Run:
     await_true("attempt 1 has saved", lambda: durable_step(here, run_id) >= 25)
     back_up(here, copy)
     here.pods.preempt(here.run(run_id).attempts[-1].pod_id or "")
-    await_true("attempt 2 has saved", lambda: here.run(run_id).epoch == 2 and durable_step(here, run_id) >= 50)
+    await_true("attempt 2 has saved", lambda: here.run(run_id).attempt == 2 and durable_step(here, run_id) >= 50)
     return here.run(run_id)
 
 
@@ -67,11 +67,11 @@ def test_a_machine_that_the_restored_store_does_not_know_keeps_its_run(here: Pla
     second = two_attempts(here, run_id, tmp_path / "copy.sqlite").attempts[-1]
     stop_serving(here)
     restore(here, tmp_path / "copy.sqlite")
-    assert here.run(run_id).epoch == 1
+    assert here.run(run_id).attempt == 1
     serve_again(here)
     ended = here.await_end(run_id)
     assert ended.state is RunState.SUCCEEDED, here.evidence()
-    assert [(a.epoch, a.identity) for a in ended.attempts][1:] == [(2, second.identity)], here.evidence()
+    assert [(a.number, a.identity) for a in ended.attempts][1:] == [(2, second.identity)], here.evidence()
     assert durable_step(here, run_id) == STEPS
     assert [line.kind for line in here.history(run_id)].count("restored") == 1
 
@@ -87,5 +87,5 @@ def test_a_run_whose_later_machines_are_gone_goes_on_from_what_they_had_made_dur
     ended = here.await_end(run_id)
     assert ended.state is RunState.SUCCEEDED, here.evidence()
     third = ended.attempts[-1]
-    assert (third.epoch, len({a.identity for a in ended.attempts})) == (3, 3), here.evidence()
+    assert (third.number, len({a.identity for a in ended.attempts})) == (3, 3), here.evidence()
     assert third.resumed_step >= reached, here.evidence()

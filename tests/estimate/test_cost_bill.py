@@ -82,8 +82,8 @@ def test_no_steps_are_no_run() -> None:
 
 def trained(last_step: int, first_step_s: int | None = 1000, last_sign_s: int | None = 1990, **changes: object) -> Run:
     run = a_run(RunState.TRAINING, **changes)
-    assert run.attempt is not None
-    attempt = replace(run.attempt, first_step_s=first_step_s, last_sign_s=last_sign_s, last_step=last_step, resumed_step=0)
+    assert run.current_attempt is not None
+    attempt = replace(run.current_attempt, first_step_s=first_step_s, last_sign_s=last_sign_s, last_step=last_step, resumed_step=0)
     return replace(run, attempts=(attempt,))
 
 

@@ -1,7 +1,7 @@
 """A control plane for agents under test: real HTTP, real signatures, answers by script.
 
-It keeps the promises of the real webhook that an agent can notice: a wrong signature or clock is 401 with the server's time, an epoch that
-is not the current one is 409, a number that does not rise is `repeated`, a commit of an older step too.
+It keeps the promises of the real webhook that an agent can notice: a wrong signature or clock is 401 with the server's time, an attempt
+that is not the current one is 409, a number that does not rise is `repeated`, a commit of an older step too.
 """
 
 import threading
@@ -15,9 +15,9 @@ from prime_train.core.wire import (
     CLOCK_SKEW_S_MAX,
     SIGNATURE_HEADER,
     TIMESTAMP_HEADER,
-    Beat,
     Bootstrap,
     Commit,
+    Heartbeat,
     Order,
     PodKeys,
     Refusal,
@@ -36,12 +36,12 @@ WAIT_S_MAX = 60.0
 
 @dataclass
 class FakeControlPlane(Served):
-    """Use as a context manager. `heard` holds beats, commits and exits in order; `clock` is the server's."""
+    """Use as a context manager. `heard` holds heartbeats, commits and exits in order; `clock` is the server's."""
 
     bootstrap: Bootstrap
     clock: Callable[[], int]
-    beat_s: int = 1
-    heard: list[Beat | Commit] = field(default_factory=list)
+    heartbeat_s: int = 1
+    heard: list[Heartbeat | Commit] = field(default_factory=list)
     refused: list[tuple[str, int]] = field(default_factory=list)
     order: Order = Order.NONE
     reason: str = ""
@@ -61,18 +61,18 @@ class FakeControlPlane(Served):
 
     @property
     def key(self) -> str:
-        return attempt_key(MASTER, self.bootstrap.run, self.bootstrap.epoch, self.bootstrap.identity)
+        return attempt_key(MASTER, self.bootstrap.run, self.bootstrap.attempt, self.bootstrap.identity)
 
     @property
     def ticket(self) -> Ticket:
         job = self.bootstrap
-        return Ticket(run=job.run, epoch=job.epoch, identity=job.identity, url=self.url, key=self.key)
+        return Ticket(run=job.run, attempt=job.attempt, identity=job.identity, url=self.url, key=self.key)
 
     @property
-    def beats(self) -> list[Beat]:
-        """Accepted beats, the exit among them."""
+    def heartbeats(self) -> list[Heartbeat]:
+        """Accepted heartbeats, the exit among them."""
         with self._changed:
-            return [said for said in self.heard if isinstance(said, Beat)]
+            return [said for said in self.heard if isinstance(said, Heartbeat)]
 
     @property
     def commits(self) -> list[Commit]:
@@ -80,13 +80,13 @@ class FakeControlPlane(Served):
             return [said for said in self.heard if isinstance(said, Commit)]
 
     @property
-    def exits(self) -> list[Beat]:
-        return [beat for beat in self.beats if beat.exit is not None]
+    def exits(self) -> list[Heartbeat]:
+        return [heartbeat for heartbeat in self.heartbeats if heartbeat.exit is not None]
 
-    def await_beat(self, wanted: Callable[[Beat], object], *, limit_s: float = WAIT_S_MAX) -> Beat:
-        """The first accepted beat, old or new, that is as wanted."""
-        self._await(lambda: any(wanted(beat) for beat in self.beats), limit_s)
-        return next(beat for beat in self.beats if wanted(beat))
+    def await_heartbeat(self, wanted: Callable[[Heartbeat], object], *, limit_s: float = WAIT_S_MAX) -> Heartbeat:
+        """The first accepted heartbeat, old or new, that is as wanted."""
+        self._await(lambda: any(wanted(heartbeat) for heartbeat in self.heartbeats), limit_s)
+        return next(heartbeat for heartbeat in self.heartbeats if wanted(heartbeat))
 
     def await_commit(self, step: int, *, limit_s: float = WAIT_S_MAX) -> None:
         self._await(lambda: any(commit.step >= step for commit in self.commits), limit_s)
@@ -117,13 +117,13 @@ class FakeControlPlane(Served):
         signed = sign(self.key, told_s, method, path, body) == headers.get(SIGNATURE_HEADER)
         if not signed or abs(told_s - self.clock()) > CLOCK_SKEW_S_MAX:
             return 401, Refusal(error="wrong signature" if not signed else "the clock is off", now_s=self.clock())
-        if self.fenced or path != attempt_path(self.bootstrap.run, self.bootstrap.epoch, self.bootstrap.identity, verb):
+        if self.fenced or path != attempt_path(self.bootstrap.run, self.bootstrap.attempt, self.bootstrap.identity, verb):
             return 409, Reply(verdict=Verdict.FENCED, reason="another attempt has taken over", now_s=self.clock())
         match method, verb:
             case "GET", "bootstrap":
                 return 200, self.bootstrap
-            case "POST", "beat" | "exit":
-                return 200, self._beat(Beat.model_validate_json(body))
+            case "POST", "heartbeat" | "exit":
+                return 200, self._heartbeat(Heartbeat.model_validate_json(body))
             case "POST", "commit":
                 return 200, self._commit(Commit.model_validate_json(body))
             case "POST", "keys" if self.lent:
@@ -131,12 +131,12 @@ class FakeControlPlane(Served):
             case _:
                 return 404, Refusal(error=f"no such path: {method} {path}")
 
-    def _beat(self, beat: Beat) -> Reply:
-        assert beat.identity == self.bootstrap.identity
-        if beat.seq <= self._seq:
+    def _heartbeat(self, heartbeat: Heartbeat) -> Reply:
+        assert heartbeat.identity == self.bootstrap.identity
+        if heartbeat.seq <= self._seq:
             return self._reply(Verdict.REPEATED)
-        self._seq = beat.seq
-        self.heard.append(beat)
+        self._seq = heartbeat.seq
+        self.heard.append(heartbeat)
         return self._reply(Verdict.OK)
 
     def _commit(self, commit: Commit) -> Reply:
@@ -148,7 +148,12 @@ class FakeControlPlane(Served):
 
     def _reply(self, verdict: Verdict) -> Reply:
         return Reply(
-            verdict=verdict, order=self.order, reason=self.reason, beat_s=self.beat_s, committed_step=self._committed, now_s=self.clock()
+            verdict=verdict,
+            order=self.order,
+            reason=self.reason,
+            heartbeat_s=self.heartbeat_s,
+            committed_step=self._committed,
+            now_s=self.clock(),
         )
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:

@@ -96,23 +96,23 @@ def test_a_label_launches_once_the_schedule_looks_and_a_comment_stops(here: Work
 HOUR_S = 3600
 
 
-def beating(here: Workplace) -> tuple[RemoteStore, str]:
+def sending_heartbeats(here: Workplace) -> tuple[RemoteStore, str]:
     """A run of the control plane that trains and heartbeats; nothing that takes time here makes it silent."""
     store = RemoteStore(here.variables["PRIME_TRAIN_URL"], bytes.fromhex(here.secrets["PRIME_TRAIN_MASTER_KEY"]))
     now_s = int(time.time())
-    attempt = b.attempt(launched_s=now_s - 60, agent_put_s=now_s - 55, first_beat_s=now_s - 50, first_step_s=now_s - 40)
+    attempt = b.new_attempt(launched_s=now_s - 60, agent_put_s=now_s - 55, first_heartbeat_s=now_s - 50, first_step_s=now_s - 40)
     spec = b.spec(wandb={"project": "sums"}, health={"overdue_s": HOUR_S, "silence_s": 2 * HOUR_S, "stall_s": HOUR_S})
-    run = b.run(RunState.TRAINING, run_id="sums-beats", spec=spec, created_s=now_s - 70, attempts=(attempt,), next_check_s=now_s)
+    run = b.run(RunState.TRAINING, run_id="sums-heartbeats", spec=spec, created_s=now_s - 70, attempts=(attempt,), next_check_s=now_s)
     assert store.create(run)
-    lease = b.lease(run, beat=None, beat_s=None, seq=0)
+    lease = b.lease(run, heartbeat=None, heartbeat_s=None, seq=0)
     assert store.save(Change(replace(run, version=run.version + 1), lease=lease, lease_version=0))
-    store.beat(b.beat(1, run=run.run_id, step=10), now_s)
+    store.heartbeat(b.heartbeat(1, run=run.run_id, step=10), now_s)
     return store, run.run_id
 
 
-def test_the_schedule_tells_of_a_run_that_only_wandb_shows_as_silent_and_leaves_those_that_beat_alone(here: Workplace) -> None:
+def test_the_schedule_tells_of_a_run_that_only_wandb_shows_as_silent_and_leaves_those_that_send_heartbeats_alone(here: Workplace) -> None:
     now_s = time.time()
-    store, ours = beating(here)
+    store, ours = sending_heartbeats(here)
     before = store.load(ours)
     silent = FakeRun("sums", "lost-one", heartbeat_s=now_s - 3 * HOUR_S, display_name="a run % of\nsomebody")
     with FakeWandb(silent, FakeRun("sums", "lively", heartbeat_s=now_s + 2 * HOUR_S)) as wandb:
@@ -134,7 +134,7 @@ def test_the_schedule_tells_of_a_run_that_only_wandb_shows_as_silent_and_leaves_
     after = store.load(ours)
     assert before is not None
     assert after is not None
-    assert (after.run.state, after.run.epoch, after.run.want) == (RunState.TRAINING, 1, before.run.want)
+    assert (after.run.state, after.run.attempt, after.run.want) == (RunState.TRAINING, 1, before.run.want)
     assert KEY not in ran.told
 
 

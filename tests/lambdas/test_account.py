@@ -111,21 +111,21 @@ def it_is_watched(there: Site) -> None:
     assert there.store.watch().version > before
 
 
-def a_beat_is_heard_until_another_attempt_begins(there: Site) -> None:
+def a_heartbeat_is_heard_until_another_attempt_begins(there: Site) -> None:
     held = asking.stored(there.store)
-    assert _sent(there, "beat", asking.beat(8).model_dump_json().encode()).json()["verdict"] == "ok"
+    assert _sent(there, "heartbeat", asking.heartbeat(8).model_dump_json().encode()).json()["verdict"] == "ok"
     now = there.store.load(held.run.run_id)
     assert now is not None
-    fenced = replace(b.run(RunState.TRAINING, epoch=3, spec=held.run.spec), version=now.run.version + 1)
+    fenced = replace(b.run(RunState.TRAINING, attempt=3, spec=held.run.spec), version=now.run.version + 1)
     assert there.store.save(Change(fenced, replace(b.lease(fenced), version=now.lease.version + 1), lease_version=now.lease.version))
-    late = _sent(there, "beat", asking.beat(9).model_dump_json().encode())
+    late = _sent(there, "heartbeat", asking.heartbeat(9).model_dump_json().encode())
     assert (late.status_code, late.json()["verdict"]) == (409, "fenced")
 
 
 def a_machine_gets_keys_to_its_own_run_alone(there: Site) -> None:
     if "PodRole" not in there.outputs:
         pytest.skip("this stack lends no keys")
-    said = _sent(there, "keys", b"", epoch=3)
+    said = _sent(there, "keys", b"", attempt=3)
     assert said.status_code == 200, said.text
     bucket, lent = there.outputs["Bucket"], PodKeys.model_validate_json(said.content)
     session = boto3.session.Session(lent.access_key_id, lent.secret_access_key, lent.session_token, region_name=there.account.region)
@@ -163,7 +163,7 @@ def the_doctor_finds_the_webhook_well(there: Site) -> None:
 def what_was_trained_outlives_it(there: Site) -> None:
     held = there.store.load(b.RUN_ID)
     if held is not None and not held.run.is_over:
-        there.store.save(Change(replace(b.run(RunState.CANCELLED, epoch=3, spec=held.run.spec), version=held.run.version + 1)))
+        there.store.save(Change(replace(b.run(RunState.CANCELLED, attempt=3, spec=held.run.spec), version=held.run.version + 1)))
     done = prime_train(there.place.env, "destroy", "--stack", there.name, "--yes")
     assert done.returncode == 0, done.stderr
     assert f"kept: bucket {there.outputs['Bucket']}" in done.stdout
@@ -177,7 +177,7 @@ PARTS: tuple[Callable[[Site], None], ...] = (
     its_table_forgets_what_has_expired_and_can_be_had_back,
     its_bucket_is_closed_and_writes_on_condition,
     it_is_watched,
-    a_beat_is_heard_until_another_attempt_begins,
+    a_heartbeat_is_heard_until_another_attempt_begins,
     a_machine_gets_keys_to_its_own_run_alone,
     functions_are_set_aside_for_it,
     the_doctor_finds_the_webhook_well,
@@ -190,9 +190,9 @@ def _not_on_loopback(there: Site, reason: str, *, unless: bool = False) -> None:
         pytest.skip(reason)
 
 
-def _sent(there: Site, verb: str, body: bytes, *, epoch: int = asking.EPOCH) -> requests.Response:
+def _sent(there: Site, verb: str, body: bytes, *, attempt: int = asking.ATTEMPT) -> requests.Response:
     at_s = int(requests.get(f"{there.url}/healthz", timeout=30).json()["now_s"])
-    request: Request = asking.ask(verb, body, epoch=epoch, master=there.key, at_s=at_s)
+    request: Request = asking.ask(verb, body, attempt=attempt, master=there.key, at_s=at_s)
     headers = {"content-type": "application/json", **request.headers}
     return requests.request(request.method, there.url + request.path, data=request.body, headers=headers, timeout=30)
 

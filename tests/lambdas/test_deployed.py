@@ -20,7 +20,7 @@ from prime_train.control_plane.webhook import Request
 from prime_train.core.keys import evidence_key
 from prime_train.core.run import Change, RunState
 from prime_train.core.wire import Bootstrap, PodKeys, attempt_key
-from prime_train.ports import Held, PermanentError
+from prime_train.ports import PermanentError, RunRecord
 from tests import builders as b
 from tests.e2e.plane import await_true
 from tests.fakes.s3_servers import REGION
@@ -72,20 +72,20 @@ def test_the_doctor_finds_it_well_once_it_has_watched(here: Deployed) -> None:
     assert marks == dict.fromkeys(("stack", "secret", "webhook", "pods, by the role's keys", "watcher", "alarms"), "well") | {"W&B": "off"}
 
 
-def test_a_beat_goes_through_the_address_into_the_table(here: Deployed) -> None:
+def test_a_heartbeat_goes_through_the_address_into_the_table(here: Deployed) -> None:
     training(here)
     at_s, master = now_s(here), bytes.fromhex(here.key)
-    answer = sent(here, asking.ask("beat", asking.beat(8, step=7), master=master, at_s=at_s))
-    assert (answer.status_code, answer.json()["verdict"], answer.json()["beat_s"]) == (200, "ok", 11)
+    answer = sent(here, asking.ask("heartbeat", asking.heartbeat(8, step=7), master=master, at_s=at_s))
+    assert (answer.status_code, answer.json()["verdict"], answer.json()["heartbeat_s"]) == (200, "ok", 11)
     held = here.store.load(b.RUN_ID)
     assert held is not None
-    assert held.lease.beat is not None
-    assert (held.lease.seq, held.lease.beat.step) == (8, 7)
-    assert sent(here, asking.ask("beat", asking.beat(8), master=master, at_s=at_s)).json()["verdict"] == "repeated"
-    assert sent(here, asking.ask("beat", asking.beat(9), epoch=1, master=master, at_s=at_s)).status_code == 422
-    stale = sent(here, asking.ask("beat", asking.beat(9, epoch=1), epoch=1, master=master, at_s=at_s))
+    assert held.lease.heartbeat is not None
+    assert (held.lease.seq, held.lease.heartbeat.step) == (8, 7)
+    assert sent(here, asking.ask("heartbeat", asking.heartbeat(8), master=master, at_s=at_s)).json()["verdict"] == "repeated"
+    assert sent(here, asking.ask("heartbeat", asking.heartbeat(9), attempt=1, master=master, at_s=at_s)).status_code == 422
+    stale = sent(here, asking.ask("heartbeat", asking.heartbeat(9, attempt=1), attempt=1, master=master, at_s=at_s))
     assert (stale.status_code, stale.json()["verdict"]) == (409, "fenced")
-    assert sent(here, asking.ask("beat", asking.beat(9), at_s=at_s)).status_code == 401
+    assert sent(here, asking.ask("heartbeat", asking.heartbeat(9), at_s=at_s)).status_code == 401
 
 
 def test_a_machine_gets_its_secrets_but_none_of_the_control_planes(here: Deployed) -> None:
@@ -107,12 +107,12 @@ def test_a_machine_gets_keys_that_end_and_new_ones_when_it_asks(here: Deployed) 
     assert first.session_token != second.session_token
     for number, keys in enumerate((first, second)):
         assert 3500 < keys.valid_s <= 3600
-        bucket, key = open_bucket(job.bucket_url, job.bucket_keys, keys.model_copy), evidence_key(job.run, job.epoch, f"{number}.log")
+        bucket, key = open_bucket(job.bucket_url, job.bucket_keys, keys.model_copy), evidence_key(job.run, job.attempt, f"{number}.log")
         bucket.put(key, b"written by its keys")
         assert [found.key for found in bucket.list(key)] == [key]
         session = boto3.session.Session(keys.access_key_id, keys.secret_access_key, keys.session_token, region_name=REGION)
         who = session.client("sts", endpoint_url=here.cloud.url).get_caller_identity()["Arn"]
-        assert who == f"{here.outputs['PodRole'].replace(':iam:', ':sts:').replace(':role/', ':assumed-role/')}/pt-{job.run}-e{job.epoch}"
+        assert who == f"{here.outputs['PodRole'].replace(':iam:', ':sts:').replace(':role/', ':assumed-role/')}/pt-{job.run}-e{job.attempt}"
         assert keys.secret_access_key not in here.logs()
         assert keys.session_token not in here.logs()
 
@@ -120,8 +120,8 @@ def test_a_machine_gets_keys_that_end_and_new_ones_when_it_asks(here: Deployed) 
 def test_nobody_but_the_attempt_of_now_gets_keys(here: Deployed) -> None:
     training(here)
     at_s, master = now_s(here), bytes.fromhex(here.key)
-    fenced = sent(here, asking.ask("keys", epoch=1, master=master, at_s=at_s))
-    others = sent(here, asking.ask("keys", signer=("other", asking.EPOCH), master=master, at_s=at_s))
+    fenced = sent(here, asking.ask("keys", attempt=1, master=master, at_s=at_s))
+    others = sent(here, asking.ask("keys", signer=("other", asking.ATTEMPT), master=master, at_s=at_s))
     unknown = sent(here, asking.ask("keys", run="other", master=master, at_s=at_s))
     assert (fenced.status_code, others.status_code, unknown.status_code) == (409, 401, 409)
     assert not [answer for answer in (fenced, others, unknown) if "access_key" in answer.text]
@@ -189,12 +189,12 @@ def test_the_pages_for_people_are_there(here: Deployed, path: str) -> None:
 
 
 def test_too_large_a_body_is_refused(here: Deployed) -> None:
-    answer = sent(here, Request("POST", f"/v1/runs/{b.RUN_ID}/2/beat", {}, b" " * 70_000, 0))
+    answer = sent(here, Request("POST", f"/v1/runs/{b.RUN_ID}/2/heartbeat", {}, b" " * 70_000, 0))
     assert answer.status_code == 413
 
 
 def test_no_secret_is_in_a_log(here: Deployed) -> None:
-    sent(here, asking.ask("beat", asking.beat(10), master=bytes.fromhex(here.key), at_s=1))
+    sent(here, asking.ask("heartbeat", asking.heartbeat(10), master=bytes.fromhex(here.key), at_s=1))
     here.watch(news=True)
     words = here.logs()
     assert '"Sweeps": 1' in words, "the functions' own words are among them"
@@ -266,11 +266,11 @@ def environment(here: Deployed) -> dict[str, str]:
     return {**os.environ, **here.cloud.env, **{f"PRIME_TRAIN_{name}": value for name, value in given.items()}}
 
 
-def tracked(at_s: int) -> Held:
-    """A run that has trained for 20 minutes, and beats."""
-    attempt = b.attempt(1, launched_s=at_s - 1300, agent_put_s=at_s - 1290, first_beat_s=at_s - 1280, first_step_s=at_s - 1200)
+def tracked(at_s: int) -> RunRecord:
+    """A run that has trained for 20 minutes, and sends heartbeats."""
+    attempt = b.new_attempt(1, launched_s=at_s - 1300, agent_put_s=at_s - 1290, first_heartbeat_s=at_s - 1280, first_step_s=at_s - 1200)
     run = b.run(RunState.TRAINING, run_id="tracked-1", spec=b.spec(wandb={"project": "train"}), attempts=(attempt,), created_s=at_s - 1400)
-    return b.held(run, beat_s=at_s)
+    return b.held(run, heartbeat_s=at_s)
 
 
 def ended(here: Deployed, run_id: str) -> bool:

@@ -15,7 +15,7 @@ from prime_lambdas.watcher import WatcherOfStack
 from prime_lambdas.webhook import Webhook, asked, said
 from prime_train.control_plane.webhook import Response, too_large
 from prime_train.ports import PermanentError, TemporaryError
-from tests.adapters.answering import Answering
+from tests.adapters.answering import Responder
 
 KEY = "ab" * 32
 ENVIRONMENT = {
@@ -151,7 +151,7 @@ def test_a_secret_that_will_not_do_is_read_again_at_once() -> None:
 
 def test_a_master_key_that_is_mended_counts_at_once() -> None:
     told = [json.dumps({"SecretString": json.dumps({"PRIME_TRAIN_MASTER_KEY": text})}).encode() for text in ("no key", KEY)]
-    with Answering([(200, answer, {}) for answer in told]) as server:
+    with Responder([(200, answer, {}) for answer in told]) as server:
         keys = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_ENDPOINT_URL": server.url}
         webhook = Webhook(Settings.of({**ENVIRONMENT, **keys}))
         assert [webhook(event("{}"), None)["statusCode"] for _ in range(2)] == [503, 401]
@@ -161,7 +161,7 @@ def test_keys_of_aws_that_a_run_is_given_are_not_the_watchers_own(tmp_path: Path
     of_a_run = {"AWS_ACCESS_KEY_ID": "of-a-run", "AWS_SECRET_ACCESS_KEY": "too", "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
     values = {"PRIME_TRAIN_MASTER_KEY": KEY, "PRIME_API_KEY": "key", "PRIME_API_BASE_URL": "http://127.0.0.1:9", **of_a_run}
     denied = b'{"__type": "com.amazon#UnrecognizedClientException", "message": "no"}'
-    with Answering([(200, json.dumps({"SecretString": json.dumps(values)}).encode(), {}), (400, denied, {})]) as server:
+    with Responder([(200, json.dumps({"SecretString": json.dumps(values)}).encode(), {}), (400, denied, {})]) as server:
         place = {"AWS_ENDPOINT_URL": server.url, "AWS_ACCESS_KEY_ID": "of-the-function", "AWS_SECRET_ACCESS_KEY": "own"}
         WatcherOfStack(Settings.of({**ENVIRONMENT, **place}), tmp_path).look(0, lambda: 60.0)
     signed = [heard.headers["authorization"] for heard in server.heard]

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from prime_lambdas.desk import checked, new_desk
 from prime_lambdas.pod_keys import ANSWER_BYTES_MAX, lend, parsed, request
 from prime_lambdas.secret import has_pod_keys, of_bucket
 from prime_lambdas.settings import Settings
+from prime_lambdas.webhook_context import checked, new_context
 from prime_train.adapters.store_dynamo.signed import SignedCalls
-from prime_train.core.keys import tree_key
+from prime_train.core.keys import code_key
 from prime_train.core.pod_policy import Part, session_policy
 from prime_train.ports import PermanentError, TemporaryError
 from tests.lambdas.test_functions import ENVIRONMENT
@@ -84,7 +84,7 @@ def test_an_answer_that_is_not_understood_is_refused_unseen(answer: str) -> None
 def test_where_sts_does_not_answer_there_are_none_now(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(TemporaryError, match="sts did not answer"):
         lend(settings(AWS_ENDPOINT_URL="http://127.0.0.1:9"), "tiny-1", 2, NOW_S)
-    assert "no keys to the bucket for run tiny-1, epoch 2" in caplog.text
+    assert "no keys to the bucket for run tiny-1, attempt 2" in caplog.text
     assert "own-secret" not in caplog.text
 
 
@@ -119,7 +119,7 @@ def role_may(action: str, key: str) -> bool:
 
 @pytest.mark.parametrize("action", ["PutObject", "AbortMultipartUpload"])
 def test_an_operator_may_upload_a_tree_in_parts_and_abort_that(action: str) -> None:
-    assert role_may(action, tree_key("tiny-1"))
+    assert role_may(action, code_key("tiny-1"))
     assert not role_may(action, "else/tree.tar.gz")
 
 
@@ -153,8 +153,8 @@ def test_giving_keys_takes_the_role_from_nobody() -> None:
     pair = {"PRIME_TRAIN_POD_AWS_ACCESS_KEY_ID": "k", "PRIME_TRAIN_POD_AWS_SECRET_ACCESS_KEY": "s"}
     calls = SignedCalls(settings().environment, "eu-central-1", None)
     for given, starts_with_lent in (({}, True), (pair, False)):
-        desk = new_desk(settings(), {"PRIME_TRAIN_MASTER_KEY": "ab" * 32} | given, calls, "train.example.org", lambda: NOW_S)
-        assert (desk.lend is not None, desk.starts_with_lent) == (True, starts_with_lent)
+        webhook = new_context(settings(), {"PRIME_TRAIN_MASTER_KEY": "ab" * 32} | given, calls, "train.example.org", lambda: NOW_S)
+        assert (webhook.lend is not None, webhook.starts_with_lent) == (True, starts_with_lent)
 
 
 def test_the_check_finds_a_prefix_that_is_too_long_for_some_run() -> None:

@@ -74,9 +74,11 @@ def test_attacks_by_address_change_nothing_are_answered_in_the_one_form_and_leav
 
 
 def _but(**changes: object) -> dict[str, Any]:
-    """A beat's event with some parts of it otherwise; None leaves one out."""
-    (beat,) = [attack for attack in attacks("replayed", Door.EVENT, MASTER, NOW_S) if attack.name.startswith("a beat again, whose")]
-    told = event(beat.sent, decoded=False) | changes
+    """A heartbeat's event with some parts of it otherwise; None leaves one out."""
+    (heartbeat,) = [
+        attack for attack in attacks("replayed", Door.EVENT, MASTER, NOW_S) if attack.name.startswith("a heartbeat again, whose")
+    ]
+    told = event(heartbeat.sent, decoded=False) | changes
     return {name: value for name, value in told.items() if value is not None}
 
 
@@ -87,20 +89,20 @@ ODD_EVENTS: dict[str, Any] = {
     "a queue's": {"Records": [{"body": "{}", "eventSource": "aws:sqs"}]},
     "an older gateway's": {"resource": "/{proxy+}", "path": "/v1/canary", "httpMethod": "POST", "headers": {}, "body": "{}"},
     "a balancer's": {"requestContext": {"elb": {"targetGroupArn": "x"}}, "httpMethod": "POST", "path": "/", "headers": {}},
-    "a beat's without a path": _but(rawPath=None),
-    "a beat's without a context": _but(requestContext=None),
-    "a beat's whose context is a text": _but(requestContext="http"),
-    "a beat's without a method": _but(requestContext={"http": {}}),
-    "a beat's whose headers are a list": _but(headers=[1]),
-    "a beat's whose headers are numbers": _but(headers={"x-pt-timestamp": 7, "x-pt-signature": {"v1": None}}),
-    "a beat's without headers": _but(headers=None),
-    "a beat's whose body is an object": _but(body={"run": "tiny-1"}, isBase64Encoded=False),
-    "a beat's that is said to be plain and is not": _but(isBase64Encoded=False),
-    "a beat's that is said to be base64 and is not": _but(body="{"),
-    "a beat's with base64 of another alphabet": _but(body="-_-_"),
-    "a beat's with half a character": _but(body="\ud800", isBase64Encoded=False),
-    "a beat's whose path is half a character": _but(rawPath="/v1/runs/\ud800/2/beat"),
-    "a beat's whose path is a number": _but(rawPath=7),
+    "a heartbeat's without a path": _but(rawPath=None),
+    "a heartbeat's without a context": _but(requestContext=None),
+    "a heartbeat's whose context is a text": _but(requestContext="http"),
+    "a heartbeat's without a method": _but(requestContext={"http": {}}),
+    "a heartbeat's whose headers are a list": _but(headers=[1]),
+    "a heartbeat's whose headers are numbers": _but(headers={"x-pt-timestamp": 7, "x-pt-signature": {"v1": None}}),
+    "a heartbeat's without headers": _but(headers=None),
+    "a heartbeat's whose body is an object": _but(body={"run": "tiny-1"}, isBase64Encoded=False),
+    "a heartbeat's that is said to be plain and is not": _but(isBase64Encoded=False),
+    "a heartbeat's that is said to be base64 and is not": _but(body="{"),
+    "a heartbeat's with base64 of another alphabet": _but(body="-_-_"),
+    "a heartbeat's with half a character": _but(body="\ud800", isBase64Encoded=False),
+    "a heartbeat's whose path is half a character": _but(rawPath="/v1/runs/\ud800/2/heartbeat"),
+    "a heartbeat's whose path is a number": _but(rawPath=7),
 }
 
 

@@ -15,7 +15,7 @@ from tests import builders as b
 from tests.fakes.faulty_proxy import ALWAYS, Answer, Fault, FaultyProxy, LoseResponse
 from tests.lambdas.alone import KEY, SECRETS, Alone, alone, by_event, event
 from tests.lambdas.deployed import STACK, Deployed, prime_train
-from tests.webhook.asking import beat, commit
+from tests.webhook.asking import commit, heartbeat
 from tests.webhook.attacked import two_runs
 from tests.webhook.attacks import MINE, Keys
 from tests.webhook.leaks import keys_of, leaks
@@ -50,11 +50,11 @@ def test_a_webhook_whose_services_fail_tells_no_secret(secret: bool, lone: Alone
     caplog.set_level(logging.DEBUG)
     keys = Keys(bytes.fromhex(KEY), NOW_S)
     asked = [
-        keys.mine.sent("POST", f"{MINE}/beat", beat(8).model_dump_json().encode()),
+        keys.mine.sent("POST", f"{MINE}/heartbeat", heartbeat(8).model_dump_json().encode()),
         keys.mine.sent("POST", f"{MINE}/commit", commit(10).model_dump_json().encode()),
         keys.mine.sent("GET", f"{MINE}/bootstrap"),
         keys.mine.sent("POST", f"{MINE}/keys"),
-        *(keys.operator.sent("POST", STORE_PATH + name, b"[]") for name in ("list_runs", "vitals", "watch")),
+        *(keys.operator.sent("POST", STORE_PATH + name, b"[]") for name in ("list_runs", "lease_statuses", "watch")),
     ]
     for what, fault in (faults("refused\n", *HIDDEN.values()) | {"breaks off": LoseResponse()}).items():
         with FaultyProxy(lone.cloud.url) as between:

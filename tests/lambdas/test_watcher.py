@@ -11,7 +11,7 @@ import pytest
 
 from prime_lambdas.settings import Settings
 from prime_lambdas.watcher import WatcherOfStack
-from prime_train.core.run import Run, Want
+from prime_train.core.run import DesiredState, Run
 from tests import builders as b
 from tests.e2e.plane import await_true
 from tests.fakes.prime import ApiKey, FakePrime, needs_sshd
@@ -27,11 +27,11 @@ pytestmark = [
 ]
 
 HARDWARE = {"gpus": ["A100"], "provider": "prime", "disk_gib": 50}
-HEALTH = {"beat_s": 1, "settle_s": 2, "first_beat_s": 600}
+HEALTH = {"heartbeat_s": 1, "settle_s": 2, "first_heartbeat_s": 600}
 INTERVAL_S = 0.3
 
 
-class Held:
+class RunRecord:
     """A machine's SSH that stops in the middle of the first connection, until it is let go."""
 
     def __init__(self, fake: FakePrime) -> None:
@@ -74,7 +74,7 @@ def agent_runs(fake: FakePrime) -> bool:
 def test_other_runs_are_looked_at_while_an_agent_is_brought_and_one_that_is_cut_off_is_begun_again(
     lone: Alone, fake: FakePrime, tmp_path: Path, other_process: bool
 ) -> None:
-    machine, left_s = Held(fake), [900.0]
+    machine, left_s = RunRecord(fake), [900.0]
     spec = b.spec(hardware=HARDWARE, budget={"usd": 500.0}, health=HEALTH)
     lone.store.create(Run("rented-1", spec, created_s=int(time.time())))
     first = watcher(lone, fake, tmp_path / "first")
@@ -82,7 +82,7 @@ def test_other_runs_are_looked_at_while_an_agent_is_brought_and_one_that_is_cut_
         try:
             call = calls.submit(first.look, 0.0, lambda: left_s[0])
             assert machine.begun.wait(30)
-            lone.store.create(Run("unwanted-1", spec, created_s=int(time.time()), want=Want.CANCEL))
+            lone.store.create(Run("unwanted-1", spec, created_s=int(time.time()), want=DesiredState.CANCEL))
 
             def is_over() -> bool:
                 held = lone.store.load("unwanted-1")

@@ -14,7 +14,7 @@ from typing import Any
 
 from prime_train.adapters.pods_memory import DEFAULT_OFFERS, MemoryPods
 from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.reconcile import Step, Swept, World, reconcile, settle, sweep
+from prime_train.control_plane.reconcile import Context, Step, SweepResult, reconcile, settle, sweep
 from prime_train.core.breaker import Watch
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import Manifest
@@ -205,7 +205,7 @@ class Outside:
         self.heard: list[str] = []
         self.identities: Iterator[str] = itertools.repeat("")
         """Of the attempts to come. Without them names and keys are as short as tests can tell them; see `with_identities`."""
-        self.world = World(
+        self.world = Context(
             self.store,
             self.bucket,
             self.pods,
@@ -240,7 +240,7 @@ class Outside:
     def settle(self, run_id: str = b.RUN_ID) -> int:
         return settle(self.world, run_id, self.now_s)
 
-    def sweep(self) -> Swept:
+    def sweep(self) -> SweepResult:
         return sweep(self.world, self.now_s)
 
     def after(self, seconds: int) -> "Outside":
@@ -252,31 +252,31 @@ class Outside:
         for _ in range(seconds // every_s):
             self.after(every_s).sweep()
 
-    def beat(self, run_id: str = b.RUN_ID, **said: Any) -> Answer:
-        """The agent of the newest attempt beats."""
+    def heartbeat(self, run_id: str = b.RUN_ID, **said: Any) -> Answer:
+        """The agent of the newest attempt heartbeats."""
         self.seqs[run_id] = self.seqs.get(run_id, 0) + 1
-        fields: dict[str, Any] = {"run": run_id, "epoch": self.run(run_id).epoch, "step": 0} | said
-        fields.setdefault("identity", self.identity(fields["epoch"], run_id))
-        return self.store.beat(b.beat(self.seqs[run_id], **fields), self.now_s)
+        fields: dict[str, Any] = {"run": run_id, "attempt": self.run(run_id).attempt, "step": 0} | said
+        fields.setdefault("identity", self.identity(fields["attempt"], run_id))
+        return self.store.heartbeat(b.heartbeat(self.seqs[run_id], **fields), self.now_s)
 
     def exit(self, cause: Cause, run_id: str = b.RUN_ID, **said: Any) -> Answer:
-        return self.beat(run_id, exit=JobExit(cause=cause), news=True, **said)
+        return self.heartbeat(run_id, exit=JobExit(cause=cause), news=True, **said)
 
     def trains(self, run_id: str = b.RUN_ID, step: int = 10) -> "Outside":
         """Carries a queued run to where it trains."""
         self.settle(run_id)
-        self.after(5).beat(run_id)
+        self.after(5).heartbeat(run_id)
         self.settle(run_id)
-        self.after(5).beat(run_id, step=step)
+        self.after(5).heartbeat(run_id, step=step)
         self.settle(run_id)
         assert self.run(run_id).state is RunState.TRAINING
         return self
 
-    def save_checkpoint(self, step: int, epoch: int = 1, *, whole: bool = True) -> Manifest:
+    def save_checkpoint(self, step: int, attempt: int = 1, *, whole: bool = True) -> Manifest:
         manifest = Manifest(
             run=b.RUN_ID,
-            epoch=epoch,
-            identity=self.identity(epoch),
+            attempt=attempt,
+            identity=self.identity(attempt),
             step=step,
             created_s=self.now_s,
             folder=f"step_{step}",
@@ -297,9 +297,9 @@ class Outside:
         assert held is not None
         return held.run
 
-    def identity(self, epoch: int, run_id: str = b.RUN_ID) -> str:
+    def identity(self, attempt: int, run_id: str = b.RUN_ID) -> str:
         """Of that attempt; empty where there is none."""
-        return next((attempt.identity for attempt in self.run(run_id).attempts if attempt.epoch == epoch), "")
+        return next((one.identity for one in self.run(run_id).attempts if one.number == attempt), "")
 
     def lease(self, run_id: str = b.RUN_ID) -> Lease:
         held = self.store.load(run_id)

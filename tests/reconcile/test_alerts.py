@@ -9,7 +9,7 @@ import pytest
 
 from prime_train.core.causes import Cause
 from prime_train.core.change import wished
-from prime_train.core.run import RunState, Want
+from prime_train.core.run import DesiredState, RunState
 from prime_train.core.verdict import TrackerSeen
 from prime_train.core.wire import JobExit
 from prime_train.ports import NoCapacity, NoFunds, TemporaryError
@@ -21,10 +21,10 @@ RUNBOOK = Path(__file__).parents[2] / "docs" / "runbook.md"
 TRACKED = {"wandb": {"project": "train", "entity": "acme"}}
 
 
-def beating(w: Outside, seconds: int, *, every_s: int = 30) -> Outside:
+def sending_heartbeats(w: Outside, seconds: int, *, every_s: int = 30) -> Outside:
     """It makes steps for so long, and is looked at."""
     for _ in range(seconds // every_s):
-        w.after(every_s).beat(step=w.now_s)
+        w.after(every_s).heartbeat(step=w.now_s)
         w.sweep()
     return w
 
@@ -41,7 +41,7 @@ def lost(w: Outside) -> None:
     w.trains()
     w.save_checkpoint(8)
     w.store.commit(b.commit(8), w.now_s)
-    beating(w, 60)
+    sending_heartbeats(w, 60)
     (pod,) = w.pods.real.list()
     w.pods.real.preempt(pod.pod_id)
     w.sweeps(60)
@@ -59,29 +59,29 @@ def restored(w: Outside) -> None:
 
 def recovered(w: Outside) -> None:
     lost(w)
-    w.beat(step=0)
+    w.heartbeat(step=0)
     w.sweeps(30)
-    w.beat(step=9)
+    w.heartbeat(step=9)
     w.sweeps(15)
 
 
 def stalled(w: Outside) -> None:
-    w.trains().after(301).beat(step=10, step_age_s=301)
+    w.trains().after(301).heartbeat(step=10, step_age_s=301)
     w.settle()
 
 
 def sick(w: Outside) -> None:
-    w.trains().beat(step=11, sick=Cause.GPU_IDLE, sick_detail="0 % and 0 MiB on 8 GPUs", news=True)
+    w.trains().heartbeat(step=11, sick=Cause.GPU_IDLE, sick_detail="0 % and 0 MiB on 8 GPUs", news=True)
     w.sweep()
 
 
 def sick_for_a_person(w: Outside) -> None:
-    w.trains().beat(step=11, sick=Cause.ZERO_REWARD, sick_detail="10 steps up to step 11", news=True)
+    w.trains().heartbeat(step=11, sick=Cause.ZERO_REWARD, sick_detail="10 steps up to step 11", news=True)
     w.sweep()
 
 
 def failed(w: Outside) -> None:
-    w.trains().beat(step=11, exit=JobExit(cause=Cause.GPU_OOM, detail="torch.OutOfMemoryError: CUDA out of memory"), news=True)
+    w.trains().heartbeat(step=11, exit=JobExit(cause=Cause.GPU_OOM, detail="torch.OutOfMemoryError: CUDA out of memory"), news=True)
     w.sweep()
 
 
@@ -94,7 +94,7 @@ def stopped_after_three(w: Outside) -> None:
 
 def used(w: Outside, share: float) -> None:
     """So much of a dollar, at 0.60 an hour."""
-    beating(w.trains(), int(share * 6000) + 60)
+    sending_heartbeats(w.trains(), int(share * 6000) + 60)
 
 
 def budget(w: Outside) -> None:
@@ -107,18 +107,18 @@ def draining(w: Outside) -> None:
 
 def spent(w: Outside) -> None:
     used(w, 0.95)
-    w.beat(step=w.now_s, exit=JobExit(cause=Cause.DRAINED), news=True)
+    w.heartbeat(step=w.now_s, exit=JobExit(cause=Cause.DRAINED), news=True)
     w.sweep()
 
 
 def succeeded(w: Outside) -> None:
-    beating(w.trains(), 600).exit(Cause.FINISHED, step=w.now_s)
+    sending_heartbeats(w.trains(), 600).exit(Cause.FINISHED, step=w.now_s)
     w.sweep()
 
 
 def cancelled(w: Outside) -> None:
     w.trains()
-    assert w.store.save(wished(w.run(), Want.CANCEL, w.now_s))
+    assert w.store.save(wished(w.run(), DesiredState.CANCEL, w.now_s))
     w.sweep()
 
 
@@ -134,7 +134,7 @@ def cut_off(w: Outside) -> None:
 
 def untracked(w: Outside) -> None:
     w.tracker.seen = TrackerSeen(20, w.now_s)
-    beating(w.trains(), 3600)
+    sending_heartbeats(w.trains(), 3600)
 
 
 def blind(w: Outside) -> None:
@@ -151,7 +151,7 @@ def unknown(w: Outside) -> None:
 
 def boot_late(w: Outside) -> None:
     w.settle()
-    w.sweeps(b.spec().health.first_beat_s + 30)
+    w.sweeps(b.spec().health.first_heartbeat_s + 30)
 
 
 def no_capacity(w: Outside) -> None:
@@ -222,7 +222,7 @@ TOLD: tuple[tuple[str, Callable[[Outside], None], Mapping[str, object], tuple[st
     ("stopped", spent, {"budget": {"usd": 1.0}}, ("the budget of $1.00 is spent; flushed", "What to do: Raise budget.usd", *MONEY)),
     ("succeeded", succeeded, {}, (*MONEY, "Paid time: useful", "Attempts: 1", "█")),
     ("cancelled", cancelled, {}, ("cancelled by the user", *MONEY)),
-    ("silent", silent, {}, ("no beat for", "it is replaced after", *MACHINE)),
+    ("silent", silent, {}, ("no heartbeat for", "it is replaced after", *MACHINE)),
     ("cut_off", cut_off, TRACKED, ("cut off, but training", "the tracker still advances", "W&B: https://wandb.ai/acme/train/runs/tiny-1")),
     ("untracked", untracked, TRACKED, ("its tracker has lost it", "at step 20", "W&B: https://wandb.ai/acme/train/runs/tiny-1")),
     ("blind", blind, {}, ("the watcher is blind", "nothing is destroyed")),

@@ -7,13 +7,13 @@ from secrets import token_hex
 import pytest
 
 from prime_train.adapters.notify_webhook import webhooks_from
-from prime_train.control_plane.reconcile import ALERT_S_MAX, World, deliver, sweep
-from prime_train.control_plane.reconcile.delivering import CLAIM_S
+from prime_train.control_plane.reconcile import ALERT_S_MAX, Context, deliver, sweep
+from prime_train.control_plane.reconcile.outbox import CLAIM_S
 from prime_train.core.change import told as alert_of
 from prime_train.core.run import Alert, Change, Run, Severity
 from prime_train.ports import Notifier, TemporaryError
 from tests import builders as b
-from tests.adapters.answering import Answering
+from tests.adapters.answering import Responder
 from tests.reconcile.ports import Crash, Outside, RacedStore, Told
 
 DOWN = TemporaryError("HTTP 503")
@@ -21,7 +21,7 @@ OK: tuple[int, bytes, dict[str, str]] = (200, b"ok", {})
 BUSY: tuple[int, bytes, dict[str, str]] = (429, b"", {})
 
 
-def fresh(w: Outside, *notifiers: Notifier) -> World:
+def fresh(w: Outside, *notifiers: Notifier) -> Context:
     """As another process has it: it remembers nothing."""
     return replace(w.world, notifiers=notifiers, owner=token_hex(8), told=set(), shown={}, followed={}, unmarked={})
 
@@ -56,7 +56,7 @@ def test_who_was_told_is_not_told_again_by_other_processes_while_another_is_away
 def test_a_url_that_was_told_is_not_told_again_by_other_processes_while_the_url_of_the_spec_is_away() -> None:
     w = Outside({"alerts": {"webhook": "OWN_URL"}})
     happens(w, "one")
-    with Answering([OK]) as there, Answering([BUSY, BUSY, OK]) as own:
+    with Responder([OK]) as there, Responder([BUSY, BUSY, OK]) as own:
         for _ in range(3):
             deliver(fresh(w, *webhooks_from({"OWN_URL": own.url}, there.url)), w.now_s)
         assert (len(there.heard), len(own.heard)) == (1, 3)
@@ -66,7 +66,7 @@ def test_a_url_that_was_told_is_not_told_again_by_other_processes_while_the_url_
 def test_a_spec_that_names_the_url_of_every_alert_has_it_told_once() -> None:
     w = Outside({"alerts": {"webhook": "OWN_URL"}})
     happens(w, "one")
-    with Answering([OK]) as there:
+    with Responder([OK]) as there:
         deliver(fresh(w, *webhooks_from({"OWN_URL": there.url}, there.url)), w.now_s)
         assert len(there.heard) == 1
 
@@ -192,6 +192,6 @@ def test_a_machine_of_nobodys_is_told_of_once_by_all_processes_together_and_wait
         sweep(fresh(w.after(15), well, away), w.now_s)
     assert well.kinds() == ["orphan"]
     away.error, w.pods.ghosts = None, []
-    w.beat(step=20)
+    w.heartbeat(step=20)
     sweep(fresh(w.after(15), well, away), w.now_s)
     assert (well.kinds(), away.kinds()) == (["orphan"], ["orphan"])

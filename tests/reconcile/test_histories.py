@@ -14,7 +14,7 @@ from prime_train.core import change as c
 from prime_train.core import ledger
 from prime_train.core.budget import Exhausted
 from prime_train.core.causes import Cause
-from prime_train.core.run import ATTENDED, TERMINAL, TRANSITIONS, Run, RunState, Want
+from prime_train.core.run import ATTENDED, TERMINAL, TRANSITIONS, DesiredState, Run, RunState
 from prime_train.core.verdict import PodStatus
 from prime_train.ports import NoCapacity, TemporaryError
 from tests import builders as b
@@ -27,7 +27,7 @@ MOVES = {(before, after) for (before, _), after in TRANSITIONS.items()} | {(stat
 
 def said(**fields: Any) -> Act:
     def act(w: Outside) -> object:
-        return w.beat(**fields) if w.lease().open else None
+        return w.heartbeat(**fields) if w.lease().open else None
 
     return act
 
@@ -36,15 +36,15 @@ def ended(cause: Cause) -> Act:
     """The agent's last word, whether or not anybody had heard of it before."""
 
     def act(w: Outside) -> object:
-        beat = w.lease().beat
-        return w.exit(cause, step=beat.step if beat else 0) if w.lease().open else None
+        heartbeat = w.lease().heartbeat
+        return w.exit(cause, step=heartbeat.step if heartbeat else 0) if w.lease().open else None
 
     return act
 
 
-def wish(want: Want) -> Act:
+def wish(want: DesiredState) -> Act:
     def act(w: Outside) -> object:
-        change = c.resumed if w.run().state in {S.FAILED, S.STOPPED, S.CANCELLED} and want is Want.RUN else None
+        change = c.resumed if w.run().state in {S.FAILED, S.STOPPED, S.CANCELLED} and want is DesiredState.RUN else None
         if change is not None:
             with suppress(Exhausted):
                 w.store.save(change(w.run(), w.now_s))
@@ -86,10 +86,10 @@ def deaf(w: Outside) -> None:
 
 def saves(step: int, *, whole: bool) -> Act:
     def act(w: Outside) -> None:
-        if w.run().epoch:
-            w.save_checkpoint(step, w.run().epoch, whole=whole)
+        if w.run().attempt:
+            w.save_checkpoint(step, w.run().attempt, whole=whole)
             if whole:
-                w.store.commit(b.commit(step, epoch=w.run().epoch), w.now_s)
+                w.store.commit(b.commit(step, attempt=w.run().attempt), w.now_s)
 
     return act
 
@@ -108,9 +108,9 @@ ACTS: dict[str, Act] = {
     "120 s": passes(120),
     "310 s": passes(310),
     "1300 s": passes(1300),
-    "beat": said(),
-    "beat 10": said(step=10),
-    "beat 20": said(step=20, step_slow_s=3.0),
+    "heartbeat": said(),
+    "heartbeat 10": said(step=10),
+    "heartbeat 20": said(step=20, step_slow_s=3.0),
     "stalled": said(step=20, step_age_s=500),
     "evidence": said(step=20, step_age_s=500, evidence=True),
     "sick": said(sick=Cause.GPU_IDLE),
@@ -122,9 +122,9 @@ ACTS: dict[str, Act] = {
     "save 10": saves(10, whole=True),
     "save 20": saves(20, whole=True),
     "cut 30": saves(30, whole=False),
-    "stop": wish(Want.STOP),
-    "cancel": wish(Want.CANCEL),
-    "go on": wish(Want.RUN),
+    "stop": wish(DesiredState.STOP),
+    "cancel": wish(DesiredState.CANCEL),
+    "go on": wish(DesiredState.RUN),
     "taken away": taken_away,
     "still listed": still_listed,
     "not listed": not_listed,
@@ -167,25 +167,25 @@ def _survive(act: Act, w: Outside) -> None:
 def check_now(w: Outside) -> None:
     run, lease = w.run(), w.lease()
     assert lease.open == (run.state in ATTENDED)
-    assert lease.epoch == run.epoch or not lease.epoch
+    assert lease.attempt == run.attempt or not lease.attempt
     assert len(w.living()) == len(set(w.living())), "one machine for each attempt"
     if run.next_check_s is None:
         assert run.is_over
-        assert not run.strays
+        assert not run.orphans
         assert all(a.ended_s is not None for a in run.attempts)
 
 
 def check_saved(before: Run, after: Run) -> None:
     assert after.version > before.version
     assert (before.state, after.state) in MOVES
-    assert after.epoch in (before.epoch, before.epoch + 1)
-    assert [a.epoch for a in after.attempts] == sorted({a.epoch for a in after.attempts})
+    assert after.attempt in (before.attempt, before.attempt + 1)
+    assert [a.number for a in after.attempts] == sorted({a.number for a in after.attempts})
     assert after.durable_step >= before.durable_step
     assert after.best_step >= before.best_step
     assert (after.resume.step if after.resume else 0) >= (before.resume.step if before.resume else 0)
     if after.state is S.LAUNCHING and before.state is S.QUEUED:
         assert before.resume_chosen
-        assert before.want is Want.RUN
+        assert before.want is DesiredState.RUN
     totals = ledger.totals(after, b.T0_S + 10**6)
     parts = (totals.provision_s, totals.restore_s, totals.useful_s, totals.recomputed_s, totals.detection_s, totals.teardown_s)
     assert min(parts) >= 0
@@ -204,11 +204,11 @@ def test_every_history_is_made_of_legal_moves_and_leaves_no_machine_once_the_run
     for change in w.store.saved:
         if change.lease is not None and change.lease.open:
             assert change.run.state in ATTENDED
-            assert change.lease.epoch == change.run.epoch
+            assert change.lease.attempt == change.run.attempt
     check_alerts(w)
     honest(w)
     if not w.run().is_over:
-        w.store.save(c.wished(w.run(), Want.CANCEL, w.now_s))
+        w.store.save(c.wished(w.run(), DesiredState.CANCEL, w.now_s))
     w.sweeps(600)
     assert w.run().is_over
     assert w.living() == []
@@ -250,10 +250,10 @@ def test_a_run_nobody_hears_of_is_not_looked_at_more_often_than_the_pace(state: 
         w.pods.hidden.add("memory-1")
     w.settle()
     if state in (S.STARTING, S.TRAINING):
-        w.after(5).beat()
+        w.after(5).heartbeat()
         w.settle()
     if state is S.TRAINING:
-        w.after(5).beat(step=5)
+        w.after(5).heartbeat(step=5)
         w.settle()
     assert w.run().state is state
     before, start_s = len(w.store.saved), w.now_s

@@ -49,12 +49,12 @@ def paid() -> tuple[Outside, Paying]:
 def test_training_is_saved_before_the_wallet_is_empty_and_goes_on_when_it_is_filled() -> None:
     w, account = paid()
     w.trains()
-    attempt = w.run().attempt
+    attempt = w.run().current_attempt
     assert attempt is not None
     account.said = Funds(attempt.offer.provider, 0.2, 1.0)
-    w.after(20).beat(step=11)
+    w.after(20).heartbeat(step=11)
     w.after(60).sweep()
-    assert w.beat(step=12).order is Order.DRAIN
+    assert w.heartbeat(step=12).order is Order.DRAIN
     w.save_checkpoint(12)
     w.exit(Cause.DRAINED, step=12)
     w.after(5).sweep()
@@ -83,7 +83,7 @@ def test_an_account_that_can_not_be_asked_changes_nothing() -> None:
     w, account = paid()
     w.trains()
     account.error = TemporaryError("503")
-    w.after(20).beat(step=11)
+    w.after(20).heartbeat(step=11)
     w.sweep()
     assert w.run().state is RunState.TRAINING
     assert {"FundsUnknown", "BillsUnknown"} <= set(w.heard)
@@ -103,10 +103,10 @@ def test_an_order_that_nobody_pays_for_is_made_again_later_and_told_of_once() ->
 def test_what_was_billed_takes_the_place_of_what_was_reckoned() -> None:
     w, account = paid()
     w.trains()
-    first = w.run().attempt
+    first = w.run().current_attempt
     assert first is not None
     assert first.pod_id is not None
-    w.after(3600).beat(step=50)
+    w.after(3600).heartbeat(step=50)
     w.pods.real.terminate(first.pod_id)
     w.sweeps(120)
     before = spent(w.run(), w.now_s).usd
@@ -121,7 +121,7 @@ def test_what_was_billed_takes_the_place_of_what_was_reckoned() -> None:
 def test_a_machine_that_is_still_there_is_not_billed_yet() -> None:
     w, account = paid()
     w.trains()
-    attempt = w.run().attempt
+    attempt = w.run().current_attempt
     assert attempt is not None
     assert attempt.pod_id is not None
     account.bill = [Bill(attempt.pod_id, f"pt-{b.RUN_ID}-e1", 7.25)]
@@ -141,7 +141,7 @@ def test_where_the_provider_of_a_run_can_not_be_asked_its_machine_is_not_given_u
     w.world = replace(w.world, providers=frozenset({"elsewhere"}))
     w.pods.real.terminate(w.run().attempts[0].pod_id or "")
     w.sweeps(1200)
-    assert w.run().epoch == 1
+    assert w.run().attempt == 1
     assert w.run().state is RunState.TRAINING
     assert "unknown" in w.told.kinds()
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from prime_train.control_plane.reconcile import World, see, settle, sweep
+from prime_train.control_plane.reconcile import Context, see, settle, sweep
 from prime_train.core.causes import Cause
 from prime_train.core.change import wished
-from prime_train.core.run import RunState, Want
+from prime_train.core.run import DesiredState, RunState
 from prime_train.core.verdict import Pod
 from prime_train.core.wire import Ticket
 from tests import builders as b
@@ -33,28 +33,28 @@ def unanswered() -> Outside:
 @pytest.mark.parametrize("listed_after_s", [0, 1, SETTLE_S - 1])
 def test_no_launch_is_given_up_by_a_list_from_before_its_machine_had_to_be_listed(listed_after_s: int) -> None:
     w = unanswered()
-    sight = see(w.world, w.after(listed_after_s).now_s)
+    snapshot = see(w.world, w.after(listed_after_s).now_s)
     w.pods.hidden.clear()
     w.after(10 * SETTLE_S)
-    settle(w.world, b.RUN_ID, w.now_s, sight)
+    settle(w.world, b.RUN_ID, w.now_s, snapshot)
     assert (w.run().state, w.done("terminate")) == (S.LAUNCHING, [])
     w.after(15).sweep()
-    assert (w.run().state, w.run().epoch, w.living(), w.done("terminate")) == (S.BOOTING, 1, [E1], [])
+    assert (w.run().state, w.run().attempt, w.living(), w.done("terminate")) == (S.BOOTING, 1, [E1], [])
 
 
 def test_a_launch_is_given_up_by_a_list_that_is_young_enough_though_it_is_not_of_now() -> None:
     w = unanswered()
-    sight = see(w.world, w.after(SETTLE_S).now_s)
-    settle(w.world, b.RUN_ID, w.after(60).now_s, sight)
+    snapshot = see(w.world, w.after(SETTLE_S).now_s)
+    settle(w.world, b.RUN_ID, w.after(60).now_s, snapshot)
     assert (w.run().state, w.run().cause) == (S.QUEUED, Cause.LAUNCH_LOST)
 
 
 def test_a_machine_that_an_old_list_does_not_show_goes_on_being_paid_for() -> None:
     w = unanswered()
-    assert w.store.save(wished(w.run(), Want.CANCEL, w.now_s))
+    assert w.store.save(wished(w.run(), DesiredState.CANCEL, w.now_s))
     w.settle()
-    sight = see(w.world, w.after(1).now_s)
-    settle(w.world, b.RUN_ID, w.after(10 * SETTLE_S).now_s, sight)
+    snapshot = see(w.world, w.after(1).now_s)
+    settle(w.world, b.RUN_ID, w.after(10 * SETTLE_S).now_s, snapshot)
     assert w.run().attempts[0].ended_s is None
     w.after(15).sweep()
     assert w.run().attempts[0].ended_s is not None
@@ -75,7 +75,7 @@ class SlowToInstall(Provider):
         super().put_agent(pod, ticket)
 
 
-def waiting(w: Outside) -> World:
+def waiting(w: Outside) -> Context:
     return replace(w.world, pods=SlowToInstall(w))
 
 
@@ -87,5 +87,5 @@ def test_a_sweep_that_waits_for_one_runs_agent_gives_no_other_runs_machine_back(
     sweep(waiting(w), w.now_s, clock=lambda: w.now_s)
     assert w.living() == ["pt-first-e1", E1]
     sweep(waiting(w), w.after(15).now_s, clock=lambda: w.now_s)
-    assert (w.run().state, w.run().epoch) == (S.BOOTING, 1)
+    assert (w.run().state, w.run().attempt) == (S.BOOTING, 1)
     assert (w.living(), w.done("terminate")) == (["pt-first-e1", E1], [])

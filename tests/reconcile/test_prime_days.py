@@ -10,15 +10,15 @@ from prime_train.adapters.bucket.folder import FolderBucket
 from prime_train.adapters.pods_by_provider import AccountOfOne, PodsByProvider, provider_of
 from prime_train.adapters.pods_prime import Connection, InFile, Mark, Owner, PrimeAccount, PrimeClient, PrimePods, Settings
 from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.reconcile import World, sweep
+from prime_train.control_plane.reconcile import Context, sweep
 from prime_train.core.causes import Cause
 from prime_train.core.ledger import spent
-from prime_train.core.run import Change, Run, RunState, Want
+from prime_train.core.run import Change, DesiredState, Run, RunState
 from prime_train.core.wire import Phase, Ticket
 from tests import builders as b
 from tests.fakes.prime import ALWAYS, NO_STOCK_400, SERVER_ERROR, SPOT, Answer, FakePrime, Hang, LoseAnswer, Plan
 
-BEAT_S = 30
+HEARTBEAT_S = 30
 STEP_S = 10
 DAY_S = 24 * 3600
 TIMEOUTS = 25
@@ -29,10 +29,10 @@ MARK = Mark("11111111")
 
 @dataclass
 class Days:
-    """A run on machines of the fake, whose agents beat as long as their machines are there."""
+    """A run on machines of the fake, whose agents send heartbeats as long as their machines are there."""
 
     fake: FakePrime
-    world: World
+    world: Context
     now_s: int = b.T0_S
     seq: int = 0
 
@@ -42,23 +42,23 @@ class Days:
         return held.run
 
     def pass_by(self, seconds: int) -> None:
-        """Time, with its beats, and sweeps when there is something to look at."""
-        for _ in range(seconds // BEAT_S):
-            self.now_s += BEAT_S
-            self.fake.advance(BEAT_S)
-            self._beat()
+        """Time, with its heartbeats, and sweeps when there is something to look at."""
+        for _ in range(seconds // HEARTBEAT_S):
+            self.now_s += HEARTBEAT_S
+            self.fake.advance(HEARTBEAT_S)
+            self._heartbeat()
             if self.world.store.due(self.now_s, 1):
                 sweep(self.world, self.now_s)
 
-    def _beat(self) -> None:
-        attempt = self.run().attempt
+    def _heartbeat(self) -> None:
+        attempt = self.run().current_attempt
         if attempt is None or attempt.agent_put_s is None or attempt.fenced_s is not None:
             return
         if provider_of(attempt.pod_id or "")[1] in {pod.pod_id for pod in self.fake.alive}:
             self.seq += 1
             step = 1 + (self.now_s - attempt.launched_s) // STEP_S
-            self.world.store.beat(
-                b.beat(self.seq, epoch=attempt.epoch, identity=attempt.identity, phase=Phase.TRAIN, step=step), self.now_s
+            self.world.store.heartbeat(
+                b.heartbeat(self.seq, attempt=attempt.number, identity=attempt.identity, phase=Phase.TRAIN, step=step), self.now_s
             )
 
 
@@ -73,7 +73,7 @@ def _days(tmp_path: Path) -> Iterator[Days]:
         store = MemoryStore()
         spec = b.spec(hardware={"gpus": ["A100"], "provider": "prime", "disk_gib": 50, "usd_per_hour_max": 2.0}, budget={"usd": 500.0})
         store.create(Run(b.RUN_ID, spec, created_s=b.T0_S))
-        world = World(
+        world = Context(
             store,
             FolderBucket(tmp_path / "bucket", make=True),
             PrimePods(client, pushed, mark=MARK, pause=lambda _: None),
@@ -90,12 +90,12 @@ def test_a_day_with_25_status_timeouts_on_a_healthy_run_has_no_recovery(days: Da
     for _ in range(TIMEOUTS):
         days.fake.fail(Hang(), method="GET", path="/pods/", times=ALWAYS)
         days.world.store.wake(b.RUN_ID, days.now_s)
-        days.pass_by(BEAT_S)
+        days.pass_by(HEARTBEAT_S)
         days.fake.heal()
-        days.pass_by(DAY_S // TIMEOUTS - BEAT_S)
+        days.pass_by(DAY_S // TIMEOUTS - HEARTBEAT_S)
     assert len([request for request in days.fake.asked("GET", "/pods/") if request.status == 0]) >= TIMEOUTS
     run = days.run()
-    assert (run.epoch, run.state) == (1, RunState.TRAINING)
+    assert (run.attempt, run.state) == (1, RunState.TRAINING)
     assert len(days.fake.world.pods) == 1
     assert days.now_s - b.T0_S >= DAY_S * 0.99
 
@@ -105,7 +105,7 @@ def test_nothing_that_the_api_says_in_error_is_taken_for_a_machine_that_is_gone(
     days.pass_by(300)
     days.fake.fail(fault, method="GET", path="/pods/", times=ALWAYS)
     days.pass_by(1800)
-    assert (days.run().epoch, days.run().state) == (1, RunState.TRAINING)
+    assert (days.run().attempt, days.run().state) == (1, RunState.TRAINING)
 
 
 def test_no_capacity_for_an_hour_is_waited_for(days: Days) -> None:
@@ -149,13 +149,13 @@ def test_lists_that_are_cut_short_for_an_hour_cost_no_machine_and_make_no_second
     days.fake.fail(LoseAnswer(), method="POST", path="/pods/")
     days.pass_by(3600)
     assert len(days.fake.world.pods) == 1
-    assert days.run().epoch == 1
+    assert days.run().attempt == 1
     days.fake.terms.cut_listings = 0
     days.pass_by(600)
-    assert (days.run().epoch, days.run().state) == (1, RunState.TRAINING)
+    assert (days.run().attempt, days.run().state) == (1, RunState.TRAINING)
     days.fake.terms.cut_listings = ALWAYS
     days.pass_by(3600)
-    assert (days.run().epoch, days.run().state) == (1, RunState.TRAINING)
+    assert (days.run().attempt, days.run().state) == (1, RunState.TRAINING)
     assert len(days.fake.world.pods) == 1
 
 
@@ -172,7 +172,7 @@ def test_the_machine_of_a_run_that_is_stopped_is_given_back_whatever_whoami_says
     days.fake.fail(odd, path="/user/whoami", times=ALWAYS)
     days.fake.fail(SERVER_ERROR, method="DELETE", times=3)
     run = days.run()
-    days.world.store.save(Change(replace(run, want=Want.CANCEL, version=run.version + 1, next_check_s=days.now_s)))
+    days.world.store.save(Change(replace(run, want=DesiredState.CANCEL, version=run.version + 1, next_check_s=days.now_s)))
     days.pass_by(900)
     assert days.run().state is RunState.CANCELLED
     assert not days.fake.alive

@@ -15,7 +15,7 @@ from prime_train.core.causes import Cause
 from prime_train.core.change import adopted, wished
 from prime_train.core.keys import latest_key, manifest_key, spec_key
 from prime_train.core.manifest import Manifest
-from prime_train.core.run import RunState, Want
+from prime_train.core.run import DesiredState, RunState
 from prime_train.core.verdict import Pod, PodStatus, TrackerSeen
 from prime_train.core.wire import Order, attempt_key
 from prime_train.core.wire import Verdict as Told_
@@ -59,7 +59,7 @@ def test_a_queued_run_gets_a_machine_and_the_agent_in_one_call_of_settle() -> No
     assert w.run().state is S.BOOTING
     assert w.living() == [E1]
     (ticket,) = w.pods.real.tickets(pod_of(w).pod_id)
-    assert (ticket.run, ticket.epoch, ticket.key) == (b.RUN_ID, 1, attempt_key(MASTER, b.RUN_ID, 1))
+    assert (ticket.run, ticket.attempt, ticket.key) == (b.RUN_ID, 1, attempt_key(MASTER, b.RUN_ID, 1))
 
 
 def test_reconciling_again_at_the_same_second_does_nothing_more() -> None:
@@ -100,7 +100,7 @@ def test_the_intent_is_saved_before_the_create_call() -> None:
     with pytest.raises(Crash):
         w.settle()
     assert w.run().state is S.LAUNCHING
-    assert w.run().epoch == 1
+    assert w.run().attempt == 1
     assert w.lease().open
 
 
@@ -126,7 +126,7 @@ def test_a_lost_save_neither_puts_an_agent_nor_takes_a_machine_back(call: str) -
     w = Outside()
     w.reconcile()
     if call == "terminate":
-        w.store.save(wished(w.run(), Want.CANCEL, w.now_s))
+        w.store.save(wished(w.run(), DesiredState.CANCEL, w.now_s))
     w.store.overtaken_by.append(b.RUN_ID)
     assert not w.reconcile().saved
     assert w.done(call) == []
@@ -134,13 +134,13 @@ def test_a_lost_save_neither_puts_an_agent_nor_takes_a_machine_back(call: str) -
     assert w.done(call)
 
 
-def test_a_beat_that_comes_between_look_and_fence_saves_its_attempt() -> None:
+def test_a_heartbeat_that_comes_between_look_and_fence_saves_its_attempt() -> None:
     w = Outside().trains()
     held = w.store.load(b.RUN_ID)
     assert held is not None
     gone_at_s = w.after(400).now_s
-    w.beat(step=30)
-    assert not carry_out(w.world, held, d.Recover(Cause.SILENT, "no beat"), gone_at_s)
+    w.heartbeat(step=30)
+    assert not carry_out(w.world, held, d.Recover(Cause.SILENT, "no heartbeat"), gone_at_s)
     assert w.living() == [E1]
     assert w.lease().open
 
@@ -167,7 +167,7 @@ def test_a_watcher_that_crashes_after_the_create_call_leaves_one_machine_and_no_
         w.settle()
     w.fail.clear()
     w.after(w.run().spec.health.settle_s).settle()
-    w.beat()
+    w.heartbeat()
     w.settle()
     assert (w.run().state, w.living()) == (S.STARTING, [E1])
 
@@ -183,7 +183,7 @@ def test_a_watcher_that_crashed_before_its_create_call_reached_anybody_is_follow
     w.after(1).settle()
     assert (w.run().state, w.run().cause) == (S.QUEUED, Cause.LAUNCH_LOST)
     w.after(15).settle()
-    assert (w.run().epoch, w.living()) == (2, [E2])
+    assert (w.run().attempt, w.living()) == (2, [E2])
 
 
 def test_a_slow_creator_whose_machine_appears_after_the_settle_time_has_it_taken_back() -> None:
@@ -228,7 +228,7 @@ def test_a_run_that_was_cancelled_while_its_machine_was_being_created_keeps_none
     w.fail["create"] = Lost()
     w.settle()
     w.fail.clear()
-    w.store.save(wished(w.run(), Want.CANCEL, w.now_s))
+    w.store.save(wished(w.run(), DesiredState.CANCEL, w.now_s))
     w.settle()
     assert w.run().state is S.CANCELLED
     w.sweeps(60)
@@ -252,7 +252,7 @@ def test_a_create_call_that_was_refused_for_certain_tries_another_offer_after_a_
 def test_without_capacity_a_run_waits_and_is_launched_when_there_is_some() -> None:
     w = Outside(stock={"memory-spot": 0, "memory-spot-b": 0, "memory-on-demand": 0})
     w.sweeps(3600)
-    assert (w.run().state, w.run().epoch) == (S.QUEUED, 0)
+    assert (w.run().state, w.run().attempt) == (S.QUEUED, 0)
     assert w.told.kinds() == ["no_capacity"]
     w.pods.real.set_stock("memory-spot", 1)
     w.sweeps(615)
@@ -268,7 +268,7 @@ def test_a_machine_that_was_taken_away_is_replaced_and_the_run_goes_on_from_its_
     w.store.commit(b.commit(10), w.now_s)
     gone(w)
     w.after(31).settle()
-    assert (w.run().epoch, w.living()) == (2, [E2])
+    assert (w.run().attempt, w.living()) == (2, [E2])
     assert resumes_from(w) == manifest_key(b.RUN_ID, 10, 1)
     assert w.run().attempts[0].cause is Cause.PREEMPTED
 
@@ -301,7 +301,7 @@ def test_a_machine_that_can_not_be_taken_back_does_not_hold_up_the_run_and_is_as
 def test_a_terminate_call_whose_answer_was_lost_is_no_harm() -> None:
     w = Outside().trains()
     w.fail["terminate"] = Lost()
-    w.store.save(wished(w.run(), Want.CANCEL, w.now_s))
+    w.store.save(wished(w.run(), DesiredState.CANCEL, w.now_s))
     w.settle()
     assert (w.run().state, w.living()) == (S.CANCELLED, [])
     assert w.is_at_rest()
@@ -312,8 +312,8 @@ def test_an_empty_list_from_the_provider_is_not_gone() -> None:
     w.pods.hidden.add(pod_of(w).pod_id)
     for _ in range(6):
         w.after(31).settle()
-        w.beat(step=10)
-    assert (w.run().state, w.run().epoch, w.living()) == (S.TRAINING, 1, [E1])
+        w.heartbeat(step=10)
+    assert (w.run().state, w.run().attempt, w.living()) == (S.TRAINING, 1, [E1])
 
 
 @pytest.mark.parametrize("call", ["list", "get"])
@@ -321,7 +321,7 @@ def test_while_the_provider_can_not_be_asked_nothing_is_destroyed_and_people_are
     w = Outside().trains()
     w.fail[call] = DOWN
     w.sweeps(3600)
-    assert (w.run().state, w.run().epoch, w.living()) == (S.TRAINING, 1, [E1])
+    assert (w.run().state, w.run().attempt, w.living()) == (S.TRAINING, 1, [E1])
     assert w.done("terminate") == []
     assert w.told.kinds().count("unknown") == 1
 
@@ -331,7 +331,7 @@ def test_a_machine_that_is_gone_while_nobody_could_ask_is_found_gone_afterwards(
     w.fail["list"] = DOWN
     gone(w)
     w.sweeps(600)
-    assert w.run().epoch == 1
+    assert w.run().attempt == 1
     w.fail.clear()
     w.sweeps(15)
     assert w.living() == [E2]
@@ -340,7 +340,7 @@ def test_a_machine_that_is_gone_while_nobody_could_ask_is_found_gone_afterwards(
 def test_a_list_that_still_shows_a_machine_that_is_gone_keeps_nobody_busy() -> None:
     w = Outside().trains()
     ghost = replace(pod_of(w), status=PodStatus.ACTIVE)
-    w.store.save(wished(w.run(), Want.CANCEL, w.now_s))
+    w.store.save(wished(w.run(), DesiredState.CANCEL, w.now_s))
     w.settle()
     w.pods.ghosts.append(ghost)
     before = len(w.done("terminate"))
@@ -354,11 +354,11 @@ def test_a_run_whose_machine_is_cut_off_is_left_alone_while_its_tracker_advances
     for minute in range(60):
         w.tracker.seen = TrackerSeen(20 + minute, w.now_s + 50)
         w.after(60).sweep()
-    assert (w.run().state, w.run().epoch) == (S.TRAINING, 1)
+    assert (w.run().state, w.run().attempt) == (S.TRAINING, 1)
     assert w.told.kinds().count("cut_off") == 1
 
 
-def test_the_tracker_is_only_asked_when_beats_are_missing() -> None:
+def test_the_tracker_is_only_asked_when_heartbeats_are_missing() -> None:
     w = Outside({"wandb": {"project": "p"}}).trains()
     asked: list[int] = []
     w.world = replace(w.world, tracker=_Counting(asked))
@@ -378,11 +378,11 @@ class _Counting:
 
 def test_stacks_and_logs_are_asked_for_before_a_stalled_machine_is_given_up() -> None:
     w = Outside().trains()
-    w.after(301).beat(step=10, step_age_s=301)
+    w.after(301).heartbeat(step=10, step_age_s=301)
     w.settle()
     assert w.lease().order is Order.EVIDENCE
     assert w.living() == [E1]
-    w.after(20).beat(step=10, step_age_s=321, evidence=True, news=True)
+    w.after(20).heartbeat(step=10, step_age_s=321, evidence=True, news=True)
     w.settle()
     assert w.run().attempts[0].cause is Cause.STALLED
     assert w.living() == [E2]
@@ -396,7 +396,7 @@ def test_what_is_resumed_is_chosen_once_and_what_a_zombie_writes_later_is_never_
     w.save_checkpoint(10)
     gone(w)
     w.after(31).settle()
-    w.save_checkpoint(99, epoch=1)
+    w.save_checkpoint(99, attempt=1)
     gone(w)
     w.after(1201).sweep()
     assert resumes_from(w) == manifest_key(b.RUN_ID, 10, 1)
@@ -424,7 +424,7 @@ def test_a_takeover_runs_the_commit_and_the_spec_that_the_run_was_launched_with(
     stored = w.bucket.objects[spec_key("tiny-2")]
     gone(w)
     w.after(31).settle("tiny-2")
-    assert w.run("tiny-2").epoch == 2
+    assert w.run("tiny-2").attempt == 2
     assert (w.run("tiny-2").commit, w.run("tiny-2").spec) == ("0a1b2c3", before.spec)
     assert w.bucket.objects[spec_key("tiny-2")] == stored
     assert json.loads(stored)["commit"] == "0a1b2c3"
@@ -445,7 +445,7 @@ def test_nothing_is_launched_before_the_bucket_said_what_to_resume() -> None:
     w.fail["bucket"] = DOWN
     gone(w)
     w.sweeps(300)
-    assert (w.run().state, w.run().epoch, w.living()) == (S.QUEUED, 1, [])
+    assert (w.run().state, w.run().attempt, w.living()) == (S.QUEUED, 1, [])
     w.fail.clear()
     w.sweeps(15)
     assert w.living() == [E2]
@@ -489,7 +489,7 @@ def test_a_run_whose_committed_checkpoint_is_not_to_be_found_rents_nothing_until
     hide(w, manifest)
     gone(w)
     w.sweeps(3600)
-    assert (w.run().state, w.run().epoch, w.living()) == (S.QUEUED, 1, [])
+    assert (w.run().state, w.run().attempt, w.living()) == (S.QUEUED, 1, [])
     (alert,) = [alert for alert in w.told.alerts if alert.kind == "checkpoint"]
     assert "step 5000 was committed" in alert.text
     assert manifest.key in alert.text
@@ -518,7 +518,7 @@ def test_an_attempt_that_committed_nothing_of_its_own_goes_on_from_where_it_had_
     w.after(31).settle()
     gone(w)
     w.sweeps(60)
-    assert (w.run().epoch, resumes_from(w)) == (3, first.key)
+    assert (w.run().attempt, resumes_from(w)) == (3, first.key)
 
 
 def test_a_checkpoint_that_was_uploaded_while_the_webhook_was_away_counts_as_progress() -> None:
@@ -533,11 +533,11 @@ def test_three_attempts_that_died_without_a_checkpoint_stop_the_run_and_leave_no
     w = Outside({"budget": {"usd": 100.0}})
     for _ in range(3):
         w.settle()
-        w.after(5).beat()
+        w.after(5).heartbeat()
         w.settle()
         w.after(5).exit(Cause.TRAINER_ERROR)
         w.settle()
-    assert (w.run().state, w.run().epoch, w.living()) == (S.STOPPED, 3, [])
+    assert (w.run().state, w.run().attempt, w.living()) == (S.STOPPED, 3, [])
     deliver(w.world, w.now_s)
     assert w.told.kinds().count("stopped") == 1
     assert "trainer failed" in w.told.alerts[-1].text
@@ -548,13 +548,13 @@ def test_what_would_fail_on_any_machine_gets_no_second_one(cause: Cause) -> None
     w = Outside().trains()
     w.exit(cause, step=12)
     w.settle()
-    assert (w.run().state, w.run().epoch, w.living()) == (S.FAILED, 1, [])
+    assert (w.run().state, w.run().attempt, w.living()) == (S.FAILED, 1, [])
 
 
 def test_the_budget_ends_a_run_no_later_than_one_look_past_it() -> None:
     w = Outside({"budget": {"usd": 0.02}}).trains()
     for _ in range(40):
-        w.after(15).beat(step=w.run().best_step + 10)
+        w.after(15).heartbeat(step=w.run().best_step + 10)
         w.sweep()
     assert (w.run().state, w.run().cause, w.living()) == (S.STOPPED, Cause.BUDGET_SPENT, [])
     paid_s = (w.run().attempts[0].ended_s or 0) - b.T0_S
@@ -563,10 +563,10 @@ def test_the_budget_ends_a_run_no_later_than_one_look_past_it() -> None:
 
 def test_a_run_asked_to_stop_flushes_and_ends_stopped_and_can_go_on() -> None:
     w = Outside().trains()
-    w.store.save(wished(w.run(), Want.STOP, w.now_s))
+    w.store.save(wished(w.run(), DesiredState.STOP, w.now_s))
     w.settle()
     assert w.lease().order is Order.DRAIN
-    assert w.beat(step=11).order is Order.DRAIN
+    assert w.heartbeat(step=11).order is Order.DRAIN
     w.save_checkpoint(11)
     w.after(5).exit(Cause.DRAINED, step=11)
     w.settle()
@@ -574,7 +574,7 @@ def test_a_run_asked_to_stop_flushes_and_ends_stopped_and_can_go_on() -> None:
     assert "flushed" in w.run().why
 
 
-def test_machines_that_are_gone_before_their_first_beat_are_not_asked_for_without_a_pause() -> None:
+def test_machines_that_are_gone_before_their_first_heartbeat_are_not_asked_for_without_a_pause() -> None:
     w = Outside({"hardware": {"spot": "only"}, "budget": {"usd": 1000.0}})
     for _ in range(240):
         w.after(15).sweep()
@@ -585,12 +585,12 @@ def test_machines_that_are_gone_before_their_first_beat_are_not_asked_for_withou
 # ------------------------------------------------------------------------------------------------------------------ fences
 
 
-def test_a_fenced_agent_is_told_so_and_can_neither_beat_nor_commit() -> None:
+def test_a_fenced_agent_is_told_so_and_can_neither_send_heartbeats_nor_commit() -> None:
     w = Outside().trains()
     gone(w)
     w.after(31).settle()
-    assert w.store.beat(b.beat(999, epoch=1), w.now_s).verdict is Told_.FENCED
-    assert w.store.commit(b.commit(50, epoch=1), w.now_s).verdict is Told_.FENCED
+    assert w.store.heartbeat(b.heartbeat(999, attempt=1), w.now_s).verdict is Told_.FENCED
+    assert w.store.commit(b.commit(50, attempt=1), w.now_s).verdict is Told_.FENCED
 
 
 # ------------------------------------------------------------------------------------------------------------------- sweeps
@@ -679,7 +679,7 @@ def test_a_sweep_sends_the_alerts_also_when_a_run_could_not_be_looked_at() -> No
     for run_id in (b.RUN_ID, "tiny-2"):
         held = w.store.load(run_id)
         assert held is not None
-        assert w.store.save(wished(held.run, Want.CANCEL, w.now_s))
+        assert w.store.save(wished(held.run, DesiredState.CANCEL, w.now_s))
     w.fail["terminate"] = Crash()
     with pytest.raises(ExceptionGroup):
         w.sweep()
@@ -697,7 +697,7 @@ def four() -> Outside:
     for run_id in (b.RUN_ID, "tiny-2", "tiny-3", "tiny-4"):
         w.trains(run_id)
     for run_id in (b.RUN_ID, "tiny-2", "tiny-3", "tiny-4"):
-        w.beat(run_id, step=10)
+        w.heartbeat(run_id, step=10)
     w.sweep()
     return w
 
@@ -706,7 +706,7 @@ def test_when_most_runs_fall_silent_at_once_nothing_is_destroyed_and_each_is_tol
     w = four()
     w.sweeps(900, every_s=30)
     assert w.done("terminate") == []
-    assert {w.run(r).epoch for r in (b.RUN_ID, "tiny-2", "tiny-3", "tiny-4")} == {1}
+    assert {w.run(r).attempt for r in (b.RUN_ID, "tiny-2", "tiny-3", "tiny-4")} == {1}
     assert w.told.kinds().count("blind") == 4
 
 
@@ -716,7 +716,7 @@ def test_when_most_runs_really_died_they_are_replaced_after_the_hold_one_by_one(
     replaced = []
     for _ in range(40):
         w.after(30).sweep()
-        replaced.append(sum(w.run(r).epoch > 1 for r in (b.RUN_ID, "tiny-2", "tiny-3", "tiny-4")))
+        replaced.append(sum(w.run(r).attempt > 1 for r in (b.RUN_ID, "tiny-2", "tiny-3", "tiny-4")))
     steps = [after - before for before, after in pairwise([0, *replaced])]
     assert [step for step in steps if step][:2] == [1, 1]
     assert replaced[-1] == 4
@@ -731,20 +731,20 @@ def test_however_often_the_watcher_sweeps_dead_runs_are_let_through_beside_one_t
     for run_id in (b.RUN_ID, *dead):
         w.trains(run_id)
     for run_id in (b.RUN_ID, *dead):
-        w.beat(run_id, step=10)
+        w.heartbeat(run_id, step=10)
     for _ in range(2400 // every_s):
         w.after(every_s)
         w.tracker.seen = TrackerSeen(50, w.now_s)
         w.sweep()
-    assert w.run().epoch == 1
-    assert [w.run(run_id).epoch > 1 for run_id in dead] == [True] * len(dead)
+    assert w.run().attempt == 1
+    assert [w.run(run_id).attempt > 1 for run_id in dead] == [True] * len(dead)
 
 
 def test_while_the_canary_fails_nothing_is_concluded_from_silence_however_long() -> None:
     w = Outside().trains()
     w.canary.sings_now = False
     w.sweeps(7200, every_s=60)
-    assert (w.run().epoch, w.living()) == (1, [E1])
+    assert (w.run().attempt, w.living()) == (1, [E1])
     assert w.told.kinds().count("blind") == 1
 
 
@@ -754,9 +754,9 @@ def test_a_run_that_is_heard_again_after_the_canary_failed_was_not_silent() -> N
     w.sweeps(1200, every_s=60)
     w.canary.sings_now = True
     w.after(60).sweep()
-    w.beat(step=50)
+    w.heartbeat(step=50)
     w.sweeps(60)
-    assert w.run().epoch == 1
+    assert w.run().attempt == 1
     assert w.told.kinds().count("silent") == 0
 
 
@@ -801,9 +801,9 @@ def test_an_alert_that_was_refused_is_not_sent_again_and_does_not_block_the_next
     assert w.store.outbox(10) == []
     assert "AlertRefused" in w.heard
     w.told.error = None
-    w.after(5).beat()
+    w.after(5).heartbeat()
     w.settle()
-    w.after(5).beat(step=1)
+    w.after(5).heartbeat(step=1)
     w.settle()
     deliver(w.world, w.now_s)
     assert w.told.kinds() == ["training"]
@@ -898,12 +898,12 @@ def test_whichever_call_fails_for_a_while_the_run_ends_succeeded_with_no_machine
 
 
 def _agent(w: Outside, second: int) -> None:
-    """The newest attempt's agent beats if its machine is there and it was put on it."""
-    attempt = w.run().attempt
+    """The newest attempt's agent sends heartbeats if its machine is there and it was put on it."""
+    attempt = w.run().current_attempt
     if attempt is None or attempt.pod_id is None or not w.pods.real.tickets(attempt.pod_id):
         return
     if w.lease().open:
-        w.beat(step=second)
+        w.heartbeat(step=second)
 
 
 def test_adopting_and_reconciling_agree_on_the_pod() -> None:

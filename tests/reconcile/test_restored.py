@@ -11,7 +11,7 @@ from prime_train.core import ledger
 from prime_train.core.causes import Cause
 from prime_train.core.keys import RECORDS, record_key
 from prime_train.core.records import sealed
-from prime_train.core.run import RunState, Want
+from prime_train.core.run import DesiredState, RunState
 from prime_train.core.wire import Verdict
 from prime_train.ports import TemporaryError
 from tests import builders as b
@@ -26,9 +26,9 @@ def training(spec: dict[str, object] | None = None) -> Outside:
 
 def saves(w: Outside, step: int) -> Verdict:
     """The current attempt's checkpoint is in the bucket, and committed."""
-    epoch = w.run().epoch
-    manifest = w.save_checkpoint(step, epoch)
-    return w.store.commit(b.commit(step, epoch=epoch, key=manifest.key, identity=w.identity(epoch)), w.now_s).verdict
+    attempt = w.run().attempt
+    manifest = w.save_checkpoint(step, attempt)
+    return w.store.commit(b.commit(step, attempt=attempt, key=manifest.key, identity=w.identity(attempt)), w.now_s).verdict
 
 
 def loses_its_machine(w: Outside) -> None:
@@ -59,8 +59,8 @@ def test_two_attempts_that_the_copy_lacks_are_taken_up_and_the_run_goes_on_from_
     w.settle()
     launches_again(w)
     run = w.run()
-    assert (run.epoch, run.resume and run.resume.step) == (4, 90)
-    assert [attempt.epoch for attempt in run.attempts] == [1, 2, 3, 4]
+    assert (run.attempt, run.resume and run.resume.step) == (4, 90)
+    assert [attempt.number for attempt in run.attempts] == [1, 2, 3, 4]
     assert len({attempt.identity for attempt in run.attempts}) == 4
     assert "restored" in w.told.kinds() or any(alert.kind == "restored" for alert in w.store.outbox(50))
 
@@ -74,10 +74,10 @@ def test_a_machine_that_trains_on_meanwhile_is_known_again_and_keeps_its_run() -
     identity, asked = w.identity(2), w.done("terminate")
     saves(w, 60)
     restore()
-    assert w.run().epoch == 1
+    assert w.run().attempt == 1
     assert catch_up_all(w.store, w.bucket, MASTER, w.now_s) == [b.RUN_ID]
     assert w.lease().committed_step == 60
-    assert w.after(5).beat(epoch=2, identity=identity, step=70).verdict is Verdict.OK
+    assert w.after(5).heartbeat(attempt=2, identity=identity, step=70).verdict is Verdict.OK
     w.sweep()
     w.after(30).sweep()
     assert w.run().state is RunState.TRAINING
@@ -99,7 +99,7 @@ def test_a_machine_that_the_copy_does_not_know_is_adopted_and_not_taken_back_wit
     del w.fail["bucket"]
     w.after(40).sweep()
     assert w.done("terminate") == asked
-    assert (w.run().epoch, len(w.living())) == (2, 1)
+    assert (w.run().attempt, len(w.living())) == (2, 1)
 
 
 def test_a_dead_attempts_recorded_commit_is_not_accepted_for_its_twin() -> None:
@@ -107,13 +107,13 @@ def test_a_dead_attempts_recorded_commit_is_not_accepted_for_its_twin() -> None:
     restore = w.copied()
     loses_its_machine(w)
     launches_again(w)
-    recorded = b.commit(60, epoch=2, key=w.save_checkpoint(60, 2).key, identity=w.identity(2))
+    recorded = b.commit(60, attempt=2, key=w.save_checkpoint(60, 2).key, identity=w.identity(2))
     for key in [key for key in w.bucket.objects if key.startswith(RECORDS)]:
         del w.bucket.objects[key]  # the worst case: nothing tells that the number was used
     restore()
     loses_its_machine(w)
     launches_again(w)
-    assert w.run().epoch == 2
+    assert w.run().attempt == 2
     assert w.identity(2) != recorded.identity
     assert w.store.commit(recorded, w.now_s).verdict is Verdict.FENCED
     assert w.lease().committed_step == 0
@@ -143,7 +143,7 @@ def test_what_a_fenced_machine_writes_late_is_not_looked_at_whether_or_not_the_s
 def test_a_run_that_was_cancelled_after_the_copy_was_made_stays_so_and_rents_nothing() -> None:
     w = training()
     restore = w.copied()
-    assert w.store.save(c.wished(w.run(), Want.CANCEL, w.now_s))
+    assert w.store.save(c.wished(w.run(), DesiredState.CANCEL, w.now_s))
     w.settle()
     w.exit(Cause.DRAINED)
     w.after(400)
@@ -162,7 +162,7 @@ def test_what_was_spent_after_the_copy_was_made_still_counts() -> None:
     w = training()
     restore = w.copied()
     w.after(3600)
-    w.beat(step=900)
+    w.heartbeat(step=900)
     loses_its_machine(w)
     launches_again(w)
     before_usd = ledger.spent(w.run(), w.now_s).usd
@@ -207,19 +207,19 @@ def test_no_machine_is_rented_whose_attempt_could_not_be_recorded() -> None:
 
 def test_a_record_that_somebody_else_has_put_there_is_nobodys() -> None:
     w = training()
-    forged = replace(w.run(), epoch=7, turn=70, want=Want.CANCEL)
+    forged = replace(w.run(), attempt=7, turn=70, want=DesiredState.CANCEL)
     for master in (b"another master", b""):
         w.bucket.objects[record_key(b.RUN_ID, 7, 70)] = sealed(forged, w.lease(), master)
         assert catch_up_all(w.store, w.bucket, MASTER, w.now_s) == []
     w.bucket.objects[record_key(b.RUN_ID, 7, 70)] = b"no record"
     loses_its_machine(w)
     launches_again(w)
-    assert w.run().epoch == 2
+    assert w.run().attempt == 2
 
 
 def test_a_sealed_record_under_another_name_is_not_taken_up() -> None:
     w = training()
-    theirs = sealed(replace(w.run(), run_id="other", epoch=7, turn=70), w.lease(), MASTER)
+    theirs = sealed(replace(w.run(), run_id="other", attempt=7, turn=70), w.lease(), MASTER)
     w.bucket.objects[record_key(b.RUN_ID, 7, 70)] = theirs
     assert catch_up_all(w.store, w.bucket, MASTER, w.now_s) == []
 
@@ -232,12 +232,12 @@ def test_a_store_that_was_never_restored_is_not_taken_for_one_that_was() -> None
         assert catch_up_all(w.store, w.bucket, MASTER, w.now_s) == []
     assert not [line for line in w.store.history(b.RUN_ID) if line.kind == "restored"]
     assert [key for key in w.bucket.objects if key.startswith(RECORDS)] == [
-        record_key(b.RUN_ID, w.run().epoch, turn) for turn in (w.run().turn - 1, w.run().turn)
+        record_key(b.RUN_ID, w.run().attempt, turn) for turn in (w.run().turn - 1, w.run().turn)
     ], "those of older attempts go"
 
 
 def ends_by_a_stop(w: Outside) -> None:
-    assert w.store.save(c.wished(w.run(), Want.STOP, w.now_s))
+    assert w.store.save(c.wished(w.run(), DesiredState.STOP, w.now_s))
     w.settle()
     w.exit(Cause.DRAINED)
     w.after(60)

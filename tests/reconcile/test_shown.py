@@ -14,14 +14,14 @@ from prime_train.adapters.github import GitHub, GitHubNotifier, new_deployment
 from prime_train.adapters.notify_log import LogNotifier
 from prime_train.adapters.notify_webhook import WebhookNotifier
 from prime_train.control_plane.reconcile import deliver, sweep
-from prime_train.control_plane.reconcile.delivering import REFRESH_S
+from prime_train.control_plane.reconcile.outbox import REFRESH_S
 from prime_train.core.causes import Cause
 from prime_train.core.change import wished
-from prime_train.core.run import Origin, Run, RunState, Severity, Want
+from prime_train.core.run import DesiredState, Origin, Run, RunState, Severity
 from prime_train.ports import NoCapacity
 from prime_train.reports.pull_request import says
 from tests import builders as b
-from tests.adapters.answering import Answering
+from tests.adapters.answering import Responder
 from tests.fakes.github import FakeGitHub
 from tests.fakes.prime.faults import ALWAYS, Answer
 from tests.reconcile.ports import Outside
@@ -86,18 +86,18 @@ def happens(shown: Shown) -> Iterator[RunState]:
     """A run's life, change by change, and the state it is in within half a minute of each."""
     w, run_id = shown.w, "shown"
     yield RunState.BOOTING
-    w.beat(run_id)
+    w.heartbeat(run_id)
     yield RunState.STARTING
-    w.beat(run_id, step=10)
+    w.heartbeat(run_id, step=10)
     yield RunState.TRAINING
     for pod in w.pods.real.list():
         if run_id in pod.name:
             w.pods.real.preempt(pod.pod_id)
     w.after(60)
     yield RunState.BOOTING
-    w.beat(run_id)
+    w.heartbeat(run_id)
     yield RunState.STARTING
-    w.beat(run_id, step=12)
+    w.heartbeat(run_id, step=12)
     yield RunState.TRAINING
     w.after(30).exit(Cause.FINISHED, run_id, step=100)
     yield RunState.SUCCEEDED
@@ -134,7 +134,7 @@ def test_another_watcher_that_shows_what_is_half_done_is_not_the_last_word(shown
 
 def test_a_run_that_is_asked_to_stop_says_so_and_then_that_it_has(shown: Shown) -> None:
     shown.launched().w.trains("shown")
-    shown.w.store.save(wished(shown.w.run("shown"), Want.STOP, shown.w.now_s))
+    shown.w.store.save(wished(shown.w.run("shown"), DesiredState.STOP, shown.w.now_s))
     shown.w.sweep()
     assert shown.is_true()
     assert "A stop is asked for." in shown.comments[0]
@@ -150,7 +150,7 @@ def test_while_it_trains_it_is_shown_anew_every_ten_minutes(shown: Shown) -> Non
     shown.w.sweep()
     seen = []
     for number in range(4 * REFRESH_S // SWEEP_S):
-        shown.w.after(SWEEP_S).beat("shown", step=11 + number)
+        shown.w.after(SWEEP_S).heartbeat("shown", step=11 + number)
         shown.w.sweep()
         seen.append(shown.comments[0])
     changes = [place for place in range(1, len(seen)) if seen[place] != seen[place - 1]]
@@ -191,7 +191,7 @@ def test_a_github_that_is_down_is_asked_seldom_and_others_hear_at_once(shown: Sh
 def test_a_limit_of_githubs_is_waited_for(shown: Shown) -> None:
     shown.launched().w.sweep()
     shown.fake.fail("403", times=1)
-    shown.w.beat("shown")
+    shown.w.heartbeat("shown")
     while shown.w.run("shown").state is not RunState.STARTING:
         shown.w.after(5).sweep()
     asked = len(shown.fake.calls)
@@ -248,7 +248,7 @@ def test_runs_from_nowhere_cause_no_call_and_no_quiet_word(shown: Shown) -> None
 
 
 def test_what_is_quiet_is_neither_in_the_log_nor_sent_to_anybody(shown: Shown, caplog: pytest.LogCaptureFixture) -> None:
-    with Answering([(200, b"", {})]) as people, caplog.at_level(logging.DEBUG, "prime_train.alerts"):
+    with Responder([(200, b"", {})]) as people, caplog.at_level(logging.DEBUG, "prime_train.alerts"):
         shown.w.world = replace(shown.w.world, notifiers=(LogNotifier(), WebhookNotifier({}, people.url), shown.w.told))
         shown.launched()
         for _ in happens(shown):

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from prime_train.control_plane.reconcile.tracking import FOLLOW_S, MARK_S_MAX
+from prime_train.control_plane.reconcile.tracker_sync import FOLLOW_S, MARK_S_MAX
 from prime_train.core.causes import Cause
-from prime_train.core.decide.tracking import TRACKER_LAG_S_MAX, UNHEARD_S_MAX
+from prime_train.core.decide.tracker_alerts import TRACKER_LAG_S_MAX, UNHEARD_S_MAX
 from prime_train.core.run import Attempt, Run, RunState
 from prime_train.core.verdict import UNHEARD, TrackerSeen
 from tests.reconcile.ports import Outside
 
-BEAT_S = 30
+HEARTBEAT_S = 30
 
 
 class Asked:
@@ -33,7 +33,7 @@ class Asked:
         return TrackerSeen(40, self.w.now_s - self.late_s) if self.late_s is not None else None
 
     def mark_lost(self, run: Run, attempt: Attempt) -> bool:
-        self.marks.append((attempt.epoch, self.w.now_s))
+        self.marks.append((attempt.number, self.w.now_s))
         return not self.is_away
 
 
@@ -55,9 +55,9 @@ def watched(w: Outside) -> Asked:
 
 
 def train(w: Outside, seconds: int) -> None:
-    """So much time in which it beats, makes steps, and is looked at."""
-    for _ in range(seconds // BEAT_S):
-        w.after(BEAT_S).beat(step=w.now_s)
+    """So much time in which it heartbeats, makes steps, and is looked at."""
+    for _ in range(seconds // HEARTBEAT_S):
+        w.after(HEARTBEAT_S).heartbeat(step=w.now_s)
         w.sweep()
 
 
@@ -67,11 +67,11 @@ def untracked(w: Outside) -> int:
 
 def test_a_run_whose_tracker_has_lost_it_is_told_of_once_and_goes_on(w: Outside, tracker: Asked) -> None:
     tracker.late_s = TRACKER_LAG_S_MAX + 1
-    train(w, TRACKER_LAG_S_MAX - BEAT_S)
+    train(w, TRACKER_LAG_S_MAX - HEARTBEAT_S)
     assert untracked(w) == 0
     train(w, 3 * FOLLOW_S)
     assert untracked(w) == 1
-    assert (w.run().state, w.run().epoch) == (RunState.TRAINING, 1)
+    assert (w.run().state, w.run().attempt) == (RunState.TRAINING, 1)
 
 
 def test_it_is_told_again_when_it_is_lost_again(w: Outside, tracker: Asked) -> None:
@@ -100,13 +100,13 @@ def test_the_tracker_of_a_run_that_is_well_is_asked_seldom(w: Outside, tracker: 
 
 def test_a_run_that_its_tracker_never_heard_of_is_told_of_soon_and_once(w: Outside, tracker: Asked) -> None:
     tracker.unheard = True
-    train(w, UNHEARD_S_MAX - BEAT_S)
+    train(w, UNHEARD_S_MAX - HEARTBEAT_S)
     assert untracked(w) == 0
-    train(w, FOLLOW_S + BEAT_S)
+    train(w, FOLLOW_S + HEARTBEAT_S)
     assert "never heard of it" in w.told.alerts[-1].title
     w.exit(Cause.PREEMPTED)
     w.settle()
-    assert w.trains().run().epoch == 2
+    assert w.trains().run().attempt == 2
     train(w, UNHEARD_S_MAX + 2 * FOLLOW_S)
     assert untracked(w) == 1
 
@@ -114,13 +114,13 @@ def test_a_run_that_its_tracker_never_heard_of_is_told_of_soon_and_once(w: Outsi
 def test_an_attempt_that_has_just_begun_is_not_blamed_for_the_silence_before_it(w: Outside, tracker: Asked) -> None:
     tracker.late_s = 0
     heard_s = w.now_s
-    w.after(TRACKER_LAG_S_MAX).beat(step=11)
+    w.after(TRACKER_LAG_S_MAX).heartbeat(step=11)
     w.exit(Cause.PREEMPTED)
     w.settle()
     w.trains(step=12)
-    for _ in range((TRACKER_LAG_S_MAX - 2 * BEAT_S) // BEAT_S):
+    for _ in range((TRACKER_LAG_S_MAX - 2 * HEARTBEAT_S) // HEARTBEAT_S):
         tracker.late_s = w.now_s - heard_s
-        train(w, BEAT_S)
+        train(w, HEARTBEAT_S)
     assert tracker.at_s
     assert untracked(w) == 0
 
@@ -129,13 +129,13 @@ def lose(w: Outside) -> None:
     """The machine goes, and no other one is there yet."""
     w.exit(Cause.PREEMPTED)
     w.sweep()
-    assert (w.run().state, w.run().epoch) == (RunState.BOOTING, 2)
+    assert (w.run().state, w.run().attempt) == (RunState.BOOTING, 2)
 
 
 def test_the_tracker_is_told_once_of_an_attempt_that_was_fenced(w: Outside, tracker: Asked) -> None:
     lose(w)
     w.sweeps(60)
-    assert [epoch for epoch, _ in tracker.marks] == [1]
+    assert [attempt for attempt, _ in tracker.marks] == [1]
 
 
 def test_a_tracker_that_is_away_is_told_later_but_never_of_a_run_that_goes_on(w: Outside, tracker: Asked) -> None:
@@ -144,9 +144,9 @@ def test_a_tracker_that_is_away_is_told_later_but_never_of_a_run_that_goes_on(w:
     w.after(15).sweep()
     assert len(tracker.marks) == 2
     tracker.is_away = False
-    w.after(5).beat(step=0)
+    w.after(5).heartbeat(step=0)
     w.sweep()
-    assert w.run().state is RunState.BOOTING, "nobody has looked at it since its first beat"
+    assert w.run().state is RunState.BOOTING, "nobody has looked at it since its first heartbeat"
     w.sweeps(60)
     assert w.run().state is RunState.STARTING
     assert len(tracker.marks) == 2

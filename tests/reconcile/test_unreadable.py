@@ -15,7 +15,7 @@ from prime_train.core.causes import Cause
 from prime_train.core.funds import Bill
 from prime_train.core.run import Alert, Run
 from prime_train.core.verdict import UNHEARD
-from prime_train.ports import Held, OutsideError, PermanentError, TemporaryError
+from prime_train.ports import OutsideError, PermanentError, RunRecord, TemporaryError
 from tests import builders as b
 from tests.reconcile.ports import Crash, Outside, RacedStore
 from tests.reconcile.test_money import Paying
@@ -35,7 +35,7 @@ class OddStore(RacedStore):
         self.unread: dict[str, OutsideError] = {}
         self.forgets = self.is_away = False
 
-    def load(self, run_id: str) -> Held | None:
+    def load(self, run_id: str) -> RunRecord | None:
         if run_id in self.unread:
             raise type(self.unread[run_id])(str(self.unread[run_id]))
         return super().load(run_id)
@@ -109,7 +109,7 @@ def test_a_run_that_another_version_has_written_keeps_its_machine_and_the_watche
         for run_id in (b.RUN_ID, ODD):
             w.add(run_id)
             w.trains(run_id)
-        attempt = w.run().attempt
+        attempt = w.run().current_attempt
         assert attempt is not None
         assert attempt.pod_id is not None
         w.pods.real.preempt(attempt.pod_id)
@@ -117,7 +117,7 @@ def test_a_run_that_another_version_has_written_keeps_its_machine_and_the_watche
         for _ in range(40):
             w.after(15)
             assert swept(w) == OF_IT
-        assert (w.run().epoch, w.run().attempts[0].cause) == (2, Cause.PREEMPTED)
+        assert (w.run().attempt, w.run().attempts[0].cause) == (2, Cause.PREEMPTED)
         assert w.living() == [f"pt-{ODD}-e1", f"pt-{b.RUN_ID}-e2"]
         assert {"lost", "relaunched"} <= set(w.told.kinds())
         assert w.store.outbox(9) == []
@@ -175,13 +175,13 @@ def test_other_runs_are_followed_at_their_tracker_all_the_same() -> None:
     w.world = replace(w.world, tracker=tracker)
     for number in range(60):
         for run_id in (ODD, b.RUN_ID):
-            w.beat(run_id, step=number + 20)
+            w.heartbeat(run_id, step=number + 20)
         w.after(30).sweep()
     tracker.unheard = True
     assert tracker.look(w.run()) == UNHEARD
     store.unread[ODD] = NEWER
     for number in range(160):
-        w.beat(step=number + 90)
+        w.heartbeat(step=number + 90)
         w.store.wake(ODD, w.now_s)
         w.store.wake(b.RUN_ID, w.now_s)
         assert swept(w.after(30)) == OF_IT

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from prime_train.core.causes import Cause
-from prime_train.core.run import Alert, Run, RunState, Want
+from prime_train.core.run import Alert, DesiredState, Run, RunState
 from prime_train.reports.alert_card import AlertCard, card_of
 from prime_train.reports.alert_facts import gap_usd
 from prime_train.reports.sparkline import BAR_COUNT, spark
@@ -14,13 +14,13 @@ from tests import builders as b
 NOW_S = b.T0_S + 30_000
 
 
-def card(kind: str, run: Run, *, epoch: int | None = None) -> AlertCard:
-    alert: Alert = b.alert(kind=kind, epoch=epoch if epoch is not None else run.epoch)
+def card(kind: str, run: Run, *, attempt: int | None = None) -> AlertCard:
+    alert: Alert = b.alert(kind=kind, attempt=attempt if attempt is not None else run.attempt)
     return card_of(alert, run, NOW_S)
 
 
-def facts(kind: str, run: Run, *, epoch: int | None = None) -> dict[str, str]:
-    return dict(card(kind, run, epoch=epoch).facts)
+def facts(kind: str, run: Run, *, attempt: int | None = None) -> dict[str, str]:
+    return dict(card(kind, run, attempt=attempt).facts)
 
 
 def test_a_card_without_a_run_says_what_the_alert_says() -> None:
@@ -31,15 +31,15 @@ def test_a_card_without_a_run_says_what_the_alert_says() -> None:
 
 def test_a_machine_that_came_is_named_with_its_price() -> None:
     offer = b.offer(provider="prime", gpu="H100_80GB", gpu_count=2, usd_per_hour=4.5)
-    run = b.run(RunState.BOOTING, attempts=(b.attempt(1, RunState.BOOTING, offer=offer),))
+    run = b.run(RunState.BOOTING, attempts=(b.new_attempt(1, RunState.BOOTING, offer=offer),))
 
     assert facts("launched", run) == {"Machine": "2 × H100_80GB, prime, spot, $4.50 an hour"}
 
 
 def test_a_machine_that_was_lost_is_told_with_what_was_seen_of_it_also_when_the_next_one_is_there() -> None:
-    run = b.run(RunState.TRAINING, epoch=2, attempts=(b.attempt(1, RunState.QUEUED, durable_step=8), b.attempt(2)))
+    run = b.run(RunState.TRAINING, attempt=2, attempts=(b.new_attempt(1, RunState.QUEUED, durable_step=8), b.new_attempt(2)))
 
-    told = facts("lost", run, epoch=1)
+    told = facts("lost", run, attempt=1)
     assert told["Last step"] == "10, in the bucket up to 8"
     assert told["Last sign of life"] == "20 s before it was given up"
     assert told["It lasted"] == "10 min 20 s, $0.0640"
@@ -48,15 +48,15 @@ def test_a_machine_that_was_lost_is_told_with_what_was_seen_of_it_also_when_the_
 
 
 def test_a_machine_that_never_came_up_has_left_no_evidence() -> None:
-    run = b.run(RunState.QUEUED, attempts=(b.attempt(1, RunState.QUEUED, first_beat_s=None, cause=Cause.BOOT_LOST),), epoch=1)
+    run = b.run(RunState.QUEUED, attempts=(b.new_attempt(1, RunState.QUEUED, first_heartbeat_s=None, cause=Cause.BOOT_LOST),), attempt=1)
 
     assert "Evidence" not in facts("lost", run)
 
 
 def test_a_run_that_is_back_says_what_the_gap_cost() -> None:
-    before = b.attempt(1, RunState.QUEUED, last_step=10, durable_step=6)
-    after = b.attempt(2, resumed_step=6, best_step_before=10, last_step=7)
-    told = facts("recovered", b.run(RunState.TRAINING, epoch=2, attempts=(before, after)))
+    before = b.new_attempt(1, RunState.QUEUED, last_step=10, durable_step=6)
+    after = b.new_attempt(2, resumed_step=6, best_step_before=10, last_step=7)
+    told = facts("recovered", b.run(RunState.TRAINING, attempt=2, attempts=(before, after)))
 
     # 4 of 10 steps of 540 s, 20 s until it was noticed, 20 s until it was gone, and 60 s until the next first step, at 0.0001 $ a second.
     assert told["Resumed from"] == "step 6; 4 steps are done again"
@@ -72,8 +72,8 @@ def test_a_budget_says_for_how_long_it_lasts() -> None:
 
 
 def test_a_run_that_stopped_says_what_its_last_attempts_share() -> None:
-    ends = [b.attempt(n, RunState.QUEUED, cause=Cause.CUDA_ERROR, detail=f"at {n}", last_step=50) for n in (1, 2, 3)]
-    told = facts("stopped", b.run(RunState.STOPPED, epoch=3, attempts=tuple(ends)))
+    ends = [b.new_attempt(n, RunState.QUEUED, cause=Cause.CUDA_ERROR, detail=f"at {n}", last_step=50) for n in (1, 2, 3)]
+    told = facts("stopped", b.run(RunState.STOPPED, attempt=3, attempts=tuple(ends)))
 
     assert told["The last 3 attempts share"] == "cause: CUDA error; provider: local; offer: local-spot; last step: 50"
     assert told["What to do"] == "If it repeats, it is the code."
@@ -81,10 +81,10 @@ def test_a_run_that_stopped_says_what_its_last_attempts_share() -> None:
 
 def test_attempts_that_share_nothing_say_so() -> None:
     ends = [
-        b.attempt(1, RunState.QUEUED, offer=b.offer("a", provider="x"), cause=Cause.CUDA_ERROR, last_step=1),
-        b.attempt(2, RunState.QUEUED, offer=b.offer("b", provider="y"), cause=Cause.KILLED, detail="else", last_step=2),
+        b.new_attempt(1, RunState.QUEUED, offer=b.offer("a", provider="x"), cause=Cause.CUDA_ERROR, last_step=1),
+        b.new_attempt(2, RunState.QUEUED, offer=b.offer("b", provider="y"), cause=Cause.KILLED, detail="else", last_step=2),
     ]
-    told = facts("failed", b.run(RunState.FAILED, epoch=2, attempts=tuple(ends)))
+    told = facts("failed", b.run(RunState.FAILED, attempt=2, attempts=tuple(ends)))
 
     assert told["The last 2 attempts share"] == "nothing: each ended in its own way"
 
@@ -101,14 +101,14 @@ def test_a_run_that_succeeded_shows_its_ledger_and_its_way() -> None:
 def test_a_person_is_called_for_what_needs_one_but_not_for_what_one_asked_for() -> None:
     assert card("failed", b.run(RunState.FAILED)).calls
     assert card("stopped", b.run(RunState.STOPPED)).calls
-    assert not card("stopped", b.run(RunState.STOPPED, want=Want.STOP)).calls
+    assert not card("stopped", b.run(RunState.STOPPED, want=DesiredState.STOP)).calls
     assert not card("lost", b.run(RunState.TRAINING)).calls
 
 
 def test_no_secret_is_in_a_card() -> None:
     secret = "hf_" + "a" * 30
-    ends = tuple(b.attempt(n, RunState.QUEUED, detail=f"401 for {secret}") for n in (1, 2))
-    made = card_of(b.alert(kind="failed", title=secret, text=secret), b.run(RunState.FAILED, epoch=2, attempts=ends), NOW_S)
+    ends = tuple(b.new_attempt(n, RunState.QUEUED, detail=f"401 for {secret}") for n in (1, 2))
+    made = card_of(b.alert(kind="failed", title=secret, text=secret), b.run(RunState.FAILED, attempt=2, attempts=ends), NOW_S)
 
     assert "(hidden)" in made.title
     assert secret not in repr(made)
@@ -122,10 +122,10 @@ def test_every_kind_of_every_state_has_a_card() -> None:
 
 
 def test_a_picture_falls_where_steps_are_done_again() -> None:
-    first = b.attempt(1, RunState.QUEUED, first_step_s=b.T0_S, last_sign_s=b.T0_S + 9_000, last_step=80)
-    second = b.attempt(2, first_step_s=b.T0_S + 15_000, resumed_step=20, last_step=20)
-    run = b.run(RunState.TRAINING, epoch=2, attempts=(first, second))
-    bars = spark(run, b.lease(run, beat=b.beat(5, epoch=2, step=100)), NOW_S)
+    first = b.new_attempt(1, RunState.QUEUED, first_step_s=b.T0_S, last_sign_s=b.T0_S + 9_000, last_step=80)
+    second = b.new_attempt(2, first_step_s=b.T0_S + 15_000, resumed_step=20, last_step=20)
+    run = b.run(RunState.TRAINING, attempt=2, attempts=(first, second))
+    bars = spark(run, b.lease(run, heartbeat=b.heartbeat(5, attempt=2, step=100)), NOW_S)
 
     assert len(bars) == BAR_COUNT
     assert bars[10] == "▇"

@@ -13,15 +13,15 @@ from rich.console import Console
 from prime_train.cli.tables import all_runs, one_run
 from prime_train.core.causes import Cause
 from prime_train.core.figures import figures, heard
-from prime_train.core.run import ATTENDED, Attempt, RunState, Stray, Totals
+from prime_train.core.run import ATTENDED, Attempt, Orphan, RunState, Totals
 from prime_train.core.text.formatting import percents, span, spans, usd, usds
 from prime_train.core.verdict import Healthy
 from prime_train.core.wire import Phase
-from prime_train.ports import Held
+from prime_train.ports import RunRecord
 from prime_train.reports.alert_card import card_of
 from prime_train.reports.charts import page_html
-from prime_train.reports.diagnosis.conclusion import Facts
-from prime_train.reports.diagnosis.conclusions import conclude
+from prime_train.reports.diagnosis.diagnosis_model import Facts
+from prime_train.reports.diagnosis.explanations import conclude
 from prime_train.reports.pull_request import headline, run_page
 from prime_train.reports.run_status import standing
 from tests import builders as b
@@ -33,22 +33,22 @@ CAUSES = (Cause.PREEMPTED, Cause.SILENT, Cause.NO_CAPACITY, Cause.STALLED)
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> Held:
+def runs(draw: st.DrawFn) -> RunRecord:
     """Any run: attempts that overlap in steps, cheap and dear machines, some not yet proven gone, a budget that may be tiny."""
     state = draw(
         st.sampled_from([RunState.QUEUED, RunState.STARTING, RunState.TRAINING, RunState.STOPPED, RunState.FAILED, RunState.SUCCEEDED])
     )
     count, at_s, best, durable = draw(st.integers(1, 4)), b.T0_S, 0, 0
     attempts = []
-    for epoch in range(1, count + 1):
-        live = epoch == count and state in ATTENDED
+    for attempt in range(1, count + 1):
+        live = attempt == count and state in ATTENDED
         resumed = draw(st.integers(0, durable))
         steps, lived_s = draw(st.integers(0, 300)), draw(st.integers(1, 90_000))
         marks = sorted(draw(st.lists(st.integers(0, lived_s), min_size=4, max_size=4)))
         offer = b.offer(usd_per_hour=draw(st.sampled_from([0.0, 0.001, 0.36, 1.77, 88.0])))
-        made = Attempt(epoch, offer, at_s, pod_id=f"pod-{epoch}", resumed_step=resumed, best_step_before=best, last_step=resumed)
+        made = Attempt(attempt, offer, at_s, pod_id=f"pod-{attempt}", resumed_step=resumed, best_step_before=best, last_step=resumed)
         made = replace(
-            made, first_beat_s=at_s + marks[0], first_step_s=at_s + marks[1] if steps and state is not RunState.STARTING else None
+            made, first_heartbeat_s=at_s + marks[0], first_step_s=at_s + marks[1] if steps and state is not RunState.STARTING else None
         )
         if not live:
             kept = draw(st.integers(resumed, resumed + steps))
@@ -58,22 +58,22 @@ def runs(draw: st.DrawFn) -> Held:
         attempts.append(made)
         at_s += draw(st.integers(lived_s, lived_s + 500))
     folded = draw(st.sampled_from([Totals(), Totals(attempts=3, paid_s=4000, useful_s=1500, recomputed_s=500, detection_s=2000, usd=0.07)]))
-    stray = Stray("pod-x", "pt-tiny-1-e1", at_s, at_s, created_s=b.T0_S + 7, usd_per_hour=0.36)
+    orphan = Orphan("pod-x", "pt-tiny-1-e1", at_s, at_s, created_s=b.T0_S + 7, usd_per_hour=0.36)
     run = b.run(
         state,
-        epoch=count,
+        attempt=count,
         attempts=tuple(attempts),
         folded=folded,
         best_step=best,
         durable_step=durable,
-        strays=draw(st.sampled_from([(), (stray,)])),
+        orphans=draw(st.sampled_from([(), (orphan,)])),
         spec=b.spec(budget={"usd": draw(st.sampled_from([0.0004, 0.003, 5.0, 1234.5]))}, trainer={"steps": 5000}),
     )
     if state not in ATTENDED:
-        return b.held(run, beat=None)
+        return b.held(run, heartbeat=None)
     step = attempts[-1].resumed_step + draw(st.integers(0, 300))
-    beat = b.beat(9, epoch=count, step=step, phase=Phase.TRAIN)
-    return b.held(run, beat=beat, beat_s=at_s, committed_step=draw(st.integers(0, step)))
+    heartbeat = b.heartbeat(9, attempt=count, step=step, phase=Phase.TRAIN)
+    return b.held(run, heartbeat=heartbeat, heartbeat_s=at_s, committed_step=draw(st.integers(0, step)))
 
 
 def printed(what: object) -> str:
@@ -100,7 +100,7 @@ def cells(line: str) -> list[str]:
     return re.split(r" {2,}", line.strip())
 
 
-def terminal(held: Held, now_s: int) -> str:
+def terminal(held: RunRecord, now_s: int) -> str:
     return printed(one_run(held, [], now_s))
 
 
@@ -109,7 +109,7 @@ NOW_S = st.integers(b.T0_S + 1, b.T0_S + 500_000)
 
 @settings(PROPERTY, max_examples=30)
 @given(held=runs(), after_s=st.integers(0, 50_000))
-def test_what_is_read_on_one_terminal_sums_and_agrees(held: Held, after_s: int) -> None:
+def test_what_is_read_on_one_terminal_sums_and_agrees(held: RunRecord, after_s: int) -> None:
     now_s = held.run.attempts[-1].launched_s + after_s + 100_000
     said = terminal(held, now_s)
     spent, budget = dollars(row(said, "spent"))
@@ -126,7 +126,7 @@ def test_what_is_read_on_one_terminal_sums_and_agrees(held: Held, after_s: int) 
 
 @settings(PROPERTY, max_examples=30)
 @given(held=runs(), after_s=st.integers(0, 50_000))
-def test_all_faces_say_the_same_step_checkpoint_restarts_and_money(held: Held, after_s: int) -> None:
+def test_all_faces_say_the_same_step_checkpoint_restarts_and_money(held: RunRecord, after_s: int) -> None:
     run, now_s = held.run, held.run.attempts[-1].launched_s + after_s + 100_000
     said, page, line = terminal(held, now_s), run_page(run, held.lease, now_s), headline(run, held.lease, now_s)
     one = standing(held, now_s)
@@ -157,7 +157,7 @@ def test_all_faces_say_the_same_step_checkpoint_restarts_and_money(held: Held, a
 
 @settings(PROPERTY, max_examples=30)
 @given(held=runs(), after_s=st.integers(0, 50_000))
-def test_what_is_useful_while_an_attempt_runs_is_what_it_will_have_been(held: Held, after_s: int) -> None:
+def test_what_is_useful_while_an_attempt_runs_is_what_it_will_have_been(held: RunRecord, after_s: int) -> None:
     """The ledger of the live run, and the ledger of the same run fenced at the same second, agree."""
     now_s = held.run.attempts[-1].launched_s + after_s
     live = figures(held.run, held.lease, now_s)
@@ -170,31 +170,33 @@ def test_what_is_useful_while_an_attempt_runs_is_what_it_will_have_been(held: He
 
 def test_the_share_that_is_useful_counts_the_steps_of_the_attempt_that_trains() -> None:
     """It resumed at 100 of 120 that were reached, and has made 200 more: 20 of them again."""
-    run = b.run(RunState.TRAINING, epoch=2, best_step=120, durable_step=100)
+    run = b.run(RunState.TRAINING, attempt=2, best_step=120, durable_step=100)
     second = replace(run.attempts[1], resumed_step=100, best_step_before=120, last_step=101)
-    second = replace(second, first_beat_s=second.launched_s, first_step_s=second.launched_s)
-    held = b.held(replace(run, attempts=(replace(run.attempts[0], last_step=120), second)), beat=b.beat(9, epoch=2, step=300))
+    second = replace(second, first_heartbeat_s=second.launched_s, first_step_s=second.launched_s)
+    held = b.held(replace(run, attempts=(replace(run.attempts[0], last_step=120), second)), heartbeat=b.heartbeat(9, attempt=2, step=300))
     now = figures(held.run, held.lease, second.launched_s + 1000)
     assert (now.totals.useful_s, now.totals.recomputed_s) == (540 + 900, 100)
 
 
 def test_a_run_that_resumed_far_back_is_not_said_to_have_more_durable_than_it_has_made() -> None:
-    run = b.run(RunState.TRAINING, epoch=2, best_step=130, durable_step=120, spec=b.spec(trainer={"steps": 400}))
-    held = b.held(replace(run, attempts=(run.attempts[0], replace(run.attempts[1], last_step=1))), beat=b.beat(9, epoch=2, step=1))
+    run = b.run(RunState.TRAINING, attempt=2, best_step=130, durable_step=120, spec=b.spec(trainer={"steps": 400}))
+    held = b.held(
+        replace(run, attempts=(run.attempts[0], replace(run.attempts[1], last_step=1))), heartbeat=b.heartbeat(9, attempt=2, step=1)
+    )
     said = row(terminal(held, b.T0_S + 2 * b.ATTEMPT_S), "step")
     assert "1/400 (step 130 was reached before), newest checkpoint: step 120" in said
     assert "of which" not in said
 
 
 def test_a_run_that_failed_at_its_third_attempt_had_two_restarts() -> None:
-    run = b.run(RunState.FAILED, epoch=3)
+    run = b.run(RunState.FAILED, attempt=3)
     assert figures(run, None, b.T0_S + 90_000).restarts == 2
     assert len(standing(b.held(run), b.T0_S + 90_000).restarts) == 2
 
 
 def test_diagnose_and_status_say_the_same_step() -> None:
-    run = b.run(RunState.TRAINING, epoch=1)
-    held = b.held(run, beat=b.beat(9, step=77), committed_step=70, beat_s=b.T0_S + 90)
+    run = b.run(RunState.TRAINING, attempt=1)
+    held = b.held(run, heartbeat=b.heartbeat(9, step=77), committed_step=70, heartbeat_s=b.T0_S + 90)
     facts = Facts(held, b.T0_S + 100, Healthy(Phase.TRAIN, 77))
     assert facts.step == standing(held, b.T0_S + 100).step == 77
     assert any("step 77" in one.because for one in conclude(facts))

@@ -13,16 +13,16 @@ from tests import builders as b
 HOUR_S = 3600
 
 
-def attempt(epoch: int, start_h: float, end_h: float | None, first: int, last: int) -> Attempt:
+def attempt(attempt: int, start_h: float, end_h: float | None, first: int, last: int) -> Attempt:
     start_s, end_s = b.T0_S + round(start_h * HOUR_S), b.T0_S + round((end_h or 0) * HOUR_S)
-    made = b.attempt(epoch, RunState.QUEUED, resumed_step=first, last_step=last, launched_s=start_s - 60, first_step_s=start_s)
+    made = b.new_attempt(attempt, RunState.QUEUED, resumed_step=first, last_step=last, launched_s=start_s - 60, first_step_s=start_s)
     if end_h is None:
         return replace(made, last_sign_s=None, fenced_s=None, cause=None, ended_s=None)
     return replace(made, last_sign_s=end_s, fenced_s=end_s + 60, ended_s=end_s + 90)
 
 
 def run(*attempts: Attempt, steps: int | None = 1000) -> Run:
-    return b.run(RunState.TRAINING, epoch=len(attempts), attempts=attempts, spec=b.spec(trainer={"steps": steps}))
+    return b.run(RunState.TRAINING, attempt=len(attempts), attempts=attempts, spec=b.spec(trainer={"steps": steps}))
 
 
 def line(lines: list[str]) -> list[int]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from prime_train.core.causes import Cause
-from prime_train.core.run import Attempt, Lease, Origin, Run, RunState, Totals, Want
+from prime_train.core.run import Attempt, DesiredState, Lease, Origin, Run, RunState, Totals
 from prime_train.reports.pull_request import headline, run_page
 from tests import builders as b
 from tests.reports.test_markdown import HOSTILE
@@ -20,9 +20,9 @@ ORIGIN = Origin(
 SECRET = "hf_" + "a1B2c3D4" * 4
 
 
-def run(state: RunState, *, epoch: int | None = None, **changes: Any) -> Run:
+def run(state: RunState, *, attempt: int | None = None, **changes: Any) -> Run:
     fields: dict[str, Any] = {"origin": ORIGIN, "spec": b.spec(trainer={"steps": 1000}, budget={"usd": 5.0})}
-    return b.run(state, epoch=epoch, **(fields | changes))
+    return b.run(state, attempt=attempt, **(fields | changes))
 
 
 def page(of: Run, now_s: int = NOW_S, **lease: Any) -> str:
@@ -75,9 +75,9 @@ def test_before_the_first_machine_there_is_nothing_but_what_is_asked_for() -> No
 
 
 def test_a_run_that_trains_says_how_far_it_is_what_it_cost_and_where() -> None:
-    of = run(S.TRAINING, epoch=3, durable_step=200)
+    of = run(S.TRAINING, attempt=3, durable_step=200)
     now_s = b.T0_S + 2 * b.ATTEMPT_S + 1800
-    text = page(of, now_s, beat=b.beat(9, epoch=3, step=250, loss=1.23456, reward=0.5), committed_step=240)
+    text = page(of, now_s, heartbeat=b.heartbeat(9, attempt=3, step=250, loss=1.23456, reward=0.5), committed_step=240)
     assert rows(text) == {
         "Step": "250 of 1,000 (25%)",
         "Newest checkpoint in the bucket": "step 240",
@@ -109,8 +109,8 @@ def test_the_ledger_says_where_time_went_and_leaves_out_what_took_none() -> None
     [
         (run(S.SUCCEEDED), "none"),
         (run(S.FAILED), "none"),
-        (run(S.STOPPED, epoch=2), "1: machine taken away"),
-        (run(S.QUEUED, epoch=1), "1: machine taken away"),
+        (run(S.STOPPED, attempt=2), "1: machine taken away"),
+        (run(S.QUEUED, attempt=1), "1: machine taken away"),
         (run(S.TRAINING), "none"),
     ],
 )
@@ -120,15 +120,15 @@ def test_the_end_of_a_run_is_no_restart(of: Run, restarts: str) -> None:
 
 
 def test_who_asked_for_a_stop_is_told_that_it_is_heard_and_then_that_it_is_done() -> None:
-    assert "> A stop is asked for." in page(run(S.TRAINING, want=Want.STOP))
-    ended = page(run(S.STOPPED, want=Want.STOP, why="stopped by the user; flushed"))
+    assert "> A stop is asked for." in page(run(S.TRAINING, want=DesiredState.STOP))
+    ended = page(run(S.STOPPED, want=DesiredState.STOP, why="stopped by the user; flushed"))
     assert "was stopped, as asked" in ended.splitlines()[0]
     assert "> stopped by the user; flushed" in ended
     assert "a person must look" not in ended
 
 
 def test_of_seventy_attempts_a_dozen_is_shown_and_the_rest_counted() -> None:
-    many = run(S.TRAINING, epoch=70)
+    many = run(S.TRAINING, attempt=70)
     many = replace(many, attempts=many.attempts[6:], folded=Totals(attempts=6, paid_s=3840, useful_s=3240, usd=0.38))
     text = page(many, b.T0_S + 70 * b.ATTEMPT_S)
     assert rows(text)["Restarts"] == "69: machine taken away ×63, earlier ones ×6"
@@ -151,12 +151,12 @@ def test_without_a_number_of_steps_only_the_step_is_told() -> None:
     ("loss", "said"), [(float("inf"), "loss inf"), (float("nan"), "loss nan"), (1e300, "loss 1e+300"), (-0.0, "loss -0")]
 )
 def test_a_loss_that_is_no_number_is_told_as_it_is(loss: float, said: str) -> None:
-    beat = replace_loss(loss)
-    assert rows(page(run(S.TRAINING), beat=beat))["Trainer says"] == said
+    heartbeat = replace_loss(loss)
+    assert rows(page(run(S.TRAINING), heartbeat=heartbeat))["Trainer says"] == said
 
 
 def replace_loss(loss: float) -> Any:
-    return b.beat(9, step=20).model_copy(update={"loss": loss})
+    return b.heartbeat(9, step=20).model_copy(update={"loss": loss})
 
 
 @pytest.mark.parametrize("usd", [0.01, 1e-9, 1e9])
@@ -169,7 +169,7 @@ def test_any_budget_has_its_share(usd: float) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_whatever_a_machine_says_the_page_keeps_its_shape(text: str) -> None:
-    good = run(S.FAILED, epoch=2)
+    good = run(S.FAILED, attempt=2)
     bad = replace(
         good, why=text, attempts=tuple(replace(a, detail=text, offer=replace(a.offer, gpu=text, gpu_count=1)) for a in good.attempts)
     )
@@ -213,5 +213,5 @@ def test_a_run_from_nowhere_has_a_page_too() -> None:
 
 
 def test_an_attempt_that_made_no_step_says_none() -> None:
-    attempt: Attempt = b.attempt(1, S.QUEUED, first_step_s=None, last_step=0, cause=Cause.SETUP_FAILED, detail="")
+    attempt: Attempt = b.new_attempt(1, S.QUEUED, first_step_s=None, last_step=0, cause=Cause.SETUP_FAILED, detail="")
     assert "| none | $0.0640 | a set-up command failed |" in page(run(S.FAILED, attempts=(attempt,)))

@@ -36,7 +36,7 @@ hardware:
   spot: prefer
   disk_gib: 100
 health:
-  beat_s: 30
+  heartbeat_s: 30
   overdue_s: 90
   silence_s: 300
 environment:

@@ -3,9 +3,9 @@
 from collections import Counter
 from pathlib import Path
 
-from prime_train.adapters.config_yaml.toml_tree import read_tree
+from prime_train.adapters.config_yaml.toml_tree import read_code
 from prime_train.core.finding import CODES, Finding, Severity
-from prime_train.rules import Document, Flaw, Rule, Subject, all_rules, judge
+from prime_train.rules import Document, Rule, Subject, Violation, all_rules, judge
 from prime_train.rules.page import markdown
 
 PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
@@ -30,33 +30,35 @@ def test_the_page_of_rules_is_fresh() -> None:
 
 
 def subject(text: str) -> Subject:
-    return Subject(trainer=Document("a.toml", read_tree(text), text), kind="prime_rl")
+    return Subject(trainer=Document("a.toml", read_code(text), text), kind="prime_rl")
 
 
-def rule(*flaws: Flaw, requires: str = "") -> Rule:
-    return Rule("HW199", Severity.WARNING, "odd", "It is odd.", "mend it", "hardware", lambda _: flaws, requires)
+def rule(*violations: Violation, requires: str = "") -> Rule:
+    return Rule("HW199", Severity.WARNING, "odd", "It is odd.", "mend it", "hardware", lambda _: violations, requires)
 
 
-def test_a_flaw_stands_at_its_value_or_its_key_or_the_part_above() -> None:
+def test_a_violation_stands_at_its_value_or_its_key_or_the_part_above() -> None:
     given = subject("# one\n[model]\nname = 'x'\n")
-    flaws = [
-        Flaw(path, "odd", document="trainer", on_key=on_key) for path, on_key in ((("model", "name"), False), (("model", "name"), True))
+    violations = [
+        Violation(path, "odd", document="trainer", on_key=on_key)
+        for path, on_key in ((("model", "name"), False), (("model", "name"), True))
     ]
-    found = judge(given, rules=[rule(*flaws, Flaw(("model", "gone"), "missing", document="trainer"))])
+    found = judge(given, rules=[rule(*violations, Violation(("model", "gone"), "missing", document="trainer"))])
     assert [(finding.line, finding.column, finding.value) for finding in found] == [(2, 2, ""), (3, 1, "x"), (3, 8, "x")]
 
 
-def test_a_flaw_without_a_remedy_of_its_own_has_the_rules() -> None:
+def test_a_violation_without_a_remedy_of_its_own_has_the_rules() -> None:
     said = judge(
-        subject("a = 1\n"), rules=[rule(Flaw(("a",), "odd", document="trainer"), Flaw(("a",), "odder", "other", document="trainer"))]
+        subject("a = 1\n"),
+        rules=[rule(Violation(("a",), "odd", document="trainer"), Violation(("a",), "odder", "other", document="trainer"))],
     )
     assert [finding.fix for finding in said] == ["mend it", "other"]
 
 
 def test_a_rule_is_asked_of_nothing_but_what_it_requires() -> None:
-    flaw = Flaw(("a",), "odd", document="trainer")
+    violation = Violation(("a",), "odd", document="trainer")
     given = subject("a = 1\n")
-    assert [bool(judge(given, rules=[rule(flaw, requires=wanted)])) for wanted in ("", "trainer", "prime_rl", "spec", "areal")] == [
+    assert [bool(judge(given, rules=[rule(violation, requires=wanted)])) for wanted in ("", "trainer", "prime_rl", "spec", "areal")] == [
         True,
         True,
         True,
@@ -65,13 +67,13 @@ def test_a_rule_is_asked_of_nothing_but_what_it_requires() -> None:
     ]
 
 
-def test_the_same_flaw_is_told_once() -> None:
-    flaw = Flaw(("a",), "odd", document="trainer")
-    assert len(judge(subject("a = 1\n"), rules=[rule(flaw, flaw)])) == 1
+def test_the_same_violation_is_told_once() -> None:
+    violation = Violation(("a",), "odd", document="trainer")
+    assert len(judge(subject("a = 1\n"), rules=[rule(violation, violation)])) == 1
 
 
 def test_a_secret_is_not_repeated() -> None:
-    (found,) = judge(subject(f'a = "{SECRET}"\n'), rules=[rule(Flaw(("a",), f"got {SECRET}", document="trainer"))])
+    (found,) = judge(subject(f'a = "{SECRET}"\n'), rules=[rule(Violation(("a",), f"got {SECRET}", document="trainer"))])
     assert SECRET not in repr(found)
 
 

@@ -10,13 +10,13 @@ from urllib.parse import urlsplit
 import uvicorn
 
 from prime_train.control_plane.server.app import create_app
+from prime_train.control_plane.server.asgi_fast_path import AsgiFastPath
 from prime_train.control_plane.server.connection import Connection
-from prime_train.control_plane.server.gate import Gate
-from prime_train.control_plane.server.hot import HotPath
+from prime_train.control_plane.server.request_handler import RequestHandler
 from prime_train.control_plane.server.serve import uvicorn_config
 from prime_train.control_plane.webhook import Request
 from prime_train.ports import Store
-from tests.webhook.asking import NOW_S, desk
+from tests.webhook.asking import NOW_S, webhook
 
 TIMEOUT_S = 20
 
@@ -45,9 +45,9 @@ def await_true(question: Callable[[], object], *, limit_s: float = TIMEOUT_S) ->
 @contextlib.contextmanager
 def serving(store: Store, door: str = "bare", connection: type[Connection] = Connection) -> Iterator[str]:
     """The URL of a server with that door alone, its clock standing still."""
-    gate = Gate(desk(store), clock=lambda: NOW_S)
+    gate = RequestHandler(webhook(store), clock=lambda: NOW_S)
     app = create_app(gate)
-    config = uvicorn_config(HotPath(app, gate) if door == "bare" else app)
+    config = uvicorn_config(AsgiFastPath(app, gate) if door == "bare" else app)
     config.http = connection
     server = uvicorn.Server(config)
     listener = socket.create_server(("127.0.0.1", 0))

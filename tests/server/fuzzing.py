@@ -13,11 +13,11 @@ from prime_train.core.causes import Cause
 from prime_train.core.keys import manifest_key
 from prime_train.core.wire import SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, attempt_key, operator_key, sign
 from tests import builders as b
-from tests.webhook.asking import EPOCH
+from tests.webhook.asking import ATTEMPT
 
 RUN_PATH = re.compile(r"/v1/runs/([^/]+)/([0-9]{1,9})/\w+")
 UNFITTING = 4
-"""One case in so many is sent to whatever run and epoch it names."""
+"""One case in so many is sent to whatever run and attempt it names."""
 
 
 class Signed(AuthBase):
@@ -46,14 +46,14 @@ class Signed(AuthBase):
 def fit(case: Case, number: int) -> Case:
     """The case aimed at the run that is there, but for one in `UNFITTING`; where it is to be valid, its body says the same."""
     if number % UNFITTING and case.path_parameters:
-        case.path_parameters = {"run": b.RUN_ID, "epoch": EPOCH}
+        case.path_parameters = {"run": b.RUN_ID, "attempt": ATTEMPT}
         if isinstance(case.body, dict) and case.meta is not None and case.meta.generation.mode == GenerationMode.POSITIVE:
-            case.body = {**case.body, "run": b.RUN_ID, "epoch": EPOCH, **_of(case.path, case.body)}
+            case.body = {**case.body, "run": b.RUN_ID, "attempt": ATTEMPT, **_of(case.path, case.body)}
     return case
 
 
 def _of(path: str, body: dict[str, Any]) -> dict[str, Any]:
     """What the description cannot say: a commit names its step's manifest, an exit an end."""
     if path.endswith("/commit"):
-        return {"key": manifest_key(b.RUN_ID, int(body["step"]), EPOCH)}
+        return {"key": manifest_key(b.RUN_ID, int(body["step"]), ATTEMPT)}
     return {"exit": body.get("exit") or {"cause": Cause.FINISHED}} if path.endswith("/exit") else {}

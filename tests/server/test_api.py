@@ -15,7 +15,7 @@ from prime_train.control_plane.server.app import ROUTES, Row
 from prime_train.control_plane.server.serve import Server
 from tests.server.calling import TIMEOUT_S
 from tests.server.fuzzing import Signed, fit
-from tests.webhook.asking import MASTER, desk
+from tests.webhook.asking import MASTER, webhook
 from tests.webhook.attacked import two_runs
 
 EXAMPLES = 15
@@ -34,7 +34,7 @@ SETTINGS = settings(
 def url() -> Iterator[str]:
     store = MemoryStore()
     two_runs(store)
-    with Server(desk(store)) as server:
+    with Server(webhook(store)) as server:
         yield server.url
 
 

@@ -6,17 +6,17 @@ from prime_train.adapters.store_memory import MemoryStore
 from prime_train.control_plane.server import batch
 from prime_train.control_plane.server.batch import GroupCommit
 from prime_train.control_plane.server.body import BodyReader, Message
-from prime_train.control_plane.webhook import BeatCall, Response
-from prime_train.core.wire import Beat, Reply
+from prime_train.control_plane.webhook import HeartbeatCall, Response
+from prime_train.core.wire import Heartbeat, Reply
 from prime_train.ports import Answer, TemporaryError
 from tests import builders as b
-from tests.webhook.asking import NOW_S, desk, stored
+from tests.webhook.asking import NOW_S, stored, webhook
 
 WAIT_S = 20
 
 
-class Held(MemoryStore):
-    """A store whose transactions wait at a gate; it remembers how many beats each had."""
+class RunRecord(MemoryStore):
+    """A store whose transactions wait at a gate; it remembers how many heartbeats each had."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -26,26 +26,26 @@ class Held(MemoryStore):
         self.poison: int | None = None
         self.down = False
 
-    def beats(self, beats: Sequence[Beat], now_s: int) -> list[Answer]:
-        self.groups.append(len(beats))
+    def heartbeats(self, heartbeats: Sequence[Heartbeat], now_s: int) -> list[Answer]:
+        self.groups.append(len(heartbeats))
         self.began.set()
         assert self.open.wait(WAIT_S)
         if self.down:
             raise TemporaryError("the disk is full")
-        if any(beat.seq == self.poison for beat in beats):
-            raise RuntimeError("a bug that this beat brings to light")
-        return super().beats(beats, now_s)
+        if any(heartbeat.seq == self.poison for heartbeat in heartbeats):
+            raise RuntimeError("a bug that this heartbeat brings to light")
+        return super().heartbeats(heartbeats, now_s)
 
 
-def submitted(store: Held, seqs: Sequence[int]) -> list[Response]:
-    """The answers to beats of which the first is in its transaction before the others come."""
+def submitted(store: RunRecord, seqs: Sequence[int]) -> list[Response]:
+    """The answers to heartbeats of which the first is in its transaction before the others come."""
 
     async def all_of_them() -> list[Response]:
-        group = GroupCommit(desk(store), lambda: NOW_S)
+        group = GroupCommit(webhook(store), lambda: NOW_S)
         try:
-            first = asyncio.create_task(group.submit(BeatCall(b.beat(seqs[0]))))
+            first = asyncio.create_task(group.submit(HeartbeatCall(b.heartbeat(seqs[0]))))
             await asyncio.to_thread(store.began.wait, WAIT_S)
-            others = [asyncio.create_task(group.submit(BeatCall(b.beat(seq)))) for seq in seqs[1:]]
+            others = [asyncio.create_task(group.submit(HeartbeatCall(b.heartbeat(seq)))) for seq in seqs[1:]]
             await asyncio.sleep(0)
             store.open.set()
             return await asyncio.gather(first, *others)
@@ -59,8 +59,8 @@ def verdicts(responses: Sequence[Response]) -> list[str]:
     return [Reply.model_validate_json(response.body).verdict.value for response in responses]
 
 
-def test_beats_that_come_during_a_transaction_share_the_next_one() -> None:
-    store = Held()
+def test_heartbeats_that_come_during_a_transaction_share_the_next_one() -> None:
+    store = RunRecord()
     stored(store, b.held(seq=7))
 
     said = submitted(store, [8, 9, 10, 11, 11])
@@ -70,7 +70,7 @@ def test_beats_that_come_during_a_transaction_share_the_next_one() -> None:
 
 
 def test_a_group_is_never_larger_than_its_limit() -> None:
-    store = Held()
+    store = RunRecord()
     stored(store, b.held(seq=7))
 
     said = submitted(store, range(8, 8 + 2 * batch.BATCH_MAX))
@@ -80,7 +80,7 @@ def test_a_group_is_never_larger_than_its_limit() -> None:
 
 
 def test_who_finds_too_many_waiting_is_told_to_come_again() -> None:
-    store = Held()
+    store = RunRecord()
     stored(store, b.held(seq=7))
 
     said = submitted(store, range(8, 8 + batch.WAITING_MAX + 3))
@@ -92,8 +92,8 @@ def test_who_finds_too_many_waiting_is_told_to_come_again() -> None:
     assert held.lease.seq == 8 + batch.WAITING_MAX
 
 
-def test_beats_that_can_not_be_stored_are_not_acknowledged() -> None:
-    store = Held()
+def test_heartbeats_that_can_not_be_stored_are_not_acknowledged() -> None:
+    store = RunRecord()
     stored(store, b.held(seq=7))
     store.down = True
 
@@ -105,8 +105,8 @@ def test_beats_that_can_not_be_stored_are_not_acknowledged() -> None:
     assert held.lease.seq == 7
 
 
-def test_a_bug_that_one_beat_meets_takes_no_other_answer_with_it() -> None:
-    store = Held()
+def test_a_bug_that_one_heartbeat_meets_takes_no_other_answer_with_it() -> None:
+    store = RunRecord()
     stored(store, b.held(seq=7))
     store.poison = 10
 

@@ -20,7 +20,7 @@ from prime_train.control_plane.server.crowd import Crowd
 from prime_train.control_plane.server.descriptors import Room
 from tests.cli.shell import PROGRAM, Shell
 from tests.server.calling import TIMEOUT_S, await_true, call, exchange, serving
-from tests.webhook.asking import ask, beat, stored
+from tests.webhook.asking import ask, heartbeat, stored
 
 FEW = Room(connections=12, strangers=8, backlog=16)
 CHUNKED = b"POST /v1/canary HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1\r\n{\r\n"
@@ -71,26 +71,26 @@ SLOW = {
 @pytest.mark.parametrize("said", SLOW.values(), ids=SLOW)
 def test_strangers_who_hold_every_connection_do_not_keep_a_machine_from_being_heard(said: bytes, crowded: str) -> None:
     with opened(crowded, FEW.connections * 3, said) as strangers:
-        assert call(crowded, ask("beat", beat(8)))[0] == 200
-        assert call(crowded, ask("beat", beat(9)))[0] == 200
+        assert call(crowded, ask("heartbeat", heartbeat(8)))[0] == 200
+        assert call(crowded, ask("heartbeat", heartbeat(9)))[0] == 200
         assert is_closed(strangers[0])
 
 
 def test_the_connection_of_a_machine_outlives_a_crowd_of_strangers(crowded: str) -> None:
-    parts, request = urlsplit(crowded), ask("beat", beat(8))
+    parts, request = urlsplit(crowded), ask("heartbeat", heartbeat(8))
     machine = http.client.HTTPConnection(parts.netloc, timeout=TIMEOUT_S)
 
-    def beats() -> int:
+    def heartbeats() -> int:
         machine.request(request.method, request.path, request.body, dict(request.headers))
         answer = machine.getresponse()
         answer.read()
         return answer.status
 
-    assert beats() == 200
+    assert heartbeats() == 200
     kept = machine.sock
     with opened(crowded, FEW.connections * 3) as strangers:
         assert is_closed(strangers[0])
-        assert beats() == 200
+        assert heartbeats() == 200
         assert machine.sock is kept
     machine.close()
 
@@ -148,7 +148,7 @@ def test_what_follows_a_body_without_end_is_refused_before_it_fills_the_memory(f
 
 @pytest.mark.parametrize("trailer", [b"", b"x-trailer: a\r\n", b"x-prime-signature: v1=abc\r\n"])
 def test_a_trailer_is_neither_refused_nor_read(trailer: bytes, crowded: str) -> None:
-    request = ask("beat", beat(8))
+    request = ask("heartbeat", heartbeat(8))
     head = "".join(f"{name}: {value}\r\n" for name, value in request.headers.items())
     said = f"POST {request.path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{head}transfer-encoding: chunked\r\n\r\n".encode()
     pieces = b"".join(b"1\r\n%c\r\n" % byte for byte in request.body)

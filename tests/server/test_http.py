@@ -19,7 +19,7 @@ from prime_train.core.run import RunState
 from prime_train.core.wire import BODY_BYTES_MAX, Reply, Verdict
 from tests import builders as b
 from tests.server.calling import TIMEOUT_S, call, exchange, serving
-from tests.webhook.asking import CASES, NOW_S, Case, ask, beat, desk, stored
+from tests.webhook.asking import CASES, NOW_S, Case, ask, heartbeat, stored, webhook
 
 
 @pytest.fixture(params=["bare", "fastapi"], scope="module")
@@ -50,7 +50,7 @@ def fresh(store: MemoryStore) -> MemoryStore:
 def test_each_door_answers_as_the_plain_function_does(case: Case, url: str, fresh: MemoryStore) -> None:
     alone = MemoryStore()
     before = stored(alone)
-    expected = handle(desk(alone), case.request)
+    expected = handle(webhook(alone), case.request)
 
     status, body = call(url, case.request)
 
@@ -61,7 +61,7 @@ def test_each_door_answers_as_the_plain_function_does(case: Case, url: str, fres
 
 def test_a_body_over_the_limit_that_does_not_say_its_length_is_refused(url: str, fresh: MemoryStore) -> None:
     before = fresh.load(b.RUN_ID)
-    path = f"/v1/runs/{b.RUN_ID}/2/beat"
+    path = f"/v1/runs/{b.RUN_ID}/2/heartbeat"
     head = f"POST {path} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n".encode()
     chunk = b"2000\r\n" + b" " * 0x2000 + b"\r\n"
 
@@ -72,7 +72,7 @@ def test_a_body_over_the_limit_that_does_not_say_its_length_is_refused(url: str,
 
 
 def test_a_body_without_end_is_cut_off(url: str, fresh: MemoryStore) -> None:
-    path = f"/v1/runs/{b.RUN_ID}/2/beat"
+    path = f"/v1/runs/{b.RUN_ID}/2/heartbeat"
     head = f"POST {path} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n".encode()
     chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
     sent = 4 * BODY_DISCARDED_BYTES_MAX // 0x10000
@@ -83,7 +83,7 @@ def test_a_body_without_end_is_cut_off(url: str, fresh: MemoryStore) -> None:
 
 
 def test_a_body_that_says_it_is_huge_is_refused_before_it_is_sent(url: str, fresh: MemoryStore) -> None:
-    head = f"POST /v1/runs/{b.RUN_ID}/2/beat HTTP/1.1\r\nhost: x\r\ncontent-length: 99999999999\r\n\r\n".encode()
+    head = f"POST /v1/runs/{b.RUN_ID}/2/heartbeat HTTP/1.1\r\nhost: x\r\ncontent-length: 99999999999\r\n\r\n".encode()
 
     answer = exchange(url, head + b" ")
 
@@ -101,14 +101,14 @@ def test_a_client_that_leaves_in_mid_body_changes_nothing(url: str, fresh: Memor
     before = fresh.load(b.RUN_ID)
     parts = urlsplit(url)
     with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=TIMEOUT_S) as connection:
-        connection.sendall(f"POST /v1/runs/{b.RUN_ID}/2/beat HTTP/1.1\r\nhost: x\r\ncontent-length: 50\r\n\r\n{{".encode())
+        connection.sendall(f"POST /v1/runs/{b.RUN_ID}/2/heartbeat HTTP/1.1\r\nhost: x\r\ncontent-length: 50\r\n\r\n{{".encode())
 
-    assert call(url, ask("beat", beat(7)))[0] == 200  # the server is well
+    assert call(url, ask("heartbeat", heartbeat(7)))[0] == 200  # the server is well
     assert fresh.load(b.RUN_ID) == before
 
 
 def test_a_query_is_not_part_of_what_is_signed(url: str, fresh: MemoryStore) -> None:
-    request = ask("beat", beat(8))
+    request = ask("heartbeat", heartbeat(8))
 
     assert call(url, request._replace(path=request.path + "?x=1"))[0] == 200
 
@@ -118,11 +118,11 @@ def test_the_documentation_shows_what_is_said_on_the_wire(url: str) -> None:
         schema = json.load(response)
 
     assert set(schema["paths"]) == {
-        "/v1/runs/{run}/{epoch}/beat",
-        "/v1/runs/{run}/{epoch}/commit",
-        "/v1/runs/{run}/{epoch}/exit",
-        "/v1/runs/{run}/{epoch}/bootstrap",
-        "/v1/runs/{run}/{epoch}/keys",
+        "/v1/runs/{run}/{attempt}/heartbeat",
+        "/v1/runs/{run}/{attempt}/commit",
+        "/v1/runs/{run}/{attempt}/exit",
+        "/v1/runs/{run}/{attempt}/bootstrap",
+        "/v1/runs/{run}/{attempt}/keys",
         "/v1/canary",
         "/healthz",
     }
@@ -131,17 +131,17 @@ def test_the_documentation_shows_what_is_said_on_the_wire(url: str) -> None:
 
 
 @pytest.mark.parametrize("door", ["bare", "fastapi"])
-def test_beats_that_come_at_once_are_all_stored_before_they_are_answered(door: str, tmp_path: Path) -> None:
-    runs, beats = [f"run-{number}" for number in range(20)], range(8, 13)
+def test_heartbeats_that_come_at_once_are_all_stored_before_they_are_answered(door: str, tmp_path: Path) -> None:
+    runs, heartbeats = [f"run-{number}" for number in range(20)], range(8, 13)
     store = SqliteStore(tmp_path / "control.sqlite")
     for run_id in runs:
         stored(store, b.held(b.run(RunState.TRAINING, run_id=run_id), seq=7))
 
     def agent(run_id: str) -> list[int]:
-        """Each beat is in the file when its answer comes: another connection of another store sees it."""
+        """Each heartbeat is in the file when its answer comes: another connection of another store sees it."""
         seen = []
-        for seq in beats:
-            status, body = call(here, ask("beat", b.beat(seq, run=run_id), run=run_id, epoch=1))
+        for seq in heartbeats:
+            status, body = call(here, ask("heartbeat", b.heartbeat(seq, run=run_id), run=run_id, attempt=1))
             assert (status, Reply.model_validate_json(body).verdict) == (200, Verdict.OK)
             other = SqliteStore(tmp_path / "control.sqlite")
             held = other.load(run_id)
@@ -152,12 +152,12 @@ def test_beats_that_come_at_once_are_all_stored_before_they_are_answered(door: s
     with serving(store, door) as here, ThreadPoolExecutor(len(runs)) as agents:
         seen = list(agents.map(agent, runs))
 
-    assert seen == [list(beats)] * len(runs)
+    assert seen == [list(heartbeats)] * len(runs)
     store.close()
 
 
 def test_a_server_tells_time_by_its_own_clock() -> None:
-    with Server(desk(MemoryStore()), clock=lambda: NOW_S) as server:
+    with Server(webhook(MemoryStore()), clock=lambda: NOW_S) as server:
         status, body = call(server.url, ask("bootstrap"))
 
     assert (status, json.loads(body)["now_s"]) == (409, NOW_S)

@@ -8,14 +8,14 @@ import pytest
 from prime_train.adapters.bucket import FolderBucket
 from prime_train.adapters.pods_memory import MemoryPods
 from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.reconcile import Swept, World
+from prime_train.control_plane.reconcile import Context, SweepResult
 from prime_train.control_plane.server.loop import Watcher
 from prime_train.control_plane.server.serve import Server
 from prime_train.core.run import Change, RunState
 from prime_train.ports import TemporaryError
 from tests import builders as b
 from tests.server.calling import TIMEOUT_S, await_true, call
-from tests.webhook.asking import MASTER, NOW_S, ask, beat, desk, held, stored
+from tests.webhook.asking import MASTER, NOW_S, ask, heartbeat, held, stored, webhook
 
 FOREVER_S = 1000.0
 
@@ -34,9 +34,9 @@ class Sweeps:
     """How many there were, and a way to wait for the next one."""
 
     def __init__(self) -> None:
-        self.seen: list[Swept] = []
+        self.seen: list[SweepResult] = []
 
-    def __call__(self, swept: Swept) -> None:
+    def __call__(self, swept: SweepResult) -> None:
         self.seen.append(swept)
 
     def await_number(self, count: int) -> None:
@@ -53,8 +53,8 @@ def sweeps() -> Sweeps:
     return Sweeps()
 
 
-def world(store: MemoryStore, tmp_path: Path) -> World:
-    return World(store, FolderBucket(tmp_path / "bucket", make=True), MemoryPods(), MASTER, "http://nowhere")
+def world(store: MemoryStore, tmp_path: Path) -> Context:
+    return Context(store, FolderBucket(tmp_path / "bucket", make=True), MemoryPods(), MASTER, "http://nowhere")
 
 
 @pytest.fixture
@@ -153,14 +153,14 @@ def test_an_interval_of_nothing_is_refused(tmp_path: Path, clock: Clock) -> None
         Watcher(world(MemoryStore(), tmp_path), threading.Event(), clock, 0.0)
 
 
-def test_a_beat_with_news_is_decided_upon_at_once(tmp_path: Path, clock: Clock) -> None:
+def test_a_heartbeat_with_news_is_decided_upon_at_once(tmp_path: Path, clock: Clock) -> None:
     store = MemoryStore()
     of = held()
     stored(store, replace(of, run=replace(of.run, next_check_s=NOW_S + 500)))
-    with Server(desk(store), clock=clock) as server:
+    with Server(webhook(store), clock=clock) as server:
         server.watch(world(store, tmp_path), interval_s=FOREVER_S)
 
-        status, _ = call(server.url, ask("exit", beat(8, exit={"cause": "import_error", "detail": "no module named torch"})))
+        status, _ = call(server.url, ask("exit", heartbeat(8, exit={"cause": "import_error", "detail": "no module named torch"})))
 
         assert status == 200
         await_true(lambda: _state(store) is RunState.FAILED, limit_s=TIMEOUT_S)

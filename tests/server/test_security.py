@@ -17,7 +17,7 @@ import pytest
 
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.control_plane.server.body import BodyReader, Crowded, Message
+from prime_train.control_plane.server.body import BodyReader, Message, Overloaded
 from prime_train.control_plane.server.connection import Connection
 from prime_train.control_plane.server.serve import Server
 from prime_train.control_plane.webhook import handle
@@ -27,7 +27,7 @@ from prime_train.core.wire import STORE_PATH
 from prime_train.ports import Store
 from tests import builders as b
 from tests.server.calling import TIMEOUT_S, await_true, exchange, serving
-from tests.webhook.asking import EPOCH, MASTER, NOW_S, SECRETS, ask, desk, stored
+from tests.webhook.asking import ATTEMPT, MASTER, NOW_S, SECRETS, ask, stored, webhook
 from tests.webhook.attacked import all_kept, asked, judge, seen, two_runs
 from tests.webhook.attacks import KINDS, Attack, Door, Keys, attacks
 from tests.webhook.leaks import keys_of, leaks
@@ -45,7 +45,7 @@ def store() -> MemoryStore:
 
 @pytest.fixture(scope="module")
 def url(store: MemoryStore) -> Iterator[str]:
-    with Server(desk(store), clock=lambda: NOW_S) as server:
+    with Server(webhook(store), clock=lambda: NOW_S) as server:
         yield server.url
 
 
@@ -148,7 +148,7 @@ def test_who_never_reads_is_sent_away() -> None:
     """A small machine has room for some answers that nobody takes, and not for any number of them."""
     store = MemoryStore()
     for number in range(60):
-        stored(store, b.held(b.run(RunState.TRAINING, epoch=EPOCH, run_id=f"run-{number}", why="x" * 60_000), seq=7))
+        stored(store, b.held(b.run(RunState.TRAINING, attempt=ATTEMPT, run_id=f"run-{number}", why="x" * 60_000), seq=7))
     sent = Keys(MASTER, NOW_S).operator.sent("POST", f"{STORE_PATH}list_runs", b"[]")
     head = "".join(f"{name}: {value}\r\n" for name, value in (*sent.headers, ("content-length", "2")))
     with serving(store, connection=Hasty) as here, socket.socket() as connection:
@@ -193,10 +193,10 @@ def test_what_strangers_send_at_once_is_held_up_to_a_limit() -> None:
 
     fits, crowds, waited, after = asyncio.run(read())
     assert (fits, waited, after) == (b"x" * 40, b"x" * 60, b"x" * 100)
-    assert isinstance(crowds, Crowded)
+    assert isinstance(crowds, Overloaded)
 
 
-def test_a_connection_is_kept_from_beat_to_beat(hasty: str) -> None:
+def test_a_connection_is_kept_from_heartbeat_to_heartbeat(hasty: str) -> None:
     connection, ended = http.client.HTTPConnection(urlsplit(hasty).netloc, timeout=TIMEOUT_S), threading.Event()
     connection.connect()
     kept = connection.sock
@@ -224,9 +224,9 @@ def test_no_run_gets_what_the_control_plane_is_trusted_with(name: str, listed: s
     """Whoever may write a config may not, by that alone, rent machines, stop the runs of others, or open the bucket and the cloud."""
     env = {"PRIME_TRAIN_HOME": str(tmp_path), "PRIME_TRAIN_MASTER_KEY": "5e" * 32, "HF_TOKEN": "hf-secret-value", name: "7a" * 32}
     home = Home(tmp_path, {**env, "PRIME_TRAIN_RUN_SECRETS": listed})
-    run = b.run(RunState.TRAINING, epoch=EPOCH, spec=b.spec(secrets=("HF_TOKEN", name)))
+    run = b.run(RunState.TRAINING, attempt=ATTEMPT, spec=b.spec(secrets=("HF_TOKEN", name)))
     stored(home.store(), b.held(run))
-    answer = handle(home.desk(), ask("bootstrap", master=home.master()))
+    answer = handle(home.webhook(), ask("bootstrap", master=home.master()))
     assert (answer.status, name in answer.body.decode()) == (503, True)
     assert not leaks(answer.body.decode(), env)
 
@@ -237,16 +237,16 @@ def test_no_run_gets_what_the_control_plane_is_trusted_with(name: str, listed: s
 def test_a_run_gets_what_the_operators_list_names(listed: str, name: str, tmp_path: Path) -> None:
     env = {"PRIME_TRAIN_MASTER_KEY": "5e" * 32, name: "7a" * 32, "PRIME_TRAIN_RUN_SECRETS": listed}
     home = Home(tmp_path, env)
-    stored(home.store(), b.held(b.run(RunState.TRAINING, epoch=EPOCH, spec=b.spec(secrets=(name,)))))
-    answer = handle(home.desk(), ask("bootstrap", master=home.master()))
+    stored(home.store(), b.held(b.run(RunState.TRAINING, attempt=ATTEMPT, spec=b.spec(secrets=(name,)))))
+    answer = handle(home.webhook(), ask("bootstrap", master=home.master()))
     assert (answer.status, json.loads(answer.body)["secrets"]) == (200, {name: "7a" * 32})
 
 
 def test_a_run_gets_nothing_that_the_operators_list_no_longer_names(tmp_path: Path) -> None:
     env = {"PRIME_TRAIN_MASTER_KEY": "5e" * 32, "HF_TOKEN": "hf-secret-value", "PRIME_TRAIN_RUN_SECRETS": "JUDGE_*"}
     home = Home(tmp_path, env)
-    stored(home.store(), b.held(b.run(RunState.TRAINING, epoch=EPOCH, spec=b.spec(secrets=("HF_TOKEN",)))))
-    answer = handle(home.desk(), ask("bootstrap", master=home.master()))
+    stored(home.store(), b.held(b.run(RunState.TRAINING, attempt=ATTEMPT, spec=b.spec(secrets=("HF_TOKEN",)))))
+    answer = handle(home.webhook(), ask("bootstrap", master=home.master()))
     assert (answer.status, "PRIME_TRAIN_RUN_SECRETS" in answer.body.decode()) == (503, True)
 
 
@@ -257,7 +257,7 @@ def test_a_run_gets_nothing_that_the_operators_list_no_longer_names(tmp_path: Pa
 def test_what_is_odd_and_allowed_can_be_read_again(kind: str, tmp_path: Path) -> None:
     store = MemoryStore() if kind == "memory" else SqliteStore(tmp_path / "control.sqlite")
     two_runs(store)
-    with Server(desk(store), clock=lambda: NOW_S) as server:
+    with Server(webhook(store), clock=lambda: NOW_S) as server:
         all_kept(lambda sent: asked(server.url, sent), Keys(MASTER, NOW_S))
 
 
@@ -265,7 +265,7 @@ def test_a_wake_said_again_only_has_the_run_looked_at_once_more() -> None:
     store = MemoryStore()
     two_runs(store)
     sent = Keys(MASTER, NOW_S).operator.sent("POST", f"{STORE_PATH}wake", json.dumps([b.RUN_ID, NOW_S]).encode())
-    with Server(desk(store), clock=lambda: NOW_S) as server:
+    with Server(webhook(store), clock=lambda: NOW_S) as server:
         once, twice = [(asked(server.url, sent).status, store.load(b.RUN_ID)) for _ in range(2)]
     assert (once[0], twice[0]) == (200, 200)
     assert once[1] is not None

@@ -14,7 +14,7 @@ from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.control_plane.server.serve import Server
 from prime_train.ports import PermanentError
 from tests.server.calling import TIMEOUT_S, call
-from tests.webhook.asking import CASES, NOW_S, desk, stored
+from tests.webhook.asking import CASES, NOW_S, stored, webhook
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -23,21 +23,21 @@ from pathlib import Path
 from prime_train.adapters.bucket import FolderBucket
 from prime_train.adapters.pods_memory import MemoryPods
 from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.control_plane.reconcile import World
+from prime_train.control_plane.reconcile import Context
 from prime_train.control_plane.server.serve import run_server
-from tests.webhook.asking import MASTER, desk
+from tests.webhook.asking import MASTER, webhook
 
 home = Path(sys.argv[1])
 store = SqliteStore(home / "control.sqlite")
-world = World(store, FolderBucket(home / "bucket", make=True), MemoryPods(), MASTER, "")
-run_server(desk(store), world, interval_s=0.2, announce=lambda url: print(url, flush=True))
+world = Context(store, FolderBucket(home / "bucket", make=True), MemoryPods(), MASTER, "")
+run_server(webhook(store), world, interval_s=0.2, announce=lambda url: print(url, flush=True))
 print("stopped", flush=True)
 """
 
 
 def test_a_server_leaves_neither_thread_nor_port_behind() -> None:
     before = {thread.name for thread in threading.enumerate()}
-    with Server(desk(MemoryStore())) as server:
+    with Server(webhook(MemoryStore())) as server:
         url = server.url
         for case in CASES[:15]:
             call(url, case.request)
@@ -48,12 +48,12 @@ def test_a_server_leaves_neither_thread_nor_port_behind() -> None:
 
 
 def test_a_server_is_there_when_start_returns() -> None:
-    with Server(desk(MemoryStore())) as server, urllib.request.urlopen(f"{server.url}/healthz", timeout=TIMEOUT_S) as response:
+    with Server(webhook(MemoryStore())) as server, urllib.request.urlopen(f"{server.url}/healthz", timeout=TIMEOUT_S) as response:
         assert response.status == 200
 
 
 def test_two_servers_live_side_by_side() -> None:
-    with Server(desk(MemoryStore())) as one, Server(desk(MemoryStore())) as other:
+    with Server(webhook(MemoryStore())) as one, Server(webhook(MemoryStore())) as other:
         assert one.url != other.url
         assert [call(url, CASES[0].request)[0] for url in (one.url, other.url)] == [401, 401]  # their clocks are real
 
@@ -63,24 +63,24 @@ def test_a_port_in_use_is_told_with_what_to_do() -> None:
         port = taken.getsockname()[1]
         said = f"port {port} of 127.0.0.1 is in use; stop what listens there, or, where no run has a machine, .*prime-train serve --port 0"
         with pytest.raises(PermanentError, match=said):
-            Server(desk(MemoryStore()), port=port).start()
+            Server(webhook(MemoryStore()), port=port).start()
 
 
 @pytest.mark.parametrize(("host", "port"), [("203.0.113.7", 0), ("no such host", 0), ("127.0.0.1", 99_999)])
 def test_an_address_that_can_not_be_had_is_told(host: str, port: int) -> None:
     with pytest.raises(PermanentError, match=str(port)):
-        Server(desk(MemoryStore()), host, port).start()
+        Server(webhook(MemoryStore()), host, port).start()
 
 
 def test_a_stopped_server_can_be_followed_by_another_on_its_port() -> None:
-    with Server(desk(MemoryStore())) as first:
+    with Server(webhook(MemoryStore())) as first:
         port = int(first.url.rsplit(":", 1)[1])
-    with Server(desk(MemoryStore()), port=port) as second:
+    with Server(webhook(MemoryStore()), port=port) as second:
         assert second.url == first.url
 
 
 def test_a_server_that_was_never_started_can_be_stopped() -> None:
-    Server(desk(MemoryStore())).stop()
+    Server(webhook(MemoryStore())).stop()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -106,7 +106,7 @@ def test_a_signal_ends_webhook_and_watcher(number: signal.Signals, tmp_path: Pat
 def test_what_was_answered_is_there_after_the_server(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "control.sqlite")
     stored(store)
-    with Server(desk(store), clock=lambda: NOW_S) as server:
+    with Server(webhook(store), clock=lambda: NOW_S) as server:
         assert call(server.url, CASES[0].request)[0] == 200
     store.close()
 

@@ -1,7 +1,8 @@
 """The agent and its trainer in virtual time: the agent's contract, without its code.
 
-It beats with jitter, its numbers rise, it ships every checkpoint (blobs, manifest, commit), obeys orders, stops at `fenced`, repeats its
-last word until it is answered, and never stops because nobody answers. Steps are no events: how far the trainer is follows from the time.
+It heartbeats with jitter, its numbers rise, it ships every checkpoint (blobs, manifest, commit), obeys orders, stops at `fenced`, repeats
+its last word until it is answered, and never stops because nobody answers. Steps are no events: how far the trainer is follows from the
+time.
 """
 
 from collections.abc import Callable
@@ -12,8 +13,8 @@ from prime_train.core.causes import POLICY, Cause, Retry
 from prime_train.core.manifest import Manifest, ResumePoint, unreferenced
 from prime_train.core.retention import Kept, Policy, expired
 from prime_train.core.run import Run
-from prime_train.core.wire import Beat, Commit, JobExit, Order, Phase, Verdict
-from prime_train.ports import Answer, Held
+from prime_train.core.wire import Commit, Heartbeat, JobExit, Order, Phase, Verdict
+from prime_train.ports import Answer, RunRecord
 from tests.simulation.bucket import VirtualBucket, checkpoint
 from tests.simulation.faults import Faults, Luck
 from tests.simulation.loop import Loop
@@ -77,14 +78,14 @@ class VirtualAgent:
 
     def __init__(self, ties: Ties, machine: Machine, work: Work, identity: str) -> None:
         self._t, self._machine, self.work, self.identity = ties, machine, work, identity
-        self.run_id, self.epoch = machine.run_id, machine.epoch
+        self.run_id, self.attempt = machine.run_id, machine.attempt
         self.phase = Phase.PREFLIGHT
         self.over = False
         self.well = True
         """Nothing ails it: evidence, if it were heard, would say that it advances."""
         self.base = 0
         self.begun_s: float | None = None
-        self.beating_since_s: float | None = None
+        self.sending_since_s: float | None = None
         self._first_s = 0.0
         self._stopped_s: float | None = None
         self._pauses: list[tuple[float, float]] = []
@@ -155,12 +156,12 @@ class VirtualAgent:
         if self.alive:
             self._t.webhook.bootstrap(self.run_id, self._bootstrapped, cut=self._cut())
 
-    def _bootstrapped(self, held: Held | None) -> None:
-        if not self.alive or self.beating_since_s is not None:
+    def _bootstrapped(self, held: RunRecord | None) -> None:
+        if not self.alive or self.sending_since_s is not None:
             return
         if held is None:
             self._t.loop.after(RETRY_S, self._bootstrap)
-        elif not held.lease.open or (held.lease.epoch, held.lease.identity) != (self.epoch, self.identity):
+        elif not held.lease.open or (held.lease.attempt, held.lease.identity) != (self.attempt, self.identity):
             self.over = True
         else:
             self._begin(held.run)
@@ -171,11 +172,11 @@ class VirtualAgent:
         self.base = self._uploaded = self._acked = run.resume.step if run.resume else 0
         if run.spec.budget.hours is not None:
             self._train_s_max = max(0, int(run.spec.budget.hours * 3600) - training_s(run, int(loop.now_s)))
-        self._t.restored(self.run_id, self.epoch, run.resume)
-        self.beating_since_s = loop.now_s
-        self._beat_s = run.spec.health.beat_s
+        self._t.restored(self.run_id, self.attempt, run.resume)
+        self.sending_since_s = loop.now_s
+        self._heartbeat_s = run.spec.health.heartbeat_s
         self._set_up(rng.uniform(0.5, 1.5) * self.work.setup_s)
-        self._keep_beating()
+        self._keep_sending()
 
     def _set_up(self, seconds: float) -> None:
         luck, loop = self._t.luck, self._t.loop
@@ -247,7 +248,7 @@ class VirtualAgent:
 
     def _ails(self, cause: Cause | None, kind: str) -> None:
         self.well = False
-        self._t.ailing(self.run_id, self.epoch, cause, kind)
+        self._t.ailing(self.run_id, self.attempt, cause, kind)
 
     def _ail(self, cause: Cause, kind: str) -> None:
         if not self.alive or self._exit is not None or self._flush_for is not None or not self.well:
@@ -289,7 +290,7 @@ class VirtualAgent:
     def _upload(self, step: int, then: Callable[[], None] | None) -> None:
         if self._upload_began_s is None:
             self._upload_began_s = self._t.loop.now_s
-        manifest, blobs = checkpoint(self.run_id, self.epoch, step, self._t.loop.now_s, self.identity)
+        manifest, blobs = checkpoint(self.run_id, self.attempt, step, self._t.loop.now_s, self.identity)
         parts = [*blobs.items(), (manifest.key, manifest.model_dump_json().encode())]
         self._uploading = True
         self._ship(step, parts, manifest, then)
@@ -316,7 +317,7 @@ class VirtualAgent:
     def _commit(self, manifest: Manifest, then: Callable[[], None] | None) -> None:
         if not self.alive:
             return
-        wish = Commit(run=self.run_id, epoch=self.epoch, step=manifest.step, key=manifest.key, identity=self.identity)
+        wish = Commit(run=self.run_id, attempt=self.attempt, step=manifest.step, key=manifest.key, identity=self.identity)
         self._t.webhook.commit(wish, lambda answer: self._committed(answer, manifest, then), cut=self._cut())
 
     def _committed(self, answer: Answer | None, manifest: Manifest, then: Callable[[], None] | None) -> None:
@@ -337,7 +338,7 @@ class VirtualAgent:
 
     def _prune(self) -> None:
         bucket, pinned = self._t.bucket, [self._resume.key] if self._resume else []
-        there = [Kept(m.step, m.epoch, m.key, bucket.is_complete(m.key)) for m in bucket.manifests(self.run_id)]
+        there = [Kept(m.step, m.attempt, m.key, bucket.is_complete(m.key)) for m in bucket.manifests(self.run_id)]
         gone = expired(there, Policy(self.work.keep), committed_step=self._acked, pinned=pinned)
         for kept in gone:
             bucket.remove(kept.key)
@@ -396,37 +397,37 @@ class VirtualAgent:
         if not self._machine.rebel:
             self.over = True
 
-    # ---------------------------------------------------------------------------------------------------------------- beats
+    # ---------------------------------------------------------------------------------------------------------------- heartbeats
 
     def _cut(self) -> bool:
         return self._t.loop.now_s < self._machine.cut_until_s
 
-    def _keep_beating(self) -> None:
+    def _keep_sending(self) -> None:
         if not self.alive:
             return
-        self._beat()
-        pace_s = RETRY_S if self._exit is not None else self._beat_s
-        self._t.loop.after(pace_s * self._t.luck.rng.uniform(0.9, 1.1), self._keep_beating)
+        self._heartbeat()
+        pace_s = RETRY_S if self._exit is not None else self._heartbeat_s
+        self._t.loop.after(pace_s * self._t.luck.rng.uniform(0.9, 1.1), self._keep_sending)
 
     def _say(self) -> None:
-        """There is news: said at once, and again until a beat with it was accepted."""
+        """There is news: said at once, and again until a heartbeat with it was accepted."""
         self._news = True
-        self._t.loop.after(0.5, self._beat)
+        self._t.loop.after(0.5, self._heartbeat)
 
-    def _beat(self) -> None:
-        if not self.alive or self.beating_since_s is None:
+    def _heartbeat(self) -> None:
+        if not self.alive or self.sending_since_s is None:
             return
         self._seq += 1
         said = self._now()
-        self._t.webhook.beat(said, lambda answer: self._answered(said, answer), cut=self._cut())
+        self._t.webhook.heartbeat(said, lambda answer: self._answered(said, answer), cut=self._cut())
 
-    def _now(self) -> Beat:
+    def _now(self) -> Heartbeat:
         now_s, made = self._t.loop.now_s, self._made(self._t.loop.now_s)
         if made >= SLOW_AFTER_STEPS:
             self._slow_s = self._step_s
-        return Beat(
+        return Heartbeat(
             run=self.run_id,
-            epoch=self.epoch,
+            attempt=self.attempt,
             identity=self.identity,
             seq=self._seq,
             phase=self.phase,
@@ -447,7 +448,7 @@ class VirtualAgent:
         """An upload has taken so long that people should know."""
         return self._upload_began_s is not None and now_s - self._upload_began_s > TROUBLE_S
 
-    def _answered(self, said: Beat, answer: Answer | None) -> None:
+    def _answered(self, said: Heartbeat, answer: Answer | None) -> None:
         if not self.alive or answer is None:
             return
         if answer.verdict is Verdict.FENCED:

@@ -125,12 +125,12 @@ def _part(place: int, number: int) -> ManifestFile:
     return stored_file(f"part{place}", number, size=4)
 
 
-def checkpoint(run_id: str, epoch: int, step: int, now_s: float, identity: str) -> tuple[Manifest, dict[str, bytes]]:
+def checkpoint(run_id: str, attempt: int, step: int, now_s: float, identity: str) -> tuple[Manifest, dict[str, bytes]]:
     """A manifest and its blobs: one that never changes (a frozen base model) and one of this step."""
-    numbers = {0: b"base", (step << 64) + epoch: b"step"}
+    numbers = {0: b"base", (step << 64) + attempt: b"step"}
     files = tuple(_part(place, number) for place, number in enumerate(numbers))
     folder = f"step_{step}"
-    manifest = Manifest(run=run_id, epoch=epoch, identity=identity, step=step, created_s=int(now_s), folder=folder, files=files)
+    manifest = Manifest(run=run_id, attempt=attempt, identity=identity, step=step, created_s=int(now_s), folder=folder, files=files)
     return manifest, {blob_key(run_id, digest(number)): data for number, data in numbers.items()}
 
 

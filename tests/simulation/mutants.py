@@ -22,7 +22,7 @@ PACKAGE = ROOT / "src" / "prime_train"
 UNIT_TESTS = ("tests/core", "tests/reconcile", "tests/contracts/test_store.py", "tests/simulation/test_found.py")
 RUN_S_MAX = 900
 SEEING, CARRYING, STEPPING, DELIVERING = (f"control_plane/reconcile/{name}.py" for name in ("seeing", "carrying", "stepping", "delivering"))
-ATTENDED, MONEY, PACE, STRAYS, DRAINING = (f"core/decide/{name}.py" for name in ("active", "money", "pace", "orphans", "draining"))
+ATTENDED, MONEY, PACE, ORPHANS, DRAINING = (f"core/decide/{name}.py" for name in ("active", "money", "pace", "orphans", "draining"))
 CHANGE, VERDICT, CLOCK = "core/change.py", "core/verdict.py", "clock.py"
 STORE, LEDGER = "adapters/store_memory.py", "core/ledger.py"
 
@@ -51,15 +51,15 @@ def _mutant(name: str, *edits: tuple[str, str, str]) -> Mutant:
 MUTANTS = (
     _mutant("the fence leaves the lease open", (CHANGE, "replace(lease, open=False, order=", "replace(lease, order=")),
     _mutant(
-        "commits are taken from any epoch",
+        "commits are taken from any attempt",
         (STORE, "or not _holds(lease, commit):", "or not lease.open:"),
     ),
     _mutant(
-        "beats are taken from any epoch",
-        (STORE, "or not _holds(lease, beat):", "or not lease.open:"),
+        "heartbeats are taken from any attempt",
+        (STORE, "or not _holds(lease, heartbeat):", "or not lease.open:"),
     ),
-    _mutant("beats are taken in any order", (STORE, "if beat.seq <= lease.seq:", "if beat.seq == lease.seq:")),
-    _mutant("pods of other epochs are left alone", (STRAYS, "    if due:\n        return Terminate(due)\n", "")),
+    _mutant("heartbeats are taken in any order", (STORE, "if heartbeat.seq <= lease.seq:", "if heartbeat.seq == lease.seq:")),
+    _mutant("pods of other attempts are left alone", (ORPHANS, "    if due:\n        return Terminate(due)\n", "")),
     _mutant(
         "the pod is created before the intent is saved",
         (
@@ -74,9 +74,9 @@ MUTANTS = (
         ),
     ),
     _mutant(
-        "what is resumed is chosen among all epochs",
-        (CARRYING, "read_manifests(world.bucket, run.run_id, epoch=run.epoch)", "read_manifests(world.bucket, run.run_id)"),
-        ("core/manifest.py", "(m for m in manifests if (m.epoch, m.identity) == (epoch, identity))", "iter(manifests)"),
+        "what is resumed is chosen among all attempts",
+        (CARRYING, "read_manifests(world.bucket, run.run_id, attempt=run.attempt)", "read_manifests(world.bucket, run.run_id)"),
+        ("core/manifest.py", "(m for m in manifests if (m.attempt, m.identity) == (attempt, identity))", "iter(manifests)"),
     ),
     _mutant("what is resumed is not chosen anew after a fence", (CHANGE, "        resume_chosen=False,\n", "")),
     _mutant("half a checkpoint counts", ("core/manifest.py", "(m for m in manifests if not missing_blobs(m, sizes))", "iter(manifests)")),
@@ -87,7 +87,7 @@ MUTANTS = (
     _mutant("the canary is never asked", (SEEING, "world.canary.sings(now_s) if world.canary is not None else True", "True")),
     _mutant(
         "a single step concludes from silence without listening",
-        (SEEING, "return replace(sight, hearing=hearing, listened_s=now_s)", "return sight"),
+        (SEEING, "return replace(snapshot, hearing=hearing, listened_s=now_s)", "return snapshot"),
     ),
     _mutant(
         "a pod that is not listed is gone",
@@ -99,11 +99,11 @@ MUTANTS = (
     ),
     _mutant(
         "a provider that does not answer has no pods",
-        (SEEING, "        return PodsUnknown(sight.listed)\n", "        return PodsSeen((), frozenset({_mine(held.run) or ''}))\n"),
+        (SEEING, "        return PodsUnknown(snapshot.listed)\n", "        return PodsSeen((), frozenset({_mine(held.run) or ''}))\n"),
     ),
     _mutant(
         "a pod is asked back only once",
-        (STRAYS, "if asked.get(p.pod_id, -STRAY_ASK_AGAIN_S) + STRAY_ASK_AGAIN_S <= now_s)", "if p.pod_id not in asked)"),
+        (ORPHANS, "if asked.get(p.pod_id, -STRAY_ASK_AGAIN_S) + STRAY_ASK_AGAIN_S <= now_s)", "if p.pod_id not in asked)"),
     ),
     _mutant("attempts without progress are not counted", (CHANGE, "strikes = (*strikes, decision.cause)", "strikes = strikes")),
     _mutant(
@@ -130,14 +130,16 @@ MUTANTS = (
         "a stalled machine is replaced without evidence",
         (ATTENDED, "        return AskEvidence(verdict.cause, detail)", "        return Recover(verdict.cause, detail)"),
     ),
-    _mutant("evidence given once counts for every stall", (CHANGE, "replace(run.attempt, evidence_asked_s=None)", "run.attempt")),
+    _mutant(
+        "evidence given once counts for every stall", (CHANGE, "replace(run.current_attempt, evidence_asked_s=None)", "run.current_attempt")
+    ),
     _mutant(
         "an alert is marked before it is sent",
         (DELIVERING, "            if (alert.key, name)", "            store.mark_sent(alert.key)\n            if (alert.key, name)"),
     ),
     _mutant(
         "a dead pod that a lagging list shows is asked back for ever",
-        (SEEING, "    asked += [pod.pod_id for pod in d.stray_pods(run, PodsSeen(tuple(known.values())))]\n", ""),
+        (SEEING, "    asked += [pod.pod_id for pod in d.orphan_pods(run, PodsSeen(tuple(known.values())))]\n", ""),
     ),
     _mutant("all steps of a sweep bear its first second", (STEPPING, "return given_s if clock is None else clock()", "return given_s")),
     _mutant(
@@ -171,7 +173,11 @@ MUTANTS = (
     ),
     _mutant(
         "the step that a tracker tells of is forgotten",
-        (CHANGE, "replace(run.attempt, last_sign_s=decision.sign_s, tracked=tracked)", "replace(run.attempt, last_sign_s=decision.sign_s)"),
+        (
+            CHANGE,
+            "replace(run.current_attempt, last_sign_s=decision.sign_s, tracked=tracked)",
+            "replace(run.current_attempt, last_sign_s=decision.sign_s)",
+        ),
     ),
     _mutant("what was told is taken back at once", (ATTENDED, "and notice.at_s <= before_s)", "and notice.at_s <= now_s)")),
     _mutant(
@@ -186,7 +192,7 @@ MUTANTS = (
         "those that an outage hid are no crowd",
         ("core/breaker.py", "{run_id: max(active[run_id], heard_since_s) for run_id in", "{run_id: active[run_id] for run_id in"),
     ),
-    _mutant("a failed canary outweighs beats", ("core/breaker.py", "works=canary or arrives", "works=canary")),
+    _mutant("a failed canary outweighs heartbeats", ("core/breaker.py", "works=canary or arrives", "works=canary")),
     _mutant(
         "a crowd that shrinks below its least goes at once",
         ("core/breaker.py", "((watch.members & fell_s.keys()) | _together(fallen))", "_together(fell_s)"),
@@ -195,8 +201,10 @@ MUTANTS = (
         "machines are late while answers are lost",
         ("core/breaker.py", "boots=blind or _unanswered(watch),", "boots=blind,"),
     ),
-    _mutant("one beat outweighs a failed canary", ("core/breaker.py", "min(ARRIVING_RUNS, len(beats_s))", "min(1, len(beats_s))")),
-    _mutant("beats of long ago outweigh a failed canary", ("core/breaker.py", ", now_s - ARRIVING_S - 1)", ", 0)")),
+    _mutant(
+        "one heartbeat outweighs a failed canary", ("core/breaker.py", "min(ARRIVING_RUNS, len(heartbeats_s))", "min(1, len(heartbeats_s))")
+    ),
+    _mutant("heartbeats of long ago outweigh a failed canary", ("core/breaker.py", ", now_s - ARRIVING_S - 1)", ", 0)")),
     _mutant("a step is late for what was not heard", (VERDICT, "waited_s = heard_s - since_s", "waited_s = now_s - since_s")),
     _mutant(
         "a machine to which no watcher came is late",
@@ -229,7 +237,7 @@ MUTANTS = (
     ),
     _mutant(
         "what was seen before a standstill is decided by",
-        (SEEING, "or abs(now_s - sight.listened_s) <= SIGHT_S_MAX:", "or True:"),
+        (SEEING, "or abs(now_s - snapshot.listened_s) <= SIGHT_S_MAX:", "or True:"),
     ),
     _mutant(
         "an old pod that cannot be asked about blinds the watcher",
@@ -240,11 +248,11 @@ MUTANTS = (
 
 BITTEN = {
     "the fence leaves the lease open": 0,
-    "commits are taken from any epoch": 20,
-    "beats are taken in any order": 0,
-    "pods of other epochs are left alone": 0,
+    "commits are taken from any attempt": 20,
+    "heartbeats are taken in any order": 0,
+    "pods of other attempts are left alone": 0,
     "the pod is created before the intent is saved": 0,
-    "what is resumed is chosen among all epochs": 80,
+    "what is resumed is chosen among all attempts": 80,
     "what is resumed is not chosen anew after a fence": 0,
     "half a checkpoint counts": 80,
     "the canary is never asked": 0,

@@ -16,10 +16,10 @@ from prime_train.core import change as c
 from prime_train.core.breaker import Watch
 from prime_train.core.causes import Cause
 from prime_train.core.decide import name_of
-from prime_train.core.run import ATTENDED, Alert, Attempt, Change, Run, Want
+from prime_train.core.run import ATTENDED, Alert, Attempt, Change, DesiredState, Run
 from prime_train.core.spec import RunSpec
-from prime_train.core.wire import Beat, Commit, Ticket
-from prime_train.ports import Answer, Held, TemporaryError, Vital
+from prime_train.core.wire import Commit, Heartbeat, Ticket
+from prime_train.ports import Answer, LeaseStatus, RunRecord, TemporaryError
 from tests.simulation.agent import Work
 from tests.simulation.clocks import Host
 from tests.simulation.faults import Faults, Window, within
@@ -137,7 +137,7 @@ class Played:
 
 
 LISTENED = ((30, 90, 300), (30, 90, 300), (30, 90, 300), (10, 30, 120), (15, 60, 180), (20, 120, 600), (60, 180, 300), (30, 600, 900))
-"""Seconds between beats, until overdue, until silent: the usual ones, hasty ones and patient ones."""
+"""Seconds between heartbeats, until overdue, until silent: the usual ones, hasty ones and patient ones."""
 USD_SHORT, HOURS_SHORT = 0.5, 0.5
 
 
@@ -148,7 +148,7 @@ class AwayStore(WatchedStore):
         self,
         effect: Callable[[str], None],
         loaded: Callable[[str], None],
-        saved: Callable[[Held, Change], None],
+        saved: Callable[[RunRecord, Change], None],
         away: Callable[[], bool],
         clock: Callable[[], float],
     ) -> None:
@@ -163,7 +163,7 @@ class AwayStore(WatchedStore):
         self._ask()
         return super().now_s()
 
-    def load(self, run_id: str) -> Held | None:
+    def load(self, run_id: str) -> RunRecord | None:
         self._ask()
         return super().load(run_id)
 
@@ -175,13 +175,13 @@ class AwayStore(WatchedStore):
         self._ask()
         return super().due(now_s, limit)
 
-    def vitals(self) -> list[Vital]:
+    def lease_statuses(self) -> list[LeaseStatus]:
         self._ask()
-        return super().vitals()
+        return super().lease_statuses()
 
-    def beat(self, beat: Beat, now_s: int) -> Answer:
+    def heartbeat(self, heartbeat: Heartbeat, now_s: int) -> Answer:
         self._ask()
-        return super().beat(beat, now_s)
+        return super().heartbeat(heartbeat, now_s)
 
     def commit(self, commit: Commit, now_s: int) -> Answer:
         self._ask()
@@ -266,9 +266,9 @@ class OutageStage(Stage):
         webhook.out = self._out
         return webhook
 
-    def _new_world(self, host: Host) -> reconcile.World:
-        world = super()._new_world(host)
-        return world if self.outage.canary else reconcile.World(**{**vars(world), "canary": None})
+    def _new_context(self, host: Host) -> reconcile.Context:
+        world = super()._new_context(host)
+        return world if self.outage.canary else reconcile.Context(**{**vars(world), "canary": None})
 
     def _is_out(self) -> bool:
         window = self.outage.window
@@ -326,29 +326,29 @@ class OutageStage(Stage):
     def _lose(self, machine: Machine) -> None:
         """The provider ends it, or it stands still and nothing but its agent's silence tells: of one that has been heard before."""
         truth = self.keeper.runs[machine.run_id]
-        if machine.gone_s is not None or machine.asked_s is not None or truth.holds != machine.epoch or self._has_left(machine):
+        if machine.gone_s is not None or machine.asked_s is not None or truth.holds != machine.attempt or self._has_left(machine):
             return
         self._lost_s[machine.name] = self.loop.now_s
-        agent = truth.agents.get(machine.epoch)
-        if len(self._lost_s) % 2 or agent is None or agent.beating_since_s is None:
+        agent = truth.agents.get(machine.attempt)
+        if len(self._lost_s) % 2 or agent is None or agent.sending_since_s is None:
             self.pods.end(machine)
         else:
             machine.frozen_s = self.loop.now_s
 
     def _trains(self, machine: Machine) -> bool:
         """It has been heard, and has work left: one that has not been heard yet tells nobody that another went with it."""
-        agent = self.keeper.runs[machine.run_id].agents.get(machine.epoch)
-        return agent is not None and agent.advancing and agent.beating_since_s is not None
+        agent = self.keeper.runs[machine.run_id].agents.get(machine.attempt)
+        return agent is not None and agent.advancing and agent.sending_since_s is not None
 
     def _has_left(self, machine: Machine) -> bool:
         """Its agent has ended its attempt, or is about to: that is no loss."""
-        agent = self.keeper.runs[machine.run_id].agents.get(machine.epoch)
+        agent = self.keeper.runs[machine.run_id].agents.get(machine.attempt)
         return agent is not None and not agent.advancing
 
     def _stop(self, run_id: str) -> None:
         if self.keeper.runs[run_id].run.state in ATTENDED:
-            self.keeper.runs[run_id].asked.add(Want.STOP)
-            self._write(run_id, lambda run: c.wished(run, Want.STOP, self.store.now_s()))
+            self.keeper.runs[run_id].asked.add(DesiredState.STOP)
+            self._write(run_id, lambda run: c.wished(run, DesiredState.STOP, self.store.now_s()))
 
     # ------------------------------------------------------------------------------------------------------------- watchers
 
@@ -374,9 +374,9 @@ class OutageStage(Stage):
         run_id = name.removeprefix("pt-").rsplit("-e", 1)[0]
         self.played.doubled += [m.name for m in self.keeper.runs[run_id].machines if m.gone_s is None and m.first_ask_s == 0]
 
-    def _saved(self, old: Held, change: Change) -> None:
+    def _saved(self, old: RunRecord, change: Change) -> None:
         super()._saved(old, change)
-        name = name_of(old.run, old.run.epoch)
+        name = name_of(old.run, old.run.attempt)
         if old.run.state in ATTENDED and change.run.state not in ATTENDED and name in self._lost_s:
             self._found_s[name] = self.loop.now_s
 
@@ -416,7 +416,7 @@ class OutageStage(Stage):
                 played.gone_found_s.append(found_s - (end_s if NOBODY_SEES & self.outage.kinds else lost_s))
 
     def _is_lost(self, run: Run, attempt: Attempt) -> bool:
-        return name_of(run, attempt.epoch) in self._lost_s
+        return name_of(run, attempt.number) in self._lost_s
 
 
 def _is_unpaid(run: Run) -> bool:
@@ -442,11 +442,16 @@ def draw_run(rng: random.Random, number: int) -> tuple[Run, Work]:
         upload_s=rng.uniform(3, 90),
         keep=rng.randint(1, 3),
     )
-    beat_s, overdue_s, silence_s = rng.choice(LISTENED)
+    heartbeat_s, overdue_s, silence_s = rng.choice(LISTENED)
     sections: dict[str, object] = {
         "name": "sim",
         "trainer": {"command": "train", "steps": work.steps},
         "budget": {"usd": USD_SHORT if number % 20 == 7 else 200.0, "hours": HOURS_SHORT if number % 20 == 13 else None},
-        "health": {"beat_s": beat_s, "overdue_s": overdue_s, "silence_s": silence_s, "first_beat_s": rng.choice((600, 1200))},
+        "health": {
+            "heartbeat_s": heartbeat_s,
+            "overdue_s": overdue_s,
+            "silence_s": silence_s,
+            "first_heartbeat_s": rng.choice((600, 1200)),
+        },
     }
     return Run(f"run-{number:03d}", RunSpec.model_validate(sections), created_s=START_S), work

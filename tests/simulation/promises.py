@@ -5,7 +5,7 @@ never asks the core whether the core was right; it looks at what was written and
 
 1  Only the attempt that holds the lease is heard and can commit; commits rise; what is resumed is chosen once, after the fence, is whole,
    and is never below a committed step.
-2  A pod of an old epoch, or of an ended run, is gone within `OLD_POD_GONE_S` of being known; a machine that is gone is seen to be within
+2  A pod of an old attempt, or of an ended run, is gone within `OLD_POD_GONE_S` of being known; a machine that is gone is seen to be within
    `GONE_SEEN_S`.
 3  bill <= budget + burn x (one sweep, `OVER_BUDGET_S`, and the time in which nothing could be asked back).
 4  A healthy run is never destroyed while it is heard, or while it could not be heard because nobody could; a current pod is never taken
@@ -16,7 +16,7 @@ never asks the core whether the core was right; it looks at what was written and
    the checkpoint of its last step is committed, and failed for want of it only when that was lost or had cost what it may.
 7  Every stop is told once, everything told arrives, and nothing is told or done over and over.
 8  An attempt asks for one pod, after the intent is saved.
-9  Every move is in the table; epochs and versions rise one by one; attempts without progress end at the limit; the ledger is the bill,
+9  Every move is in the table; attempts and versions rise one by one; attempts without progress end at the limit; the ledger is the bill,
    but for the time of the create call before it, `SETTLED_S` after it, and `STEP_S_MAX`.
 
 Bounds are in *able* seconds: those in which a watcher was up, the provider could be asked and no call of the last sweep had failed.
@@ -32,9 +32,9 @@ from prime_train.core.budget import training_s
 from prime_train.core.causes import POLICY, Cause, Retry
 from prime_train.core.keys import parse_pod_name, pod_name
 from prime_train.core.manifest import ResumePoint
-from prime_train.core.run import ATTENDED, TERMINAL, TRANSITIONS, Alert, Attempt, Change, DrainReason, Event, Run, RunState, Want
-from prime_train.core.wire import Beat, Commit, Verdict
-from prime_train.ports import Answer, Held
+from prime_train.core.run import ATTENDED, TERMINAL, TRANSITIONS, Alert, Attempt, Change, DesiredState, DrainReason, Event, Run, RunState
+from prime_train.core.wire import Commit, Heartbeat, Verdict
+from prime_train.ports import Answer, RunRecord
 from tests.simulation.agent import VirtualAgent
 from tests.simulation.bucket import VirtualBucket
 from tests.simulation.faults import Faults, unheard, within
@@ -46,11 +46,11 @@ SWEEP_S = 70
 SKEW_S = 5
 """The store's time, as a watcher reads it, is right but for this: half of what the answer took."""
 HEARD_S = 180
-"""Beats of others that came so lately show that the webhook hears, whatever its canary says."""
+"""Heartbeats of others that came so lately show that the webhook hears, whatever its canary says."""
 DISTURBED_S = SWEEP_S + 30
 """After a failed call it takes this long until the same is tried again."""
 OLD_POD_GONE_S = SWEEP_S + END_S_MAX + 10
-"""A pod of an old epoch, or of an ended run, is gone so many able seconds after it could be known as one."""
+"""A pod of an old attempt, or of an ended run, is gone so many able seconds after it could be known as one."""
 OVER_BUDGET_S = SWEEP_S + 2 * SKEW_S + 10
 """No pod that could be known of is left unasked so many able seconds after the bill passed the budget: one sweep."""
 SETTLED_S = SWEEP_S + 20
@@ -64,7 +64,7 @@ STEP_S_MAX = 90
 ASKS_AT_ONCE_MAX = 6
 ASK_AGAIN_S_MIN = 20
 ALERT_GAP_S = 25
-ALERTS_AN_EPOCH_MAX = 40
+ALERTS_AN_ATTEMPT_MAX = 40
 BUDGET_SHARE_MIN = 0.94
 
 LIVENESS = (Cause.SILENT, Cause.STALLED, Cause.START_TIMEOUT, Cause.BOOT_TIMEOUT, Cause.LAUNCH_LOST)
@@ -118,19 +118,19 @@ class Truth:
     run: Run
     steps: int
     acked: int = 0
-    acked_epoch: int = 0
+    acked_attempt: int = 0
     acked_at_fence: int = 0
     heard_s: float = 0.0
     heard_of: tuple[int, int] = (0, 0)
-    """Epoch and number of the last beat that was accepted."""
+    """AttemptNumber and number of the last heartbeat that was accepted."""
     strikes: int = 0
-    asked: set[Want] = field(default_factory=set)
+    asked: set[DesiredState] = field(default_factory=set)
     ailments: dict[int, set[Cause | None]] = field(default_factory=lambda: defaultdict(set))
     agents: dict[int, VirtualAgent] = field(default_factory=dict)
     keys: set[str] = field(default_factory=set)
     """Of all alerts."""
     told_s: dict[tuple[int, str, str], float] = field(default_factory=dict)
-    """When people were last told of that kind in that epoch and state."""
+    """When people were last told of that kind in that attempt and state."""
     alerts_of: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     machines: list[Machine] = field(default_factory=list)
     over_s: dict[str, float] = field(default_factory=dict)
@@ -139,8 +139,8 @@ class Truth:
 
     @property
     def holds(self) -> int | None:
-        """The epoch that may beat and commit."""
-        return self.run.epoch if self.run.state in ATTENDED else None
+        """The attempt that may send heartbeats and commit."""
+        return self.run.attempt if self.run.state in ATTENDED else None
 
 
 class Keeper:
@@ -174,9 +174,9 @@ class Keeper:
             self._look(now_s)
         self._late(self._wrong, OLD_POD_GONE_S, 2, "an old pod goes", "is still there")
         self._late(self._lost, GONE_SEEN_S, 2, "a machine that is gone is seen to be gone", "is not fenced off")
-        for (run_id, epoch), since_s in self._unsettled.items():
+        for (run_id, attempt), since_s in self._unsettled.items():
             if self._able_s - since_s > SETTLED_S:
-                self._broken(9, "the ledger ends with the pod", run_id, f"attempt {epoch} is still counted")
+                self._broken(9, "the ledger ends with the pod", run_id, f"attempt {attempt} is still counted")
         if passed_s and now_s >= self._crosses_s:
             for run_id, truth in self.runs.items():
                 if truth.crosses_s is not None and now_s >= truth.crosses_s:
@@ -231,8 +231,8 @@ class Keeper:
                 self._keep(self._wrong, machine.pod_id, due=wrong)
             for attempt in truth.run.attempts:
                 gone = attempt.pod_id is not None and attempt.ended_s is None and self._pods.by_id[attempt.pod_id].gone_s is not None
-                held = attempt.epoch == truth.holds
-                self._keep(self._unsettled, (run_id, attempt.epoch), due=gone and not held)
+                held = attempt.number == truth.holds
+                self._keep(self._unsettled, (run_id, attempt.number), due=gone and not held)
                 if attempt.pod_id is not None:
                     self._keep(self._lost, attempt.pod_id, due=gone and held and self._is_dead(self._pods.by_id[attempt.pod_id], truth))
         self._stale.clear()
@@ -250,8 +250,8 @@ class Keeper:
 
     def _is_current(self, machine: Machine) -> bool:
         truth = self.runs[machine.run_id]
-        attempt = truth.run.attempt
-        return truth.holds == machine.epoch and attempt is not None and attempt.pod_id in (None, machine.pod_id)
+        attempt = truth.run.current_attempt
+        return truth.holds == machine.attempt and attempt is not None and attempt.pod_id in (None, machine.pod_id)
 
     def _known(self, machine: Machine) -> bool:
         return machine.told or machine.listed_s <= self._loop.now_s
@@ -275,43 +275,43 @@ class Keeper:
 
     # ------------------------------------------------------------------------------------------------------------ the wire
 
-    def heard(self, beat: Beat) -> None:
-        truth = self.runs[beat.run]
-        if truth.holds != beat.epoch:
-            self._broken(1, "only the current attempt is heard", beat.run, f"a beat of epoch {beat.epoch} was accepted")
-        if truth.heard_of[0] == beat.epoch and beat.seq <= truth.heard_of[1]:
-            self._broken(1, "beats rise", beat.run, f"beat {beat.seq} was accepted after beat {truth.heard_of[1]}")
-        truth.heard_s, truth.heard_of = self._loop.now_s, (beat.epoch, beat.seq)
+    def heard(self, heartbeat: Heartbeat) -> None:
+        truth = self.runs[heartbeat.run]
+        if truth.holds != heartbeat.attempt:
+            self._broken(1, "only the current attempt is heard", heartbeat.run, f"a heartbeat of attempt {heartbeat.attempt} was accepted")
+        if truth.heard_of[0] == heartbeat.attempt and heartbeat.seq <= truth.heard_of[1]:
+            self._broken(1, "heartbeats rise", heartbeat.run, f"heartbeat {heartbeat.seq} was accepted after heartbeat {truth.heard_of[1]}")
+        truth.heard_s, truth.heard_of = self._loop.now_s, (heartbeat.attempt, heartbeat.seq)
 
     def committed(self, commit: Commit, answer: Answer) -> None:
         truth = self.runs[commit.run]
         if answer.verdict is Verdict.FENCED:
             return
-        if truth.holds != commit.epoch:
-            self._broken(1, "at most one epoch can commit", commit.run, f"epoch {commit.epoch} committed step {commit.step}")
+        if truth.holds != commit.attempt:
+            self._broken(1, "at most one attempt can commit", commit.run, f"attempt {commit.attempt} committed step {commit.step}")
         if answer.verdict is Verdict.OK:
             if commit.step <= truth.acked:
                 self._broken(1, "commits rise", commit.run, f"step {commit.step} was committed after step {truth.acked}")
-            truth.acked, truth.acked_epoch = commit.step, commit.epoch
+            truth.acked, truth.acked_attempt = commit.step, commit.attempt
 
-    def restored(self, run_id: str, epoch: int, resume: ResumePoint | None) -> None:
+    def restored(self, run_id: str, attempt: int, resume: ResumePoint | None) -> None:
         truth = self.runs[run_id]
         step = resume.step if resume else 0
-        if truth.holds == epoch and step < truth.acked and truth.acked_epoch < epoch:
-            self._broken(1, "no durable step is lost", run_id, f"attempt {epoch} restores step {step}, step {truth.acked} was committed")
-        if resume is not None and truth.holds == epoch and not self._bucket.is_complete(resume.key):
-            self._broken(1, "what is restored is whole", run_id, f"attempt {epoch} restores {resume.key}")
+        if truth.holds == attempt and step < truth.acked and truth.acked_attempt < attempt:
+            self._broken(1, "no durable step is lost", run_id, f"attempt {attempt} restores step {step}, step {truth.acked} was committed")
+        if resume is not None and truth.holds == attempt and not self._bucket.is_complete(resume.key):
+            self._broken(1, "what is restored is whole", run_id, f"attempt {attempt} restores {resume.key}")
 
     # ----------------------------------------------------------------------------------------------------------- the pods
 
     def created(self, name: str) -> None:
         named = parse_pod_name(name)
         assert named is not None
-        run_id, epoch = named
+        run_id, attempt = named
         truth = self.runs[run_id]
         if name in self._names:
             self._broken(8, "one pod an attempt", run_id, f"{name} is asked for twice")
-        if truth.run.epoch < epoch:
+        if truth.run.attempt < attempt:
             self._broken(8, "intent before action", run_id, f"{name} is asked for before it is saved")
         self._names.add(name)
 
@@ -327,26 +327,26 @@ class Keeper:
 
     # ------------------------------------------------------------------------------------------------------------- the store
 
-    def saved(self, old: Held, change: Change, sweeping: Sweeping | None) -> None:
+    def saved(self, old: RunRecord, change: Change, sweeping: Sweeping | None) -> None:
         """A change was written over `old`."""
         new = change.run
         truth = self.runs[new.run_id]
         truth.run = new
         self._stale.add(new.run_id)
-        newest = new.attempt
+        newest = new.current_attempt
         if newest is not None and newest.pod_id is not None:
             self._pods.by_id[newest.pod_id].told = True
         if new.version != old.run.version + 1:
             self._broken(9, "one version a change", new.run_id, f"{old.run.version} became {new.version}")
         if new.state is not old.run.state:
             self._moved(truth, old, change, sweeping)
-        if new.epoch != old.run.epoch:
+        if new.attempt != old.run.attempt:
             self._launched(truth, old.run)
         if new.resume != old.run.resume:
             self._chosen(old.run, new)
         self._told(truth, old.run, change)
 
-    def _moved(self, truth: Truth, old: Held, change: Change, sweeping: Sweeping | None) -> None:
+    def _moved(self, truth: Truth, old: RunRecord, change: Change, sweeping: Sweeping | None) -> None:
         new = change.run
         if not any(TRANSITIONS.get((old.run.state, event)) is new.state for event in Event):
             self._broken(9, "every move is in the table", new.run_id, f"{old.run.state.value} became {new.state.value}")
@@ -362,11 +362,15 @@ class Keeper:
 
     def _launched(self, truth: Truth, old: Run) -> None:
         new = truth.run
-        if new.epoch != old.epoch + 1 or old.state is not RunState.QUEUED or new.state is not RunState.LAUNCHING:
-            self._broken(9, "epochs rise one by one", new.run_id, f"{old.epoch} ({old.state.value}) became {new.epoch} ({new.state.value})")
+        if new.attempt != old.attempt + 1 or old.state is not RunState.QUEUED or new.state is not RunState.LAUNCHING:
+            self._broken(
+                9, "attempts rise one by one", new.run_id, f"{old.attempt} ({old.state.value}) became {new.attempt} ({new.state.value})"
+            )
         step = new.resume.step if new.resume else 0
         if step < truth.acked:
-            self._broken(1, "no durable step is lost", new.run_id, f"epoch {new.epoch} resumes from {step}, {truth.acked} was committed")
+            self._broken(
+                1, "no durable step is lost", new.run_id, f"attempt {new.attempt} resumes from {step}, {truth.acked} was committed"
+            )
         if truth.strikes >= new.spec.budget.restarts_without_progress:
             self._broken(9, "restarts without progress end", new.run_id, f"{truth.strikes} attempts in a row made no checkpoint")
         truth.heard_s = 0.0
@@ -375,9 +379,9 @@ class Keeper:
         point = new.resume
         if point is None or (old.resume is not None and point.step < old.resume.step):
             self._broken(1, "the resume point never goes back", new.run_id, f"{old.resume} became {point}")
-        if old.state is not RunState.QUEUED or old.resume_chosen or point.epoch != new.epoch:
+        if old.state is not RunState.QUEUED or old.resume_chosen or point.attempt != new.attempt:
             self._broken(
-                1, "what is resumed is chosen once, after the fence", new.run_id, f"{point} in epoch {new.epoch}, {old.state.value}"
+                1, "what is resumed is chosen once, after the fence", new.run_id, f"{point} in attempt {new.attempt}, {old.state.value}"
             )
         if not self._bucket.is_complete(point.key):
             self._broken(1, "what is resumed is whole", new.run_id, f"{point.key} is not")
@@ -394,26 +398,28 @@ class Keeper:
         if len(ends) != wanted or any(alert.kind != new.state for alert in ends):
             self._broken(7, "every stop is told once", new.run_id, f"{len(ends)} alerts for {old.state.value} to {new.state.value}")
         for alert in change.alerts:
-            kind = (alert.epoch, alert.kind, new.state.value)
+            kind = (alert.attempt, alert.kind, new.state.value)
             if alert.key in truth.keys or now_s - truth.told_s.get(kind, 0.0) < ALERT_GAP_S:
                 self._broken(7, "nobody is told twice", new.run_id, f"{alert.key} follows another within {ALERT_GAP_S} s")
             truth.keys.add(alert.key)
             truth.told_s[kind] = now_s
-            truth.alerts_of[alert.epoch] += 1
-            if truth.alerts_of[alert.epoch] > ALERTS_AN_EPOCH_MAX:
-                self._broken(7, "no storm of alerts", new.run_id, f"{ALERTS_AN_EPOCH_MAX} in epoch {alert.epoch}, the last is {alert.key}")
+            truth.alerts_of[alert.attempt] += 1
+            if truth.alerts_of[alert.attempt] > ALERTS_AN_ATTEMPT_MAX:
+                self._broken(
+                    7, "no storm of alerts", new.run_id, f"{ALERTS_AN_ATTEMPT_MAX} in attempt {alert.attempt}, the last is {alert.key}"
+                )
 
     def delivered(self, alert: Alert) -> None:
         self.sent.add(alert.key)
 
     # ------------------------------------------------------------------------------------------------------- fences and ends
 
-    def _fenced(self, truth: Truth, old: Held, new: Run, sweeping: Sweeping | None) -> None:
+    def _fenced(self, truth: Truth, old: RunRecord, new: Run, sweeping: Sweeping | None) -> None:
         self.fences += 1
         attempt = new.attempts[-1]
         if sweeping is None:
-            self._broken(5, "only a watcher fences", new.run_id, f"attempt {attempt.epoch} was fenced by nobody")
-        reported = old.lease.beat is not None and (old.lease.beat.exit is not None or old.lease.beat.sick is not None)
+            self._broken(5, "only a watcher fences", new.run_id, f"attempt {attempt.number} was fenced by nobody")
+        reported = old.lease.heartbeat is not None and (old.lease.heartbeat.exit is not None or old.lease.heartbeat.sick is not None)
         ordered = old.run.state is RunState.DRAINING
         if attempt.cause in LIVENESS or (attempt.cause in LOSSES and not reported and not ordered):
             self._doubted(truth, old, attempt, sweeping)
@@ -421,7 +427,7 @@ class Keeper:
             self._reported(truth, attempt)
         self._count(truth, attempt)
 
-    def _doubted(self, truth: Truth, held: Held, attempt: Attempt, sweeping: Sweeping) -> None:
+    def _doubted(self, truth: Truth, held: RunRecord, attempt: Attempt, sweeping: Sweeping) -> None:
         """Somebody concluded from what was not heard or not seen: was it sound?"""
         old, run_id, cause = held.run, held.run.run_id, attempt.cause
         assert cause is not None
@@ -439,7 +445,7 @@ class Keeper:
             return
         if cause in LOSSES and machine.gone_s is None:
             self._broken(4, "a healthy run is never destroyed", run_id, f"{cause.value}, but {machine.pod_id} is there")
-        agent = truth.agents.get(attempt.epoch)
+        agent = truth.agents.get(attempt.number)
         if machine.gone_s is None and agent is not None and agent.advancing and not self._sound(truth, old, attempt, sweeping):
             self._broken(
                 4, "a healthy run is never destroyed", run_id, f"{cause.value}, but {machine.pod_id} is at step {agent.step_now()}"
@@ -448,25 +454,25 @@ class Keeper:
     def _hears_others(self, run_id: str) -> bool:
         return any(other.heard_s >= self._loop.now_s - HEARD_S for other_id, other in self.runs.items() if other_id != run_id)
 
-    def _is_looked_into(self, held: Held, attempt: Attempt) -> bool:
+    def _is_looked_into(self, held: RunRecord, attempt: Attempt) -> bool:
         """Whether evidence was asked for since the step last rose, as far as it was heard, and there was time to give it."""
-        beat, asked_s = held.lease.beat, attempt.evidence_asked_s
-        if beat is None or held.lease.beat_s is None or asked_s is None:
+        heartbeat, asked_s = held.lease.heartbeat, attempt.evidence_asked_s
+        if heartbeat is None or held.lease.heartbeat_s is None or asked_s is None:
             return False
-        rose_s = held.lease.beat_s - beat.step_age_s if attempt.cause is Cause.STALLED else 0
-        return asked_s >= rose_s and held.lease.beat_s > asked_s - SWEEP_S and self._loop.now_s > asked_s - SKEW_S
+        rose_s = held.lease.heartbeat_s - heartbeat.step_age_s if attempt.cause is Cause.STALLED else 0
+        return asked_s >= rose_s and held.lease.heartbeat_s > asked_s - SWEEP_S and self._loop.now_s > asked_s - SKEW_S
 
     def _sound(self, truth: Truth, old: Run, attempt: Attempt, sweeping: Sweeping) -> bool:
         """Whether a healthy agent had been unheard for long enough, in time in which it could have been heard."""
         health, now_s, cause, launched_s = old.spec.health, self._loop.now_s, attempt.cause, attempt.launched_s
-        saved_s = old.attempt.last_sign_s if old.attempt is not None else None
+        saved_s = old.current_attempt.last_sign_s if old.current_attempt is not None else None
         tracked_s = max(sweeping.tracked_s.get(old.run_id, 0), saved_s or 0)
         if now_s - tracked_s < health.silence_s - 2 * SKEW_S:
             return False
         if cause is Cause.SILENT:
             return self._unheard_s(truth.heard_s) >= health.silence_s - 2 * SKEW_S
         if cause is Cause.BOOT_TIMEOUT:
-            return truth.heard_s == 0 and self._unheard_s(launched_s) >= health.first_beat_s - 2 * SKEW_S
+            return truth.heard_s == 0 and self._unheard_s(launched_s) >= health.first_heartbeat_s - 2 * SKEW_S
         return False
 
     def _unheard_s(self, since_s: float) -> float:
@@ -480,7 +486,7 @@ class Keeper:
         return max(longest_s, now_s - marks[-1])
 
     def _reported(self, truth: Truth, attempt: Attempt) -> None:
-        known = {*truth.ailments[attempt.epoch], Cause.FINISHED, Cause.DRAINED, Cause.PREEMPTED, Cause.HOURS_SPENT, Cause.BUDGET_SPENT}
+        known = {*truth.ailments[attempt.number], Cause.FINISHED, Cause.DRAINED, Cause.PREEMPTED, Cause.HOURS_SPENT, Cause.BUDGET_SPENT}
         if attempt.cause not in known:
             self._broken(6, "the cause is the true one", truth.run.run_id, f"{attempt.cause}, but it was one of {known}")
 
@@ -493,12 +499,12 @@ class Keeper:
             truth.strikes += 1
 
     def _drained(self, truth: Truth, new: Run) -> None:
-        agent = truth.agents.get(new.epoch)
+        agent = truth.agents.get(new.attempt)
         if new.drain is DrainReason.PREEMPTION and (agent is None or not agent.warned):
             self._broken(4, "a healthy run is never destroyed", new.run_id, "drained for a preemption nobody announced")
         if new.drain in (DrainReason.BUDGET, DrainReason.HOURS) and not self._is_spent(new):
             self._broken(4, "a healthy run is never destroyed", new.run_id, "drained for a budget that is not spent")
-        if new.drain is DrainReason.USER and Want.STOP not in truth.asked:
+        if new.drain is DrainReason.USER and DesiredState.STOP not in truth.asked:
             self._broken(4, "a healthy run is never destroyed", new.run_id, "drained, but nobody asked")
 
     def _is_spent(self, run: Run) -> bool:
@@ -507,7 +513,7 @@ class Keeper:
         trained = hours is not None and training_s(run, now_s) >= hours * 3600 - 2 * SKEW_S
         return spent.usd >= run.spec.budget.usd * BUDGET_SHARE_MIN or trained
 
-    def _ended(self, truth: Truth, old: Held, new: Run) -> None:
+    def _ended(self, truth: Truth, old: RunRecord, new: Run) -> None:
         why = f"{new.state.value} by {new.cause.value if new.cause else 'nobody'}: {new.why}"
         if not self._is_due(truth, old.run, new):
             self._broken(6, "every run ends as it should", new.run_id, why)
@@ -517,9 +523,9 @@ class Keeper:
         match new.state:
             case RunState.SUCCEEDED:
                 whole = max(truth.acked, new.resume.step if new.resume else 0) == truth.steps
-                return whole or (new.spec.trainer.steps is None and Cause.STOPPED_EARLY in truth.ailments[new.epoch])
+                return whole or (new.spec.trainer.steps is None and Cause.STOPPED_EARLY in truth.ailments[new.attempt])
             case RunState.CANCELLED:
-                return Want.CANCEL in truth.asked
+                return DesiredState.CANCEL in truth.asked
             case RunState.FAILED if old.state is RunState.UPLOADING and new.cause is Cause.UPLOAD_FAILED:
                 return Cause.UPLOAD_FAILED in ailments or self._is_kept_long_enough(truth, new)
             case RunState.FAILED:
@@ -529,11 +535,11 @@ class Keeper:
                 spent = new.cause in (Cause.BUDGET_SPENT, Cause.HOURS_SPENT, None) and (self._is_spent(new) or self._is_spent(old))
                 # The agent's own limit was told to it when launches that came to nothing were still counted.
                 spent = spent or (new.cause is Cause.HOURS_SPENT and new.spec.budget.hours is not None)
-                return struck or spent or Want.STOP in truth.asked or (new.cause in ailments and new.cause is not None)
+                return struck or spent or DesiredState.STOP in truth.asked or (new.cause in ailments and new.cause is not None)
 
     def _is_kept_long_enough(self, truth: Truth, run: Run) -> bool:
         """The machine that had the only copy has cost what that may cost, and the copy is not durable; or all the money is spent."""
-        attempt = run.attempt
+        attempt = run.current_attempt
         assert attempt is not None
         kept_s = self._loop.now_s - (attempt.uploading_s or math.inf) + SKEW_S * 2
         limit_usd = run.spec.budget.upload_usd or run.spec.budget.usd * 0.1
@@ -575,7 +581,7 @@ class Keeper:
         run = truth.run
         by_name = {machine.name: machine for machine in truth.machines if machine.told}
         for attempt in run.attempts:
-            machine = by_name.pop(pod_name(run.run_id, attempt.epoch, attempt.identity), None)
+            machine = by_name.pop(pod_name(run.run_id, attempt.number, attempt.identity), None)
             if machine is None or (attempt.pod_id is None and machine.asked_s is None):
                 continue  # taken away before anybody could write it down
             assert machine.gone_s is not None

@@ -1,7 +1,7 @@
 """The provider in virtual time: it lags, errs, loses answers, takes machines away, and bills.
 
 `machines` is the truth; the port's methods are what a control plane gets to see of it. A machine may run on after the provider has
-called it terminated (a zombie): it is billed no longer, but it still beats and uploads.
+called it terminated (a zombie): it is billed no longer, but it still sends heartbeats and uploads.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Machine:
     pod_id: str
     name: str
     run_id: str
-    epoch: int
+    attempt: int
     offer: Offer
     created_s: float
     listed_s: float

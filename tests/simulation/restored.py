@@ -13,7 +13,7 @@ from typing import Any
 from prime_train.control_plane.reconcile import catch_up_all
 from prime_train.core.run import Change
 from prime_train.core.wire import Commit, Verdict
-from prime_train.ports import Answer, Held, OutsideError
+from prime_train.ports import Answer, OutsideError, RunRecord
 from tests.simulation.promises import Broken, Keeper, Sweeping
 from tests.simulation.world import Simulation
 
@@ -24,7 +24,7 @@ RETRY_S = 5
 HELD = frozenset(
     {
         "only the current attempt is heard",
-        "at most one epoch can commit",
+        "at most one attempt can commit",
         "no durable step is lost",
         "what is restored is whole",
         "what is resumed is whole",
@@ -55,14 +55,14 @@ class RestoredKeeper(Keeper):
 
     def committed(self, commit: Commit, answer: Answer) -> None:
         truth = self.runs[commit.run]
-        attempt = truth.run.attempt
+        attempt = truth.run.current_attempt
         if answer.verdict is not Verdict.FENCED and (attempt is None or attempt.identity != commit.identity):
-            raise Broken(1, "no attempt commits for its twin", commit.run, f"attempt {commit.epoch} ({commit.identity}) committed")
+            raise Broken(1, "no attempt commits for its twin", commit.run, f"attempt {commit.attempt} ({commit.identity}) committed")
         acked = truth.acked
         super().committed(commit, answer)
         truth.acked = max(truth.acked, acked)
 
-    def saved(self, old: Held, change: Change, sweeping: Sweeping | None) -> None:
+    def saved(self, old: RunRecord, change: Change, sweeping: Sweeping | None) -> None:
         if not any(line.kind == "restored" for line in change.happenings):
             super().saved(old, change, sweeping)
             return
@@ -133,7 +133,7 @@ class RestoredSimulation(Simulation):
         self.keeper.put_back(kept["_runs"])
         self.keeper.disturbed()
         for watcher in self._watchers:
-            watcher.world = self._new_world(watcher.host)
+            watcher.world = self._new_context(watcher.host)
         try:
             caught = catch_up_all(self.store, self.bucket, b"master", self.store.now_s())
             self._say(f"catches up: {caught}")

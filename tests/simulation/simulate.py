@@ -42,7 +42,7 @@ def play(seed: int, *, verbose: bool = False) -> Outcome:
     except Broken as broken:
         failure = report(simulation, broken)
     loop, keeper = simulation.loop, simulation.keeper
-    attempts = sum(truth.run.epoch for truth in keeper.runs.values())
+    attempts = sum(truth.run.attempt for truth in keeper.runs.values())
     return Outcome(seed, loop.now_s - START_S, loop.events, keeper.fences, attempts, _seen(simulation), failure)
 
 
@@ -56,7 +56,7 @@ def report(simulation: Simulation, broken: Broken) -> str:
     """The seed, the promise, the virtual time, the run's history and how to see it again."""
     at_s = simulation.loop.now_s - START_S
     history = simulation.store.history(broken.run_id)[-HISTORY_MAX:] if broken.run_id else []
-    lines = [f"  {line.at_s - START_S:7d}  e{line.epoch:<2d} {line.kind}: {line.text}" for line in history]
+    lines = [f"  {line.at_s - START_S:7d}  e{line.attempt:<2d} {line.kind}: {line.text}" for line in history]
     head = f"seed {simulation.seed}: {broken.run_id} at second {at_s:.0f}: {broken}"
     return "\n".join([head, *lines, f"replay: .venv/bin/python -m tests.simulation --seed {simulation.seed} --verbose"])
 

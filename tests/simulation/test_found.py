@@ -22,19 +22,19 @@ def test_a_single_step_does_not_take_silence_for_death_while_the_webhook_is_away
     w.canary.sings_now = False
     for _ in range(40):
         w.after(30).settle()
-    assert w.run().epoch == 1
+    assert w.run().attempt == 1
     assert "silent" not in w.told.kinds()
 
 
 def test_a_run_that_backs_off_still_learns_that_its_lost_machine_is_gone_and_paid_for_no_longer() -> None:
-    run = a_run(RunState.QUEUED, attempts=(replace(b.attempt(1, RunState.QUEUED), ended_s=None),), epoch=1, not_before_s=NOW_S + 600)
+    run = a_run(RunState.QUEUED, attempts=(replace(b.new_attempt(1, RunState.QUEUED), ended_s=None),), attempt=1, not_before_s=NOW_S + 600)
     wait = d.decide(run, None, as_expected(run), NOW_S)
     assert isinstance(wait, d.Wait)
     assert wait.until_s == NOW_S + d.check_s(run)
 
 
 def test_a_run_for_which_nothing_can_be_rented_still_looks_after_its_lost_machine() -> None:
-    run = a_run(RunState.QUEUED, attempts=(replace(b.attempt(1, RunState.QUEUED), ended_s=None),), epoch=1, backoffs=6)
+    run = a_run(RunState.QUEUED, attempts=(replace(b.new_attempt(1, RunState.QUEUED), ended_s=None),), attempt=1, backoffs=6)
     held = no_offer(run, "the bucket does not answer", NOW_S).run
     assert (held.not_before_s, held.next_check_s) == (NOW_S + 600, NOW_S + d.check_s(run))
 
@@ -44,7 +44,7 @@ def test_an_old_machine_that_can_not_be_asked_about_does_not_keep_the_run_from_g
     w.fail["terminate"] = w.fail["get"] = DOWN
     w.exit(Cause.PREEMPTED)
     w.sweeps(120)
-    assert w.run().epoch == 2
+    assert w.run().attempt == 2
 
 
 def test_steps_of_one_look_that_takes_minutes_bear_the_second_at_which_each_began() -> None:
@@ -69,9 +69,9 @@ def test_a_tracker_that_can_not_be_asked_for_a_while_takes_nothing_back() -> Non
         w.after(30).sweep()
     w.tracker.seen = None
     w.sweeps(180)
-    assert w.run().epoch == 1
+    assert w.run().attempt == 1
     w.sweeps(600)
-    assert w.run().epoch == 2
+    assert w.run().attempt == 2
 
 
 def test_a_step_that_only_the_tracker_heard_of_is_no_first_step() -> None:

@@ -76,7 +76,7 @@ def training(runs: int) -> tuple[Outside, list[str]]:
         w.trains(run_id)
         w.now_s = b.T0_S + 30
     for run_id in run_ids:
-        w.beat(run_id, step=10)
+        w.heartbeat(run_id, step=10)
     return w, run_ids
 
 
@@ -88,27 +88,27 @@ def test_machines_that_are_lost_together_are_replaced_one_a_sweep_also_where_an_
         w.after(15)
         w.canary.sings_now = at_s > minutes * 60
         for run_id in run_ids[18:] if w.canary.sings_now and at_s % 30 == 0 else ():
-            w.beat(run_id, step=10 + at_s)
+            w.heartbeat(run_id, step=10 + at_s)
         w.sweep()
-        replaced.append(sum(w.run(run_id).epoch > 1 for run_id in run_ids))
+        replaced.append(sum(w.run(run_id).attempt > 1 for run_id in run_ids))
         assert replaced[-1] - replaced[-2] <= 1  # the last few, too
         assert replaced[-1] == 0 or at_s >= HOLD_S + minutes * 60
     assert replaced[-1] == 18
 
 
 @pytest.mark.parametrize("another", [False, True])
-def test_a_watcher_that_can_not_reach_the_webhook_itself_judges_by_the_beats_and_people_are_told_once(another: bool) -> None:
+def test_a_watcher_that_can_not_reach_the_webhook_itself_judges_by_the_heartbeats_and_people_are_told_once(another: bool) -> None:
     """`another`: and one beside it that can, with which it shares the memory."""
     w, run_ids = training(10)
     for at_s in range(15, 3600, 15):
         w.after(15)
         w.canary.sings_now = another and at_s % 60 == 0
         for run_id in run_ids[1:] if at_s % 30 == 0 else ():
-            w.beat(run_id, step=10 + at_s)
+            w.heartbeat(run_id, step=10 + at_s)
         w.sweep()
         if at_s == 600:
-            assert [w.run(run_id).epoch for run_id in run_ids] == [2] + [1] * 9
-    (told,) = [alert for alert in w.told.alerts if alert.title == "the canary fails though beats arrive"]
+            assert [w.run(run_id).attempt for run_id in run_ids] == [2] + [1] * 9
+    (told,) = [alert for alert in w.told.alerts if alert.title == "the canary fails though heartbeats arrive"]
     assert told.kind == "blind"
     assert "public address" in told.text
 
@@ -119,9 +119,9 @@ def test_a_watcher_that_can_not_reach_the_webhook_does_not_take_an_outage_for_th
     for at_s in range(15, 7200, 15):
         w.after(15)
         for run_id in run_ids if at_s % 30 == 0 and not 1800 < at_s < 5400 else ():
-            w.beat(run_id, step=10 + at_s)
+            w.heartbeat(run_id, step=10 + at_s)
         w.sweep()
-    assert {w.run(run_id).epoch for run_id in run_ids} == {1}
+    assert {w.run(run_id).attempt for run_id in run_ids} == {1}
 
 
 @pytest.mark.parametrize("rises", [False, True])
@@ -132,9 +132,9 @@ def test_a_run_of_which_only_its_tracker_hears_is_left_alone_as_long_as_its_step
         w.after(15)
         w.tracker.seen = TrackerSeen(50 + (at_s // 1200 if rises else 0), w.now_s - 10)
         w.sweep()
-        if w.run().epoch > 1:
+        if w.run().attempt > 1:
             break
-    assert w.run().epoch == (1 if rises else 2)
+    assert w.run().attempt == (1 if rises else 2)
     assert rises or w.run().attempts[0].cause is Cause.SILENT
     assert rises or LAG_S_MAX < at_s < 3 * hour_s
     assert [kind for kind in w.told.kinds() if kind in ("cut_off", "silent")] == (["cut_off"] if rises else ["cut_off", "silent"])
@@ -159,7 +159,9 @@ def test_an_hour_without_a_watcher_loses_nothing_and_doubles_nothing() -> None:
     assert came.begun == 0
     assert came.repeated == {}
     leases = [held.lease for run_id in stage.keeper.runs if (held := stage.store.load(run_id)) is not None]
-    at_their_hours = [lease for lease in leases if lease.beat and lease.beat.exit and lease.beat.exit.cause is Cause.HOURS_SPENT]
+    at_their_hours = [
+        lease for lease in leases if lease.heartbeat and lease.heartbeat.exit and lease.heartbeat.exit.cause is Cause.HOURS_SPENT
+    ]
     assert at_their_hours
-    assert all(lease.beat is not None and lease.committed_step == lease.beat.step for lease in at_their_hours)
+    assert all(lease.heartbeat is not None and lease.committed_step == lease.heartbeat.step for lease in at_their_hours)
     assert 0 < came.over_usd < 1.1 * OFFERS[0].usd_per_hour

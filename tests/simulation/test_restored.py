@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from prime_train.control_plane.reconcile import carrying
+from prime_train.control_plane.reconcile import execute as carrying
 from tests.simulation import restored
 from tests.simulation.promises import Broken
 from tests.simulation.restored import RestoredSimulation

@@ -1,14 +1,14 @@
 """The webhook behind a bad network: requests and replies are lost, late, repeated, out of order, and at times nobody is heard.
 
-A beat is what `store.beat` makes of it at the second it arrives. What the agent gets back is the answer or None: no answer, and then
-nothing is known of whether it arrived.
+A heartbeat is what `store.heartbeat` makes of it at the second it arrives. What the agent gets back is the answer or None: no answer, and
+then nothing is known of whether it arrived.
 """
 
 from collections.abc import Callable
 from typing import TypeVar
 
-from prime_train.core.wire import Beat, Commit, Verdict
-from prime_train.ports import Answer, Held, Store
+from prime_train.core.wire import Commit, Heartbeat, Verdict
+from prime_train.ports import Answer, RunRecord, Store
 from tests.simulation.faults import Faults, Luck, unheard, within
 from tests.simulation.loop import START_S, Loop
 
@@ -17,12 +17,12 @@ Said = TypeVar("Said")
 
 
 class VirtualWebhook:
-    """`news` is told when a beat asks for a look at once; `heard`, `committed` are told what the store accepted."""
+    """`news` is told when a heartbeat asks for a look at once; `heard`, `committed` are told what the store accepted."""
 
     def __init__(self, loop: Loop, luck: Luck, faults: Faults, store: Store) -> None:
         self._loop, self._luck, self._faults, self._store = loop, luck, faults, store
         self.news: Callable[[str], None] = _ignore
-        self.heard: Callable[[Beat], None] = _ignore
+        self.heard: Callable[[Heartbeat], None] = _ignore
         self.committed: Callable[[Commit, Answer], None] = _ignore
 
     def up(self) -> bool:
@@ -39,21 +39,21 @@ class VirtualWebhook:
 
     # ------------------------------------------------------------------------------------------------------------- requests
 
-    def beat(self, beat: Beat, reply: Callable[[Answer | None], None], *, cut: bool) -> None:
-        self._send(lambda: self._beat(beat), reply, cut=cut)
+    def heartbeat(self, heartbeat: Heartbeat, reply: Callable[[Answer | None], None], *, cut: bool) -> None:
+        self._send(lambda: self._heartbeat(heartbeat), reply, cut=cut)
 
     def commit(self, commit: Commit, reply: Callable[[Answer | None], None], *, cut: bool) -> None:
         self._send(lambda: self._commit(commit), reply, cut=cut)
 
-    def bootstrap(self, run_id: str, reply: Callable[[Held | None], None], *, cut: bool) -> None:
+    def bootstrap(self, run_id: str, reply: Callable[[RunRecord | None], None], *, cut: bool) -> None:
         self._send(lambda: self._store.load(run_id), reply, cut=cut)
 
-    def _beat(self, beat: Beat) -> Answer:
-        answer = self._store.beat(beat, self._now_s())
+    def _heartbeat(self, heartbeat: Heartbeat) -> Answer:
+        answer = self._store.heartbeat(heartbeat, self._now_s())
         if answer.verdict is Verdict.OK:
-            self.heard(beat)
-            if beat.news:
-                self.news(beat.run)
+            self.heard(heartbeat)
+            if heartbeat.news:
+                self.news(heartbeat.run)
         return answer
 
     def _commit(self, commit: Commit) -> Answer:

@@ -11,11 +11,11 @@ from prime_train.control_plane import reconcile
 from prime_train.core import change as c
 from prime_train.core.budget import Exhausted, Limit
 from prime_train.core.causes import Cause
-from prime_train.core.run import TERMINAL, Alert, Change, IllegalMove, Run, RunState, Want
+from prime_train.core.run import TERMINAL, Alert, Change, DesiredState, IllegalMove, Run, RunState
 from prime_train.core.spec import RunSpec
 from prime_train.core.verdict import TrackerSeen
 from prime_train.core.wire import Ticket
-from prime_train.ports import Held, TemporaryError
+from prime_train.ports import RunRecord, TemporaryError
 from tests.simulation.agent import Ties, VirtualAgent, Work
 from tests.simulation.bucket import VirtualBucket
 from tests.simulation.clocks import Host, ServingHost, draw_host, reached
@@ -41,7 +41,7 @@ class Watcher:
 
     number: int
     host: Host
-    world: reconcile.World
+    world: reconcile.Context
     still_until_s: float = 0.0
 
 
@@ -62,13 +62,13 @@ class WatchedStore(MemoryStore):
         self,
         effect: Callable[[str], None],
         loaded: Callable[[str], None],
-        saved: Callable[[Held, Change], None],
+        saved: Callable[[RunRecord, Change], None],
         clock: Callable[[], float],
     ) -> None:
         super().__init__(clock)
         self._effect, self._loaded, self._saved = effect, loaded, saved
 
-    def load(self, run_id: str) -> Held | None:
+    def load(self, run_id: str) -> RunRecord | None:
         held = super().load(run_id)
         self._loaded(run_id)
         self._effect("load")
@@ -113,7 +113,7 @@ class Stage:
         self._news_due = False
         self._works: dict[str, Work] = {}
         self._ties = Ties(self.loop, self.luck, faults, self.webhook, self.bucket, restored=self.keeper.restored, ailing=self._ailing)
-        self._watchers = [Watcher(number, host, self._new_world(host)) for number, host in enumerate(hosts)]
+        self._watchers = [Watcher(number, host, self._new_context(host)) for number, host in enumerate(hosts)]
         self._connect()
 
     def _new_hosts(self, count: int) -> list[Host]:
@@ -129,8 +129,8 @@ class Stage:
     def _new_webhook(self) -> VirtualWebhook:
         return VirtualWebhook(self.loop, self.luck, self.faults, self.store)
 
-    def _new_world(self, host: Host) -> reconcile.World:
-        return reconcile.World(
+    def _new_context(self, host: Host) -> reconcile.Context:
+        return reconcile.Context(
             store=reached(self.store, host, self._asked_time),
             bucket=self.bucket,
             pods=self.pods,
@@ -195,7 +195,7 @@ class Stage:
             act()
         except Crashed:
             self._say(f"watcher {watcher.number} crashes")
-            watcher.world = self._new_world(watcher.host)
+            watcher.world = self._new_context(watcher.host)
             self.keeper.disturbed()
         except Exception as error:
             self._failed(error)
@@ -274,10 +274,10 @@ class Stage:
     def _disturbed(self, seconds: float) -> None:
         self.keeper.disturbed(seconds)
 
-    def _saved(self, old: Held, change: Change) -> None:
+    def _saved(self, old: RunRecord, change: Change) -> None:
         if self._note is not None:
             for line in change.happenings:
-                self._say(f"{line.run_id} e{line.epoch} v{change.run.version} {line.kind}: {line.text}")
+                self._say(f"{line.run_id} e{line.attempt} v{change.run.version} {line.kind}: {line.text}")
         self.keeper.saved(old, change, self._acting.seen if self._acting is not None else None)
 
     # ------------------------------------------------------------------------------------------------- ports of the watchers
@@ -321,11 +321,11 @@ class Stage:
             agent = machine.tenant = VirtualAgent(self._ties, machine, self._works[machine.run_id], ticket.identity)
         finally:
             self._acting = acting
-        self.keeper.runs[machine.run_id].agents[machine.epoch] = agent
+        self.keeper.runs[machine.run_id].agents[machine.attempt] = agent
 
-    def _ailing(self, run_id: str, epoch: int, cause: Cause | None, kind: str) -> None:
-        self._say(f"{run_id} e{epoch} falls ill: {kind} {cause.value if cause else ''}")
-        self.keeper.runs[run_id].ailments[epoch].add(cause)
+    def _ailing(self, run_id: str, attempt: int, cause: Cause | None, kind: str) -> None:
+        self._say(f"{run_id} e{attempt} falls ill: {kind} {cause.value if cause else ''}")
+        self.keeper.runs[run_id].ailments[attempt].add(cause)
 
     def _write(self, run_id: str, change: Callable[[Run], Change]) -> None:
         for _ in range(USER_TRIES_MAX):
@@ -405,7 +405,7 @@ class Simulation(Stage):
 
     def _interfere(self, run_id: str) -> None:
         """A person stops or cancels the run, and may let it go on later."""
-        want = self.luck.rng.choice((Want.STOP, Want.STOP, Want.CANCEL))
+        want = self.luck.rng.choice((DesiredState.STOP, DesiredState.STOP, DesiredState.CANCEL))
         held = self.store.load(run_id)
         if held is None or held.run.state in TERMINAL:
             self._let_go_on(run_id)
@@ -438,7 +438,7 @@ def _draw_run(rng: random.Random, run_id: str) -> tuple[Run, Work]:
         budget["hours"] = rng.uniform(0.2, 2)
     health = {
         "silence_s": rng.choice((180, 300, 300, 600)),
-        "first_beat_s": rng.choice((600, 1200)),
+        "first_heartbeat_s": rng.choice((600, 1200)),
         "first_step_s": rng.choice((900, 1800)),
         "settle_s": rng.choice((60, 120)),
         "drain_s": rng.choice((120, 600)),

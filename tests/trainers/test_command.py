@@ -56,9 +56,9 @@ def test_one_torchrun_worker_is_plain_python() -> None:
 
 def test_one_torchrun_worker_gets_the_variables_torchrun_would_set() -> None:
     made = spec(trainer={"kind": "torchrun", "command": "train.py"})
-    first = trainer_for(made).environment(made, epoch=1, run_id="tiny-1")
+    first = trainer_for(made).environment(made, attempt=1, run_id="tiny-1")
     assert (first["RANK"], first["LOCAL_RANK"], first["WORLD_SIZE"], first["MASTER_ADDR"]) == ("0", "0", "1", "127.0.0.1")
-    second = trainer_for(made).environment(made, epoch=1, run_id="tiny-2")
+    second = trainer_for(made).environment(made, attempt=1, run_id="tiny-2")
     assert 1024 < int(first["MASTER_PORT"]) < 32768
     assert first["MASTER_PORT"] != second["MASTER_PORT"]
 
@@ -67,14 +67,14 @@ def test_more_workers_are_started_by_torchrun_which_never_restarts_them() -> Non
     asked = {"kind": "torchrun", "command": "-m pkg.train", "workers": 4}
     assert line(asked, step=5) == "torchrun --standalone --nproc-per-node 4 --max-restarts 0 -m pkg.train --resume-step 5"
     made = spec(trainer=asked)
-    assert "RANK" not in trainer_for(made).environment(made, epoch=1, run_id="tiny-1")
+    assert "RANK" not in trainer_for(made).environment(made, attempt=1, run_id="tiny-1")
 
 
 def test_the_trainer_knows_its_run_and_the_users_variables_win_over_defaults() -> None:
     made = spec(environment={"PYTHONUNBUFFERED": "0", "LR": "1", "PRIME_TRAIN_RUN": "forged"})
-    found = trainer_for(made).environment(made, epoch=7, run_id="tiny-1")
+    found = trainer_for(made).environment(made, attempt=7, run_id="tiny-1")
     assert found["PRIME_TRAIN_RUN"] == "tiny-1"
-    assert found["PRIME_TRAIN_EPOCH"] == "7"
+    assert found["PRIME_TRAIN_ATTEMPT"] == "7"
     assert found["PYTHONUNBUFFERED"] == "0"
     assert found["LR"] == "1"
 
@@ -86,7 +86,7 @@ WANDB = {"project": "p", "entity": "e"}
     "made", [spec(wandb=WANDB), spec(trainer={"kind": "torchrun", "workers": 2}, wandb=WANDB), prime_rl_spec(wandb=WANDB)]
 )
 def test_all_attempts_are_one_run_of_the_tracker(made: RunSpec) -> None:
-    found = [trainer_for(made).environment(made, epoch=epoch, run_id="tiny-1") for epoch in (1, 7)]
+    found = [trainer_for(made).environment(made, attempt=attempt, run_id="tiny-1") for attempt in (1, 7)]
     for said in found:
         assert [said[f"WANDB_{name}"] for name in ("PROJECT", "ENTITY", "RUN_ID", "RESUME")] == ["p", "e", "tiny-1", "allow"]
     assert "WANDB_NOTES" not in found[1], "people may have written there since"
@@ -94,5 +94,5 @@ def test_all_attempts_are_one_run_of_the_tracker(made: RunSpec) -> None:
 
 def test_the_trackers_run_leads_back_to_where_it_was_asked_for() -> None:
     made = spec(wandb=WANDB)
-    notes = trainer_for(made).environment(made, epoch=1, run_id="tiny-1", link="https://github.com/acme/models/pull/7")["WANDB_NOTES"]
+    notes = trainer_for(made).environment(made, attempt=1, run_id="tiny-1", link="https://github.com/acme/models/pull/7")["WANDB_NOTES"]
     assert notes == "prime-train run tiny-1: prime-train diagnose tiny-1; asked for at https://github.com/acme/models/pull/7"

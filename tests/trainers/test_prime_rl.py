@@ -80,7 +80,7 @@ def test_the_way_of_broadcasting_can_be_changed_for_one_launch() -> None:
 
 def test_all_attempts_are_one_run_of_the_tracker() -> None:
     made = prime_rl_spec()
-    first, second = (trainer_for(made).environment(made, epoch=epoch, run_id="tiny-1") for epoch in (1, 2))
+    first, second = (trainer_for(made).environment(made, attempt=attempt, run_id="tiny-1") for attempt in (1, 2))
     assert first["PRL_RUN_ID"] == second["PRL_RUN_ID"] == "tiny-1"
     assert (first["PYTHONUNBUFFERED"], first["OMP_NUM_THREADS"], first["NEVER_CLEAN"]) == ("1", "1", "1")
     assert "CUDA_VISIBLE_DEVICES" not in first

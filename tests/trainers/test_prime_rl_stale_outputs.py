@@ -1,4 +1,4 @@
-"""What must be out of prime-rl's sight before it is launched."""
+"""What must be out of prime-rl's snapshot before it is launched."""
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,7 @@ def whole(step: int) -> list[str]:
 
 
 def sources(listing: list[str], resume_step: int | None) -> list[str]:
-    return [move.source for move in to_move_aside(listing, resume_step, epoch=3)]
+    return [move.source for move in to_move_aside(listing, resume_step, attempt=3)]
 
 
 def test_checkpoints_up_to_the_one_that_is_resumed_stay() -> None:
@@ -65,7 +65,7 @@ NAMES = st.sampled_from(["checkpoints", "broadcasts", "rollouts", "logs", "step_
 
 @given(st.lists(st.lists(NAMES, min_size=1, max_size=4).map("/".join), max_size=12), st.none() | st.integers(1, 12))
 def test_new_names_never_look_like_steps_and_never_meet(listing: list[str], step: int | None) -> None:
-    moves = to_move_aside(listing, step, epoch=3)
+    moves = to_move_aside(listing, step, attempt=3)
     targets = [move.target for move in moves]
     assert len(set(targets)) == len(targets)
     assert all(target.startswith("../.aside-e3/") for target in targets)

@@ -12,7 +12,7 @@ from prime_train.core.run import RunState
 from prime_train.core.wire import STORE_PATH, Refusal, Reply, Verdict
 from prime_train.ports import Store
 from tests import builders as b
-from tests.webhook.asking import EPOCH, beat, stored
+from tests.webhook.asking import ATTEMPT, heartbeat, stored
 from tests.webhook.attacks import MINE, OTHER, Attack, Keys, Sent
 from tests.webhook.leaks import leaks
 
@@ -32,9 +32,9 @@ ODD = (
     ("note", '"' + b"\\U0010ffff".decode("unicode_escape") * 200 + '"'),
     ("sick_detail", '"<script>alert(1)</script> \\r\\n$(id) {{7*7}} %s"'),
     ("step", "9007199254740992"),
-    ("epoch", "2.0"),
+    ("attempt", "2.0"),
 )
-"""Fields of a beat, and values for them as JSON."""
+"""Fields of a heartbeat, and values for them as JSON."""
 FOR_MACHINES = ("HF_TOKEN", "PRIME_TRAIN_POD_")
 """Begin the names of what a machine gets once it has proved whose it is."""
 
@@ -81,23 +81,23 @@ def asked(url: str, sent: Sent) -> Answer:
 def two_runs(store: Store) -> None:
     """What the attacks are aimed at: a run that trains, and another of somebody else's."""
     stored(store)
-    stored(store, b.held(b.run(RunState.TRAINING, epoch=EPOCH, run_id=OTHER), seq=7, committed_step=5))
+    stored(store, b.held(b.run(RunState.TRAINING, attempt=ATTEMPT, run_id=OTHER), seq=7, committed_step=5))
 
 
 def seen(store: Store) -> object:
     """All that a store can be asked for."""
     runs = [(store.load(run), store.history(run)) for run in (b.RUN_ID, OTHER)]
-    return runs, store.list_runs(), store.vitals(), store.outbox(100), store.watch(), store.due(2**40, 100)
+    return runs, store.list_runs(), store.lease_statuses(), store.outbox(100), store.watch(), store.due(2**40, 100)
 
 
 def all_kept(ask: Callable[[Sent], Answer], keys: Keys) -> None:
-    """Beats with all that is odd and allowed are taken and can be read by the operator, one after another; fails where one cannot."""
-    good = beat(8, exit=None).model_dump(mode="json")
+    """Heartbeats with all that is odd and allowed are taken and can be read by the operator, one after another; fails where one cannot."""
+    good = heartbeat(8, exit=None).model_dump(mode="json")
     for seq, (field, raw) in enumerate(ODD, start=8):
         body = json.dumps(good | {"seq": seq, field: "?"}).replace(f'"{field}": "?"', f'"{field}": {raw}').encode()
-        said = ask(keys.mine.sent("POST", f"{MINE}/beat", body))
+        said = ask(keys.mine.sent("POST", f"{MINE}/heartbeat", body))
         assert (said.status, json.loads(said.body)["verdict"]) == (200, "ok"), (field, raw[:50], said)
         read = ask(keys.operator.sent("POST", f"{STORE_PATH}load", json.dumps([b.RUN_ID]).encode()))
         assert (read.status, json.loads(read.body)["lease"]["seq"]) == (200, seq), (field, raw[:50], read)
-    listed = ask(keys.operator.sent("POST", f"{STORE_PATH}vitals", b"[]"))
+    listed = ask(keys.operator.sent("POST", f"{STORE_PATH}lease_statuses", b"[]"))
     assert (listed.status, len(json.loads(listed.body))) == (200, 2)

@@ -26,15 +26,15 @@ from prime_train.core.wire import (
     sign,
 )
 from tests import builders as b
-from tests.webhook.asking import EPOCH, beat, commit, held, last_beat
+from tests.webhook.asking import ATTEMPT, commit, heartbeat, held, last_heartbeat
 
 OTHER = "other-1"
 """A run like the first, of somebody else's."""
-MINE = f"/v1/runs/{b.RUN_ID}/{EPOCH}"
-THEIRS = f"/v1/runs/{OTHER}/{EPOCH}"
-SAID = beat(7).model_dump_json().encode()
-"""The newest beat there is: said again it changes nothing."""
-NEW = beat(8).model_dump_json().encode()
+MINE = f"/v1/runs/{b.RUN_ID}/{ATTEMPT}"
+THEIRS = f"/v1/runs/{OTHER}/{ATTEMPT}"
+SAID = heartbeat(7).model_dump_json().encode()
+"""The newest heartbeat there is: said again it changes nothing."""
+NEW = heartbeat(8).model_dump_json().encode()
 JSON = ("content-type", "application/json")
 
 
@@ -94,12 +94,12 @@ class Keys:
     master: bytes
     now_s: int
 
-    def of(self, run: str, epoch: int) -> Signer:
-        return Signer(attempt_key(self.master, run, epoch), self.now_s)
+    def of(self, run: str, attempt: int) -> Signer:
+        return Signer(attempt_key(self.master, run, attempt), self.now_s)
 
     @property
     def mine(self) -> Signer:
-        return self.of(b.RUN_ID, EPOCH)
+        return self.of(b.RUN_ID, ATTEMPT)
 
     @property
     def operator(self) -> Signer:
@@ -108,7 +108,7 @@ class Keys:
 
 def _forged(keys: Keys) -> Iterator[Attack]:
     mine = keys.mine
-    path, needed = f"{MINE}/beat", "are needed"
+    path, needed = f"{MINE}/heartbeat", "are needed"
     good = dict(mine.headers("POST", path, NEW))
     signature = good[SIGNATURE_HEADER]
     yield Attack("no signature at all", Sent("POST", path, (JSON,), NEW), (401,), needed)
@@ -150,7 +150,7 @@ def _replayed(keys: Keys) -> Iterator[Attack]:
         "save": (change,),  # the run has had that version for long
         "mark_sent": ("there-is-no-such-alert", None, []),
     }
-    yield Attack("a beat again, whose number has been", mine.sent("POST", f"{MINE}/beat", SAID), (200,), '"repeated"')
+    yield Attack("a heartbeat again, whose number has been", mine.sent("POST", f"{MINE}/heartbeat", SAID), (200,), '"repeated"')
     older = commit(5).model_dump_json().encode()
     yield Attack("a commit again, whose step is the newest", mine.sent("POST", f"{MINE}/commit", older), (200,), '"repeated"')
     yield Attack("a bootstrap again, which only reads", mine.sent("GET", f"{MINE}/bootstrap"), (200,), '"resume"', told=True)
@@ -158,21 +158,23 @@ def _replayed(keys: Keys) -> Iterator[Attack]:
         body = CALLS[name].takes.dump_json(arguments)
         yield Attack(f"the operator's {name} again, which finds it done", operator.sent("POST", STORE_PATH + name, body), (200,), "")
     late = Signer(mine.key, mine.at_s - 3600)
-    yield Attack("a beat again, an hour later", late.sent("POST", f"{MINE}/beat", NEW), (401,), "clock")
+    yield Attack("a heartbeat again, an hour later", late.sent("POST", f"{MINE}/heartbeat", NEW), (401,), "clock")
 
 
-def _of_an_old_epoch(keys: Keys) -> Iterator[Attack]:
+def _of_an_old_attempt(keys: Keys) -> Iterator[Attack]:
     mine, old = keys.mine, keys.of(b.RUN_ID, 1)
     before = f"/v1/runs/{b.RUN_ID}/1"
-    for verb, body in {"beat": beat(8, epoch=1), "commit": commit(10, epoch=1), "exit": last_beat(8, epoch=1)}.items():
+    for verb, body in {"heartbeat": heartbeat(8, attempt=1), "commit": commit(10, attempt=1), "exit": last_heartbeat(8, attempt=1)}.items():
         raw = body.model_dump_json().encode()
         yield Attack(f"a {verb} of the attempt before", old.sent("POST", f"{before}/{verb}", raw), (409,), '"fenced"')
     yield Attack("a bootstrap of the attempt before", old.sent("GET", f"{before}/bootstrap"), (409,), '"fenced"')
     yield Attack("keys to the bucket for the attempt before", old.sent("POST", f"{before}/keys"), (409,), '"fenced"')
-    yield Attack("the newest attempt's beat, signed by the one before", old.sent("POST", f"{MINE}/beat", NEW), (401,), "signature")
-    new = f"/v1/runs/{b.RUN_ID}/{EPOCH + 1}/beat"
-    ahead = beat(1, epoch=EPOCH + 1).model_dump_json().encode()
-    yield Attack("a beat of the next attempt, signed by this one", mine.sent("POST", new, ahead), (401,), "signature")
+    yield Attack(
+        "the newest attempt's heartbeat, signed by the one before", old.sent("POST", f"{MINE}/heartbeat", NEW), (401,), "signature"
+    )
+    new = f"/v1/runs/{b.RUN_ID}/{ATTEMPT + 1}/heartbeat"
+    ahead = heartbeat(1, attempt=ATTEMPT + 1).model_dump_json().encode()
+    yield Attack("a heartbeat of the next attempt, signed by this one", mine.sent("POST", new, ahead), (401,), "signature")
 
 
 def _off_by_a_clock(keys: Keys) -> Iterator[Attack]:
@@ -184,22 +186,22 @@ def _off_by_a_clock(keys: Keys) -> Iterator[Attack]:
         ("just too fast", CLOCK_SKEW_S_MAX + 1, (401,)),
     ):
         shifted = Signer(mine.key, mine.at_s + off_s)
-        yield Attack(f"a clock {name}", shifted.sent("POST", f"{MINE}/beat", SAID), statuses, door=Door.STILL_CLOCK)
+        yield Attack(f"a clock {name}", shifted.sent("POST", f"{MINE}/heartbeat", SAID), statuses, door=Door.STILL_CLOCK)
     for name, at_s in {"at the beginning of time": 0, "at the end of time": 10**12 - 1}.items():
-        yield Attack(f"a clock {name}", Signer(mine.key, at_s).sent("POST", f"{MINE}/beat", NEW), (401,), "clock")
+        yield Attack(f"a clock {name}", Signer(mine.key, at_s).sent("POST", f"{MINE}/heartbeat", NEW), (401,), "clock")
 
 
 def _of_another_route(keys: Keys) -> Iterator[Attack]:
     mine, operator, watcher = keys.mine, keys.operator, keys.of("canary", 1)
     bootstrap = mine.headers("GET", f"{MINE}/bootstrap", b"")
-    yield Attack("a bootstrap's signature on a beat", Sent("POST", f"{MINE}/beat", bootstrap, NEW), (401,), "signature")
-    signed = mine.headers("POST", f"{MINE}/beat", NEW)
+    yield Attack("a bootstrap's signature on a heartbeat", Sent("POST", f"{MINE}/heartbeat", bootstrap, NEW), (401,), "signature")
+    signed = mine.headers("POST", f"{MINE}/heartbeat", NEW)
     for verb in ("commit", "exit", "keys"):
-        yield Attack(f"a beat's signature on {verb}", Sent("POST", f"{MINE}/{verb}", signed, NEW), (401,), "signature")
+        yield Attack(f"a heartbeat's signature on {verb}", Sent("POST", f"{MINE}/{verb}", signed, NEW), (401,), "signature")
     for name in (*CALLS, ABOUT, OPENING, "nothing_of_that_name"):
         yield Attack(f"a machine's key on the operator's {name}", mine.sent("POST", STORE_PATH + name, b"[]"), (401,), "signature")
     yield Attack("the watcher's key on the operator's list", watcher.sent("POST", f"{STORE_PATH}list_runs", b"[]"), (401,), "signature")
-    yield Attack("the operator's key on a beat", operator.sent("POST", f"{MINE}/beat", NEW), (401,), "signature")
+    yield Attack("the operator's key on a heartbeat", operator.sent("POST", f"{MINE}/heartbeat", NEW), (401,), "signature")
     yield Attack("the operator's key on keys to the bucket", operator.sent("POST", f"{MINE}/keys"), (401,), "signature")
     yield Attack("the operator's key on a bootstrap", operator.sent("GET", f"{MINE}/bootstrap"), (401,), "signature")
     nonce = Nonce(nonce="n").model_dump_json().encode()
@@ -208,60 +210,68 @@ def _of_another_route(keys: Keys) -> Iterator[Attack]:
 
 def _of_another_run(keys: Keys) -> Iterator[Attack]:
     mine = keys.mine
-    theirs = beat(8, run=OTHER).model_dump_json().encode()
-    for verb, body in {"beat": theirs, "exit": theirs, "commit": commit(10, run=OTHER).model_dump_json().encode()}.items():
+    theirs = heartbeat(8, run=OTHER).model_dump_json().encode()
+    for verb, body in {"heartbeat": theirs, "exit": theirs, "commit": commit(10, run=OTHER).model_dump_json().encode()}.items():
         yield Attack(f"another run's {verb} with my key", mine.sent("POST", f"{THEIRS}/{verb}", body), (401,), "signature")
         yield Attack(f"another run's {verb} on my path", mine.sent("POST", f"{MINE}/{verb}", body), (422,), "run:")
     yield Attack("another run's bootstrap with my key", mine.sent("GET", f"{THEIRS}/bootstrap"), (401,), "signature")
     yield Attack("keys to another run's files with my key", mine.sent("POST", f"{THEIRS}/keys"), (401,), "signature")
     for key in (
         commit(10, run=OTHER).key,
-        f"runs/{b.RUN_ID}/manifests/../../{OTHER}/manifests/000000000010-e{EPOCH}.json",
-        f"runs/{b.RUN_ID}/manifests/000000000010-e{EPOCH + 1}.json",
-        f"runs/{b.RUN_ID}/manifests/000000000010-e{EPOCH}.json\x00",
+        f"runs/{b.RUN_ID}/manifests/../../{OTHER}/manifests/000000000010-e{ATTEMPT}.json",
+        f"runs/{b.RUN_ID}/manifests/000000000010-e{ATTEMPT + 1}.json",
+        f"runs/{b.RUN_ID}/manifests/000000000010-e{ATTEMPT}.json\x00",
         "s3://elsewhere/manifest.json",
     ):
         body = commit(10, key=key).model_dump_json().encode()
         yield Attack(f"a commit of {key!r}", mine.sent("POST", f"{MINE}/commit", body), (422,), "key:")
     unknown = keys.of("nobody-1", 1)
-    raw = beat(8, run="nobody-1", epoch=1).model_dump_json().encode()
-    yield Attack("a beat of a run that nobody has", unknown.sent("POST", "/v1/runs/nobody-1/1/beat", raw), (409,), '"fenced"')
+    raw = heartbeat(8, run="nobody-1", attempt=1).model_dump_json().encode()
+    yield Attack("a heartbeat of a run that nobody has", unknown.sent("POST", "/v1/runs/nobody-1/1/heartbeat", raw), (409,), '"fenced"')
 
 
 def _by_another_path(keys: Keys) -> Iterator[Attack]:
     mine, operator = keys.mine, keys.operator
     nothing = "nothing at this path"
     for name, path, target in (
-        ("a slash at the end", f"{MINE}/beat/", ""),
-        ("two slashes at the front", f"/{MINE}/beat", ""),
-        ("two slashes within", f"/v1/runs//{b.RUN_ID}/{EPOCH}/beat", ""),
-        ("upper case", MINE.upper() + "/BEAT", ""),
-        ("an upper case run", f"/v1/runs/{b.RUN_ID.upper()}/{EPOCH}/beat", ""),
-        ("odd digits", f"/v1/runs/{b.RUN_ID}/\uff12/beat", f"/v1/runs/{b.RUN_ID}/%EF%BC%92/beat"),
-        ("a sign before the epoch", f"/v1/runs/{b.RUN_ID}/+2/beat", ""),
-        ("a leading zero", f"/v1/runs/{b.RUN_ID}/02/beat", ""),
-        ("an epoch that no number holds", f"/v1/runs/{b.RUN_ID}/{'9' * 60}/beat", ""),
-        ("two dots", f"/v1/runs/{b.RUN_ID}/{EPOCH}/beat/../bootstrap", f"{MINE}/beat/%2e%2e/bootstrap"),
-        ("dots to another run", f"/v1/runs/{b.RUN_ID}/../{OTHER}/{EPOCH}/beat", f"/v1/runs/{b.RUN_ID}/%2e%2e/{OTHER}/{EPOCH}/beat"),
-        ("a zero byte", f"{MINE}/beat\x00", f"{MINE}/beat%00"),
-        ("a line's end", f"{MINE}/beat\r\nx: y", f"{MINE}/beat%0d%0ax:%20y"),
-        ("a backslash", f"/v1/runs\\{b.RUN_ID}\\{EPOCH}\\beat", f"/v1/runs%5C{b.RUN_ID}%5C{EPOCH}%5Cbeat"),
-        ("a semicolon", f"{MINE}/beat;a=b", ""),
-        ("half a character", f"{MINE}/beat\ufffd", f"{MINE}/beat%ff"),
+        ("a slash at the end", f"{MINE}/heartbeat/", ""),
+        ("two slashes at the front", f"/{MINE}/heartbeat", ""),
+        ("two slashes within", f"/v1/runs//{b.RUN_ID}/{ATTEMPT}/heartbeat", ""),
+        ("upper case", MINE.upper() + "/HEARTBEAT", ""),
+        ("an upper case run", f"/v1/runs/{b.RUN_ID.upper()}/{ATTEMPT}/heartbeat", ""),
+        ("odd digits", f"/v1/runs/{b.RUN_ID}/\uff12/heartbeat", f"/v1/runs/{b.RUN_ID}/%EF%BC%92/heartbeat"),
+        ("a sign before the attempt", f"/v1/runs/{b.RUN_ID}/+2/heartbeat", ""),
+        ("a leading zero", f"/v1/runs/{b.RUN_ID}/02/heartbeat", ""),
+        ("an attempt that no number holds", f"/v1/runs/{b.RUN_ID}/{'9' * 60}/heartbeat", ""),
+        ("two dots", f"/v1/runs/{b.RUN_ID}/{ATTEMPT}/heartbeat/../bootstrap", f"{MINE}/heartbeat/%2e%2e/bootstrap"),
+        (
+            "dots to another run",
+            f"/v1/runs/{b.RUN_ID}/../{OTHER}/{ATTEMPT}/heartbeat",
+            f"/v1/runs/{b.RUN_ID}/%2e%2e/{OTHER}/{ATTEMPT}/heartbeat",
+        ),
+        ("a zero byte", f"{MINE}/heartbeat\x00", f"{MINE}/heartbeat%00"),
+        ("a line's end", f"{MINE}/heartbeat\r\nx: y", f"{MINE}/heartbeat%0d%0ax:%20y"),
+        ("a backslash", f"/v1/runs\\{b.RUN_ID}\\{ATTEMPT}\\heartbeat", f"/v1/runs%5C{b.RUN_ID}%5C{ATTEMPT}%5Cbeat"),
+        ("a semicolon", f"{MINE}/heartbeat;a=b", ""),
+        ("half a character", f"{MINE}/heartbeat\ufffd", f"{MINE}/heartbeat%ff"),
         ("a script", f"{MINE}/<script>alert(1)</script>", f"{MINE}/%3Cscript%3Ealert(1)%3C%2Fscript%3E"),
-        ("a thousand characters", f"/v1/runs/{'x' * 1000}/2/beat", ""),
-        ("a version of later", f"/v2{MINE[3:]}/beat", ""),
+        ("a thousand characters", f"/v1/runs/{'x' * 1000}/2/heartbeat", ""),
+        ("a version of later", f"/v2{MINE[3:]}/heartbeat", ""),
         ("nothing", "/", ""),
     ):
         yield Attack(f"a path with {name}", mine.sent("POST", path, NEW, target=target), (404,), nothing)
     encoded = MINE.replace("runs", "%72uns")
     yield Attack(
-        "a path in other letters, which is the same path", mine.sent("POST", f"{MINE}/beat", SAID, target=f"{encoded}/beat"), (200, 404)
+        "a path in other letters, which is the same path",
+        mine.sent("POST", f"{MINE}/heartbeat", SAID, target=f"{encoded}/heartbeat"),
+        (200, 404),
     )
     slashed = f"{MINE}%2Fbeat"
-    yield Attack("a slash in other letters, which is the same path", mine.sent("POST", f"{MINE}/beat", SAID, target=slashed), (200, 404))
-    query = f"{MINE}/beat?run={OTHER}&epoch=9&path=/v1/store/save"
-    yield Attack("a query, which nobody reads", mine.sent("POST", f"{MINE}/beat", SAID, target=query), (200,), '"repeated"')
+    yield Attack(
+        "a slash in other letters, which is the same path", mine.sent("POST", f"{MINE}/heartbeat", SAID, target=slashed), (200, 404)
+    )
+    query = f"{MINE}/heartbeat?run={OTHER}&attempt=9&path=/v1/store/save"
+    yield Attack("a query, which nobody reads", mine.sent("POST", f"{MINE}/heartbeat", SAID, target=query), (200,), '"repeated"')
     for name in ("", "__class__", "commit/", "../runs", "x" * 33, "save\uff3f", "save?"):
         target = STORE_PATH + name.replace("\uff3f", "%EF%BC%BF").replace("?", "%3F").replace("..", "%2e%2e")
         sent = operator.sent("POST", STORE_PATH + name, b"[]", target=target)
@@ -271,14 +281,14 @@ def _by_another_path(keys: Keys) -> Iterator[Attack]:
 def _by_another_method(keys: Keys) -> Iterator[Attack]:
     mine = keys.mine
     for method in ("HEAD", "OPTIONS", "PUT", "DELETE", "PATCH", "GET"):
-        yield Attack(f"a beat by {method}", mine.sent(method, f"{MINE}/beat", NEW), (405,))
-    yield Attack("a beat by TRACE", mine.sent("TRACE", f"{MINE}/beat", NEW), (405,), door=Door.STILL_CLOCK)
+        yield Attack(f"a heartbeat by {method}", mine.sent(method, f"{MINE}/heartbeat", NEW), (405,))
+    yield Attack("a heartbeat by TRACE", mine.sent("TRACE", f"{MINE}/heartbeat", NEW), (405,), door=Door.STILL_CLOCK)
     override = (("x-http-method-override", "GET"), ("x-http-method", "GET"))
     yield Attack("a bootstrap by a POST that calls itself a GET", mine.sent("POST", f"{MINE}/bootstrap", extra=override), (405,))
     crossing = (("origin", "https://evil.example"), ("access-control-request-method", "POST"))
-    yield Attack("a browser that asks whether it may", Sent("OPTIONS", f"{MINE}/beat", crossing), (405,))
-    signed = mine.headers("GET", f"{MINE}/beat", NEW)
-    yield Attack("a beat by POST that was signed for GET", Sent("POST", f"{MINE}/beat", signed, NEW), (401,), "signature")
+    yield Attack("a browser that asks whether it may", Sent("OPTIONS", f"{MINE}/heartbeat", crossing), (405,))
+    signed = mine.headers("GET", f"{MINE}/heartbeat", NEW)
+    yield Attack("a heartbeat by POST that was signed for GET", Sent("POST", f"{MINE}/heartbeat", signed, NEW), (401,), "signature")
 
 
 def _with_an_odd_body(keys: Keys) -> Iterator[Attack]:
@@ -289,7 +299,7 @@ def _with_an_odd_body(keys: Keys) -> Iterator[Attack]:
     bodies = {
         "nothing": b"",
         "a number": b"8",
-        "a text": b'"beat"',
+        "a text": b'"heartbeat"',
         "invalid UTF-8": text.replace(b"?", b"\xff\xfe"),
         "half a pair of surrogates": text.replace(b"?", rb"\ud800"),
         "half a pair of surrogates in a name": text.replace(b'"note"', rb'"\udfff"'),
@@ -309,18 +319,18 @@ def _with_an_odd_body(keys: Keys) -> Iterator[Attack]:
         "another run's name after its own": NEW[:-1] + b',"run":"' + OTHER.encode() + b'"}',
         "a script for a phase": json.dumps(good | {"phase": "<script>alert(1)</script>"}).encode(),
         "a prototype": json.dumps(good | {"__proto__": {"verdict": "ok"}, "__class__": "x"}).encode(),
-        "a true number": json.dumps(good | {"epoch": True}).encode(),
+        "a true number": json.dumps(good | {"attempt": True}).encode(),
         "an exit by an unknown cause": json.dumps(good | {"exit": {"cause": "../../etc/passwd"}}).encode(),
     }
     for name, body in bodies.items():
-        yield Attack(f"a body with {name}", mine.sent("POST", f"{MINE}/beat", body), (422,), door=_as_it_is(body))
+        yield Attack(f"a body with {name}", mine.sent("POST", f"{MINE}/heartbeat", body), (422,), door=_as_it_is(body))
     gzipped, packed_so = gzip.compress(NEW), (("content-encoding", "gzip"),)
-    yield Attack("a gzipped body", mine.sent("POST", f"{MINE}/beat", gzipped, extra=packed_so), (422,), door=_as_it_is(gzipped))
+    yield Attack("a gzipped body", mine.sent("POST", f"{MINE}/heartbeat", gzipped, extra=packed_so), (422,), door=_as_it_is(gzipped))
     bomb = gzip.compress(b"0" * 2**22)
-    large = mine.sent("POST", f"{MINE}/beat", bomb, extra=packed_so)
+    large = mine.sent("POST", f"{MINE}/heartbeat", bomb, extra=packed_so)
     yield Attack("a gzipped body that would be large", large, (422,), door=_as_it_is(bomb))
-    yield Attack("a body of a byte too many", mine.sent("POST", f"{MINE}/beat", NEW.ljust(BODY_BYTES_MAX + 1)), (413,), "65536")
-    yield Attack("a hundred thousand lists in each other", mine.sent("POST", f"{MINE}/beat", b"[" * 100_000), (413,))
+    yield Attack("a body of a byte too many", mine.sent("POST", f"{MINE}/heartbeat", NEW.ljust(BODY_BYTES_MAX + 1)), (413,), "65536")
+    yield Attack("a hundred thousand lists in each other", mine.sent("POST", f"{MINE}/heartbeat", b"[" * 100_000), (413,))
     for name, body in {
         "a hundred thousand lists in each other": b"[" * 100_000 + b"]" * 100_000,
         "a run that is none": b'[{"run": 1}]',
@@ -344,24 +354,26 @@ def _as_it_is(body: bytes) -> Door:
 
 def _with_odd_headers(keys: Keys) -> Iterator[Attack]:
     mine = keys.mine
-    good = mine.headers("POST", f"{MINE}/beat", NEW)
+    good = mine.headers("POST", f"{MINE}/heartbeat", NEW)
     forged = (SIGNATURE_HEADER, "v1=" + "0" * 64)
     many = tuple((f"x-{number}", "y") for number in range(5000))
-    yield Attack("a forged signature after a good one", Sent("POST", f"{MINE}/beat", (*good, forged), NEW), (401,), door=Door.STILL_CLOCK)
+    yield Attack(
+        "a forged signature after a good one", Sent("POST", f"{MINE}/heartbeat", (*good, forged), NEW), (401,), door=Door.STILL_CLOCK
+    )
     late = (TIMESTAMP_HEADER, str(mine.at_s + 1))
-    yield Attack("a second timestamp", Sent("POST", f"{MINE}/beat", (*good, late), NEW), (401,), door=Door.STILL_CLOCK)
+    yield Attack("a second timestamp", Sent("POST", f"{MINE}/heartbeat", (*good, late), NEW), (401,), door=Door.STILL_CLOCK)
     for name, headers in {"five thousand headers": many, "a header of a megabyte": (("x", "y" * 2**20),)}.items():
         for door, statuses in {Door.CONNECTION: (431,), Door.EVENT: (401,)}.items():
-            yield Attack(name, Sent("POST", f"{MINE}/beat", headers, NEW), statuses, door=door)
+            yield Attack(name, Sent("POST", f"{MINE}/heartbeat", headers, NEW), statuses, door=door)
     odd = (("x-forwarded-for", "127.0.0.1"), ("x-original-url", f"{STORE_PATH}list_runs"), ("x-rewrite-url", "/healthz"))
-    sent = mine.sent("POST", f"{MINE}/beat", SAID, extra=odd)
+    sent = mine.sent("POST", f"{MINE}/heartbeat", SAID, extra=odd)
     yield Attack("headers that would be another address, which nobody reads", sent, (200,), '"repeated"')
 
 
 KINDS: dict[str, Callable[[Keys], Iterator[Attack]]] = {
     "forged": _forged,
     "replayed": _replayed,
-    "of an old epoch": _of_an_old_epoch,
+    "of an old attempt": _of_an_old_attempt,
     "off by a clock": _off_by_a_clock,
     "of another route": _of_another_route,
     "of another run": _of_another_run,

@@ -6,7 +6,7 @@ from urllib.parse import quote, quote_plus
 
 from prime_train.core.wire import attempt_key, operator_key
 from tests import builders as b
-from tests.webhook.asking import EPOCH
+from tests.webhook.asking import ATTEMPT
 from tests.webhook.attacks import OTHER
 
 SHOWN_CHARS = 200
@@ -14,7 +14,9 @@ SHOWN_CHARS = 200
 
 def keys_of(master: bytes) -> dict[str, str]:
     """The master key, and all that is made of it for the runs of the attacks."""
-    made = {f"attempt {epoch} of {run}": attempt_key(master, run, epoch) for run in (b.RUN_ID, OTHER) for epoch in range(1, EPOCH + 2)}
+    made = {
+        f"attempt {attempt} of {run}": attempt_key(master, run, attempt) for run in (b.RUN_ID, OTHER) for attempt in range(1, ATTEMPT + 2)
+    }
     return made | {"master key": master.hex(), "operator's key": operator_key(master), "watcher's key": attempt_key(master, "canary", 1)}
 
 

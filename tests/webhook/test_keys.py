@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.webhook import Desk, handle
+from prime_train.control_plane.webhook import WebhookContext, handle
 from prime_train.core.wire import Bootstrap, PodKeys, Refusal
 from prime_train.ports import OutsideError, PermanentError, TemporaryError
 from tests import builders as b
-from tests.webhook.asking import EPOCH, MASTER, NOW_S, SECRETS, ask, desk, held, stored
+from tests.webhook.asking import ATTEMPT, MASTER, NOW_S, SECRETS, ask, held, stored, webhook
 
 
 @dataclass
@@ -20,19 +20,19 @@ class Lender:
     error: OutsideError | None = None
     asked: list[tuple[str, int]] = field(default_factory=list)
 
-    def __call__(self, run_id: str, epoch: int) -> PodKeys:
-        self.asked.append((run_id, epoch))
+    def __call__(self, run_id: str, attempt: int) -> PodKeys:
+        self.asked.append((run_id, attempt))
         if self.error is not None:
             raise self.error
         number = len(self.asked)
         return PodKeys(access_key_id=f"id-{number}", secret_access_key=f"secret-{number}", session_token=f"t-{number}", valid_s=3600)
 
 
-def lending(lender: Lender, **lease: object) -> Desk:
+def lending(lender: Lender, **lease: object) -> WebhookContext:
     store = MemoryStore()
     stored(store, held(**lease))
     where = {"AWS_REGION": "eu-central-1"}
-    return Desk(store, (MASTER,), secrets=SECRETS, bucket_url="s3://training", bucket_keys=where, lend=lender)
+    return WebhookContext(store, (MASTER,), secrets=SECRETS, bucket_url="s3://training", bucket_keys=where, lend=lender)
 
 
 def test_the_job_comes_with_keys_and_new_ones_come_when_asked_for() -> None:
@@ -43,7 +43,7 @@ def test_the_job_comes_with_keys_and_new_ones_come_when_asked_for() -> None:
     assert (job.keys.secret_access_key, job.bucket_keys) == ("secret-1", {"AWS_REGION": "eu-central-1"})
     again = handle(here, ask("keys"))
     assert (again.status, PodKeys.model_validate_json(again.body).secret_access_key) == (200, "secret-2")
-    assert lender.asked == [(b.RUN_ID, EPOCH)] * 2
+    assert lender.asked == [(b.RUN_ID, ATTEMPT)] * 2
     assert "secret-1" not in repr(job)
 
 
@@ -59,22 +59,22 @@ def test_keys_that_do_not_end_are_for_attempts_that_begin_and_those_that_run_go_
 def test_fields_that_say_nothing_are_not_told_to_agents_from_before_them() -> None:
     store = MemoryStore()
     stored(store)
-    said = json.loads(handle(desk(store), ask("bootstrap")).body)
+    said = json.loads(handle(webhook(store), ask("bootstrap")).body)
     assert not {"keys", "origin_url"} & said.keys()
-    assert {"bucket_keys", "tree_key"} <= said.keys()
+    assert {"bucket_keys", "code_key"} <= said.keys()
 
 
 def test_where_keys_do_not_end_there_are_no_others() -> None:
     store = MemoryStore()
     stored(store)
-    response = handle(desk(store), ask("keys"))
+    response = handle(webhook(store), ask("keys"))
     assert (response.status, "do not end" in Refusal.model_validate_json(response.body).error) == (404, True)
 
 
 def test_an_attempt_that_was_fenced_gets_none() -> None:
     lender = Lender()
-    for here, epoch in ((lending(lender, open=False), EPOCH), (lending(lender), EPOCH - 1), (lending(lender), EPOCH + 1)):
-        assert handle(here, ask("keys", epoch=epoch)).status == 409
+    for here, attempt in ((lending(lender, open=False), ATTEMPT), (lending(lender), ATTEMPT - 1), (lending(lender), ATTEMPT + 1)):
+        assert handle(here, ask("keys", attempt=attempt)).status == 409
     assert lender.asked == []
 
 

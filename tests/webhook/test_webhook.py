@@ -9,27 +9,27 @@ from hypothesis import strategies as st
 
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.control_plane.webhook import BeatCall, Desk, Request, Response, handle, parse, record
+from prime_train.control_plane.webhook import HeartbeatCall, Request, Response, WebhookContext, handle, parse, record
 from prime_train.core.run import Origin, RunState
-from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, Beat, Bootstrap, Commit, Order, Refusal, Reply, attempt_key
+from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, Bootstrap, Commit, Heartbeat, Order, Refusal, Reply, attempt_key
 from prime_train.ports import Answer, PermanentError, Store, TemporaryError
 from tests import builders as b
 from tests.webhook.asking import (
+    ATTEMPT,
     CASES,
-    EPOCH,
     MASTER,
     NEXT_MASTER,
     NOW_S,
     SECRETS,
     Case,
     ask,
-    beat,
     canary,
     commit,
-    desk,
+    heartbeat,
     held,
-    last_beat,
+    last_heartbeat,
     stored,
+    webhook,
 )
 
 
@@ -51,7 +51,7 @@ def reply(response: Response) -> Reply:
 def test_each_request_gets_its_answer_and_a_refused_one_changes_nothing(case: Case, store: Store) -> None:
     before = stored(store)
 
-    response = handle(desk(store), case.request)
+    response = handle(webhook(store), case.request)
 
     assert (response.status, case.said in response.body.decode()) == (case.status, True), response.body
     assert (store.load(b.RUN_ID) != before) is case.changes
@@ -60,27 +60,27 @@ def test_each_request_gets_its_answer_and_a_refused_one_changes_nothing(case: Ca
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.status not in (200, 409)], ids=lambda case: case.name)
 def test_a_refusal_says_what_is_wrong_and_what_time_it_is(case: Case) -> None:
-    refusal = Refusal.model_validate_json(handle(desk(MemoryStore()), case.request).body)
+    refusal = Refusal.model_validate_json(handle(webhook(MemoryStore()), case.request).body)
 
     assert refusal.error
     assert refusal.now_s == NOW_S
 
 
-def test_a_beat_is_answered_with_the_order_that_waits_and_the_pace_of_the_spec(store: Store) -> None:
+def test_a_heartbeat_is_answered_with_the_order_that_waits_and_the_pace_of_the_spec(store: Store) -> None:
     stored(store, held(order=Order.DRAIN, order_reason="budget"))
 
-    said = reply(handle(desk(store), ask("beat", beat(8))))
+    said = reply(handle(webhook(store), ask("heartbeat", heartbeat(8))))
 
-    assert (said.order, said.reason, said.beat_s, said.committed_step, said.now_s) == (Order.DRAIN, "budget", 11, 5, NOW_S)
+    assert (said.order, said.reason, said.heartbeat_s, said.committed_step, said.now_s) == (Order.DRAIN, "budget", 11, 5, NOW_S)
 
 
-def test_a_beat_sent_twice_is_stored_once(store: Store) -> None:
+def test_a_heartbeat_sent_twice_is_stored_once(store: Store) -> None:
     stored(store)
-    here = desk(store)
-    handle(here, ask("beat", beat(8, step=20)))
+    here = webhook(store)
+    handle(here, ask("heartbeat", heartbeat(8, step=20)))
     once = store.load(b.RUN_ID)
 
-    again = handle(here, ask("beat", beat(8, step=20)))
+    again = handle(here, ask("heartbeat", heartbeat(8, step=20)))
 
     assert (again.status, reply(again).verdict) == (200, "repeated")
     assert store.load(b.RUN_ID) == once
@@ -88,9 +88,9 @@ def test_a_beat_sent_twice_is_stored_once(store: Store) -> None:
 
 def test_an_exit_said_twice_ends_the_attempt_once(store: Store) -> None:
     stored(store)
-    here = desk(store)
+    here = webhook(store)
 
-    first, second = handle(here, ask("exit", last_beat(8))), handle(here, ask("exit", last_beat(8)))
+    first, second = handle(here, ask("exit", last_heartbeat(8))), handle(here, ask("exit", last_heartbeat(8)))
 
     assert (reply(first).verdict, reply(second).verdict) == ("ok", "repeated")
     assert (first.wakes, second.wakes) == (True, False)
@@ -98,14 +98,14 @@ def test_an_exit_said_twice_ends_the_attempt_once(store: Store) -> None:
 
 @pytest.mark.parametrize(
     ("said", "wakes"),
-    [(beat(8), False), (beat(8, news=True), True), (beat(8, preempting=True), True), (last_beat(8, news=False), True)],
+    [(heartbeat(8), False), (heartbeat(8, news=True), True), (heartbeat(8, preempting=True), True), (last_heartbeat(8, news=False), True)],
     ids=["nothing new", "news", "about to be taken away", "the end"],
 )
-def test_only_news_makes_the_run_due(said: Beat, wakes: bool, store: Store) -> None:
+def test_only_news_makes_the_run_due(said: Heartbeat, wakes: bool, store: Store) -> None:
     of = held()
     stored(store, replace(of, run=replace(of.run, next_check_s=NOW_S + 500)))
 
-    response = handle(desk(store), ask("beat", said))
+    response = handle(webhook(store), ask("heartbeat", said))
 
     assert response.wakes is wakes
     assert store.due(NOW_S, 10) == ([b.RUN_ID] if wakes else [])
@@ -115,7 +115,7 @@ def test_after_the_fence_an_attempt_commits_nothing(store: Store) -> None:
     stored(store, held(open=False))
     before = store.load(b.RUN_ID)
 
-    response = handle(desk(store), ask("commit", commit(10)))
+    response = handle(webhook(store), ask("commit", commit(10)))
 
     assert (response.status, reply(response).verdict) == (409, "fenced")
     assert store.load(b.RUN_ID) == before
@@ -123,17 +123,17 @@ def test_after_the_fence_an_attempt_commits_nothing(store: Store) -> None:
 
 def test_both_keys_are_good_while_the_master_key_is_replaced(store: Store) -> None:
     stored(store)
-    here = desk(store, NEXT_MASTER, MASTER)
+    here = webhook(store, NEXT_MASTER, MASTER)
 
-    by_old, by_new = handle(here, ask("beat", beat(8))), handle(here, ask("beat", beat(9), master=NEXT_MASTER))
+    by_old, by_new = handle(here, ask("heartbeat", heartbeat(8))), handle(here, ask("heartbeat", heartbeat(9), master=NEXT_MASTER))
 
     assert (by_old.status, by_new.status) == (200, 200)
-    assert handle(desk(store, NEXT_MASTER), ask("beat", beat(10))).status == 401
+    assert handle(webhook(store, NEXT_MASTER), ask("heartbeat", heartbeat(10))).status == 401
 
 
 def test_a_desk_without_a_key_is_refused() -> None:
     with pytest.raises(ValueError, match="master key"):
-        Desk(MemoryStore(), (b"",), secrets={}, bucket_url="file:///bucket")
+        WebhookContext(MemoryStore(), (b"",), secrets={}, bucket_url="file:///bucket")
 
 
 # ------------------------------------------------------------------------------------------------------------------- bootstrap
@@ -142,10 +142,10 @@ def test_a_desk_without_a_key_is_refused() -> None:
 def test_the_bootstrap_is_the_whole_job_with_the_named_secrets_only(store: Store) -> None:
     there = stored(store)
 
-    response = handle(desk(store), ask("bootstrap"))
+    response = handle(webhook(store), ask("bootstrap"))
 
     job = Bootstrap.model_validate_json(response.body)
-    assert (job.run, job.epoch, job.spec, job.bucket_url) == (b.RUN_ID, EPOCH, there.run.spec, "file:///bucket")
+    assert (job.run, job.attempt, job.spec, job.bucket_url) == (b.RUN_ID, ATTEMPT, there.run.spec, "file:///bucket")
     assert (job.best_step, job.now_s) == (there.run.best_step, NOW_S)
     assert job.secrets == {"HF_TOKEN": SECRETS["HF_TOKEN"]}
     assert SECRETS["OTHER_TOKEN"] not in response.body.decode()
@@ -155,7 +155,7 @@ def test_the_bootstrap_says_where_the_run_was_asked_for(store: Store) -> None:
     of = held()
     stored(store, replace(of, run=replace(of.run, origin=Origin("acme/models", "c0ffee", "configs/a.yaml", "key", pull=7))))
 
-    job = Bootstrap.model_validate_json(handle(desk(store), ask("bootstrap")).body)
+    job = Bootstrap.model_validate_json(handle(webhook(store), ask("bootstrap")).body)
 
     assert job.origin_url == "https://github.com/acme/models/pull/7"
 
@@ -165,7 +165,7 @@ def test_a_secret_that_is_not_there_is_told_by_its_name(store: Store) -> None:
     spec = of.run.spec.model_copy(update={"secrets": ("HF_TOKEN", "WANDB_KEY", "S3_KEY")})
     stored(store, replace(of, run=replace(of.run, spec=spec)))
 
-    response = handle(desk(store), ask("bootstrap"))
+    response = handle(webhook(store), ask("bootstrap"))
 
     assert response.status == 503
     assert "WANDB_KEY, S3_KEY" in response.body.decode()
@@ -178,7 +178,7 @@ def test_the_hours_that_lost_attempts_trained_are_taken_off_the_time_left(store:
     stored(store, replace(of, run=replace(of.run, spec=spec)))
     lost_s, this_s = 540, 440  # from each one's first step: to the last sign of life of the one, and to now
 
-    job = Bootstrap.model_validate_json(handle(desk(store), ask("bootstrap")).body)
+    job = Bootstrap.model_validate_json(handle(webhook(store), ask("bootstrap")).body)
 
     assert job.train_s_max == 3600 - lost_s - this_s
 
@@ -186,11 +186,11 @@ def test_the_hours_that_lost_attempts_trained_are_taken_off_the_time_left(store:
 @pytest.mark.parametrize(("tree", "key"), [({}, f"runs/{b.RUN_ID}/tree.tar.gz"), ({"repo": "https://example.org/a/b"}, None)])
 def test_a_packed_tree_is_named_unless_there_is_a_repository(tree: dict[str, str], key: str | None) -> None:
     store = MemoryStore()
-    stored(store, b.held(b.run(RunState.STARTING, epoch=EPOCH, spec=b.spec(trainer={"tree": tree}))))
+    stored(store, b.held(b.run(RunState.STARTING, attempt=ATTEMPT, spec=b.spec(trainer={"tree": tree}))))
 
-    job = Bootstrap.model_validate_json(handle(desk(store), ask("bootstrap")).body)
+    job = Bootstrap.model_validate_json(handle(webhook(store), ask("bootstrap")).body)
 
-    assert job.tree_key == key
+    assert job.code_key == key
 
 
 # ------------------------------------------------------------------------------------------------------------ a store in trouble
@@ -203,7 +203,7 @@ class Troubled(MemoryStore):
         super().__init__()
         self.error = error
 
-    def beats(self, beats: object, now_s: int) -> list[Answer]:
+    def heartbeats(self, heartbeats: object, now_s: int) -> list[Answer]:
         raise self.error
 
 
@@ -212,7 +212,7 @@ class Troubled(MemoryStore):
     [(TemporaryError("busy: /secret/path"), "2"), (TemporaryError("throttled", delay_s=30), "30"), (PermanentError("damaged"), "2")],
 )
 def test_a_store_that_does_not_answer_is_503_with_a_time_to_ask_again(error: Exception, retry_s: str) -> None:
-    response = handle(desk(Troubled(error)), ask("beat", beat(8)))
+    response = handle(webhook(Troubled(error)), ask("heartbeat", heartbeat(8)))
 
     assert response.status == 503
     assert ("retry-after", retry_s) in response.headers
@@ -223,16 +223,18 @@ def test_a_store_that_does_not_answer_is_503_with_a_time_to_ask_again(error: Exc
 
 
 def test_mistakes_are_named_together_and_bounded() -> None:
-    missing = Refusal.model_validate_json(handle(desk(MemoryStore()), ask("beat", b'{"run":"' + b.RUN_ID.encode() + b'"}')).body).error
-    assert "epoch: Field required; seq: Field required" in missing
+    missing = Refusal.model_validate_json(
+        handle(webhook(MemoryStore()), ask("heartbeat", b'{"run":"' + b.RUN_ID.encode() + b'"}')).body
+    ).error
+    assert "attempt: Field required; seq: Field required" in missing
     body = b'{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"g":7,"run":"' + b.RUN_ID.encode() + b'"}'
-    assert Refusal.model_validate_json(handle(desk(MemoryStore()), ask("beat", body)).body).error.endswith("and 5 more")
+    assert Refusal.model_validate_json(handle(webhook(MemoryStore()), ask("heartbeat", body)).body).error.endswith("and 5 more")
 
 
 def test_a_refusal_repeats_neither_unknown_fields_nor_long_texts() -> None:
-    body = beat(8).model_dump(mode="json") | {"api_key": "sk-live-12345", "note": "sk-live-67890" + "x" * 300, "phase": "p" * 5000}
+    body = heartbeat(8).model_dump(mode="json") | {"api_key": "sk-live-12345", "note": "sk-live-67890" + "x" * 300, "phase": "p" * 5000}
 
-    response = handle(desk(MemoryStore()), ask("beat", _json(body)))
+    response = handle(webhook(MemoryStore()), ask("heartbeat", _json(body)))
 
     assert response.status == 422
     assert b"sk-live" not in response.body
@@ -243,11 +245,16 @@ def _json(value: object) -> bytes:
     return json.dumps(value).encode()
 
 
-def test_many_parsed_beats_are_answered_in_their_order(store: Store) -> None:
+def test_many_parsed_heartbeats_are_answered_in_their_order(store: Store) -> None:
     stored(store)
-    here = desk(store)
-    requests = [ask("beat", beat(8)), ask("beat", beat(9)), ask("beat", beat(9)), ask("beat", beat(9, epoch=1), epoch=1)]
-    calls = [call for request in requests if isinstance(call := parse(here, request), BeatCall)]
+    here = webhook(store)
+    requests = [
+        ask("heartbeat", heartbeat(8)),
+        ask("heartbeat", heartbeat(9)),
+        ask("heartbeat", heartbeat(9)),
+        ask("heartbeat", heartbeat(9, attempt=1), attempt=1),
+    ]
+    calls = [call for request in requests if isinstance(call := parse(here, request), HeartbeatCall)]
 
     said = [reply(response).verdict.value for response in record(here, calls, NOW_S)]
 
@@ -255,18 +262,18 @@ def test_many_parsed_beats_are_answered_in_their_order(store: Store) -> None:
 
 
 def test_the_canary_comes_back() -> None:
-    assert handle(desk(MemoryStore()), canary("abc")).body == b'{"nonce":"abc"}'
+    assert handle(webhook(MemoryStore()), canary("abc")).body == b'{"nonce":"abc"}'
 
 
 def test_keys_of_a_run_named_canary_are_good_for_that_run_only() -> None:
-    assert handle(desk(MemoryStore()), ask("bootstrap", run="canary", epoch=1)).status == 409
+    assert handle(webhook(MemoryStore()), ask("bootstrap", run="canary", attempt=1)).status == 409
     assert attempt_key(MASTER, "canary", 1) != attempt_key(MASTER, "canary", 2)
 
 
 PATHS = st.one_of(
     st.text(max_size=60),
-    st.sampled_from(["/v1/canary", "/healthz", "/v1/runs/tiny-1/2/beat", "/v1/runs/tiny-1/2/commit", "/v1/runs/tiny-1/2/exit", ""]),
-    st.builds("/v1/runs/{}/{}/{}".format, st.text(max_size=50), st.text(max_size=12), st.sampled_from(["beat", "exit", "bootstrap"])),
+    st.sampled_from(["/v1/canary", "/healthz", "/v1/runs/tiny-1/2/heartbeat", "/v1/runs/tiny-1/2/commit", "/v1/runs/tiny-1/2/exit", ""]),
+    st.builds("/v1/runs/{}/{}/{}".format, st.text(max_size=50), st.text(max_size=12), st.sampled_from(["heartbeat", "exit", "bootstrap"])),
 )
 HEADERS = st.fixed_dictionaries(
     {},
@@ -279,20 +286,22 @@ HEADERS = st.fixed_dictionaries(
 
 @given(method=st.sampled_from(["GET", "POST", "PUT", "", "é"]), path=PATHS, headers=HEADERS, body=st.binary(max_size=300))
 def test_junk_is_refused_and_never_an_error(method: str, path: str, headers: dict[str, str], body: bytes) -> None:
-    response = parse(desk(MemoryStore()), Request(method, path, headers, body, NOW_S))
+    response = parse(webhook(MemoryStore()), Request(method, path, headers, body, NOW_S))
 
     assert isinstance(response, Response)
     assert response.status in ({200, 405} if path == "/healthz" else {401, 404, 405})
 
 
 JSON = st.recursive(st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=20), lambda some: st.lists(some, max_size=3))
-FIELDS = st.sampled_from([*Beat.model_fields, *Commit.model_fields, "odd"])
+FIELDS = st.sampled_from([*Heartbeat.model_fields, *Commit.model_fields, "odd"])
 
 
-@given(verb=st.sampled_from(["beat", "exit", "commit"]), changes=st.dictionaries(FIELDS, JSON, max_size=6), junk=st.binary(max_size=40))
+@given(
+    verb=st.sampled_from(["heartbeat", "exit", "commit"]), changes=st.dictionaries(FIELDS, JSON, max_size=6), junk=st.binary(max_size=40)
+)
 def test_a_signed_body_of_any_content_is_a_call_or_a_refusal(verb: str, changes: dict[str, object], junk: bytes) -> None:
-    model: Beat | Commit = commit(10) if verb == "commit" else last_beat(8)
-    here = desk(MemoryStore())
+    model: Heartbeat | Commit = commit(10) if verb == "commit" else last_heartbeat(8)
+    here = webhook(MemoryStore())
     for body in (_json(model.model_dump(mode="json") | changes), junk, model.model_dump_json().encode() + junk):
         answer = parse(here, ask(verb, body))
         assert not isinstance(answer, Response) or answer.status == 422

@@ -19,7 +19,7 @@ SAFETENSORS_HEAD_BYTES_MAX = 128 * 2**20
 _ZIP_MAGIC = b"PK\x03\x04"
 
 
-def flaw_of(folder: Path, files: Collection[FileSeen]) -> str | None:
+def violation_of(folder: Path, files: Collection[FileSeen]) -> str | None:
     """The first thing wrong with these files of `folder`, in words that name the file; None: nothing is known to be wrong.
 
     Raises OSError, FileNotFoundError among them, when a file cannot be read.
@@ -27,10 +27,10 @@ def flaw_of(folder: Path, files: Collection[FileSeen]) -> str | None:
     sizes = {file.path: file.size for file in files}
     for path, size in sizes.items():
         check = _CHECKS.get(PurePosixPath(path).suffix) or _CHECKS.get(PurePosixPath(path).name)
-        flaw = check(folder / path, size) if check else None
-        flaw = flaw or _missing(folder, path, sizes)
-        if flaw:
-            return f"{path}: {flaw}"
+        violation = check(folder / path, size) if check else None
+        violation = violation or _missing(folder, path, sizes)
+        if violation:
+            return f"{path}: {violation}"
     return None
 
 

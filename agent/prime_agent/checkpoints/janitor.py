@@ -61,7 +61,7 @@ def _too_full(size: int, max_disk_gib: float | None, disk_path: Path, share_max:
 
 
 def _remove(path: Path) -> None:
-    """Out of the trainer's sight at once, so that it never finds half a checkpoint, and then gone."""
+    """Out of the trainer's snapshot at once, so that it never finds half a checkpoint, and then gone."""
     trash = path.resolve().parent.parent / f"{_TRASH}{path.name}"
     try:
         path.rename(trash)

@@ -10,13 +10,13 @@ TRIES_MAX = 5
 
 
 def move_latest(bucket: Bucket, manifest: Manifest, now_s: int) -> bool:
-    """Points `latest.json` at this manifest by a conditional put. False: it already points at it, at a later epoch, or a later step."""
+    """Points `latest.json` at this manifest by a conditional put. False: it already points at it, at a later attempt, or a later step."""
     key = latest_key(manifest.run)
-    facts = {"run": manifest.run, "epoch": manifest.epoch, "step": manifest.step, "manifest": manifest.key, "committed_s": now_s}
+    facts = {"run": manifest.run, "attempt": manifest.attempt, "step": manifest.step, "manifest": manifest.key, "committed_s": now_s}
     data = (json.dumps(facts) + "\n").encode()
     for _ in range(TRIES_MAX):
         current = bucket.get(key)
-        if current is not None and _rank(current.data) >= (manifest.epoch, manifest.step):
+        if current is not None and _rank(current.data) >= (manifest.attempt, manifest.step):
             return False
         if bucket.put_if(key, data, tag=current.tag if current else None):
             return True
@@ -24,9 +24,9 @@ def move_latest(bucket: Bucket, manifest: Manifest, now_s: int) -> bool:
 
 
 def _rank(data: bytes) -> tuple[int, int]:
-    """Epoch and step it points at; below all others when it cannot be read."""
+    """AttemptNumber and step it points at; below all others when it cannot be read."""
     try:
         facts = json.loads(data)
-        return int(facts["epoch"]), int(facts["step"])
+        return int(facts["attempt"]), int(facts["step"])
     except (ValueError, KeyError, TypeError, RecursionError):
         return -1, -1

@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Held:
+class LocalCheckpoint:
     """`path` has the checkpoint's own name; `files` are what was seen in it."""
 
     step: int
@@ -34,9 +34,9 @@ class Waiting:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
-        self._held: Held | None = None
+        self._held: LocalCheckpoint | None = None
 
-    def newest(self, *, above: int) -> Held | None:
+    def newest(self, *, above: int) -> LocalCheckpoint | None:
         """What is held, if its step is higher and nobody has written to it; else it is let go."""
         with self._lock:
             held = self._held
@@ -45,13 +45,13 @@ class Waiting:
                 self._held = None
             return self._held
 
-    def hold(self, step: int, path: Path) -> Held | None:
+    def hold(self, step: int, path: Path) -> LocalCheckpoint | None:
         """The complete checkpoint at `path`, from now on held; None where that cannot be done. One that has only lost files since it was
         first held is being removed: it stays as it was."""
         with self._lock:
             return self._hold(step, path)
 
-    def _hold(self, step: int, path: Path) -> Held | None:
+    def _hold(self, step: int, path: Path) -> LocalCheckpoint | None:
         held = self._held
         try:
             if held is not None and held.step == step and set(files_in(path)) <= set(held.files):
@@ -67,11 +67,11 @@ class Waiting:
             return held if held is not None and held.step == step else None
         if held is not None and held.step != step:
             clear(held.path.parent)
-        self._held = Held(step, kept / path.name, files)
+        self._held = LocalCheckpoint(step, kept / path.name, files)
         return self._held
 
 
-def _is_as_it_was(held: Held) -> bool:
+def _is_as_it_was(held: LocalCheckpoint) -> bool:
     """A trainer that writes into a file writes into our link of it, too."""
     try:
         return files_in(held.path) == held.files

@@ -61,7 +61,7 @@ def committed(saves: Saves, step: int, now_s: float) -> Saves:
 
 
 def report(saves: Saves, now_s: float) -> wire.Saves | None:
-    """For the beat; None before the first save."""
+    """For the heartbeat; None before the first save."""
     if not saves.saves:
         return None
     gaps_s = [later.seen_s - earlier.seen_s for earlier, later in zip(saves.saves, saves.saves[1:], strict=False)]

@@ -115,8 +115,8 @@ def is_settling(transfers: Transfers, now_s: float) -> bool:
     return transfers.settling_until_s is not None and now_s < transfers.settling_until_s
 
 
-def commit_failed(transfers: Transfers, now_s: float, *, beat_s: int) -> Transfers:
-    return replace(transfers, committing=False, next_commit_s=now_s + beat_s)
+def commit_failed(transfers: Transfers, now_s: float, *, heartbeat_s: int) -> Transfers:
+    return replace(transfers, committing=False, next_commit_s=now_s + heartbeat_s)
 
 
 def commit_now(transfers: Transfers, now_s: float) -> Transfers:
@@ -125,7 +125,7 @@ def commit_now(transfers: Transfers, now_s: float) -> Transfers:
 
 
 def pace(
-    transfers: Transfers, now_s: float, *, run_id: str, epoch: int, settled: bool, identity: str = ""
+    transfers: Transfers, now_s: float, *, run_id: str, attempt: int, settled: bool, identity: str = ""
 ) -> tuple[Transfers, tuple[e.Effect, ...]]:
     """What is due."""
     effects: list[e.Effect] = []
@@ -140,7 +140,7 @@ def pace(
     if transfers.uncommitted is not None and not transfers.committing and now_s >= transfers.next_commit_s:
         pending = transfers.uncommitted
         transfers = replace(transfers, committing=True)
-        effects.append(e.SendCommit(Commit(run=run_id, epoch=epoch, step=pending.step, key=pending.key, identity=identity)))
+        effects.append(e.SendCommit(Commit(run=run_id, attempt=attempt, step=pending.step, key=pending.key, identity=identity)))
     if now_s >= transfers.next_room_s:
         transfers = replace(transfers, next_room_s=now_s + ROOM_S)
         effects.append(e.MakeRoom())

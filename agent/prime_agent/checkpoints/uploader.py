@@ -1,8 +1,8 @@
 """From the trainer's folder to a manifest in the bucket.
 
 A checkpoint that is complete is set aside, looked at again, hashed and sent, looked at once more, and its manifest is written last: a cut
-at any point leaves either no manifest or a true one. Whether the manifest counts is decided elsewhere, by a commit that carries the epoch;
-only after that do `latest.json` and the clean-up follow.
+at any point leaves either no manifest or a true one. Whether the manifest counts is decided elsewhere, by a commit that carries the
+attempt; only after that do `latest.json` and the clean-up follow.
 """
 
 import logging
@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from prime_agent.checkpoints.blobs import Blobs
-from prime_agent.checkpoints.integrity import flaw_of
+from prime_agent.checkpoints.integrity import violation_of
 from prime_agent.checkpoints.latest import move_latest
 from prime_agent.checkpoints.listing import files_in, size_of, written_s
 from prime_agent.checkpoints.newest import Waiting
@@ -63,7 +63,7 @@ class Uploader:
         bucket: Bucket,
         spec: RunSpec,
         run_id: str,
-        epoch: int,
+        attempt: int,
         work: Path,
         stage: Path,
         known: ResumePoint | None,
@@ -75,10 +75,10 @@ class Uploader:
         self._spec = spec
         self._trainer = trainer_for(spec)
         self._run_id = run_id
-        self._epoch, self._identity = epoch, identity
+        self._attempt, self._identity = attempt, identity
         self._folder = work / spec.checkpoints.folder
         self._stage = stage
-        self._waiting = Waiting(stage / f"waiting-{epoch}")
+        self._waiting = Waiting(stage / f"waiting-{attempt}")
         self._was_there = False
         self._known = known
         self._known_read = known is None
@@ -94,7 +94,7 @@ class Uploader:
         self._dropped = False
         self._newest_step = known.step if known else -1
         self._committed_step = -1
-        self._flaws: dict[str, str] = {}
+        self._violations: dict[str, str] = {}
         self._disregarded: dict[str, float] = {}
 
     @property
@@ -170,7 +170,7 @@ class Uploader:
         Raises Vanished (the trainer removed or changed it meanwhile), Cancelled, TemporaryError or PermanentError; then there is no
         manifest, or, when the answer to its writing was lost, a true one.
         """
-        stage = self._stage / f"upload-{self._epoch}-{local.step}"
+        stage = self._stage / f"upload-{self._attempt}-{local.step}"
         try:
             manifest = self._upload(local, stage, cancelled, metrics)
         except FileNotFoundError as error:
@@ -194,9 +194,9 @@ class Uploader:
     def _upload(self, local: LocalCheckpoint, stage: Path, cancelled: Callable[[], bool], metrics: Metrics) -> Manifest:
         self._trust_known()
         files = set_aside(local.path, stage, copy=self._spec.checkpoints.in_place)
-        flaw = flaw_of(stage, files)
-        if flaw or not self._trainer.is_complete(self._spec, files, self._clock()):
-            raise Vanished(f"{local.path.name} is not complete any more{f': {flaw}' if flaw else ''}")
+        violation = violation_of(stage, files)
+        if violation or not self._trainer.is_complete(self._spec, files, self._clock()):
+            raise Vanished(f"{local.path.name} is not complete any more{f': {violation}' if violation else ''}")
         _check_names(local.step, files)
         self._blobs.see(self._reader.catalog())
         try:
@@ -224,7 +224,7 @@ class Uploader:
         try:
             manifest = Manifest(
                 run=self._run_id,
-                epoch=self._epoch,
+                attempt=self._attempt,
                 step=local.step,
                 created_s=self._clock(),
                 folder=local.path.name,
@@ -278,17 +278,17 @@ class Uploader:
             files = files_in(path)
             if not self._trainer.is_complete(self._spec, files, now_s):
                 return False
-            flaw = flaw_of(path, files)
+            violation = violation_of(path, files)
         except FileNotFoundError:
             return False
         except PermanentError as error:
-            flaw = str(error)
+            violation = str(error)
         except OSError as error:
-            flaw = f"it cannot be read: {error.strerror or error}"
-        if flaw and self._flaws.get(path.name) != flaw:
-            self._flaws[path.name] = flaw
-            _log.warning("checkpoint %s is not uploaded: %s", path.name, flaw)
-        return flaw is None
+            violation = f"it cannot be read: {error.strerror or error}"
+        if violation and self._violations.get(path.name) != violation:
+            self._violations[path.name] = violation
+            _log.warning("checkpoint %s is not uploaded: %s", path.name, violation)
+        return violation is None
 
 
 def _check_names(step: int, files: tuple[FileSeen, ...]) -> None:

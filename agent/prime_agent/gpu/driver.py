@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from prime_agent.gpu.nvml import read
-from prime_agent.gpu.reading import GpuLoad, GpuSight, Xid
+from prime_agent.gpu.reading import GpuLoad, GpuSnapshot, Xid
 from prime_agent.gpu.xid_events import listen
 
 HANGS_S = 5.0
@@ -37,7 +37,7 @@ class NvidiaGpus:
         self._deaf = ""
         self._started = False
 
-    def look(self, wait_s: float) -> GpuSight:
+    def look(self, wait_s: float) -> GpuSnapshot:
         with self._changed:
             if not self._started:
                 self._started = True
@@ -49,12 +49,12 @@ class NvidiaGpus:
             self._changed.wait_for(lambda: self._readings >= wanted, timeout=wait_s)
             return self._sight()
 
-    def _sight(self) -> GpuSight:
+    def _sight(self) -> GpuSnapshot:
         now_s = self._clock()
         silent_s = 0.0 if self._asked_s is None else now_s - self._asked_s
         hangs = f"the GPU driver has not answered for {silent_s:.0f} s" if silent_s >= HANGS_S else ""
         age_s = 0.0 if self._read_s is None else now_s - self._read_s
-        return GpuSight(self._loads, age_s, hangs or self._trouble, tuple(self._xids), self._deaf)
+        return GpuSnapshot(self._loads, age_s, hangs or self._trouble, tuple(self._xids), self._deaf)
 
     def _run(self) -> None:
         listening = False

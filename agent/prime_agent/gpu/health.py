@@ -15,7 +15,7 @@ figures that are old because the driver hangs.
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from prime_agent.gpu.reading import GpuLoad, GpuSight
+from prime_agent.gpu.reading import GpuLoad, GpuSnapshot
 from prime_agent.gpu.xids import is_broken, words
 
 UNASKABLE_S = 60.0
@@ -27,7 +27,7 @@ FRESH_S = 30.0
 class GpuHealth:
     """`first`: each GPU as it was when it was first seen."""
 
-    sight: GpuSight = field(default_factory=GpuSight)
+    snapshot: GpuSnapshot = field(default_factory=GpuSnapshot)
     first: tuple[GpuLoad, ...] = ()
     idle_since_s: float | None = None
     unaskable_since_s: float | None = None
@@ -36,23 +36,23 @@ class GpuHealth:
 
     @property
     def is_fresh(self) -> bool:
-        return not self.sight.trouble and self.sight.age_s <= FRESH_S
+        return not self.snapshot.trouble and self.snapshot.age_s <= FRESH_S
 
 
-def seen(health: GpuHealth, sight: GpuSight, now_s: float, *, training: bool) -> GpuHealth:
+def seen(health: GpuHealth, snapshot: GpuSnapshot, now_s: float, *, training: bool) -> GpuHealth:
     """After a look. `training`: the trainer runs and has made its first step."""
-    missed_before = bool(health.sight.loads) and len(health.sight.loads) < len(health.first)
-    health = replace(health, sight=sight)
-    if not health.is_fresh or not sight.loads:
+    missed_before = bool(health.snapshot.loads) and len(health.snapshot.loads) < len(health.first)
+    health = replace(health, snapshot=snapshot)
+    if not health.is_fresh or not snapshot.loads:
         # What an Xid tells is true however old the figures are.
-        return replace(health, idle_since_s=None, unaskable_since_s=None, fault=health.fault or next(_reported(sight), ""))
-    unaskable = [load for load in _unaskable(health, sight) if not load.lost]
+        return replace(health, idle_since_s=None, unaskable_since_s=None, fault=health.fault or next(_reported(snapshot), ""))
+    unaskable = [load for load in _unaskable(health, snapshot) if not load.lost]
     since_s = (now_s if health.unaskable_since_s is None else health.unaskable_since_s) if unaskable else None
     overlong = since_s is not None and now_s - since_s >= UNASKABLE_S
-    fault = health.fault or next(_faults(health, sight, unaskable if overlong else [], missed_before=missed_before), "")
-    idle = training and all(load.is_empty for load in sight.loads)
+    fault = health.fault or next(_faults(health, snapshot, unaskable if overlong else [], missed_before=missed_before), "")
+    idle = training and all(load.is_empty for load in snapshot.loads)
     idle_since_s = (now_s if health.idle_since_s is None else health.idle_since_s) if idle else None
-    return replace(health, first=_with_new(health, sight), unaskable_since_s=since_s, fault=fault, idle_since_s=idle_since_s)
+    return replace(health, first=_with_new(health, snapshot), unaskable_since_s=since_s, fault=fault, idle_since_s=idle_since_s)
 
 
 def idle_s(health: GpuHealth, now_s: float) -> int:
@@ -60,24 +60,24 @@ def idle_s(health: GpuHealth, now_s: float) -> int:
     return 0 if health.idle_since_s is None else int(now_s - health.idle_since_s)
 
 
-def _faults(health: GpuHealth, sight: GpuSight, unaskable: list[GpuLoad], *, missed_before: bool) -> Iterator[str]:
+def _faults(health: GpuHealth, snapshot: GpuSnapshot, unaskable: list[GpuLoad], *, missed_before: bool) -> Iterator[str]:
     """What is broken, the surest first. A GPU that is not listed counts when it was missed in the look before, too."""
     before = {load.index: load for load in health.first}
-    for load in sight.loads:
+    for load in snapshot.loads:
         if load.lost:
             yield f"{_title(before.get(load.index, load))} is lost: {load.trouble}"
-    for load in _gone(health, sight) if missed_before else []:
-        yield f"{_title(load)} is not there any more: the driver lists {len(sight.loads)} GPUs, and listed {len(health.first)}"
-    yield from _reported(sight)
-    for load in sight.loads:
+    for load in _gone(health, snapshot) if missed_before else []:
+        yield f"{_title(load)} is not there any more: the driver lists {len(snapshot.loads)} GPUs, and listed {len(health.first)}"
+    yield from _reported(snapshot)
+    for load in snapshot.loads:
         if load.index in before:
             yield from _worn(before[load.index], load)
     for load in unaskable:
         yield f"{_title(before.get(load.index, load))} cannot be asked any more: {load.trouble}"
 
 
-def _reported(sight: GpuSight) -> Iterator[str]:
-    return (words(xid) for xid in sight.xids if is_broken(xid))
+def _reported(snapshot: GpuSnapshot) -> Iterator[str]:
+    return (words(xid) for xid in snapshot.xids if is_broken(xid))
 
 
 def _worn(before: GpuLoad, load: GpuLoad) -> Iterator[str]:
@@ -90,23 +90,23 @@ def _worn(before: GpuLoad, load: GpuLoad) -> Iterator[str]:
         yield f"{_title(load)} has found bad memory, which only a reset takes out of use"
 
 
-def _gone(health: GpuHealth, sight: GpuSight) -> list[GpuLoad]:
+def _gone(health: GpuHealth, snapshot: GpuSnapshot) -> list[GpuLoad]:
     """GPUs the driver does not list any more. Those behind one that is gone move up, so the index does not tell which it was."""
-    if len(sight.loads) >= len(health.first):
+    if len(snapshot.loads) >= len(health.first):
         return []
-    uuids, indexes = {load.uuid for load in sight.loads}, {load.index for load in sight.loads}
+    uuids, indexes = {load.uuid for load in snapshot.loads}, {load.index for load in snapshot.loads}
     return [load for load in health.first if (load.uuid not in uuids if load.uuid else load.index not in indexes)]
 
 
-def _unaskable(health: GpuHealth, sight: GpuSight) -> list[GpuLoad]:
+def _unaskable(health: GpuHealth, snapshot: GpuSnapshot) -> list[GpuLoad]:
     """GPUs that could be asked when they were first seen, and cannot now."""
     known = {load.index for load in health.first if not load.trouble}
-    return [load for load in sight.loads if load.trouble and load.index in known]
+    return [load for load in snapshot.loads if load.trouble and load.index in known]
 
 
-def _with_new(health: GpuHealth, sight: GpuSight) -> tuple[GpuLoad, ...]:
+def _with_new(health: GpuHealth, snapshot: GpuSnapshot) -> tuple[GpuLoad, ...]:
     known = {load.index for load in health.first}
-    return (*health.first, *(load for load in sight.loads if load.index not in known))
+    return (*health.first, *(load for load in snapshot.loads if load.index not in known))
 
 
 def _title(load: GpuLoad) -> str:

@@ -52,7 +52,7 @@ class Xid:
 
 
 @dataclass(frozen=True)
-class GpuSight:
+class GpuSnapshot:
     """What is known now. `trouble`: why newer figures cannot be had; `age_s`: how old these are. `deaf`: why Xids are not heard."""
 
     loads: tuple[GpuLoad, ...] = ()
@@ -64,12 +64,12 @@ class GpuSight:
 
 
 class Gpus(Protocol):
-    def look(self, wait_s: float) -> GpuSight:
+    def look(self, wait_s: float) -> GpuSnapshot:
         """What each GPU does now, or what was known last if that takes longer than `wait_s`. From any thread; raises nothing."""
 
 
 class NoGpus:
     """For jobs that ask for none."""
 
-    def look(self, wait_s: float) -> GpuSight:
-        return GpuSight()
+    def look(self, wait_s: float) -> GpuSnapshot:
+        return GpuSnapshot()

@@ -1,9 +1,9 @@
-"""What a beat says of the GPUs: a few figures over all of them, whatever their number."""
+"""What a heartbeat says of the GPUs: a few figures over all of them, whatever their number."""
 
 from collections.abc import Iterable
 from statistics import fmean
 
-from prime_agent.gpu.reading import GpuLoad, GpuSight
+from prime_agent.gpu.reading import GpuLoad, GpuSnapshot
 from prime_agent.gpu.xids import words
 from prime_train.core.wire import GPU_NOTE_CHARS_MAX, Gpus
 
@@ -19,10 +19,10 @@ def used_mib(loads: tuple[GpuLoad, ...]) -> float | None:
     return round(sum(told), 1) if told else None
 
 
-def report_gpus(sight: GpuSight) -> Gpus | None:
+def report_gpus(snapshot: GpuSnapshot) -> Gpus | None:
     """None where there is nothing to say."""
-    loads = sight.loads
-    if not loads and not sight.trouble:
+    loads = snapshot.loads
+    if not loads and not snapshot.trouble:
         return None
     busy = _told(load.util_pct for load in loads)
     powers = _told(load.power_w for load in loads)
@@ -33,16 +33,16 @@ def report_gpus(sight: GpuSight) -> Gpus | None:
         util_high_pct=_percent(max(busy)) if busy else None,
         hottest_c=max((load.temperature_c for load in loads if load.temperature_c is not None), default=None),
         power_w=round(sum(powers), 1) if powers else None,
-        age_s=int(sight.age_s),
-        note=_note(sight)[:GPU_NOTE_CHARS_MAX],
+        age_s=int(snapshot.age_s),
+        note=_note(snapshot)[:GPU_NOTE_CHARS_MAX],
     )
 
 
-def _note(sight: GpuSight) -> str:
+def _note(snapshot: GpuSnapshot) -> str:
     """What a person should know: why nothing new is known, what slows a GPU down, the newest Xid."""
-    slowed = [f"{load.title} is slowed down by {' and '.join(load.slowed_by)}" for load in sight.loads if load.slowed_by]
-    silent = [f"{load.title}: {load.trouble}" for load in sight.loads if load.trouble]
-    return "; ".join([*filter(None, [sight.trouble]), *silent, *map(words, sight.xids[-1:]), *slowed])
+    slowed = [f"{load.title} is slowed down by {' and '.join(load.slowed_by)}" for load in snapshot.loads if load.slowed_by]
+    silent = [f"{load.title}: {load.trouble}" for load in snapshot.loads if load.trouble]
+    return "; ".join([*filter(None, [snapshot.trouble]), *silent, *map(words, snapshot.xids[-1:]), *slowed])
 
 
 def _percent(value: float) -> float:

@@ -1,18 +1,18 @@
 """All that is known of the GPUs, as a table for people."""
 
-from prime_agent.gpu.reading import GpuLoad, GpuSight
+from prime_agent.gpu.reading import GpuLoad, GpuSnapshot
 from prime_agent.gpu.xids import words
 
 HEAD = ("GPU", "name", "busy", "memory", "temperature", "power", "slowed by", "ECC errors", "repair", "uuid")
 
 
-def table(sight: GpuSight) -> str:
-    lines = _aligned([HEAD, *map(_row, sight.loads)]) if sight.loads else ["no GPU has been seen"]
-    if sight.loads and sight.age_s >= 1:
-        lines.append(f"these figures are {sight.age_s:.0f} s old")
-    lines += [sight.trouble] if sight.trouble else []
-    lines += [words(xid) for xid in sight.xids]
-    return "\n".join(lines + ([sight.deaf] if sight.deaf else []))
+def table(snapshot: GpuSnapshot) -> str:
+    lines = _aligned([HEAD, *map(_row, snapshot.loads)]) if snapshot.loads else ["no GPU has been seen"]
+    if snapshot.loads and snapshot.age_s >= 1:
+        lines.append(f"these figures are {snapshot.age_s:.0f} s old")
+    lines += [snapshot.trouble] if snapshot.trouble else []
+    lines += [words(xid) for xid in snapshot.xids]
+    return "\n".join(lines + ([snapshot.deaf] if snapshot.deaf else []))
 
 
 def _row(load: GpuLoad) -> tuple[str, ...]:

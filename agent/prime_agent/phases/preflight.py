@@ -64,11 +64,11 @@ def _gpus(hardware: HardwareSpec, gpus: Gpus) -> str | None:
     """A GPU that needs a reset is refused now, when nothing is lost by it yet."""
     if not hardware.gpus:
         return None
-    sight = gpus.look(GPUS_S_MAX)
-    if sight.trouble:
-        return f"no GPU can be seen: {sight.trouble}"
-    usable = [load for load in sight.loads if not load.trouble]
-    wrong = [fault for load in sight.loads if (fault := _fault(load))]
+    snapshot = gpus.look(GPUS_S_MAX)
+    if snapshot.trouble:
+        return f"no GPU can be seen: {snapshot.trouble}"
+    usable = [load for load in snapshot.loads if not load.trouble]
+    wrong = [fault for load in snapshot.loads if (fault := _fault(load))]
     if len(usable) < hardware.count:
         names = ", ".join(load.name for load in usable) or "none"
         wrong.insert(0, f"{len(usable)} GPUs are visible ({names}); hardware.count = {hardware.count}")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from prime_agent.checkpoints.integrity import flaw_of
+from prime_agent.checkpoints.integrity import violation_of
 from prime_agent.checkpoints.listing import files_in
 from prime_agent.events import Event, FellBack, Noted, PhaseDone, PhaseFailed
 from prime_agent.gpu.reading import Gpus
@@ -68,7 +68,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Means:
+class PhaseContext:
     """What the phases work with."""
 
     job: Bootstrap
@@ -84,7 +84,7 @@ class Means:
 class Phases:
     """`run` returns at once; the outcome is heard as PhaseDone or PhaseFailed. A phase that was called off says nothing."""
 
-    def __init__(self, means: Means, inbox: Inbox) -> None:
+    def __init__(self, means: PhaseContext, inbox: Inbox) -> None:
         self._means = means
         self._inbox = inbox
         self._call_off = CallOff()
@@ -143,9 +143,9 @@ class Phases:
 
     def _set_up(self, spec: RunSpec) -> None:
         job, shell = self._means.job, self._shell("setup.log")
-        if job.tree_key is not None:
+        if job.code_key is not None:
             self._note("fetching the working tree")
-            unpack(self._means.bucket, job.tree_key, shell.cwd, shell, sha256=job.tree_sha256)
+            unpack(self._means.bucket, job.code_key, shell.cwd, shell, sha256=job.code_sha256)
         else:
             self._note(f"cloning {spec.trainer.tree.repo}")
             clone(spec.trainer.tree, job.commit, shell.cwd, shell)
@@ -175,7 +175,7 @@ class Phases:
             _log.error("%s", first)
             damaged = set(first.digests)
             discard(self._checkpoints, point)
-            for other in older(Reader(self._means.bucket, self._means.job.run).catalog(), point, epoch=self._means.job.epoch):
+            for other in older(Reader(self._means.bucket, self._means.job.run).catalog(), point, attempt=self._means.job.attempt):
                 try:
                     folder = self._restore_once(other)
                 except CheckpointDamaged as error:
@@ -191,18 +191,18 @@ class Phases:
         progress = _percent(point.step, self._note, self._call_off)
         job = self._means.job
         folder = restore(self._means.bucket, job.run, point, self._checkpoints, pattern=job.spec.checkpoints.pattern, progress=progress)
-        flaw = self._flaw(folder)
-        if flaw is not None:
+        violation = self._violation(folder)
+        if violation is not None:
             shutil.rmtree(folder)
-            raise CheckpointDamaged(f"step {point.step} was saved incomplete: {flaw}")
+            raise CheckpointDamaged(f"step {point.step} was saved incomplete: {violation}")
         return folder
 
-    def _flaw(self, folder: Path) -> str | None:
+    def _violation(self, folder: Path) -> str | None:
         """Every byte is what the manifest says; whether that is a whole checkpoint, the formats' indexes and the trainer's rules know."""
         spec, files = self._means.job.spec, files_in(folder)
         if not trainer_for(spec).is_complete(spec, files, LONG_AFTER_S):
             return "a file that the trainer needs is missing"
-        return flaw_of(folder, files)
+        return violation_of(folder, files)
 
     @property
     def _checkpoints(self) -> Path:

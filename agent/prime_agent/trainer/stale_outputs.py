@@ -1,4 +1,4 @@
-"""Carrying out what `prime_rl_leftovers` says must be out of prime-rl's sight before it is launched."""
+"""Carrying out what `prime_rl_leftovers` says must be out of prime-rl's snapshot before it is launched."""
 
 import logging
 import os
@@ -16,9 +16,9 @@ _CHECKPOINTS = "checkpoints"
 _log = logging.getLogger(__name__)
 
 
-def move_aside(run: Path, resume_step: int | None, *, epoch: int) -> tuple[str, ...]:
+def move_aside(run: Path, resume_step: int | None, *, attempt: int) -> tuple[str, ...]:
     """Renames it all, and returns where it lay, seen from `run`. `resume_step`: the checkpoint that was restored. Raises OSError."""
-    moves = to_move_aside(listing(run), resume_step, epoch=epoch)
+    moves = to_move_aside(listing(run), resume_step, attempt=attempt)
     for move in moves:
         target = run / move.target
         _delete(target)

@@ -11,7 +11,7 @@ from prime_train.core.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Container
 
-    from prime_train.control_plane.reconcile import Swept, World
+    from prime_train.control_plane.reconcile import Context, SweepResult
     from prime_train.core.run import Run
 
 PAUSE_S = 2.0
@@ -41,7 +41,7 @@ def own(found: Home) -> "list[Run]":
     return [run for run in runs if run.origin is not None and run.origin.repository == repository]
 
 
-def world(found: Home, *, waits: bool) -> "World":
+def context(found: Home, *, waits: bool) -> "Context":
     """`waits`: until agents are on their machines, which takes minutes."""
     said = found.last_serving()
     if said is None:
@@ -52,22 +52,22 @@ def world(found: Home, *, waits: bool) -> "World":
         if run_id in ids or not run_id:
             _say(run_id, what, text)
 
-    return found.world(said.public_url, watched=watched, waits=waits)
+    return found.context(said.public_url, watched=watched, waits=waits)
 
 
-def look(found: Home) -> "Swept":
+def look(found: Home) -> "SweepResult":
     """One sweep, which leaves the agents to whoever looks next."""
     from prime_train.control_plane.reconcile import sweep
 
-    return sweep(world(found, waits=False))
+    return sweep(context(found, waits=False))
 
 
-def looks(found: Home, *, minutes: float, only: str = "") -> "list[Swept]":
+def looks(found: Home, *, minutes: float, only: str = "") -> "list[SweepResult]":
     """One sweep, and for so many minutes more while a machine that can be asked for from here comes or goes: it would be paid for and stand
     idle until the next job. `only`: the run whose machine counts; none: every run's."""
     from prime_train.control_plane.reconcile import sweep
 
-    here, until_s = world(found, waits=True), time.monotonic() + minutes * 60
+    here, until_s = context(found, waits=True), time.monotonic() + minutes * 60
     swept = [sweep(here)]
     while time.monotonic() < until_s and any(
         _is_on_the_move(run, here.providers) for run in here.store.list_runs() if only in ("", run.run_id)

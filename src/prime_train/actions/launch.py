@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from prime_train.core.run import Origin, Run
     from prime_train.core.spec import RunSpec
     from prime_train.operations.launch import Plan, Unfit
-    from prime_train.ports import Held, Store
+    from prime_train.ports import RunRecord, Store
 
 
 def launch(
@@ -134,7 +134,7 @@ def _rent(job: "Job", home: "Home", run: "Run") -> None:
         job.notice(f"{run.spec.hardware.provider} cannot be asked from here: whoever watches the control plane rents the machine")
 
 
-def _answer(job: "Job", store: "Store", held: "Held", *, is_new: bool) -> Exit:
+def _answer(job: "Job", store: "Store", held: "RunRecord", *, is_new: bool) -> Exit:
     from prime_train.actions.publish import show, summarize
 
     run = held.run

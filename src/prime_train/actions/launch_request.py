@@ -49,7 +49,7 @@ def run_id_of(name: str, key: str) -> str:
 
 def checked_out(job: Job, event: Event) -> str:
     """The commit of the working folder: that of the event, whole and unchanged."""
-    from prime_train.adapters.tree_pack import checkout_of
+    from prime_train.adapters.code_archive import checkout_of
 
     found = checkout_of(Path())
     if found is None:

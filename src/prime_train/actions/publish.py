@@ -7,10 +7,10 @@ from prime_train.control_plane.wiring.github_auth import client
 
 if TYPE_CHECKING:
     from prime_train.actions.job import Job
-    from prime_train.ports import Held, Store
+    from prime_train.ports import RunRecord, Store
 
 
-def show(job: "Job", store: "Store", held: "Held") -> str:
+def show(job: "Job", store: "Store", held: "RunRecord") -> str:
     """The comment's address, or "". What GitHub does not take is a warning: the run is as it is."""
     from prime_train.adapters.github import GitHubNotifier
     from prime_train.ports import OutsideError
@@ -26,7 +26,7 @@ def show(job: "Job", store: "Store", held: "Held") -> str:
     return comment.html_url if comment is not None else ""
 
 
-def summarize(job: "Job", store: "Store", held: "Held") -> None:
+def summarize(job: "Job", store: "Store", held: "RunRecord") -> None:
     from prime_train.reports.pull_request import run_page
 
     job.summary(run_page(held.run, held.lease, store.now_s()))

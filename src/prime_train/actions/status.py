@@ -10,7 +10,7 @@ from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
-    from prime_train.ports import Held, Store
+    from prime_train.ports import RunRecord, Store
 
 RUNS_MAX = 50
 RUNS_LOADED_MAX = 500
@@ -40,7 +40,7 @@ def status(
     return Exit.OK
 
 
-def _meant(store: "Store", name: str, own: "list[str]") -> "list[Held]":
+def _meant(store: "Store", name: str, own: "list[str]") -> "list[RunRecord]":
     """Of the repository's own runs."""
     started = [run_id for run_id in own if run_id == name] or [run_id for run_id in own if run_id.startswith(name)]
     if name and len(started) != 1:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from prime_train.actions.event import Comment, Event
     from prime_train.actions.job import Job
     from prime_train.adapters.github import GitHub
-    from prime_train.ports import Held, Store
+    from prime_train.ports import RunRecord, Store
 
 COMMAND = "/prime-train"
 DOES = ("stop", "resume", "status")
@@ -94,7 +94,7 @@ def _of_comment(job: "Job", event: "Comment", github: "GitHub") -> Wanted | None
     return Wanted(does, words[2] if len(words) > 2 else "", event)
 
 
-def _meant(store: "Store", job: "Job", wanted: Wanted) -> "Held":
+def _meant(store: "Store", job: "Job", wanted: Wanted) -> "RunRecord":
     """The run that is named, or that of the pull request. A comment speaks only of runs of its own repository."""
     from prime_train.operations.run_lookup import find
 
@@ -116,26 +116,26 @@ def _meant(store: "Store", job: "Job", wanted: Wanted) -> "Held":
     return find(store, is_meant[0].run_id)
 
 
-def _do(store: "Store", held: "Held", does: str, *, now: bool) -> "Held":
+def _do(store: "Store", held: "RunRecord", does: str, *, now: bool) -> "RunRecord":
     from prime_train.core.change import resumed, wished
-    from prime_train.core.run import Want
+    from prime_train.core.run import DesiredState
     from prime_train.operations.run_requests import ask
 
-    want = Want.CANCEL if now else Want.STOP
+    want = DesiredState.CANCEL if now else DesiredState.STOP
     match does:
         case "stop":
             if held.run.is_over or held.run.want is want:
                 return held
             return ask(store, held.run.run_id, lambda run, now_s: wished(run, want, now_s))
         case "resume":
-            if not held.run.is_over and held.run.want is not Want.RUN:
+            if not held.run.is_over and held.run.want is not DesiredState.RUN:
                 raise UsageError(f"{held.run.run_id} is still being stopped", fix="ask again when it has stopped", code=Exit.OUTSIDE_FAILED)
             return ask(store, held.run.run_id, resumed) if held.run.is_over else held
         case _:
             return held
 
 
-def _answer(job: "Job", store: "Store", held: "Held", wanted: Wanted) -> None:
+def _answer(job: "Job", store: "Store", held: "RunRecord", wanted: Wanted) -> None:
     from prime_train.actions.publish import show, summarize
 
     show(job, store, held)

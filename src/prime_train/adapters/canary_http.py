@@ -1,4 +1,4 @@
-"""The watcher's own beat: sent to the webhook's public address, the way the agents' beats come."""
+"""The watcher's own heartbeat: sent to the webhook's public address, the way the agents' heartbeats come."""
 
 import json
 import logging

@@ -12,7 +12,7 @@ this project: it must be up in a few milliseconds and then cost nothing. The pod
     agent.exit   {"code"}: it has ended by itself; negative is a signal           disk/        the pod's disk, the agent's folder
 
 LOCK is the descriptor of `alive.lock`, locked by the parent: the lock passes over without a moment in which nobody holds it.
-On Linux, processes of the pod whose parent dies become children of this one, however they tried to leave: none is lost sight of.
+On Linux, processes of the pod whose parent dies become children of this one, however they tried to leave: none is lost snapshot of.
 """
 
 import fcntl

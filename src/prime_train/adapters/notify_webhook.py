@@ -185,7 +185,7 @@ def _payload(card: AlertCard) -> dict[str, object]:
         "title": card.title,
         "text": card.text,
         "at": card.at_s,
-        "epoch": card.epoch,
+        "attempt": card.attempt,
         "facts": dict(card.facts),
         "links": dict(card.links),
     }

@@ -11,8 +11,8 @@ from threading import Lock
 from prime_train.clock import Anchor, counting_on, uptime_s
 from prime_train.core.breaker import Watch
 from prime_train.core.run import CHECK_S_MAX, Alert, Change, HistoryEvent, Lease, Run
-from prime_train.core.wire import Beat, Commit, Verdict
-from prime_train.ports import Answer, Held, Vital
+from prime_train.core.wire import Commit, Heartbeat, Verdict
+from prime_train.ports import Answer, LeaseStatus, RunRecord
 
 
 class MemoryStore:
@@ -42,10 +42,10 @@ class MemoryStore:
             self._history[run.run_id] = []
             return True
 
-    def load(self, run_id: str) -> Held | None:
+    def load(self, run_id: str) -> RunRecord | None:
         with self._lock:
             run = self._runs.get(run_id)
-            return Held(run, self._leases[run_id]) if run is not None else None
+            return RunRecord(run, self._leases[run_id]) if run is not None else None
 
     def list_runs(self) -> list[Run]:
         with self._lock:
@@ -76,21 +76,21 @@ class MemoryStore:
             due = [(run.next_check_s, run.run_id) for run in self._runs.values() if run.next_check_s is not None]
         return [run_id for at_s, run_id in sorted(due) if not now_s < at_s <= now_s + CHECK_S_MAX][:limit]
 
-    def vitals(self) -> list[Vital]:
+    def lease_statuses(self) -> list[LeaseStatus]:
         with self._lock:
             return [
-                Vital(run_id, lease.epoch, lease.beat_s, self._runs[run_id].spec.health.overdue_s)
+                LeaseStatus(run_id, lease.attempt, lease.heartbeat_s, self._runs[run_id].spec.health.overdue_s)
                 for run_id, lease in sorted(self._leases.items())
                 if lease.open
             ]
 
-    def beat(self, beat: Beat, now_s: int) -> Answer:
+    def heartbeat(self, heartbeat: Heartbeat, now_s: int) -> Answer:
         with self._lock:
-            return self._beat(beat, now_s)
+            return self._heartbeat(heartbeat, now_s)
 
-    def beats(self, beats: Sequence[Beat], now_s: int) -> list[Answer]:
+    def heartbeats(self, heartbeats: Sequence[Heartbeat], now_s: int) -> list[Answer]:
         with self._lock:
-            return [self._beat(beat, now_s) for beat in beats]
+            return [self._heartbeat(heartbeat, now_s) for heartbeat in heartbeats]
 
     def commit(self, commit: Commit, now_s: int) -> Answer:
         with self._lock:
@@ -150,15 +150,15 @@ class MemoryStore:
             self._alerts[alert.key] = self._unsent[alert.key] = alert
             self._sent_by[alert.key] = set()
 
-    def _beat(self, beat: Beat, now_s: int) -> Answer:
-        lease = self._leases.get(beat.run)
-        if lease is None or not _holds(lease, beat):
+    def _heartbeat(self, heartbeat: Heartbeat, now_s: int) -> Answer:
+        lease = self._leases.get(heartbeat.run)
+        if lease is None or not _holds(lease, heartbeat):
             return Answer(Verdict.FENCED)
-        if beat.seq <= lease.seq:
+        if heartbeat.seq <= lease.seq:
             return _answer(Verdict.REPEATED, lease)
-        self._leases[beat.run] = replace(lease, version=lease.version + 1, seq=beat.seq, beat_s=now_s, beat=beat)
-        if beat.news:
-            self._wake(beat.run, now_s)
+        self._leases[heartbeat.run] = replace(lease, version=lease.version + 1, seq=heartbeat.seq, heartbeat_s=now_s, heartbeat=heartbeat)
+        if heartbeat.news:
+            self._wake(heartbeat.run, now_s)
         return _answer(Verdict.OK, lease)
 
     def _wake(self, run_id: str, now_s: int) -> None:
@@ -168,8 +168,8 @@ class MemoryStore:
             self._runs[run_id] = replace(run, version=run.version + 1, next_check_s=at_s)
 
 
-def _holds(lease: Lease, said: Beat | Commit) -> bool:
-    return lease.open and (lease.epoch, lease.identity) == (said.epoch, said.identity)
+def _holds(lease: Lease, said: Heartbeat | Commit) -> bool:
+    return lease.open and (lease.attempt, lease.identity) == (said.attempt, said.identity)
 
 
 def _answer(verdict: Verdict, lease: Lease) -> Answer:

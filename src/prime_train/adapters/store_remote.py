@@ -16,8 +16,8 @@ from prime_train.clock import MeasuredClock
 from prime_train.control_plane.store_calls import ABOUT, ABOUT_GIVES, CALLS, OPENING, OPENING_GIVES, About, Opening, packed
 from prime_train.core.breaker import Watch
 from prime_train.core.run import Alert, Change, HistoryEvent, Run
-from prime_train.core.wire import SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, Beat, Commit, operator_key, sign, told_time_s
-from prime_train.ports import Answer, Held, PermanentError, TemporaryError, Vital
+from prime_train.core.wire import SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, Commit, Heartbeat, operator_key, sign, told_time_s
+from prime_train.ports import Answer, LeaseStatus, PermanentError, RunRecord, TemporaryError
 
 STORE = "PRIME_TRAIN_STORE"
 READS_MAX = 3
@@ -71,8 +71,8 @@ class RemoteStore:
     def create(self, run: Run) -> bool:
         return bool(self._call("create", run))
 
-    def load(self, run_id: str) -> Held | None:
-        held: Held | None = self._call("load", run_id)
+    def load(self, run_id: str) -> RunRecord | None:
+        held: RunRecord | None = self._call("load", run_id)
         return held
 
     def list_runs(self) -> list[Run]:
@@ -89,15 +89,15 @@ class RemoteStore:
         due: list[str] = self._call("due", now_s, limit)
         return due
 
-    def vitals(self) -> list[Vital]:
-        vitals: list[Vital] = self._call("vitals")
-        return vitals
+    def lease_statuses(self) -> list[LeaseStatus]:
+        lease_statuses: list[LeaseStatus] = self._call("lease_statuses")
+        return lease_statuses
 
-    def beat(self, beat: Beat, now_s: int) -> Answer:
-        return self.beats((beat,), now_s)[0]
+    def heartbeat(self, heartbeat: Heartbeat, now_s: int) -> Answer:
+        return self.heartbeats((heartbeat,), now_s)[0]
 
-    def beats(self, beats: Sequence[Beat], now_s: int) -> list[Answer]:
-        answers: list[Answer] = self._call("beats", list(beats), now_s)
+    def heartbeats(self, heartbeats: Sequence[Heartbeat], now_s: int) -> list[Answer]:
+        answers: list[Answer] = self._call("heartbeats", list(heartbeats), now_s)
         return answers
 
     def commit(self, commit: Commit, now_s: int) -> Answer:

@@ -18,7 +18,7 @@ import zstandard
 from prime_train.checkpoints.restore import DISK_SPARE_BYTES, Reported, unreported
 from prime_train.checkpoints.tar_reader import ArchiveBroken, Unsafe
 from prime_train.checkpoints.unpacking import MEMBERS_MAX, unpack_stream
-from prime_train.core.text.paths import flaw_of_folder
+from prime_train.core.text.paths import violation_of_folder
 
 ENDINGS = (".tar.gz", ".tar.zst", ".tgz", ".tar")
 
@@ -65,9 +65,9 @@ def unpack(archive: Path, hidden: Path, *, replace: bool = False, members_max: i
     inside = list(content.iterdir())
     whole = inside[0] if len(inside) == 1 and inside[0].is_dir() and not inside[0].is_symlink() else content
     name = stem_of(archive.name) if whole is content else whole.name
-    flaw = flaw_of_folder(name)
-    if flaw is not None:
-        raise ArchiveRefused(f"{archive.name} would make the folder {name[:200]!r}, which {flaw}")
+    violation = violation_of_folder(name)
+    if violation is not None:
+        raise ArchiveRefused(f"{archive.name} would make the folder {name[:200]!r}, which {violation}")
     target = hidden.parent / name
     if target.exists() or target.is_symlink():
         if not replace:

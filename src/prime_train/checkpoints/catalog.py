@@ -40,7 +40,7 @@ class Catalog:
     def kept(self, policy: Policy) -> list[Kept]:
         """As retention wants to see them."""
         whole = {manifest.key for manifest in self.complete()}
-        return [Kept(m.step, m.epoch, m.key, m.key in whole, getattr(m, policy.best_by)) for m in self.manifests]
+        return [Kept(m.step, m.attempt, m.key, m.key in whole, getattr(m, policy.best_by)) for m in self.manifests]
 
 
 class Reader:
@@ -59,9 +59,9 @@ class Reader:
         newest = sorted(listed, key=lambda stat: stat.key, reverse=True)[:MANIFESTS_MAX]
         known = [(stat.key, self._manifest(stat)) for stat in newest]
         pins = [parse_pin_key(self._run_id, stat.key) for stat in self._bucket.list(pin_prefix(self._run_id))]
-        manifests = tuple(sorted((m for _, m in known if m is not None), key=lambda m: (m.step, m.epoch), reverse=True))
+        manifests = tuple(sorted((m for _, m in known if m is not None), key=lambda m: (m.step, m.attempt), reverse=True))
         unread = [key for key, manifest in known if manifest is None] + [stat.key for stat in listed if stat not in newest]
-        pinned = frozenset(m.key for m in manifests if (m.step, m.epoch) in pins)
+        pinned = frozenset(m.key for m in manifests if (m.step, m.attempt) in pins)
         return Catalog(self._run_id, manifests, blobs, pinned, tuple(unread))
 
     def _manifest(self, stat: Stat) -> Manifest | None:

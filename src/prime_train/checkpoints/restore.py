@@ -87,9 +87,9 @@ def discard(into: Path, point: ResumePoint) -> None:
         shutil.rmtree(stage)
 
 
-def older(catalog: Catalog, point: ResumePoint, *, epoch: int) -> list[ResumePoint]:
-    """Complete checkpoints for attempt `epoch` to fall back on when `point` is damaged, newest first: lower steps, of attempts before."""
-    below = [m for m in catalog.complete() if m.step < point.step and m.epoch < epoch]
+def older(catalog: Catalog, point: ResumePoint, *, attempt: int) -> list[ResumePoint]:
+    """Complete checkpoints for attempt `attempt` to fall back on when `point` is damaged, newest first: lower steps, of attempts before."""
+    below = [m for m in catalog.complete() if m.step < point.step and m.attempt < attempt]
     return [point_of(manifest) for manifest in below[:OLDER_TRIED_MAX]]
 
 
@@ -101,8 +101,8 @@ def _manifest(bucket: Bucket, run_id: str, point: ResumePoint) -> Manifest:
         manifest = Manifest.model_validate_json(content.data)
     except ValueError as error:
         raise CheckpointDamaged(f"manifest {point.key} cannot be read: {str(error)[:300]}") from error
-    if (manifest.run, manifest.step, manifest.epoch) != (run_id, point.step, point.epoch):
-        raise CheckpointDamaged(f"manifest {point.key} is of run {manifest.run}, step {manifest.step}, epoch {manifest.epoch}")
+    if (manifest.run, manifest.step, manifest.attempt) != (run_id, point.step, point.attempt):
+        raise CheckpointDamaged(f"manifest {point.key} is of run {manifest.run}, step {manifest.step}, attempt {manifest.attempt}")
     if point.digest and manifest.digest != point.digest:
         raise CheckpointDamaged(f"manifest {point.key} was changed after it was chosen")
     return manifest
@@ -113,7 +113,7 @@ def _stage(into: Path, point: ResumePoint) -> Path:
     real = into.resolve()
     apart = real.parent.stat().st_dev != real.stat().st_dev or not os.access(real.parent, os.W_OK)
     beside = real if apart else real.parent
-    return beside / f".prime-train-restore-{point.step}-e{point.epoch}"
+    return beside / f".prime-train-restore-{point.step}-e{point.attempt}"
 
 
 def _check_own(stage: Path) -> None:

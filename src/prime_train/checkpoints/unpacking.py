@@ -14,7 +14,7 @@ from typing import IO
 
 from prime_train.checkpoints.tar_reader import Member, TarReader, Unsafe
 from prime_train.core.manifest import FILES_MAX, MTIME_S_MAX
-from prime_train.core.text.paths import flaw_of_path, is_inside, link_stays_inside
+from prime_train.core.text.paths import is_inside, link_stays_inside, violation_of_path
 
 MEMBERS_MAX = 2 * FILES_MAX
 """Folders, links and extended headers count too."""
@@ -70,9 +70,9 @@ def _path_of(member: Member, *, is_own: bool) -> str:
     path = "/".join(part for part in member.name.split("/") if part != ".")
     if not path and member.is_folder:
         return path
-    flaw = (None if is_inside(path) else "is not a relative path inside the folder") if is_own else flaw_of_path(path)
-    if flaw is not None:
-        raise Unsafe(f"{member.name[:200]!r} {flaw}")
+    violation = (None if is_inside(path) else "is not a relative path inside the folder") if is_own else violation_of_path(path)
+    if violation is not None:
+        raise Unsafe(f"{member.name[:200]!r} {violation}")
     return path
 
 

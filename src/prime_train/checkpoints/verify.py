@@ -11,7 +11,7 @@ from prime_train.ports import Bucket
 
 
 @dataclass(frozen=True)
-class Flaw:
+class DamagedFile:
     """A file that is not in the bucket as it was saved. `digest`: of the chunk."""
 
     path: str
@@ -19,7 +19,7 @@ class Flaw:
     digest: str
 
 
-def verify(bucket: Bucket, manifest: Manifest, *, progress: Reported = unreported) -> list[Flaw]:
+def verify(bucket: Bucket, manifest: Manifest, *, progress: Reported = unreported) -> list[DamagedFile]:
     """Every chunk that is missing or has another content, in the order of the manifest. Raises what the bucket raises.
 
     A content that several places share is read once.
@@ -43,4 +43,4 @@ def verify(bucket: Bucket, manifest: Manifest, *, progress: Reported = unreporte
     total = sum(place.chunk.size for place in alone.values())
     said = dict(zip(alone, in_parallel(one, alone.values()), strict=True))
     found = [(place, said[place.chunk.digest, place.chunk.codec]) for place in places(manifest)]
-    return [Flaw(str(place), what, place.chunk.digest) for place, what in found if what is not None]
+    return [DamagedFile(str(place), what, place.chunk.digest) for place, what in found if what is not None]

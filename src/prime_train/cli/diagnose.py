@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from prime_train.control_plane.wiring.home import Home
     from prime_train.core.run import Run
-    from prime_train.operations.diagnose import Diagnosis
+    from prime_train.operations.diagnose import RunDiagnosis
 
 LOG_LINES = 5
 
@@ -22,7 +22,7 @@ def diagnose(
 ) -> None:
     """Say what happened to a run, and why.
 
-    From its attempts, its beats, its provider, its trainer's figures, what was kept, and W&B: is it well, interrupted, without reward,
+    From its attempts, its heartbeats, its provider, its trainer's figures, what was kept, and W&B: is it well, interrupted, without reward,
     silent, or is only W&B late?
     """
     import json
@@ -38,7 +38,7 @@ def diagnose(
         _print(home, found)
 
 
-def _record(found: "Diagnosis") -> dict[str, object]:
+def _record(found: "RunDiagnosis") -> dict[str, object]:
     from prime_train.reports.run_status import standing
 
     facts = found.facts
@@ -52,13 +52,13 @@ def _record(found: "Diagnosis") -> dict[str, object]:
     }
 
 
-def _print(home: "Home", found: "Diagnosis") -> None:
+def _print(home: "Home", found: "RunDiagnosis") -> None:
     from prime_train.core.text.redaction import masked
     from prime_train.reports.run_status import standing
 
     facts = found.facts
     now = standing(facts.held, facts.now_s)
-    typer.echo(f"{now.run}: {now.state}, attempt {now.epoch}, step {now.figures.steps_said}")
+    typer.echo(f"{now.run}: {now.state}, attempt {now.attempt}, step {now.figures.steps_said}")
     if found.wandb_url:
         typer.echo(f"W&B: {found.wandb_url}")
     for one in found.conclusions:

@@ -67,13 +67,13 @@ def await_end(store: Store, run_id: str, *, is_served: Callable[[], bool], unser
         held = find(store, run_id)
         history = store.history(run_id)
         for line in history[told:]:
-            typer.echo(history_line(line.at_s - held.run.created_s, line.epoch, line.kind, line.text))
+            typer.echo(history_line(line.at_s - held.run.created_s, line.attempt, line.kind, line.text))
         now_s = store.now_s()
         if held.run.state is RunState.TRAINING and now_s >= stepped_s + STEPS_S:
             one = standing(held, now_s)
             before, stepped, stepped_s = stepped, one.figures.steps_said, now_s
             if stepped != before:
-                typer.echo(history_line(now_s - held.run.created_s, one.epoch, "step", f"{stepped}, {one.money}"))
+                typer.echo(history_line(now_s - held.run.created_s, one.attempt, "step", f"{stepped}, {one.money}"))
         told = len(history)
         served.look(now_s)
         if held.run.is_over and all(a.ended_s is not None for a in held.run.attempts):

@@ -52,13 +52,13 @@ def serve(
             _say_unset_secrets(home)
 
         _make_bucket(home)
-        world = home.world(public, watched=_log) if watching else None
-        desk = home.desk(public, watches=watching)
-        if desk.lend is not None:
-            try_role(desk.lend)
+        context = home.context(public, watched=_log) if watching else None
+        webhook = home.webhook(public, watches=watching)
+        if webhook.lend is not None:
+            try_role(webhook.lend)
         _try_bucket(home)
         home.catch_up()
-        run_server(desk, world, host=host, port=number, interval_s=interval, announce=announce)
+        run_server(webhook, context, host=host, port=number, interval_s=interval, announce=announce)
 
 
 def _checked(url: str) -> str:
@@ -140,7 +140,7 @@ def _try_bucket(home: "Home") -> None:
 
 def _number(home: "Home", host: str, port: int | None) -> int:
     """Any port is good only as long as no machine knows another one."""
-    if port is None or (port == 0 and home.last_serving() is not None and home.store().vitals()):
+    if port is None or (port == 0 and home.last_serving() is not None and home.store().lease_statuses()):
         return home.port()
     return port or _free_port(host)
 

@@ -84,7 +84,7 @@ def _line(command: list[str] | None) -> str | None:
 
 
 def _disk_here(home: "Home", run: "Run") -> Path | None:
-    attempt = run.attempt
+    attempt = run.current_attempt
     return home.local_pods().disk(attempt.pod_id) if attempt is not None and attempt.pod_id is not None else None
 
 
@@ -114,7 +114,7 @@ def _there(home: "Home", run: "Run", line: str | None) -> NoReturn:
         raise UsageError(f"the machine of {run.run_id} is still booting, or nobody can log in there yet", fix=fix, code=Exit.OUTSIDE_FAILED)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     reach.known_hosts.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _become(PROGRAM, ssh_words(reach, f"{run.run_id}-e{run.epoch}", line, terminal=terminal, is_pinned=is_pinned))
+    _become(PROGRAM, ssh_words(reach, f"{run.run_id}-e{run.attempt}", line, terminal=terminal, is_pinned=is_pinned))
 
 
 def _become(program: str, words: list[str]) -> NoReturn:

@@ -10,7 +10,7 @@ from prime_train.cli.columns import Column, Fitting
 from prime_train.core.figures import AttemptCost, RunFigures
 from prime_train.core.run import HistoryEvent, RunState
 from prime_train.core.text.formatting import span, usd
-from prime_train.ports import Held
+from prime_train.ports import RunRecord
 from prime_train.reports import durability as saving
 from prime_train.reports import gpus
 from prime_train.reports.run_status import Standing, standing, title_of
@@ -30,9 +30,9 @@ def all_runs(found: Sequence[Standing]) -> RenderableType:
         (
             column("run", (one.run for one in found)),
             Column("state", tuple(state_text(one.state) for one in found)),
-            column("attempt", (str(one.epoch) for one in found), 3),
+            column("attempt", (str(one.attempt) for one in found), 3),
             column("step", (one.progress for one in found)),
-            column("last beat", (one.beat for one in found), 2),
+            column("last heartbeat", (one.heartbeat for one in found), 2),
             column("spent", (one.money for one in found)),
             column("restarts", (one.causes for one in found), 1, (str(one.figures.restarts) for one in found)),
             column("durable step", (f"{one.durable_step:,}" for one in found), 4),
@@ -45,7 +45,7 @@ def texts(cells: Iterable[str]) -> tuple[Text, ...]:
     return tuple(Text(cell) for cell in cells)
 
 
-def one_run(held: Held, history: Sequence[HistoryEvent], now_s: int) -> RenderableType:
+def one_run(held: RunRecord, history: Sequence[HistoryEvent], now_s: int) -> RenderableType:
     """All about one run: how it stands, its attempts, its ledger, what happened last."""
     one = standing(held, now_s)
     rows = Table.grid(padding=(0, 3))
@@ -63,7 +63,7 @@ def _facts(one: Standing) -> list[tuple[str, RenderableType]]:
         facts.append(("asked to", one.want))
     facts.append(("step", one.figures.steps_said + _measures(one)))
     if one.ended_s is None:
-        facts.append(("last beat", one.beat + (f" ({one.phase})" if one.phase else "")))
+        facts.append(("last heartbeat", one.heartbeat + (f" ({one.phase})" if one.phase else "")))
         facts.append(("next check", one.next_check))
     facts += saving.facts(one.saving) if one.saving is not None else []
     facts += [("GPUs", gpus.fact(one.gpus))] if one.gpus is not None else []
@@ -91,11 +91,15 @@ def attempts(now: RunFigures) -> RenderableType:
     made = now.costs()
     return Fitting(
         (
-            Column("attempt", texts(str(cost.attempt.epoch) if cost.attempt is not None else "" for cost in made)),
+            Column("attempt", texts(str(cost.current_attempt.number) if cost.current_attempt is not None else "" for cost in made)),
             Column("machine", texts(_machine(cost, now) for cost in made), 2, texts(_offer(cost) for cost in made)),
-            Column("from step", texts(f"{cost.attempt.resumed_step:,}" if cost.attempt is not None else "" for cost in made), 4),
-            Column("to step", texts(f"{cost.attempt.last_step:,}" if cost.attempt is not None else "" for cost in made)),
-            Column("durable", texts(f"{cost.attempt.durable_step:,}" if cost.attempt is not None else "" for cost in made), 5),
+            Column(
+                "from step", texts(f"{cost.current_attempt.resumed_step:,}" if cost.current_attempt is not None else "" for cost in made), 4
+            ),
+            Column("to step", texts(f"{cost.current_attempt.last_step:,}" if cost.current_attempt is not None else "" for cost in made)),
+            Column(
+                "durable", texts(f"{cost.current_attempt.durable_step:,}" if cost.current_attempt is not None else "" for cost in made), 5
+            ),
             Column("paid", texts(cost.time for cost in made), 3),
             Column("spent", texts(cost.money for cost in made)),
             Column("ended by", texts(title_of(_cause(cost)) for cost in made), 1, texts(_cause(cost).replace("_", " ") for cost in made)),
@@ -104,15 +108,15 @@ def attempts(now: RunFigures) -> RenderableType:
 
 
 def _machine(cost: AttemptCost, now: RunFigures) -> str:
-    return f"{_offer(cost)} at {usd(cost.attempt.offer.usd_per_hour)}/h" if cost.attempt is not None else now.others()
+    return f"{_offer(cost)} at {usd(cost.current_attempt.offer.usd_per_hour)}/h" if cost.current_attempt is not None else now.others()
 
 
 def _offer(cost: AttemptCost) -> str:
-    return cost.attempt.offer.offer_id if cost.attempt is not None else "others"
+    return cost.current_attempt.offer.offer_id if cost.current_attempt is not None else "others"
 
 
 def _cause(cost: AttemptCost) -> str:
-    return cost.attempt.cause.value if cost.attempt is not None and cost.attempt.cause is not None else "-"
+    return cost.current_attempt.cause.value if cost.current_attempt is not None and cost.current_attempt.cause is not None else "-"
 
 
 def ledger_table(now: RunFigures) -> RenderableType:
@@ -129,5 +133,5 @@ def lines(history: Sequence[HistoryEvent], start_s: int) -> RenderableType:
     table = Table.grid(padding=(0, 2))
     for line in history:
         stamp = Text(f"+{span(line.at_s - start_s)}", style="dim")
-        table.add_row(stamp, f"e{line.epoch}" if line.epoch else "", Text(line.kind.replace("_", " "), style="bold"), Text(line.text))
+        table.add_row(stamp, f"e{line.attempt}" if line.attempt else "", Text(line.kind.replace("_", " "), style="bold"), Text(line.text))
     return table

@@ -64,13 +64,13 @@ def shown(value: object) -> str:
 
 
 def _yaml(text: str) -> object:
-    from prime_train.adapters.config_yaml.nodes import Halt
-    from prime_train.adapters.config_yaml.parse import read_tree
+    from prime_train.adapters.config_yaml.nodes import ParseAborted
+    from prime_train.adapters.config_yaml.parse import read_code
     from prime_train.core.config_tree import plain
 
     try:
-        return plain(read_tree(text)[0])
-    except Halt:
+        return plain(read_code(text)[0])
+    except ParseAborted:
         return None
 
 

@@ -113,7 +113,7 @@ def _present(file: str, subject: Subject, read: Iterable[str]) -> frozenset[str]
     return frozenset((*read, *(name for _, name in named_files(subject.spec) if _found(trees, name))))
 
 
-def _has_tree(file: str, spec: "RunSpec") -> bool:
+def _has_code(file: str, spec: "RunSpec") -> bool:
     """A repository is taken for the one we stand in where any file that the spec names is here, or it names none."""
     trees = _trees(file, spec.trainer.tree.folder)
     if spec.trainer.tree.repo is None:
@@ -181,7 +181,7 @@ def _matter(config: Config, subject: Subject, sheets: Mapping[str, Sheet], root:
         kind=kind if root is not None else "",
         files=files,
         beside=_beside(config.file, subject, files),
-        has_tree=_has_tree(config.file, subject.spec),
+        has_code=_has_code(config.file, subject.spec),
         sources=tuple(sources.items()),
     )
     findings = (*config.findings, *(finding for sheet in sheets.values() for finding in sheet.findings))

@@ -1,8 +1,8 @@
 """The `Store` as calls over a wire, for both ends: each method's name, what it takes and what it gives.
 
 A call's body is a JSON list of the arguments, its answer the JSON of what came back. Whoever may call is the operator: the key is made of
-the master key, and opens everything. (Loading this module builds the parsers of everything a store holds: a webhook that only hears beats
-leaves it alone.)
+the master key, and opens everything. (Loading this module builds the parsers of everything a store holds: a webhook that only hears
+heartbeats leaves it alone.)
 """
 
 import json
@@ -15,8 +15,8 @@ from pydantic import TypeAdapter
 from prime_train.core.breaker import Watch
 from prime_train.core.run import Alert, Change, HistoryEvent, Run
 from prime_train.core.run_secrets import DEFAULT
-from prime_train.core.wire import Beat, Commit, PodKeys
-from prime_train.ports import Answer, Held, Store, Vital
+from prime_train.core.wire import Commit, Heartbeat, PodKeys
+from prime_train.ports import Answer, LeaseStatus, RunRecord, Store
 
 LIST_BYTES_MAX = 4 * 2**20
 """Of one answer; runs that go on are always in it, so that one can be found and stopped."""
@@ -73,13 +73,13 @@ def _call(takes: Any, gives: Any, does: Callable[..., Any], *, reads: bool = Fal
 CALLS: dict[str, StoreCall] = {
     "now_s": _call(tuple[()], int, lambda store: store.now_s(), reads=True),
     "create": _call(tuple[Run], bool, lambda store, run: store.create(run)),
-    "load": _call(tuple[str], Held | None, lambda store, run_id: store.load(run_id), reads=True),
+    "load": _call(tuple[str], RunRecord | None, lambda store, run_id: store.load(run_id), reads=True),
     "list_runs": _call(tuple[()], list[Run], lambda store: _fitting(store.list_runs()), reads=True),
     "save": _call(tuple[Change], bool, lambda store, change: store.save(change)),
     "wake": _call(tuple[str, int], None, lambda store, run_id, now_s: store.wake(run_id, now_s)),
     "due": _call(tuple[int, int], list[str], lambda store, now_s, limit: store.due(now_s, limit), reads=True),
-    "vitals": _call(tuple[()], list[Vital], lambda store: store.vitals(), reads=True),
-    "beats": _call(tuple[list[Beat], int], list[Answer], lambda store, beats, now_s: store.beats(beats, now_s)),
+    "lease_statuses": _call(tuple[()], list[LeaseStatus], lambda store: store.lease_statuses(), reads=True),
+    "heartbeats": _call(tuple[list[Heartbeat], int], list[Answer], lambda store, heartbeats, now_s: store.heartbeats(heartbeats, now_s)),
     "commit": _call(tuple[Commit, int], Answer, lambda store, commit, now_s: store.commit(commit, now_s)),
     "history": _call(tuple[str], list[HistoryEvent], lambda store, run_id: store.history(run_id), reads=True),
     "tell": _call(tuple[Alert], None, lambda store, alert: store.tell(alert)),

@@ -50,13 +50,13 @@ PROOF_S = 120
 FAILURES_APART_S = 900
 """Failures of the canary no further apart belong together, whichever watcher's they are, though another's may sing in between."""
 ARRIVING_RUNS = 2
-"""So many runs' beats outweigh a failed canary, or one's where no other lives: a single one may have slipped through."""
+"""So many runs' heartbeats outweigh a failed canary, or one's where no other lives: a single one may have slipped through."""
 ARRIVING_S = 120
-"""Beats no older than this still arrive: four of the usual pace."""
+"""Heartbeats no older than this still arrive: four of the usual pace."""
 ON_THE_WAY_S = 10
-"""A beat that is counted so soon after the newest one before the canary failed was on its way by then."""
+"""A heartbeat that is counted so soon after the newest one before the canary failed was on its way by then."""
 OVERRULED_S = 300
-"""So long the canary has failed while beats arrive when people are told."""
+"""So long the canary has failed while heartbeats arrive when people are told."""
 GAP_S = 180
 GAP_FACTOR = 3
 """A gap between two sweeps is one in which the store may have been away if it is longer than `GAP_S` and so many times the gap before."""
@@ -177,8 +177,8 @@ class Watch:
     store: Breaker = Breaker()
     fleet: Breaker = Breaker()
     cohort: Breaker = Breaker()
-    failing_beat_s: int | None = None
-    """The newest beat, by the server's clock, when the canary began to fail."""
+    failing_heartbeat_s: int | None = None
+    """The newest heartbeat, by the server's clock, when the canary began to fail."""
     fell_s: Mapping[str, int] = field(default_factory=dict)
     """Runs that fell silent lately, were not heard since, and when that was; those that were replaced with `PAST` after their id."""
     members: frozenset[str] = frozenset()
@@ -201,7 +201,7 @@ class Hearing:
     through: str | None = None
     crowd: frozenset[str] | None = None
     overruled_since_s: int | None = None
-    """People are to be told, once for that second: beats arrive, but the canary has failed since then."""
+    """People are to be told, once for that second: heartbeats arrive, but the canary has failed since then."""
     deaf: bool = False
     """No heartbeat arrives at all."""
     boots: str | None = None
@@ -228,8 +228,9 @@ def listen(
 ) -> tuple[Watch, Hearing]:
     """The next memory and what this sweep may conclude.
 
-    `silent_s`: runs whose beats are overdue, with the seconds since their last beat; `active`: all runs that should beat, with the second
-    of their last beat by the server's clock. Both as they were before the canary was sent. `provider`: its list could be read.
+    `silent_s`: runs whose heartbeats are overdue, with the seconds since their last heartbeat; `active`: all runs that should heartbeat,
+    with the second of their last heartbeat by the server's clock. Both as they were before the canary was sent. `provider`: its list could
+    be read.
     """
     watch = _after_paths(watch, canary=canary, provider=provider, silent=silent_s.keys(), active=active, now_s=now_s)
     inbound = watch.inbound
@@ -257,10 +258,10 @@ def listen(
 
 
 def _after_paths(watch: Watch, *, canary: bool, provider: bool, silent: Collection[str], active: Mapping[str, int], now_s: int) -> Watch:
-    failing_beat_s = watch.failing_beat_s
+    failing_heartbeat_s = watch.failing_heartbeat_s
     if not canary and watch.answers.state is State.CLOSED:
-        failing_beat_s = max(active.values(), default=now_s)
-    arrives = _arrives(failing_beat_s, [beat_s for run_id, beat_s in active.items() if run_id not in silent], now_s)
+        failing_heartbeat_s = max(active.values(), default=now_s)
+    arrives = _arrives(failing_heartbeat_s, [heartbeat_s for run_id, heartbeat_s in active.items() if run_id not in silent], now_s)
     inbound = moved(watch.inbound, works=canary or arrives, now_s=now_s, limits=INBOUND)
     if inbound.works_since_s is None and inbound.state is not State.OPEN:
         inbound = replace(inbound, works_since_s=now_s)
@@ -268,7 +269,7 @@ def _after_paths(watch: Watch, *, canary: bool, provider: bool, silent: Collecti
         watch,
         swept_s=now_s,
         gap_s=now_s - watch.swept_s if watch.swept_s is not None else None,
-        failing_beat_s=failing_beat_s,
+        failing_heartbeat_s=failing_heartbeat_s,
         inbound=inbound,
         answers=moved(watch.answers, works=canary, now_s=now_s, limits=ANSWERS),
         provider=moved(watch.provider, works=provider, now_s=now_s, limits=PROVIDER),
@@ -276,19 +277,19 @@ def _after_paths(watch: Watch, *, canary: bool, provider: bool, silent: Collecti
     )
 
 
-def _arrives(failing_beat_s: int | None, beats_s: Collection[int], now_s: int) -> bool:
-    """Whether beats have come since the canary began to fail, and still come. `beats_s`: the last ones of the runs that live."""
-    since_s = max((failing_beat_s or 0) + ON_THE_WAY_S, now_s - ARRIVING_S - 1)
-    return sum(beat_s > since_s for beat_s in beats_s) >= max(1, min(ARRIVING_RUNS, len(beats_s)))
+def _arrives(failing_heartbeat_s: int | None, heartbeats_s: Collection[int], now_s: int) -> bool:
+    """Whether heartbeats have come since the canary began to fail, and still come. `heartbeats_s`: the last ones of the runs that live."""
+    since_s = max((failing_heartbeat_s or 0) + ON_THE_WAY_S, now_s - ARRIVING_S - 1)
+    return sum(heartbeat_s > since_s for heartbeat_s in heartbeats_s) >= max(1, min(ARRIVING_RUNS, len(heartbeats_s)))
 
 
-def _store(watch: Watch, beats_s: Iterable[int], now_s: int) -> Breaker:
+def _store(watch: Watch, heartbeats_s: Iterable[int], now_s: int) -> Breaker:
     """It works now, for it was just read. Whether it was away before: nobody swept for unusually long, and no heartbeat was stored."""
     store, swept_s = watch.store, watch.swept_s
     if swept_s is None or watch.gap_s is None:
         return store
     usual_s = max(GAP_S, GAP_FACTOR * watch.gap_s)
-    if now_s - swept_s > usual_s and not any(beat_s > now_s - ARRIVING_S for beat_s in beats_s):
+    if now_s - swept_s > usual_s and not any(heartbeat_s > now_s - ARRIVING_S for heartbeat_s in heartbeats_s):
         store = moved(store, works=False, now_s=swept_s, limits=STORE)
     return moved(store, works=True, now_s=now_s, limits=STORE)
 
@@ -343,8 +344,8 @@ def _together(fell_s: Mapping[str, int]) -> frozenset[str]:
 
 
 def _let_through(watch: Watch, held: frozenset[str], fell_s: Mapping[str, int], silent_s: Mapping[str, int], now_s: int) -> str | None:
-    """The one run that a half-open breaker lets through in this sweep. A cohort's time counts from its last beats: another that was left
-    alone for long, and rightly, takes nothing from it."""
+    """The one run that a half-open breaker lets through in this sweep. A cohort's time counts from its last heartbeats: another that was
+    left alone for long, and rightly, takes nothing from it."""
     breaker = watch.fleet if watch.fleet.state is not State.CLOSED else watch.cohort
     if breaker.state is not State.HALF_OPEN:
         return None

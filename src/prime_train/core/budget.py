@@ -51,7 +51,7 @@ def deadline_s(run: Run) -> int | None:
 def flush_from_s(run: Run) -> int | None:
     """When to begin to save, so that it is done by the deadline: the order takes a heartbeat to arrive."""
     end_s, health = deadline_s(run), run.spec.health
-    return None if end_s is None else end_s - health.drain_s - health.beat_s
+    return None if end_s is None else end_s - health.drain_s - health.heartbeat_s
 
 
 def used_up(run: Run, now_s: int) -> tuple[Limit, ...]:
@@ -104,4 +104,4 @@ def least(run: Run, limit: Limit, now_s: int) -> float:
         case Limit.HOURS:
             return training_s(run, now_s) / 3600
         case Limit.DEADLINE:
-            return now_s + run.spec.health.drain_s + run.spec.health.beat_s
+            return now_s + run.spec.health.drain_s + run.spec.health.heartbeat_s

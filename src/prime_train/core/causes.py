@@ -87,7 +87,7 @@ _FREE, _COUNTED, _NEVER = Retry.FREE, Retry.COUNTED, Retry.NEVER
 POLICY: dict[Cause, Policy] = {
     Cause.PREEMPTED: Policy(_FREE, "machine taken away", "Nothing to do: it resumes on another machine."),
     Cause.MACHINE_LOST: Policy(_COUNTED, "machine lost", "Nothing to do: it resumes on another machine.", True),
-    Cause.SILENT: Policy(_COUNTED, "no beats", "The machine may be cut off or hung; it is replaced.", True),
+    Cause.SILENT: Policy(_COUNTED, "no heartbeats", "The machine may be cut off or hung; it is replaced.", True),
     Cause.STALLED: Policy(_COUNTED, "no step within its deadline", "Look at the stacks in the evidence folder."),
     Cause.BOOT_LOST: Policy(_FREE, "machine gone before its agent came up", "Another machine is asked for.", False, True),
     Cause.BOOT_FAILED: Policy(_FREE, "machine could not be set up", "Another offer is tried.", True, True),

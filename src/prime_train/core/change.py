@@ -18,16 +18,16 @@ from prime_train.core.run import (
     Alert,
     Attempt,
     Change,
+    DesiredState,
     DrainReason,
     Event,
     HistoryEvent,
     Lease,
     Notice,
+    Orphan,
     Run,
     RunState,
     Severity,
-    Stray,
-    Want,
     move,
     with_attempt,
 )
@@ -72,8 +72,8 @@ def change(run: Run, lease: Lease, decision: d.Decision, now_s: int) -> Change:
             return adopted(run, pod_id, now_s, usd_per_hour=usd_per_hour, created_s=created_s)
         case d.PutAgent():
             return _put_agent(run, now_s)
-        case d.SeeBeat():
-            return _see_beat(run, lease, now_s)
+        case d.SeeHeartbeat():
+            return _see_heartbeat(run, lease, now_s)
         case d.SeeStep(step):
             return _see_step(run, lease, step, now_s)
         case d.SeeUpload(step):
@@ -113,25 +113,26 @@ def _wanted_check_s(run: Run, lease: Lease, decision: d.Wait, now_s: int) -> int
     if decision.until_s is not None:
         money_s = d.budget_moment_s(run, now_s)
         return decision.until_s if money_s is None else min(decision.until_s, money_s)
-    beat = lease.beat
+    heartbeat = lease.heartbeat
     rose_s = step_rose_s(lease)
     deadline_s = None
-    if beat is not None and rose_s is not None and beat.step > 0:
-        slow_s = max(beat.step_slow_s or 0.0, run.step_slow_s or 0.0)
-        deadline_s = rose_s + step_limit_s(run.spec.health, slow_s, saving=is_saving(beat)) + 1
-    return d.healthy_until_s(run, lease.beat_s, deadline_s, now_s)
+    if heartbeat is not None and rose_s is not None and heartbeat.step > 0:
+        slow_s = max(heartbeat.step_slow_s or 0.0, run.step_slow_s or 0.0)
+        deadline_s = rose_s + step_limit_s(run.spec.health, slow_s, saving=is_saving(heartbeat)) + 1
+    return d.healthy_until_s(run, lease.heartbeat_s, deadline_s, now_s)
 
 
 # ------------------------------------------------------------------------------------------------------- launch and resume
 
 
 def launch(run: Run, lease: Lease, offer: Offer, now_s: int, *, identity: str = "") -> Change:
-    """The intent, saved before the create call: epoch + 1, a fresh open lease, and the offer that will be asked for. `identity`: random."""
+    """The intent, saved before the create call: attempt + 1, a fresh open lease, and the offer that will be asked for. `identity`:
+    random."""
     after = _turned(move(run, Event.LAUNCH))
-    epoch = run.epoch + 1
+    number = run.attempt + 1
     resumed = run.resume.step if run.resume else 0
     attempt = Attempt(
-        epoch=epoch,
+        number=number,
         offer=offer,
         launched_s=now_s,
         resumed_step=resumed,
@@ -140,8 +141,8 @@ def launch(run: Run, lease: Lease, offer: Offer, now_s: int, *, identity: str = 
         best_step_before=run.best_step,
         identity=identity,
     )
-    after = replace(after, epoch=epoch, attempts=(*run.attempts, attempt), next_check_s=now_s + d.check_s(run), cause=None)
-    fresh = Lease(run_id=run.run_id, epoch=epoch, open=True, version=lease.version + 1, committed_step=resumed, identity=identity)
+    after = replace(after, attempt=number, attempts=(*run.attempts, attempt), next_check_s=now_s + d.check_s(run), cause=None)
+    fresh = Lease(run_id=run.run_id, attempt=number, open=True, version=lease.version + 1, committed_step=resumed, identity=identity)
     text = f"asking {offer.provider} for {_in_words(offer)}"
     line = happened(after, now_s, "launching", text, resumed)
     return _saved(ledger.fold(after), line, lease=fresh, lease_version=lease.version, alerts=_mirrored(after, "launching", now_s))
@@ -149,12 +150,12 @@ def launch(run: Run, lease: Lease, offer: Offer, now_s: int, *, identity: str = 
 
 def caught_up(run: Run, lease: Lease, newer: Run, newer_lease: Lease, now_s: int) -> Change:
     """The store had been restored from an older copy: it takes up what was recorded since. What the user asks for now still counts."""
-    want = run.want if run.want is not Want.RUN else newer.want
+    want = run.want if run.want is not DesiredState.RUN else newer.want
     after = replace(newer, version=run.version, want=want, next_check_s=now_s)
     taken = replace(newer_lease, version=lease.version + 1)
     text = (
-        f"the store knew the run as {run.state.value} after attempt {run.epoch or 'none'}, the bucket as {newer.state.value} after attempt "
-        f"{newer.epoch}; it goes on from there, and what was written between the two is lost from its history"
+        f"the store knew the run as {run.state.value} after attempt {run.attempt or 'none'}, the bucket as {newer.state.value} after "
+        f"attempt {newer.attempt}; it goes on from there, and what was written between the two is lost from its history"
     )
     alert = told(after, now_s, "restored", Severity.WARNING, "the store was restored from an older copy", text)
     return _saved(after, happened(after, now_s, "restored", text), lease=taken, lease_version=lease.version, alerts=(alert,))
@@ -171,22 +172,22 @@ def _in_words(offer: Offer) -> str:
 def adopted(run: Run, pod_id: str, now_s: int, *, usd_per_hour: float = 0.0, created_s: int = 0) -> Change:
     """The pod of the current attempt is known by its id: there is a machine, and people are told. `usd_per_hour`: its price in the end,
     which may differ from the offer's; `created_s`: since when it is there. 0: not told."""
-    if run.attempt is None:
+    if run.current_attempt is None:
         raise ValueError(f"run {run.run_id} has no attempt that could have the pod {pod_id}")
-    offer = replace(run.attempt.offer, usd_per_hour=usd_per_hour) if usd_per_hour > 0 else run.attempt.offer
-    attempt = replace(run.attempt, pod_id=pod_id, offer=offer, created_s=created_s or None)
+    offer = replace(run.current_attempt.offer, usd_per_hour=usd_per_hour) if usd_per_hour > 0 else run.current_attempt.offer
+    attempt = replace(run.current_attempt, pod_id=pod_id, offer=offer, created_s=created_s or None)
     after = with_attempt(_turned(move(run, Event.POD_CREATED)), attempt)
     after = replace(after, notices=tuple(n for n in run.notices if n.kind not in ("no_capacity", "funds")), next_check_s=now_s)
-    kind = "launched" if run.epoch == 1 else "relaunched"
+    kind = "launched" if run.attempt == 1 else "relaunched"
     text = f"{_in_words(offer)}, machine {pod_id}"
-    alert = told(after, now_s, kind, Severity.INFO, f"attempt {run.epoch} has a machine", text)
+    alert = told(after, now_s, kind, Severity.INFO, f"attempt {run.attempt} has a machine", text)
     return _saved(after, happened(after, now_s, "booting", f"machine {pod_id} exists"), alerts=(alert,))
 
 
 def refused(run: Run, lease: Lease, cause: Cause, detail: str, now_s: int) -> Change:
     """The provider said for certain that no pod was made: the attempt ends at no cost. People are told once as long as this lasts."""
     change = _recover(run, lease, d.Recover(cause, detail), now_s)
-    attempt = change.run.attempt
+    attempt = change.run.current_attempt
     if attempt is None:
         raise ValueError(f"run {run.run_id} has no attempt that could be refused")
     after = with_attempt(change.run, replace(attempt, ended_s=attempt.launched_s))
@@ -221,7 +222,7 @@ def resume_chosen(run: Run, point: ResumePoint | None, now_s: int, *, instead_of
         strikes=() if gained else run.strikes,
         next_check_s=now_s,
     )
-    text = f"resumes from step {step} of attempt {point.epoch}" if point else "starts from the beginning: there is no checkpoint"
+    text = f"resumes from step {step} of attempt {point.attempt}" if point else "starts from the beginning: there is no checkpoint"
     alerts: tuple[Alert, ...] = ()
     if instead_of is not None:
         text += f", for files of step {instead_of}, which was committed, are missing in the bucket"
@@ -233,35 +234,35 @@ def resume_chosen(run: Run, point: ResumePoint | None, now_s: int, *, instead_of
 
 
 def _put_agent(run: Run, now_s: int) -> Change:
-    assert run.attempt is not None
-    after = with_attempt(run, replace(run.attempt, agent_put_s=now_s))
+    assert run.current_attempt is not None
+    after = with_attempt(run, replace(run.current_attempt, agent_put_s=now_s))
     return _saved(
         replace(after, next_check_s=now_s + d.check_s(run)),
         happened(run, now_s, "agent", "putting the agent on the machine"),
     )
 
 
-def _see_beat(run: Run, lease: Lease, now_s: int) -> Change:
-    assert run.attempt is not None
-    after = with_attempt(move(run, Event.FIRST_BEAT), replace(run.attempt, first_beat_s=now_s))
+def _see_heartbeat(run: Run, lease: Lease, now_s: int) -> Change:
+    assert run.current_attempt is not None
+    after = with_attempt(move(run, Event.FIRST_HEARTBEAT), replace(run.current_attempt, first_heartbeat_s=now_s))
     line = happened(after, now_s, "starting", "the agent is there")
     return _saved(replace(after, next_check_s=now_s), line, alerts=_mirrored(after, "starting", now_s))
 
 
 def _see_step(run: Run, lease: Lease, step: int, now_s: int) -> Change:
-    assert run.attempt is not None
+    assert run.current_attempt is not None
     seen_s = min(now_s, step_rose_s(lease) or now_s)
-    attempt = replace(run.attempt, first_step_s=max(seen_s, run.attempt.first_beat_s or seen_s), last_step=step)
+    attempt = replace(run.current_attempt, first_step_s=max(seen_s, run.current_attempt.first_heartbeat_s or seen_s), last_step=step)
     after = replace(with_attempt(move(run, Event.FIRST_STEP), attempt), backoffs=0, next_check_s=now_s)
     after = replace(after, notices=tuple(n for n in run.notices if n.kind in NOTICES_THAT_OUTLIVE_A_FIRST_STEP))
     text = f"training at step {step}" + (f", resumed from {attempt.resumed_step}" if attempt.resumed_step else "")
-    alert = told(after, now_s, "training" if run.epoch == 1 else "recovered", Severity.INFO, text, f"attempt {run.epoch}")
+    alert = told(after, now_s, "training" if run.attempt == 1 else "recovered", Severity.INFO, text, f"attempt {run.attempt}")
     return _saved(after, happened(after, now_s, "training", text, step), alerts=(alert,))
 
 
 def _see_upload(run: Run, step: int, now_s: int) -> Change:
-    assert run.attempt is not None
-    after = with_attempt(move(run, Event.UPLOAD), replace(run.attempt, uploading_s=now_s))
+    assert run.current_attempt is not None
+    after = with_attempt(move(run, Event.UPLOAD), replace(run.current_attempt, uploading_s=now_s))
     line = happened(after, now_s, "uploading", "the trainer has ended; its last checkpoint is being uploaded", step)
     return _saved(replace(after, next_check_s=now_s), line, alerts=_mirrored(after, "uploading", now_s))
 
@@ -273,20 +274,20 @@ def _note(run: Run, note: d.Note, now_s: int) -> Change:
 
 
 def _with_sign(run: Run, decision: d.Wait | d.Note) -> Run:
-    """The run with a sign of life that no beat brought."""
-    if decision.sign_s is None or run.attempt is None:
+    """The run with a sign of life that no heartbeat brought."""
+    if decision.sign_s is None or run.current_attempt is None:
         return run
-    tracked = decision.tracked if decision.tracked is not None else run.attempt.tracked
-    return with_attempt(run, replace(run.attempt, last_sign_s=decision.sign_s, tracked=tracked))
+    tracked = decision.tracked if decision.tracked is not None else run.current_attempt.tracked
+    return with_attempt(run, replace(run.current_attempt, last_sign_s=decision.sign_s, tracked=tracked))
 
 
 def _all_clear(run: Run, lease: Lease, kinds: tuple[str, ...], now_s: int) -> Change:
     """What was told has passed. A stall that has passed takes its order back too, so that the next one is looked into anew."""
     after = replace(run, notices=tuple(notice for notice in run.notices if notice.kind not in kinds), next_check_s=now_s)
     line = happened(run, now_s, "all_clear", _CLEARED.get(kinds, "heard again"))
-    if run.attempt is None or "stalled" not in kinds:
+    if run.current_attempt is None or "stalled" not in kinds:
         return _saved(after, line, alerts=_durable_again(run, lease, now_s) if kinds == (d.UPLOADS,) else ())
-    after = with_attempt(after, replace(run.attempt, evidence_asked_s=None))
+    after = with_attempt(after, replace(run.current_attempt, evidence_asked_s=None))
     if lease.order is not Order.EVIDENCE:
         return _saved(after, line)
     quiet = replace(lease, order=Order.NONE, order_reason="", version=lease.version + 1)
@@ -299,8 +300,8 @@ def _durable_again(run: Run, lease: Lease, now_s: int) -> tuple[Alert, ...]:
 
 
 def _ask_evidence(run: Run, lease: Lease, decision: d.AskEvidence, now_s: int) -> Change:
-    assert run.attempt is not None
-    after = with_attempt(run, replace(run.attempt, evidence_asked_s=now_s))
+    assert run.current_attempt is not None
+    after = with_attempt(run, replace(run.current_attempt, evidence_asked_s=now_s))
     alert = told(after, now_s, "stalled", Severity.WARNING, POLICY[decision.cause].title, decision.text)
     asking = replace(lease, order=Order.EVIDENCE, order_reason=decision.text, version=lease.version + 1)
     after = replace(after, next_check_s=now_s + d.check_s(run))
@@ -331,17 +332,17 @@ def _drain(run: Run, lease: Lease, decision: d.Drain, now_s: int) -> Change:
 
 
 def _fenced(run: Run, lease: Lease, cause: Cause | None, detail: str, now_s: int) -> tuple[Run, Lease]:
-    """The run with its attempt closed and all that its last beat taught, and the closed lease."""
+    """The run with its attempt closed and all that its last heartbeat taught, and the closed lease."""
     closed = replace(lease, open=False, order=Order.NONE, order_reason="", version=lease.version + 1)
-    attempt = run.attempt
+    attempt = run.current_attempt
     if attempt is None or attempt.fenced_s is not None:
         return run, closed
-    mine = lease.epoch == attempt.epoch
-    beat = lease.beat if mine else None
-    sign_s = max((at_s for at_s in (lease.beat_s if mine else None, attempt.last_sign_s) if at_s is not None), default=None)
+    mine = lease.attempt == attempt.number
+    heartbeat = lease.heartbeat if mine else None
+    sign_s = max((at_s for at_s in (lease.heartbeat_s if mine else None, attempt.last_sign_s) if at_s is not None), default=None)
     if cause is Cause.STALLED:
         sign_s = step_rose_s(lease) or sign_s
-    last_step = max(attempt.last_step, beat.step if beat else 0)
+    last_step = max(attempt.last_step, heartbeat.step if heartbeat else 0)
     durable = max(attempt.durable_step, lease.committed_step if mine else 0)
     first_step_s = attempt.first_step_s if attempt.first_step_s is not None else _late_first_step_s(attempt, lease, last_step)
     attempt = replace(
@@ -358,7 +359,7 @@ def _fenced(run: Run, lease: Lease, cause: Cause | None, detail: str, now_s: int
         with_attempt(run, attempt),
         best_step=max(run.best_step, last_step),
         durable_step=max(run.durable_step, durable),
-        step_slow_s=(beat.step_slow_s if beat else None) or run.step_slow_s,
+        step_slow_s=(heartbeat.step_slow_s if heartbeat else None) or run.step_slow_s,
         resume_chosen=False,
         drain=None,
         drain_s=None,
@@ -369,16 +370,16 @@ def _fenced(run: Run, lease: Lease, cause: Cause | None, detail: str, now_s: int
 
 
 def _late_first_step_s(attempt: Attempt, lease: Lease, last_step: int) -> int | None:
-    return step_rose_s(lease) if last_step > attempt.resumed_step and lease.epoch == attempt.epoch else None
+    return step_rose_s(lease) if last_step > attempt.resumed_step and lease.attempt == attempt.number else None
 
 
 def _recover(run: Run, lease: Lease, decision: d.Recover, now_s: int) -> Change:
     policy = POLICY[decision.cause]
-    offer = run.attempt.offer if run.attempt else None
+    offer = run.current_attempt.offer if run.current_attempt else None
     fenced, closed = _fenced(_turned(move(run, Event.LOST)), lease, decision.cause, decision.detail, now_s)
-    if decision.cause is Cause.LAUNCH_LOST and fenced.attempt is not None:
+    if decision.cause is Cause.LAUNCH_LOST and fenced.current_attempt is not None:
         # The provider lists no such pod: it is not paid for, unless it appears later.
-        fenced = with_attempt(fenced, replace(fenced.attempt, ended_s=fenced.attempt.launched_s))
+        fenced = with_attempt(fenced, replace(fenced.current_attempt, ended_s=fenced.current_attempt.launched_s))
     gained = fenced.durable_step > run.durable_step
     strikes = () if gained else run.strikes
     if not gained and policy.retry is Retry.COUNTED:
@@ -398,7 +399,7 @@ def _recover(run: Run, lease: Lease, decision: d.Recover, now_s: int) -> Change:
         next_check_s=now_s,
     )
     text = f"{policy.title}: {decision.detail}"
-    alert = told(after, now_s, "lost", Severity.WARNING, f"attempt {run.epoch}: {policy.title}", _with_durable(after, text))
+    alert = told(after, now_s, "lost", Severity.WARNING, f"attempt {run.attempt}: {policy.title}", _with_durable(after, text))
     step = after.attempts[-1].last_step if after.attempts else 0
     return _saved(
         after,
@@ -417,7 +418,7 @@ def _finish(run: Run, lease: Lease, decision: d.Finish, now_s: int) -> Change:
     fenced, closed = _fenced(_turned(move(run, _END_EVENTS[decision.state])), lease, decision.cause, decision.why, now_s)
     undurable = _undurable(fenced, decision) if run.state in ATTENDED else ""
     why = f"{decision.why.rstrip('.')}; {undurable}" if undurable else decision.why
-    has_uploaded = any(attempt.first_beat_s is not None for attempt in fenced.attempts)
+    has_uploaded = any(attempt.first_heartbeat_s is not None for attempt in fenced.attempts)
     after = replace(fenced, why=why, cause=decision.cause, ended_s=now_s, next_check_s=now_s, strikes=run.strikes)
     after = replace(after, cleanup_s=now_s + CLEANUP_AFTER_S if has_uploaded else None)
     spent = ledger.totals(after, now_s)
@@ -432,7 +433,7 @@ def _finish(run: Run, lease: Lease, decision: d.Finish, now_s: int) -> Change:
 
 def _undurable(run: Run, decision: d.Finish) -> str:
     """What was trained and is in no checkpoint, where a run ends that should have it all; else empty."""
-    attempt = run.attempt
+    attempt = run.current_attempt
     if attempt is None or decision.cause not in (Cause.FINISHED, Cause.UPLOAD_FAILED):
         return ""
     step, durable = attempt.last_step, max(attempt.durable_step, attempt.resumed_step)
@@ -458,14 +459,14 @@ def cleaned_up(run: Run, gone: int, now_s: int, *, again_s: int | None) -> Chang
 
 
 def _terminate(run: Run, pods: tuple[Pod, ...], now_s: int) -> Change:
-    strays = {stray.pod_id: stray for stray in run.strays}
+    orphans = {orphan.pod_id: orphan for orphan in run.orphans}
     attempts = run.attempts
     for pod in pods:
-        old = strays.get(pod.pod_id)
-        strays[pod.pod_id] = (
+        old = orphans.get(pod.pod_id)
+        orphans[pod.pod_id] = (
             replace(old, asked_s=now_s, times=old.times + 1)
             if old
-            else Stray(
+            else Orphan(
                 pod.pod_id,
                 pod.name,
                 asked_s=now_s,
@@ -475,41 +476,43 @@ def _terminate(run: Run, pods: tuple[Pod, ...], now_s: int) -> Change:
             )
         )
         attempts = tuple(_asked_back(attempt, pod, run, now_s) for attempt in attempts)
-    after = replace(run, strays=tuple(strays.values()), attempts=attempts, next_check_s=now_s)
+    after = replace(run, orphans=tuple(orphans.values()), attempts=attempts, next_check_s=now_s)
     return _saved(after, happened(run, now_s, "terminate", "asked the provider to take back " + ", ".join(p.pod_id for p in pods)))
 
 
 def _created_s(run: Run, pod: Pod, now_s: int) -> int:
     """When the provider says that a pod too many was made: neither before its attempt was launched nor in the future, for the provider's
     clock may be wrong. Now, where it does not say."""
-    launched_s = next((a.launched_s for a in run.attempts if pod.name == d.name_of(run, a.epoch)), run.created_s)
+    launched_s = next((a.launched_s for a in run.attempts if pod.name == d.name_of(run, a.number)), run.created_s)
     return min(now_s, max(pod.created_s or now_s, launched_s))
 
 
 def _asked_back(attempt: Attempt, pod: Pod, run: Run, now_s: int) -> Attempt:
     """The attempt knows its pod, even one that a lost create answer made and that appears only now."""
-    if attempt.pod_id is None and pod.name == d.name_of(run, attempt.epoch):
+    if attempt.pod_id is None and pod.name == d.name_of(run, attempt.number):
         return replace(_with_pod(attempt, pod), terminate_asked_s=now_s, ended_s=None)
     return replace(attempt, terminate_asked_s=now_s, ended_s=None) if attempt.pod_id == pod.pod_id else attempt
 
 
 def _settle(run: Run, decision: d.Settle, now_s: int) -> Change:
     told = {pod.pod_id: pod for pod in decision.told}
-    attempts = tuple(_gone(run, a, decision.told, now_s) if a.epoch in decision.epochs and a.ended_s is None else a for a in run.attempts)
+    attempts = tuple(
+        _gone(run, a, decision.told, now_s) if a.number in decision.attempts and a.ended_s is None else a for a in run.attempts
+    )
     owned = {a.pod_id for a in attempts}
     paid = [
-        ledger.stray_totals(s, _ended_s(told.get(s.pod_id), s.created_s, now_s))
+        ledger.orphan_totals(s, _ended_s(told.get(s.pod_id), s.created_s, now_s))
         for s in ledger.unowned(run)
-        if s.pod_id in decision.strays and s.pod_id not in owned
+        if s.pod_id in decision.orphans and s.pod_id not in owned
     ]
     after = replace(
         _turned(run),
         attempts=attempts,
-        strays=tuple(s for s in run.strays if s.pod_id not in decision.strays),
+        orphans=tuple(s for s in run.orphans if s.pod_id not in decision.orphans),
         folded=ledger.add([run.folded, *paid]),
         next_check_s=now_s,
     )
-    names = [f"attempt {epoch}" for epoch in decision.epochs] or list(decision.strays)
+    names = [f"attempt {attempt}" for attempt in decision.attempts] or list(decision.orphans)
     line = happened(run, now_s, "settled", f"the provider confirms: gone ({', '.join(names)})")
     return _saved(after, line, alerts=_mirrored(after, "settled", now_s) if run.is_over else ())
 
@@ -517,7 +520,7 @@ def _settle(run: Run, decision: d.Settle, now_s: int) -> Change:
 def _gone(run: Run, attempt: Attempt, told: tuple[Pod, ...], now_s: int) -> Attempt:
     """The attempt with the end of its machine. One whose machine was made during a crash, and was gone before anybody knew its id, is known
     by its name; one that no machine was made for cost nothing."""
-    name = d.name_of(run, attempt.epoch)
+    name = d.name_of(run, attempt.number)
     pod = next((p for p in told if p.pod_id == attempt.pod_id or (attempt.pod_id is None and p.name == name)), None)
     if attempt.pod_id is None:
         if pod is None:
@@ -538,7 +541,7 @@ def _ended_s(pod: Pod | None, least_s: int, now_s: int) -> int:
     return min(now_s, max(told_s, least_s))
 
 
-def billed(run: Run, epoch: int, pod: Pod, usd: float, now_s: int) -> Change:
+def billed(run: Run, number: int, pod: Pod, usd: float, now_s: int) -> Change:
     """The provider has told what that attempt's pod cost in all, and from when to when it was there."""
 
     def booked(attempt: Attempt) -> Attempt:
@@ -546,8 +549,8 @@ def billed(run: Run, epoch: int, pod: Pod, usd: float, now_s: int) -> Change:
         known, latest_s = (attempt, attempt.ended_s or now_s) if is_known else (_with_pod(attempt, pod), now_s)
         return replace(known, billed_usd=usd, ended_s=_ended_s(pod, max(attempt.launched_s, attempt.last_sign_s or 0), latest_s))
 
-    attempts = tuple(booked(a) if a.epoch == epoch else a for a in run.attempts)
-    text = f"attempt {epoch} was billed at {dollars(usd)}"
+    attempts = tuple(booked(a) if a.number == number else a for a in run.attempts)
+    text = f"attempt {number} was billed at {dollars(usd)}"
     after = replace(run, attempts=attempts)
     return _saved(after, happened(run, now_s, "billed", text), alerts=_mirrored(after, "billed", now_s))
 
@@ -555,10 +558,10 @@ def billed(run: Run, epoch: int, pod: Pod, usd: float, now_s: int) -> Change:
 # --------------------------------------------------------------------------------------------------------- the user's wishes
 
 
-def wished(run: Run, want: Want, now_s: int) -> Change:
+def wished(run: Run, want: DesiredState, now_s: int) -> Change:
     """The user asks to stop or cancel; reconcile carries it out. Raises IllegalMove when the run is over."""
     if run.is_over:
-        move(run, Event.STOP if want is Want.STOP else Event.CANCEL)
+        move(run, Event.STOP if want is DesiredState.STOP else Event.CANCEL)
     return _saved(replace(run, want=want, next_check_s=now_s), happened(run, now_s, "asked", f"the user asks to {want.value}"))
 
 
@@ -568,7 +571,7 @@ class Renewed:
 
     spec: RunSpec
     commit: str
-    tree_sha256: str = ""
+    code_sha256: str = ""
     """Of the packed working tree; empty where a repository is checked out."""
 
     def check(self, run: Run) -> None:
@@ -594,13 +597,13 @@ def resumed(run: Run, now_s: int, limits: Mapping[Limit, float | str] | None = N
     moved = move(run, Event.RESUME)
     if renewed is not None:
         renewed.check(run)
-        moved = replace(moved, spec=renewed.spec, commit=renewed.commit, revision=run.revision + 1, tree_sha256=renewed.tree_sha256)
+        moved = replace(moved, spec=renewed.spec, commit=renewed.commit, revision=run.revision + 1, code_sha256=renewed.code_sha256)
     # Judged like any budget: a run that is stored with a limit that no budget may have could not be read again.
     budget = BudgetSpec.model_validate(moved.spec.budget.model_dump() | {limit.value: value for limit, value in (limits or {}).items()})
     after = replace(
         moved,
         spec=moved.spec.model_copy(update={"budget": budget}),
-        want=Want.RUN,
+        want=DesiredState.RUN,
         strikes=(),
         backoffs=0,
         not_before_s=now_s,
@@ -621,7 +624,7 @@ def resumed(run: Run, now_s: int, limits: Mapping[Limit, float | str] | None = N
 
 
 def happened(run: Run, at_s: int, kind: str, text: str, step: int = 0, *, cause: Cause | None = None) -> HistoryEvent:
-    return HistoryEvent(run.run_id, at_s, run.epoch, kind, text, step, {"cause": cause.value} if cause else {})
+    return HistoryEvent(run.run_id, at_s, run.attempt, kind, text, step, {"cause": cause.value} if cause else {})
 
 
 def _mirrored(run: Run, kind: str, at_s: int) -> tuple[Alert, ...]:
@@ -631,8 +634,8 @@ def _mirrored(run: Run, kind: str, at_s: int) -> tuple[Alert, ...]:
 
 def told(run: Run, at_s: int, kind: str, severity: Severity, title: str, text: str) -> Alert:
     """An alert whose key is the change of state: run, attempt, kind and the version that saved it."""
-    key = f"{run.run_id}/e{run.epoch}/{kind}/v{run.version + 1}"
-    return Alert(key, run.run_id, kind, severity, f"{run.run_id}: {title}", text, at_s, run.epoch)
+    key = f"{run.run_id}/e{run.attempt}/{kind}/v{run.version + 1}"
+    return Alert(key, run.run_id, kind, severity, f"{run.run_id}: {title}", text, at_s, run.attempt)
 
 
 def _saved(

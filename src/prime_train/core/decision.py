@@ -12,14 +12,14 @@ class Wait:
     until_s: int | None
     why: str
     sign_s: int | None = None
-    """A sign of life that no beat brought, to be remembered."""
+    """A sign of life that no heartbeat brought, to be remembered."""
     tracked: TrackedStep | None = None
     """The step that came with it, to be remembered too."""
 
 
 @dataclass(frozen=True)
 class Adopt:
-    """The provider knows the pod of the current epoch: the launch is settled. `usd_per_hour`: what it says that it costs; `created_s`:
+    """The provider knows the pod of the current attempt: the launch is settled. `usd_per_hour`: what it says that it costs; `created_s`:
     since when it says that it is there."""
 
     pod_id: str
@@ -33,8 +33,8 @@ class PutAgent:
 
 
 @dataclass(frozen=True)
-class SeeBeat:
-    """The agent has beaten for the first time."""
+class SeeHeartbeat:
+    """The agent has sent its first heartbeat."""
 
 
 @dataclass(frozen=True)
@@ -135,8 +135,8 @@ class CleanUp:
 class Settle:
     """The provider says that these attempts' pods are gone (or that a launch never made one): they cost nothing more."""
 
-    epochs: tuple[int, ...]
-    strays: tuple[str, ...] = ()
+    attempts: tuple[int, ...]
+    orphans: tuple[str, ...] = ()
     told: tuple[Pod, ...] = ()
     """What the provider still tells of these pods, such as since when they are gone."""
 
@@ -145,7 +145,7 @@ Decision = (
     Wait
     | Adopt
     | PutAgent
-    | SeeBeat
+    | SeeHeartbeat
     | SeeStep
     | SeeUpload
     | ChooseResume

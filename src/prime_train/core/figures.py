@@ -34,7 +34,7 @@ class LedgerPart:
 class AttemptCost:
     """What is paid for one attempt; `attempt` None: for what has no row of its own, earlier attempts and other machines."""
 
-    attempt: Attempt | None
+    current_attempt: Attempt | None
     paid_s: int
     usd: float
     time: str
@@ -53,7 +53,7 @@ class RunFigures:
     @property
     def step(self) -> int:
         """The newest attempt's newest step; before its first, the one it resumed from."""
-        return self.run.attempt.last_step if self.run.attempt is not None else 0
+        return self.run.current_attempt.last_step if self.run.current_attempt is not None else 0
 
     @property
     def durable_step(self) -> int:
@@ -86,7 +86,7 @@ class RunFigures:
     @cached_property
     def lost(self) -> tuple[Attempt, ...]:
         """Attempts that another one has followed, or will: the end of the run itself is none."""
-        return tuple(a for a in self.run.attempts if a.fenced_s is not None and not (self.run.is_over and a is self.run.attempt))
+        return tuple(a for a in self.run.attempts if a.fenced_s is not None and not (self.run.is_over and a is self.run.current_attempt))
 
     @property
     def restarts(self) -> int:
@@ -165,10 +165,10 @@ def figures(run: Run, lease: Lease | None, now_s: int) -> RunFigures:
 
 def heard(run: Run, lease: Lease) -> Run:
     """The run with what the last heartbeat and commit of its newest attempt say. Doing it twice is doing it once."""
-    attempt = run.attempt
-    if attempt is None or lease.epoch != attempt.epoch or attempt.fenced_s is not None:
+    attempt = run.current_attempt
+    if attempt is None or lease.attempt != attempt.number or attempt.fenced_s is not None:
         return run
-    step = max(attempt.last_step, lease.beat.step if lease.beat is not None else 0)
+    step = max(attempt.last_step, lease.heartbeat.step if lease.heartbeat is not None else 0)
     durable = max(attempt.durable_step, lease.committed_step)
     newest = replace(attempt, last_step=max(step, durable), durable_step=durable)
     return replace(with_attempt(run, newest), best_step=max(run.best_step, newest.last_step), durable_step=max(run.durable_step, durable))

@@ -36,14 +36,14 @@ def is_identity(text: str) -> bool:
     return _IDENTITY.fullmatch(text) is not None
 
 
-def pod_name(run_id: str, epoch: int, identity: str = "") -> str:
-    """The one name of the pod of this run's attempt number `epoch`; it is how a lost create call is found again. The beginning of the
+def pod_name(run_id: str, attempt: int, identity: str = "") -> str:
+    """The one name of the pod of this run's attempt number `attempt`; it is how a lost create call is found again. The beginning of the
     attempt's identity in it tells the pod from that of a twin with the same number."""
-    return f"pt-{run_id}-e{epoch}" + (f"-a{identity[:IDENTITY_IN_NAME_CHARS]}" if identity else "")
+    return f"pt-{run_id}-e{attempt}" + (f"-a{identity[:IDENTITY_IN_NAME_CHARS]}" if identity else "")
 
 
 def parse_pod_name(name: str) -> tuple[str, int] | None:
-    """`(run_id, epoch)` of a pod of ours, or None for anybody else's."""
+    """`(run_id, attempt)` of a pod of ours, or None for anybody else's."""
     found = _POD.fullmatch(name)
     return (found.group(1), int(found.group(3))) if found else None
 
@@ -62,7 +62,7 @@ def spec_key(run_id: str) -> str:
     return f"runs/{run_id}/spec.json"
 
 
-def tree_key(run_id: str, revision: int = 0) -> str:
+def code_key(run_id: str, revision: int = 0) -> str:
     """The working tree as it was at the launch, or at the resume that brought revision 1, 2, ... of the code: a gzipped tar, which every
     attempt from then on unpacks."""
     return f"runs/{run_id}/tree{f'-{revision}' if revision else ''}.tar.gz"
@@ -85,13 +85,13 @@ def manifest_prefix(run_id: str) -> str:
     return f"runs/{run_id}/manifests/"
 
 
-def manifest_key(run_id: str, step: int, epoch: int) -> str:
-    """Keys of one run sort by step, then epoch."""
-    return f"runs/{run_id}/manifests/{step:012d}-e{epoch}.json"
+def manifest_key(run_id: str, step: int, attempt: int) -> str:
+    """Keys of one run sort by step, then attempt."""
+    return f"runs/{run_id}/manifests/{step:012d}-e{attempt}.json"
 
 
 def parse_manifest_key(run_id: str, key: str) -> tuple[int, int] | None:
-    """`(step, epoch)` of a manifest's key, or None when it is not one of this run's."""
+    """`(step, attempt)` of a manifest's key, or None when it is not one of this run's."""
     prefix = manifest_prefix(run_id)
     found = _MANIFEST.fullmatch(key[len(prefix) :]) if key.startswith(prefix) else None
     return (int(found.group(1)), int(found.group(2))) if found else None
@@ -105,13 +105,13 @@ def pin_prefix(run_id: str) -> str:
     return f"runs/{run_id}/pins/"
 
 
-def pin_key(run_id: str, step: int, epoch: int) -> str:
+def pin_key(run_id: str, step: int, attempt: int) -> str:
     """An empty object of this name keeps that checkpoint from every clean-up."""
-    return f"runs/{run_id}/pins/{step:012d}-e{epoch}.json"
+    return f"runs/{run_id}/pins/{step:012d}-e{attempt}.json"
 
 
 def parse_pin_key(run_id: str, key: str) -> tuple[int, int] | None:
-    """`(step, epoch)` of the checkpoint that is pinned by `key`, or None."""
+    """`(step, attempt)` of the checkpoint that is pinned by `key`, or None."""
     prefix = pin_prefix(run_id)
     return parse_manifest_key(run_id, manifest_prefix(run_id) + key[len(prefix) :]) if key.startswith(prefix) else None
 
@@ -120,22 +120,22 @@ def record_prefix(run_id: str) -> str:
     return f"{RECORDS}{run_id}/"
 
 
-def record_key(run_id: str, epoch: int, turn: int) -> str:
+def record_key(run_id: str, attempt: int, turn: int) -> str:
     """Where the state of the run is recorded as of this turn; keys of one run sort by attempt, then turn."""
-    return f"{record_prefix(run_id)}{epoch:09d}-{turn:09d}.json"
+    return f"{record_prefix(run_id)}{attempt:09d}-{turn:09d}.json"
 
 
 def parse_record_key(key: str) -> tuple[str, int, int] | None:
-    """`(run_id, epoch, turn)` of a record's key, or None when it is none."""
+    """`(run_id, attempt, turn)` of a record's key, or None when it is none."""
     run_id, _, name = key.removeprefix(RECORDS).partition("/")
     found = _RECORD.fullmatch(name) if key.startswith(RECORDS) and is_run_id(run_id) else None
     return (run_id, int(found.group(1)), int(found.group(2))) if found else None
 
 
-def evidence_prefix(run_id: str, epoch: int | None = None) -> str:
+def evidence_prefix(run_id: str, attempt: int | None = None) -> str:
     """Of what was kept of all its attempts, or of that one."""
-    return f"{EVIDENCE}{run_id}/" + ("" if epoch is None else f"e{epoch}/")
+    return f"{EVIDENCE}{run_id}/" + ("" if attempt is None else f"e{attempt}/")
 
 
-def evidence_key(run_id: str, epoch: int, name: str) -> str:
-    return f"{evidence_prefix(run_id, epoch)}{name}"
+def evidence_key(run_id: str, attempt: int, name: str) -> str:
+    return f"{evidence_prefix(run_id, attempt)}{name}"

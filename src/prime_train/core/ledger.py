@@ -1,15 +1,16 @@
 """Where paid time and money went.
 
-Each attempt's paid seconds (create call to the provider's own "gone") are split, in order, into provision (until the agent's first beat),
-restore (set-up, verification, restore, until the first step), training (until the last sign of life), detection (until the fence) and
-teardown (until the pod was gone). Training is recomputed as far as it repeats steps an earlier attempt had reached, useful beyond that.
+Each attempt's paid seconds (create call to the provider's own "gone") are split, in order, into provision (until the agent's first
+heartbeat), restore (set-up, verification, restore, until the first step), training (until the last sign of life), detection (until the
+fence) and teardown (until the pod was gone). Training is recomputed as far as it repeats steps an earlier attempt had reached, useful
+beyond that.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from prime_train.core.run import ATTEMPTS_KEPT_MAX, Attempt, Run, Stray, Totals
+from prime_train.core.run import ATTEMPTS_KEPT_MAX, Attempt, Orphan, Run, Totals
 
 
 def attempt_totals(attempt: Attempt, now_s: int) -> Totals:
@@ -19,7 +20,7 @@ def attempt_totals(attempt: Attempt, now_s: int) -> Totals:
     marks = [start_s]
     fenced_s = attempt.fenced_s if attempt.fenced_s is not None else end_s
     sign_s = attempt.last_sign_s if attempt.last_sign_s is not None and attempt.fenced_s is not None else fenced_s
-    for mark_s in (attempt.first_beat_s, attempt.first_step_s, sign_s, fenced_s, end_s):
+    for mark_s in (attempt.first_heartbeat_s, attempt.first_step_s, sign_s, fenced_s, end_s):
         at_s = mark_s if mark_s is not None else (sign_s if len(marks) < 3 else end_s)
         marks.append(min(end_s, max(marks[-1], at_s)))
     provision_s, restore_s, train_s, detection_s, teardown_s = (b - a for a, b in pairwise(marks))
@@ -49,7 +50,7 @@ def paid_from_s(attempt: Attempt, now_s: int) -> int:
     """When the provider created the machine: never before it was asked for, nor after its first sign of life or its end."""
     if attempt.created_s is None:
         return attempt.launched_s
-    latest = [at_s for at_s in (attempt.first_beat_s, attempt.ended_s) if at_s is not None]
+    latest = [at_s for at_s in (attempt.first_heartbeat_s, attempt.ended_s) if at_s is not None]
     return max(attempt.launched_s, min(attempt.created_s, now_s, *latest))
 
 
@@ -67,29 +68,29 @@ def add(rows: Iterable[Totals]) -> Totals:
     return total
 
 
-def stray_totals(stray: Stray, now_s: int) -> Totals:
+def orphan_totals(orphan: Orphan, now_s: int) -> Totals:
     """The ledger of a pod that is no attempt's, such as a second one that a lost create call made: all of it is wasted."""
-    paid_s = max(0, now_s - stray.created_s)
-    usd = paid_s * stray.usd_per_hour / 3600
+    paid_s = max(0, now_s - orphan.created_s)
+    usd = paid_s * orphan.usd_per_hour / 3600
     return Totals(paid_s=paid_s, teardown_s=paid_s, usd=usd, usd_wasted=usd)
 
 
-def unowned(run: Run) -> tuple[Stray, ...]:
-    """Strays that are no attempt's pod, and so are paid for beside the attempts."""
-    if not run.strays:
+def unowned(run: Run) -> tuple[Orphan, ...]:
+    """Orphans that are no attempt's pod, and so are paid for beside the attempts."""
+    if not run.orphans:
         return ()
     owned = {attempt.pod_id for attempt in run.attempts}
-    return tuple(stray for stray in run.strays if stray.pod_id not in owned)
+    return tuple(orphan for orphan in run.orphans if orphan.pod_id not in owned)
 
 
 def rows(run: Run, now_s: int) -> list[Totals]:
     """The ledger of each attempt and of each pod that is no attempt's; attempts that are no longer listed share one."""
     attempts = [attempt_totals(attempt, now_s) for attempt in run.attempts]
-    return [run.folded, *attempts, *(stray_totals(stray, now_s) for stray in unowned(run))]
+    return [run.folded, *attempts, *(orphan_totals(orphan, now_s) for orphan in unowned(run))]
 
 
 def totals(run: Run, now_s: int) -> Totals:
-    """The ledger of the whole run, dead attempts and strays included. What was useful is only right for a run that its newest attempt's
+    """The ledger of the whole run, dead attempts and orphans included. What was useful is only right for a run that its newest attempt's
     last heartbeat was laid over: see `figures.heard`."""
     return add(rows(run, now_s))
 
@@ -108,16 +109,16 @@ def spent(run: Run, now_s: int) -> Spent:
     for attempt in run.attempts:
         each_s = max(0, (attempt.ended_s if attempt.ended_s is not None else now_s) - paid_from_s(attempt, now_s))
         usd, paid_s = usd + attempt_usd(attempt, each_s), paid_s + each_s
-    for stray in unowned(run):
-        each_s = max(0, now_s - stray.created_s)
-        usd, paid_s = usd + each_s * stray.usd_per_hour / 3600, paid_s + each_s
+    for orphan in unowned(run):
+        each_s = max(0, now_s - orphan.created_s)
+        usd, paid_s = usd + each_s * orphan.usd_per_hour / 3600, paid_s + each_s
     return Spent(usd, paid_s)
 
 
 def burn_usd_per_s(run: Run) -> float:
-    """What is paid each second now: every attempt whose pod is not proven gone, and every stray."""
+    """What is paid each second now: every attempt whose pod is not proven gone, and every orphan."""
     attempts = sum(a.offer.usd_per_hour for a in run.attempts if a.ended_s is None)
-    return (attempts + sum(stray.usd_per_hour for stray in unowned(run))) / 3600
+    return (attempts + sum(orphan.usd_per_hour for orphan in unowned(run))) / 3600
 
 
 def fold(run: Run) -> Run:

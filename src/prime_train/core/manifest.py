@@ -14,7 +14,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from prime_train.core.keys import CODEC_PATTERN, DIGEST_PATTERN, IDENTITY_PATTERN, RUN_ID_PATTERN, blob_key, manifest_key
-from prime_train.core.text.paths import flaw_of_folder, flaw_of_path
+from prime_train.core.text.paths import violation_of_folder, violation_of_path
 
 FILES_MAX = 50_000
 CHUNK_BYTES = 16 * 2**20
@@ -39,14 +39,14 @@ def chunk_sizes(size: int) -> tuple[int, ...]:
 
 
 def _safe(path: object) -> object:
-    if isinstance(path, str) and (flaw := flaw_of_path(path)):
-        raise ValueError(f"{path[:200]!r} {flaw}")
+    if isinstance(path, str) and (violation := violation_of_path(path)):
+        raise ValueError(f"{path[:200]!r} {violation}")
     return path
 
 
 def _safe_folder(name: object) -> object:
-    if isinstance(name, str) and (flaw := flaw_of_folder(name)):
-        raise ValueError(f"the folder {name[:200]!r} {flaw}")
+    if isinstance(name, str) and (violation := violation_of_folder(name)):
+        raise ValueError(f"the folder {name[:200]!r} {violation}")
     return name
 
 
@@ -81,13 +81,13 @@ class ManifestFile(BaseModel):
 
 
 class Manifest(BaseModel):
-    """The commit record of step `step`, made by attempt `epoch`. `folder` is the checkpoint's name as the trainer wrote it."""
+    """The commit record of step `step`, made by attempt `attempt`. `folder` is the checkpoint's name as the trainer wrote it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: Literal[1] = 1
     run: str = Field(pattern=f"^{RUN_ID_PATTERN}$")
-    epoch: int = Field(ge=1)
+    attempt: int = Field(ge=1)
     step: int = Field(ge=0, le=STEP_MAX)
     created_s: int = Field(ge=0, le=CREATED_S_MAX)
     folder: Annotated[str, BeforeValidator(_safe_folder)]
@@ -113,7 +113,7 @@ class Manifest(BaseModel):
 
     @property
     def key(self) -> str:
-        return manifest_key(self.run, self.step, self.epoch)
+        return manifest_key(self.run, self.step, self.attempt)
 
     @property
     def size(self) -> int:
@@ -127,7 +127,7 @@ class Manifest(BaseModel):
 
     @property
     def point(self) -> "ResumePoint":
-        return ResumePoint(step=self.step, epoch=self.epoch, key=self.key, digest=self.digest)
+        return ResumePoint(step=self.step, attempt=self.attempt, key=self.key, digest=self.digest)
 
     def blobs(self) -> dict[str, int]:
         """Keys of all its blobs, each once, and the bytes each takes in the bucket."""
@@ -140,7 +140,7 @@ class ResumePoint(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     step: int = Field(ge=0)
-    epoch: int = Field(ge=1)
+    attempt: int = Field(ge=1)
     key: str
     digest: str = ""
     """`Manifest.digest` when it was chosen: whoever was replaced may still write to the bucket. Empty: not known."""
@@ -152,20 +152,20 @@ def missing_blobs(manifest: Manifest, sizes: Mapping[str, int]) -> tuple[str, ..
 
 
 def newest_complete(manifests: Iterable[Manifest], sizes: Mapping[str, int]) -> Manifest | None:
-    """The one with the highest step, then epoch, whose every blob is in the bucket."""
+    """The one with the highest step, then attempt, whose every blob is in the bucket."""
     complete = (m for m in manifests if not missing_blobs(m, sizes))
-    return max(complete, key=lambda m: (m.step, m.epoch), default=None)
+    return max(complete, key=lambda m: (m.step, m.attempt), default=None)
 
 
 def choose_resume(
-    manifests: Iterable[Manifest], sizes: Mapping[str, int], *, epoch: int, previous: ResumePoint | None, identity: str = ""
+    manifests: Iterable[Manifest], sizes: Mapping[str, int], *, attempt: int, previous: ResumePoint | None, identity: str = ""
 ) -> ResumePoint | None:
-    """Where the attempt after `epoch` resumes: the newest complete manifest of that attempt, else what it had itself resumed from.
+    """Where the attempt after `attempt` resumes: the newest complete manifest of that attempt, else what it had itself resumed from.
 
     Manifests of older attempts that appeared later (a machine that ran on after its fence), and of a twin with the same number and another
     `identity`, are never looked at.
     """
-    newest = newest_complete((m for m in manifests if (m.epoch, m.identity) == (epoch, identity)), sizes)
+    newest = newest_complete((m for m in manifests if (m.attempt, m.identity) == (attempt, identity)), sizes)
     if newest is None or (previous is not None and newest.step < previous.step):
         return previous
     return newest.point

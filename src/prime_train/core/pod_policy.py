@@ -1,14 +1,14 @@
 """What keys that are lent to one attempt open: a session policy, in the words of AWS.
 
-An attempt reads its whole run, and writes what its agent writes: blobs, manifests that bear its epoch, evidence of its epoch, and the
-pointer for people. It takes away what retention lets go of, blobs and manifests up to its own epoch.
+An attempt reads its whole run, and writes what its agent writes: blobs, manifests that bear its attempt, evidence of its attempt, and the
+pointer for people. It takes away what retention lets go of, blobs and manifests up to its own attempt.
 
 Keys live for an hour whatever happens, so those of an attempt that was fenced are still good for a while. With them it
-- cannot write a manifest of a later epoch, nor delete one of the `NEWER` next, which are more than an hour has room for: what was
+- cannot write a manifest of a later attempt, nor delete one of the `NEWER` next, which are more than an hour has room for: what was
   committed after it stays committed;
 - can write blobs: each is named by the hash of its content, and whoever reads one holds it against its name, so a false one is found and
   never trained with;
-- can write manifests of its own epoch: nobody resumes from one that was not complete when it was fenced, and what was chosen then is
+- can write manifests of its own attempt: nobody resumes from one that was not complete when it was fenced, and what was chosen then is
   bound by its hash, as the working tree is by that of the launch;
 - can delete blobs. An agent does so only within a minute after a commit of its own that was accepted, and only blobs that were old and
   listed nowhere then, on which no later attempt counts unless it sends them anew;
@@ -26,7 +26,7 @@ VALID_S = 3600
 NEWER = 8
 """An attempt boots, restores and trains before it commits: minutes."""
 POLICY_CHARS_MAX = 2048
-RUN_ID_CHARS_MAX, EPOCH_MAX = 48, 10**9 - 1
+RUN_ID_CHARS_MAX, ATTEMPT_MAX = 48, 10**9 - 1
 OPERATOR = "pt-operator"
 SPECIAL = frozenset("*?$")
 """Not letters in a policy."""
@@ -41,21 +41,21 @@ class Part:
     partition: str = "aws"
 
 
-def assumed(role: str, part: Part, run_id: str, epoch: int) -> dict[str, str | int]:
+def assumed(role: str, part: Part, run_id: str, attempt: int) -> dict[str, str | int]:
     """What STS's AssumeRole is asked with. The session bears the pod's name, by which CloudTrail tells who did what. Without a `run_id` it
     is the operator's, who may all that the role may. ValueError as of `session_policy`."""
     if not run_id:
         return {"RoleArn": role, "RoleSessionName": OPERATOR, "DurationSeconds": VALID_S}
-    policy = session_policy(part, run_id, epoch)
-    return {"RoleArn": role, "RoleSessionName": pod_name(run_id, epoch), "DurationSeconds": VALID_S, "Policy": policy}
+    policy = session_policy(part, run_id, attempt)
+    return {"RoleArn": role, "RoleSessionName": pod_name(run_id, attempt), "DurationSeconds": VALID_S, "Policy": policy}
 
 
 def check(part: Part) -> None:
-    """ValueError where there could be a run, by its name and epoch, whose policy AWS would not take."""
-    session_policy(part, "r" * RUN_ID_CHARS_MAX, EPOCH_MAX)
+    """ValueError where there could be a run, by its name and attempt, whose policy AWS would not take."""
+    session_policy(part, "r" * RUN_ID_CHARS_MAX, ATTEMPT_MAX)
 
 
-def session_policy(part: Part, run_id: str, epoch: int) -> str:
+def session_policy(part: Part, run_id: str, attempt: int) -> str:
     """The policy as JSON. ValueError for a prefix that makes it longer than AWS takes, or that would stand for others too."""
     if SPECIAL & set(part.prefix):
         raise ValueError(f"the bucket's prefix holds one of {' '.join(sorted(SPECIAL))}, which mean something else in a policy")
@@ -63,8 +63,8 @@ def session_policy(part: Part, run_id: str, epoch: int) -> str:
     root = f"{arn}{part.bucket}/{part.prefix}/" if part.prefix else f"{arn}{part.bucket}/"
     below = f"{part.prefix}/{run_prefix(run_id)}" if part.prefix else run_prefix(run_id)
     manifests, blobs = f"{root}{manifest_prefix(run_id)}", f"{root}{blob_prefix(run_id)}*"
-    written = [blobs, f"{manifests}*-e{epoch}.json", f"{root}{evidence_prefix(run_id, epoch)}*", f"{root}{latest_key(run_id)}"]
-    newer = [f"{arn}*-e{later}.json" for later in range(epoch + 1, epoch + 1 + NEWER)]
+    written = [blobs, f"{manifests}*-e{attempt}.json", f"{root}{evidence_prefix(run_id, attempt)}*", f"{root}{latest_key(run_id)}"]
+    newer = [f"{arn}*-e{later}.json" for later in range(attempt + 1, attempt + 1 + NEWER)]
     statements = [
         # Who may not list what a key would be in is told that it is forbidden, not that there is no such object.
         _statement("ListBucket", [f"{arn}{part.bucket}"]) | {"Condition": {"StringLike": {"s3:prefix": f"{below}*"}}},

@@ -37,7 +37,7 @@ def unsealed(data: bytes, master: bytes) -> tuple[Run, Lease] | None:
 
 def is_ahead(place: tuple[int, int], run: Run) -> bool:
     """Whether a record of that attempt and turn says more than the run does."""
-    return place > (run.epoch, run.turn)
+    return place > (run.attempt, run.turn)
 
 
 def _seal(body: bytes, master: bytes) -> bytes:

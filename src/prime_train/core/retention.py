@@ -21,7 +21,7 @@ class Kept:
     """A checkpoint in the bucket. `complete`: every blob is there; `metric`: its `best_by`, None where nobody measured it."""
 
     step: int
-    epoch: int
+    attempt: int
     key: str
     complete: bool = True
     metric: float | None = None
@@ -29,7 +29,7 @@ class Kept:
     @property
     def age(self) -> tuple[int, int]:
         """Sorts the oldest first; of one step, the later attempt's is the newer."""
-        return self.step, self.epoch
+        return self.step, self.attempt
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """A run and its attempts, and the table of every legal move.
 
-Two records make a run. `Run` changes seldom and is saved with compare-and-set on `version`. `Lease` changes with every beat; it holds the
-fencing token (`epoch`, and whether it is still `open`) together with the last beat and the last commit, so that "is this attempt the
-current one" and "may it commit" are one condition of one write.
+Two records make a run. `Run` changes seldom and is saved with compare-and-set on `version`. `Lease` changes with every heartbeat; it holds
+the fencing token (`attempt`, and whether it is still `open`) together with the last heartbeat and the last commit, so that "is this
+attempt the current one" and "may it commit" are one condition of one write.
 """
 
 from dataclasses import dataclass, field, replace
@@ -12,7 +12,7 @@ from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.offers import Offer
 from prime_train.core.spec import RunSpec
-from prime_train.core.wire import Beat, Order
+from prime_train.core.wire import Heartbeat, Order
 
 ATTEMPTS_KEPT_MAX = 64
 CHECK_S_MAX = 900
@@ -37,7 +37,7 @@ class RunState(StrEnum):
 class Event(StrEnum):
     LAUNCH = "launch"
     POD_CREATED = "pod_created"
-    FIRST_BEAT = "first_beat"
+    FIRST_HEARTBEAT = "first_heartbeat"
     FIRST_STEP = "first_step"
     DRAIN = "drain"
     UPLOAD = "upload"
@@ -57,7 +57,7 @@ _S, _E = RunState, Event
 TRANSITIONS: dict[tuple[RunState, Event], RunState] = {
     (_S.QUEUED, _E.LAUNCH): _S.LAUNCHING,
     (_S.LAUNCHING, _E.POD_CREATED): _S.BOOTING,
-    (_S.BOOTING, _E.FIRST_BEAT): _S.STARTING,
+    (_S.BOOTING, _E.FIRST_HEARTBEAT): _S.STARTING,
     (_S.STARTING, _E.FIRST_STEP): _S.TRAINING,
     (_S.STARTING, _E.DRAIN): _S.DRAINING,
     (_S.TRAINING, _E.DRAIN): _S.DRAINING,
@@ -96,7 +96,7 @@ class DrainReason(StrEnum):
     FUNDS = "funds"
 
 
-class Want(StrEnum):
+class DesiredState(StrEnum):
     """What the user last asked for."""
 
     RUN = "run"
@@ -106,7 +106,8 @@ class Want(StrEnum):
 
 @dataclass(frozen=True)
 class TrackedStep:
-    """The highest step that the tracker has told of while no beats came, and when it last rose; None: not since it was first told of."""
+    """The highest step that the tracker has told of while no heartbeats came, and when it last rose; None: not since it was first told
+    of."""
 
     step: int
     rose_s: int | None = None
@@ -116,17 +117,18 @@ class TrackedStep:
 class Attempt:
     """One machine's turn. Times are whole seconds of the control plane's clock; None: it has not happened."""
 
-    epoch: int
+    number: int
     offer: Offer
     launched_s: int
     pod_id: str | None = None
     created_s: int | None = None
     """Since when the machine is there and paid for, in the provider's own words; None: not told, `launched_s` counts."""
     agent_put_s: int | None = None
-    first_beat_s: int | None = None
+    first_heartbeat_s: int | None = None
     first_step_s: int | None = None
     last_sign_s: int | None = None
-    """Last proof of life: the last beat, or the last step when it stalled; before the fence, the tracker's while no beats came."""
+    """Last proof of life: the last heartbeat, or the last step when it stalled; before the fence, the tracker's while no heartbeats
+    came."""
     tracked: TrackedStep | None = None
     resumed_step: int = 0
     best_step_before: int = 0
@@ -165,8 +167,8 @@ class Totals:
 
 
 @dataclass(frozen=True)
-class Stray:
-    """A pod that should not be there and has been asked back: of another epoch than the current one, a second one, or of an ended run."""
+class Orphan:
+    """A pod that should not be there and has been asked back: of another attempt than the current one, a second one, or of an ended run."""
 
     pod_id: str
     name: str
@@ -209,21 +211,21 @@ class Run:
     created_s: int
     state: RunState = RunState.QUEUED
     version: int = 1
-    epoch: int = 0
+    attempt: int = 0
     """Number of the newest attempt; 0 before the first."""
-    tree_sha256: str = ""
+    code_sha256: str = ""
     """Of the packed working tree, as hex digits; empty where there is none, and of runs from before it was kept."""
     commit: str = ""
     """The commit the config was launched from, or last resumed with."""
     revision: int = 0
-    """How often it was resumed with another config or other code: see `keys.tree_key`."""
+    """How often it was resumed with another config or other code: see `keys.code_key`."""
     origin: Origin | None = None
     attempts: tuple[Attempt, ...] = ()
     folded: Totals = Totals()
     resume: ResumePoint | None = None
     resume_chosen: bool = True
     """False between a fence and the choice of what the next attempt restores."""
-    want: Want = Want.RUN
+    want: DesiredState = DesiredState.RUN
     drain: DrainReason | None = None
     drain_s: int | None = None
     next_check_s: int | None = 0
@@ -242,7 +244,7 @@ class Run:
     step_slow_s: float | None = None
     notices: tuple[Notice, ...] = ()
     """What people have been told about the current state of things, so that they are told once."""
-    strays: tuple[Stray, ...] = ()
+    orphans: tuple[Orphan, ...] = ()
     why: str = ""
     """Why the run is in a terminal state, in words."""
     cause: Cause | None = None
@@ -255,7 +257,7 @@ class Run:
     """When chunks that no checkpoint lists can go from the bucket, after the run has ended; None: there are none to look for."""
 
     @property
-    def attempt(self) -> Attempt | None:
+    def current_attempt(self) -> Attempt | None:
         """The newest attempt."""
         return self.attempts[-1] if self.attempts else None
 
@@ -266,7 +268,7 @@ class Run:
     @property
     def is_at_rest(self) -> bool:
         """It is over, its machines are gone, and nothing is left to do but to look later for chunks that nobody needs."""
-        settled = not self.strays and all(attempt.ended_s is not None for attempt in self.attempts)
+        settled = not self.orphans and all(attempt.ended_s is not None for attempt in self.attempts)
         return self.is_over and settled and (self.next_check_s is None or self.cleanup_s is not None)
 
     def noted_s(self, kind: str) -> int | None:
@@ -276,16 +278,16 @@ class Run:
 
 @dataclass(frozen=True)
 class Lease:
-    """The row that beats write. `version` rises with each accepted beat, commit and fence."""
+    """The row that sends heartbeats write. `version` rises with each accepted heartbeat, commit and fence."""
 
     run_id: str
-    epoch: int = 0
+    attempt: int = 0
     open: bool = False
     version: int = 0
     seq: int = 0
-    beat_s: int | None = None
-    """When the last beat of this epoch arrived, by the server's clock."""
-    beat: Beat | None = None
+    heartbeat_s: int | None = None
+    """When the last heartbeat of this attempt arrived, by the server's clock."""
+    heartbeat: Heartbeat | None = None
     order: Order = Order.NONE
     order_reason: str = ""
     committed_step: int = 0
@@ -300,7 +302,7 @@ class HistoryEvent:
 
     run_id: str
     at_s: int
-    epoch: int
+    attempt: int
     kind: str
     text: str
     step: int = 0
@@ -331,7 +333,7 @@ class Alert:
     title: str
     text: str
     at_s: int
-    epoch: int = 0
+    attempt: int = 0
 
 
 @dataclass(frozen=True)
@@ -354,5 +356,5 @@ def move(run: Run, event: Event) -> Run:
 
 
 def with_attempt(run: Run, attempt: Attempt) -> Run:
-    """The run with its attempt of that epoch replaced."""
-    return replace(run, attempts=tuple(attempt if a.epoch == attempt.epoch else a for a in run.attempts))
+    """The run with its attempt of that attempt replaced."""
+    return replace(run, attempts=tuple(attempt if a.number == attempt.number else a for a in run.attempts))

@@ -16,9 +16,9 @@ TIMESTAMP_HEADER = "x-pt-timestamp"
 SIGNATURE_HEADER = "x-pt-signature"
 
 
-def attempt_key(master: bytes, run_id: str, epoch: int, identity: str = "") -> str:
-    """The attempt's own key: HMAC(master, run, epoch, identity), hex. Nothing is stored; a fence makes it worthless."""
-    named = "|".join(("pt/attempt/v1", run_id, str(epoch), *filter(None, [identity])))
+def attempt_key(master: bytes, run_id: str, attempt: int, identity: str = "") -> str:
+    """The attempt's own key: HMAC(master, run, attempt, identity), hex. Nothing is stored; a fence makes it worthless."""
+    named = "|".join(("pt/attempt/v1", run_id, str(attempt), *filter(None, [identity])))
     return hmac.new(master, named.encode(), hashlib.sha256).hexdigest()
 
 
@@ -27,9 +27,9 @@ def record_key_of(master: bytes) -> bytes:
     return hmac.new(master, b"pt/record/v1", hashlib.sha256).digest()
 
 
-def attempt_path(run_id: str, epoch: int, identity: str, verb: str) -> str:
+def attempt_path(run_id: str, attempt: int, identity: str, verb: str) -> str:
     """What an attempt calls, as it is signed."""
-    return f"/v1/runs/{run_id}/{epoch}{'-' if identity else ''}{identity}/{verb}"
+    return f"/v1/runs/{run_id}/{attempt}{'-' if identity else ''}{identity}/{verb}"
 
 
 def operator_key(master: bytes) -> str:

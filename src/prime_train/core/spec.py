@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from prime_train.core import prime_rl
 from prime_train.core.causes import Cause
 from prime_train.core.text.deadline import parse_deadline
-from prime_train.core.text.paths import flaw_of_folder
+from prime_train.core.text.paths import violation_of_folder
 from prime_train.core.text.sizes import NUMBER_MAX, SHOWN_CHARS, parse_gib, parse_hours, parse_seconds, parse_size, parse_whole_gib
 
 _FORM = re.compile(r"(0?[1-9][0-9]?d?)?")
@@ -309,9 +309,9 @@ class CheckpointSpec(Part):
     def _pattern_has_step(self) -> Self:
         if _placeholders(self.pattern) != {"step"} or "/" in self.pattern:
             raise ValueError(f"pattern {self.pattern[:SHOWN_CHARS]!r} must be one name with {{step}} in it, such as step_{{step}}")
-        flaw = flaw_of_folder(self.pattern.format(step=0))
-        if flaw is not None:
-            raise ValueError(f"pattern {self.pattern[:SHOWN_CHARS]!r} {flaw}; use a name such as step_{{step}}")
+        violation = violation_of_folder(self.pattern.format(step=0))
+        if violation is not None:
+            raise ValueError(f"pattern {self.pattern[:SHOWN_CHARS]!r} {violation}; use a name such as step_{{step}}")
         return self
 
 
@@ -327,15 +327,15 @@ class LogRuleSpec(Part):
 class HealthSpec(Part):
     """When a run counts as ill."""
 
-    beat_s: Seconds = 30
+    heartbeat_s: Seconds = 30
     overdue_s: Seconds = 90
-    """Without a beat for so long a person is told."""
+    """Without a heartbeat for so long a person is told."""
     silence_s: Seconds = 300
-    """Without a beat for so long the machine is replaced."""
-    first_beat_s: Seconds = 1200
-    """From the create call to the agent's first beat."""
+    """Without a heartbeat for so long the machine is replaced."""
+    first_heartbeat_s: Seconds = 1200
+    """From the create call to the agent's first heartbeat."""
     first_step_s: Seconds = 3600
-    """From the first beat to the first step: set-up, download, restore, compilation."""
+    """From the first heartbeat to the first step: set-up, download, restore, compilation."""
     stall_s: Seconds = 300
     """Shortest step deadline; the deadline is `stall_factor` times the run's own slow steps."""
     stall_factor: float = Field(default=5.0, ge=1.5, le=100)
@@ -356,10 +356,10 @@ class HealthSpec(Part):
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
-        if not self.beat_s < self.overdue_s <= self.silence_s:
-            first, second = ("beat_s", "overdue_s") if self.beat_s >= self.overdue_s else ("overdue_s", "silence_s")
+        if not self.heartbeat_s < self.overdue_s <= self.silence_s:
+            first, second = ("heartbeat_s", "overdue_s") if self.heartbeat_s >= self.overdue_s else ("overdue_s", "silence_s")
             odd = first if self._times_usual(first) > 1 / self._times_usual(second) else second
-            order = f"beat_s {self.beat_s} < overdue_s {self.overdue_s} <= silence_s {self.silence_s}"
+            order = f"heartbeat_s {self.heartbeat_s} < overdue_s {self.overdue_s} <= silence_s {self.silence_s}"
             raise ValueError(f"{odd}: {order} does not hold; put them in order")
         return self
 

@@ -1,9 +1,9 @@
 """What the evidence says of an attempt. Nothing is concluded from what could not be looked at.
 
-The order of the questions matters. An exit that the agent itself reported is believed first. Fresh beats are believed before the
-provider: a machine that beats is there, whatever a lagging list says. Only when beats are missing is the provider asked what it knows,
-and "could not be asked" is never "is gone". The tracker is heard as long as its client lives, whether or not the trainer steps: so it
-speaks for a run only while the step that it tells of rises.
+The order of the questions matters. An exit that the agent itself reported is believed first. Fresh heartbeats are believed before the
+provider: a machine that sends heartbeats is there, whatever a lagging list says. Only when heartbeats are missing is the provider asked
+what it knows, and "could not be asked" is never "is gone". The tracker is heard as long as its client lives, whether or not the trainer
+steps: so it speaks for a run only while the step that it tells of rises.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from prime_train.core.causes import Cause
 from prime_train.core.run import Attempt, Lease, Run, TrackedStep
 from prime_train.core.spec import HealthSpec
 from prime_train.core.tracker.pages import LAG_S_MAX
-from prime_train.core.wire import Beat, Phase
+from prime_train.core.wire import Heartbeat, Phase
 
 
 class PodStatus(StrEnum):
@@ -79,7 +79,7 @@ UNHEARD = TrackerSeen(0, 0)
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that is known of a run at one moment. `blind` says why silence proves nothing now; `seen_since_s` is when beats could first
+    """All that is known of a run at one moment. `blind` says why silence proves nothing now; `seen_since_s` is when heartbeats could first
     have been received again, so that time in which nobody could be heard does not count as silence."""
 
     lease: Lease
@@ -92,7 +92,7 @@ class Evidence:
 @dataclass(frozen=True)
 class Healthy:
     phase: Phase | None
-    """None: the agent has not beaten yet and still has time to."""
+    """None: the agent has sent no heartbeat yet and still has time to."""
     step: int
     cut_off: bool = False
     preempting: bool = False
@@ -111,7 +111,7 @@ class Healthy:
 @dataclass(frozen=True)
 class Gone:
     why: str
-    beaten: bool = False
+    was_alive: bool = False
     """Its agent had come up."""
 
 
@@ -153,21 +153,21 @@ Verdict = Healthy | Gone | Silent | Stalled | Sick | Finished | Unknown
 
 def judge(run: Run, evidence: Evidence, now_s: int) -> Verdict:
     """The verdict on the run's newest attempt; the run must have one whose lease is open."""
-    attempt = run.attempt
+    attempt = run.current_attempt
     if attempt is None:
         raise ValueError(f"run {run.run_id} has no attempt to judge")
     lease = evidence.lease
-    beat = lease.beat if lease.epoch == attempt.epoch else None
-    if beat is None or lease.beat_s is None:
-        return _before_first_beat(run, attempt, evidence, now_s)
-    if beat.exit is not None:
-        return _exited(run, lease, beat)
-    age_s = now_s - lease.beat_s
-    if age_s > run.spec.health.beat_s and _is_gone(attempt, evidence.pods):
-        return Gone(f"the provider says it is gone, last beat {age_s} s ago", beaten=True)
+    heartbeat = lease.heartbeat if lease.attempt == attempt.number else None
+    if heartbeat is None or lease.heartbeat_s is None:
+        return _before_first_heartbeat(run, attempt, evidence, now_s)
+    if heartbeat.exit is not None:
+        return _exited(run, lease, heartbeat)
+    age_s = now_s - lease.heartbeat_s
+    if age_s > run.spec.health.heartbeat_s and _is_gone(attempt, evidence.pods):
+        return Gone(f"the provider says it is gone, last heartbeat {age_s} s ago", was_alive=True)
     if age_s <= run.spec.health.overdue_s:
-        return _beating(run, attempt, beat, evidence, now_s)
-    return _overdue(run, attempt, beat, evidence, now_s)
+        return _with_fresh_heartbeat(run, attempt, heartbeat, evidence, now_s)
+    return _overdue(run, attempt, heartbeat, evidence, now_s)
 
 
 def step_limit_s(health: HealthSpec, step_slow_s: float | None, *, saving: bool) -> int:
@@ -179,38 +179,38 @@ def step_limit_s(health: HealthSpec, step_slow_s: float | None, *, saving: bool)
     return max(health.stall_s, longest_s) + (health.saving_s if saving else 0)
 
 
-def is_saving(beat: Beat) -> bool:
+def is_saving(heartbeat: Heartbeat) -> bool:
     """Whether steps may stand still for a while, because a checkpoint or evaluation is being made."""
-    return beat.saving or beat.phase is Phase.FLUSH
+    return heartbeat.saving or heartbeat.phase is Phase.FLUSH
 
 
 def step_rose_s(lease: Lease) -> int | None:
     """When the trainer's step last rose, by the server's clock."""
-    if lease.beat is None or lease.beat_s is None:
+    if lease.heartbeat is None or lease.heartbeat_s is None:
         return None
-    return lease.beat_s - lease.beat.step_age_s
+    return lease.heartbeat_s - lease.heartbeat.step_age_s
 
 
 def _is_gone(attempt: Attempt, pods: PodsView) -> bool:
     return isinstance(pods, PodsSeen) and attempt.pod_id is not None and attempt.pod_id in pods.gone
 
 
-def _before_first_beat(run: Run, attempt: Attempt, evidence: Evidence, now_s: int) -> Verdict:
+def _before_first_heartbeat(run: Run, attempt: Attempt, evidence: Evidence, now_s: int) -> Verdict:
     if isinstance(evidence.pods, PodsUnknown):
         return Unknown(evidence.pods.why)
     if _is_gone(attempt, evidence.pods):
-        return Gone("the provider says it is gone, and it never beat")
+        return Gone("the provider says it is gone, and it never sent a heartbeat")
     if any(pod.pod_id == attempt.pod_id and pod.status is PodStatus.BROKEN for pod in evidence.pods.pods):
-        return Sick(Cause.BOOT_FAILED, "the provider says that it failed, and it never beat", exited=False)
+        return Sick(Cause.BOOT_FAILED, "the provider says that it failed, and it never sent a heartbeat", exited=False)
     waited_s = now_s - max(attempt.launched_s, evidence.seen_since_s)
-    if waited_s <= run.spec.health.first_beat_s:
+    if waited_s <= run.spec.health.first_heartbeat_s:
         return Healthy(phase=None, step=0)
     sign_s, tracked = _tracked_s(attempt, evidence), _tracked(attempt, evidence)
     if _is_cut_off(run, attempt.launched_s, sign_s, tracked, run.step_slow_s, now_s):
         return Healthy(phase=None, step=0, cut_off=True, sign_s=sign_s, tracked=tracked)
     if evidence.blind is not None:
         return Unknown(evidence.blind, breaker=True)
-    return Stalled(Cause.BOOT_TIMEOUT, waited_s, run.spec.health.first_beat_s)
+    return Stalled(Cause.BOOT_TIMEOUT, waited_s, run.spec.health.first_heartbeat_s)
 
 
 def _tracked_s(attempt: Attempt, evidence: Evidence) -> int:
@@ -235,68 +235,69 @@ def _is_cut_off(run: Run, heard_s: int, sign_s: int, tracked: TrackedStep | None
     return now_s - rose_s <= step_limit_s(run.spec.health, slow_s, saving=True) + LAG_S_MAX
 
 
-def _exited(run: Run, lease: Lease, beat: Beat) -> Verdict:
-    assert beat.exit is not None
+def _exited(run: Run, lease: Lease, heartbeat: Heartbeat) -> Verdict:
+    assert heartbeat.exit is not None
     steps = run.spec.trainer.steps
-    if beat.exit.cause is not Cause.FINISHED:
-        return Sick(beat.exit.cause, beat.exit.detail, exited=True)
+    if heartbeat.exit.cause is not Cause.FINISHED:
+        return Sick(heartbeat.exit.cause, heartbeat.exit.detail, exited=True)
     resumed = run.resume.step if run.resume else 0
-    step, durable = max(beat.step, resumed), max(lease.committed_step, resumed)
+    step, durable = max(heartbeat.step, resumed), max(lease.committed_step, resumed)
     if steps is not None and step < steps:
         return Sick(Cause.STOPPED_EARLY, f"exit code 0 at step {step} of {steps}", exited=True)
-    if durable < beat.exit.saved_step:
-        return Sick(Cause.UPLOAD_FAILED, f"the checkpoint of step {beat.exit.saved_step} was never committed", exited=True)
+    if durable < heartbeat.exit.saved_step:
+        return Sick(Cause.UPLOAD_FAILED, f"the checkpoint of step {heartbeat.exit.saved_step} was never committed", exited=True)
     return Finished(step)
 
 
-def _beating(run: Run, attempt: Attempt, beat: Beat, evidence: Evidence, now_s: int) -> Verdict:
-    if beat.sick is not None:
-        return Sick(beat.sick, beat.sick_detail, exited=False)
-    late = _late(run, attempt, beat, evidence.lease, now_s)
+def _with_fresh_heartbeat(run: Run, attempt: Attempt, heartbeat: Heartbeat, evidence: Evidence, now_s: int) -> Verdict:
+    if heartbeat.sick is not None:
+        return Sick(heartbeat.sick, heartbeat.sick_detail, exited=False)
+    late = _late(run, attempt, heartbeat, evidence.lease, now_s)
     if late is None:
         return Healthy(
-            beat.phase,
-            beat.step,
-            preempting=beat.preempting,
-            upload_pending=beat.upload_pending,
-            upload_trouble=beat.upload_trouble,
-            is_durable=beat.upload_pending and 0 < max(beat.step, run.spec.trainer.steps or 0) <= evidence.lease.committed_step,
+            heartbeat.phase,
+            heartbeat.step,
+            preempting=heartbeat.preempting,
+            upload_pending=heartbeat.upload_pending,
+            upload_trouble=heartbeat.upload_trouble,
+            is_durable=heartbeat.upload_pending and 0 < max(heartbeat.step, run.spec.trainer.steps or 0) <= evidence.lease.committed_step,
         )
     if isinstance(evidence.pods, PodsUnknown):
         return Unknown(f"{late.cause.value}, but {evidence.pods.why}")
     return late
 
 
-def _late(run: Run, attempt: Attempt, beat: Beat, lease: Lease, now_s: int) -> Stalled | None:
-    """What is late for a fact: how it went on after the last beat nobody knows, and that no other one comes is a question of silence."""
-    if beat.upload_pending:
+def _late(run: Run, attempt: Attempt, heartbeat: Heartbeat, lease: Lease, now_s: int) -> Stalled | None:
+    """What is late for a fact: how it went on after the last heartbeat nobody knows, and that no other one comes is a question of
+    silence."""
+    if heartbeat.upload_pending:
         return None  # no step is to come; how long the machine is kept is a question of money
     health = run.spec.health
-    heard_s = min(now_s, (lease.beat_s or now_s) + health.beat_s)
-    if beat.step == 0:
-        since_s = attempt.first_beat_s if attempt.first_beat_s is not None else now_s
+    heard_s = min(now_s, (lease.heartbeat_s or now_s) + health.heartbeat_s)
+    if heartbeat.step == 0:
+        since_s = attempt.first_heartbeat_s if attempt.first_heartbeat_s is not None else now_s
         cause, limit_s = Cause.START_TIMEOUT, health.first_step_s
     else:
         since_s = step_rose_s(lease) or now_s
-        slow_s = max(beat.step_slow_s or 0.0, run.step_slow_s or 0.0)
-        cause, limit_s = Cause.STALLED, step_limit_s(health, slow_s, saving=is_saving(beat))
+        slow_s = max(heartbeat.step_slow_s or 0.0, run.step_slow_s or 0.0)
+        cause, limit_s = Cause.STALLED, step_limit_s(health, slow_s, saving=is_saving(heartbeat))
     waited_s = heard_s - since_s
     asked_s = attempt.evidence_asked_s
-    given = beat.evidence and asked_s is not None and lease.beat_s is not None and lease.beat_s >= asked_s
+    given = heartbeat.evidence and asked_s is not None and lease.heartbeat_s is not None and lease.heartbeat_s >= asked_s
     return Stalled(cause, waited_s, limit_s, evidence=given) if waited_s > limit_s else None
 
 
-def _overdue(run: Run, attempt: Attempt, beat: Beat, evidence: Evidence, now_s: int) -> Verdict:
-    assert evidence.lease.beat_s is not None
+def _overdue(run: Run, attempt: Attempt, heartbeat: Heartbeat, evidence: Evidence, now_s: int) -> Verdict:
+    assert evidence.lease.heartbeat_s is not None
     if isinstance(evidence.pods, PodsUnknown):
         return Unknown(evidence.pods.why)
     sign_s, tracked = _tracked_s(attempt, evidence), _tracked(attempt, evidence)
-    if _is_cut_off(run, evidence.lease.beat_s, sign_s, tracked, max(beat.step_slow_s or 0.0, run.step_slow_s or 0.0), now_s):
-        step = max(beat.step, evidence.tracker.step if evidence.tracker is not None else 0)
-        return Healthy(beat.phase, step, cut_off=True, preempting=beat.preempting, sign_s=sign_s, tracked=tracked)
+    if _is_cut_off(run, evidence.lease.heartbeat_s, sign_s, tracked, max(heartbeat.step_slow_s or 0.0, run.step_slow_s or 0.0), now_s):
+        step = max(heartbeat.step, evidence.tracker.step if evidence.tracker is not None else 0)
+        return Healthy(heartbeat.phase, step, cut_off=True, preempting=heartbeat.preempting, sign_s=sign_s, tracked=tracked)
     if evidence.blind is not None:
         return Unknown(evidence.blind, breaker=True)
-    silent_s = now_s - max(evidence.lease.beat_s, evidence.seen_since_s)
+    silent_s = now_s - max(evidence.lease.heartbeat_s, evidence.seen_since_s)
     if silent_s <= run.spec.health.overdue_s:
-        return Unknown("beats can be heard again only since a moment ago", breaker=True)
+        return Unknown("heartbeats can be heard again only since a moment ago", breaker=True)
     return Silent(silent_s, past_limit=silent_s > run.spec.health.silence_s)

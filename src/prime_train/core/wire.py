@@ -36,12 +36,12 @@ __all__ = [
     "STORE_PATH",
     "TIMESTAMP_HEADER",
     "UPLOAD_TROUBLE_CHARS_MAX",
-    "Beat",
+    "AttemptNumber",
     "Bootstrap",
     "Commit",
     "Count",
-    "Epoch",
     "Gpus",
+    "Heartbeat",
     "Identity",
     "JobExit",
     "Nonce",
@@ -66,10 +66,10 @@ __all__ = [
 LOG_TAIL_CHARS_MAX = 8000
 GPU_NOTE_CHARS_MAX = 200
 UPLOAD_TROUBLE_CHARS_MAX = 300
-LATER = ("keys", "origin_url", "identity", "tree_sha256", "bucket_mark", "deadline_in_s")
+LATER = ("keys", "origin_url", "identity", "code_sha256", "bucket_mark", "deadline_in_s")
 
 RunId = Annotated[str, Field(pattern=f"^{RUN_ID_PATTERN}$")]
-Epoch = Annotated[int, Field(ge=1, le=10**9)]
+AttemptNumber = Annotated[int, Field(ge=1, le=10**9)]
 Identity = Annotated[str, Field(pattern=f"^({IDENTITY_PATTERN})?$")]
 """Random, of one attempt; empty for attempts from before there was such."""
 Count = Annotated[int, Field(ge=0, le=2**53)]
@@ -102,7 +102,7 @@ class Phase(StrEnum):
 
 
 class Order(StrEnum):
-    """What the reply to a beat asks for."""
+    """What the reply to a heartbeat asks for."""
 
     NONE = "none"
     DRAIN = "drain"
@@ -164,11 +164,12 @@ class Gpus(Wire):
     """For people: what slows them down, or why nothing is known."""
 
 
-class Beat(Wire):
-    """One beat. `seq` rises by one each; ages are seconds by the agent's monotonic clock, so its wall clock never enters a decision."""
+class Heartbeat(Wire):
+    """One heartbeat. `seq` rises by one each; ages are seconds by the agent's monotonic clock, so its wall clock never enters a
+    decision."""
 
     run: RunId
-    epoch: Epoch
+    attempt: AttemptNumber
     seq: int = Field(ge=1, le=2**53)
     phase: Phase
     step: Count = 0
@@ -203,7 +204,8 @@ class Beat(Wire):
     note: Line = Field(default="", max_length=200)
     """What it is doing, for people."""
     news: bool = False
-    """The phase changed, the first step was made, evidence is ready, or the end has come since the last accepted beat: look at once."""
+    """The phase changed, the first step was made, evidence is ready, or the end has come since the last accepted heartbeat: look at
+    once."""
     exit: JobExit | None = None
     identity: Identity = ""
 
@@ -212,7 +214,7 @@ class Reply(Answered):
     verdict: Verdict
     order: Order = Order.NONE
     reason: str = ""
-    beat_s: int = 30
+    heartbeat_s: int = 30
     committed_step: int = 0
     now_s: int = 0
     """The server's clock, for signing."""
@@ -222,7 +224,7 @@ class Commit(Wire):
     """Asks that a manifest which is already in the bucket becomes this run's newest checkpoint."""
 
     run: RunId
-    epoch: Epoch
+    attempt: AttemptNumber
     step: Count
     key: str = Field(max_length=300)
     identity: Identity = ""
@@ -232,7 +234,7 @@ class Ticket(Wire):
     """What is put on a pod, readable by its owner only: who it is, whom to call, and the key that proves it."""
 
     run: RunId
-    epoch: Epoch
+    attempt: AttemptNumber
     url: str
     key: str = Field(repr=False)
     now_s: int = 0
@@ -255,7 +257,7 @@ class Bootstrap(Answered):
     """What the agent fetches once: the whole job, and the secrets that were named in it."""
 
     run: RunId
-    epoch: Epoch
+    attempt: AttemptNumber
     spec: RunSpec
     bucket_url: str
     bucket_mark: str = ""
@@ -264,9 +266,9 @@ class Bootstrap(Answered):
     """Environment variables that open the bucket; the trainer does not get them."""
     keys: PodKeys | None = None
     """Where there are such: then `bucket_keys` only say where the bucket is, and the trainer's tools may use both."""
-    tree_key: str | None = None
+    code_key: str | None = None
     """Key of the packed working tree in the bucket; None: the spec names a repository."""
-    tree_sha256: str = ""
+    code_sha256: str = ""
     """Of that object: who had keys to the bucket before may have written another."""
     commit: str = ""
     """The commit the run was launched from: what a repository is checked out at."""

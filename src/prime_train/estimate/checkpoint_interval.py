@@ -20,7 +20,8 @@ import math
 from dataclasses import dataclass, fields
 
 RESTART_S = 600.0
-"""Until one has been observed: 90 s until the beats are overdue, some minutes for another machine and its set-up, some for the restore."""
+"""Until one has been observed: 90 s until the heartbeats are overdue, some minutes for another machine and its set-up, some for the
+restore."""
 
 PRIOR_MTBF_S = 12 * 3600.0
 """What is believed of a machine before anything was seen: a cautious guess for spot machines, no measurement."""

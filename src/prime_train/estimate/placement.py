@@ -44,7 +44,7 @@ class Against(StrEnum):
 
 
 @dataclass(frozen=True)
-class Objection:
+class Mismatch:
     """`why` is the same words for all machines it holds of, so that they can be counted; `fix` is what to write instead, if anything."""
 
     against: Against
@@ -90,7 +90,7 @@ class Candidate:
 
     offer: Offer
     job: Job
-    against: tuple[Objection, ...]
+    against: tuple[Mismatch, ...]
 
     @cached_property
     def gpu(self) -> Gpu | None:
@@ -180,45 +180,45 @@ def usable_bytes(gpu_gb: int) -> float:
     return gpu_gb * USABLE_SHARE * GIB
 
 
-def objections(offer: Offer, job: Job, wishes: Wishes) -> list[Objection]:
+def objections(offer: Offer, job: Job, wishes: Wishes) -> list[Mismatch]:
     """All that speaks against it, in the order of `Against`."""
     if not offer.gpu or offer.gpu_count < 1:
-        return [Objection(Against.NO_GPU, "without a GPU")]
+        return [Mismatch(Against.NO_GPU, "without a GPU")]
     found = [*_against_wishes(offer, wishes), *_against_machine(offer, wishes)]
     if offer.gpu_gb > 0 and fit(job.need(offer.gpu_count), offer.gpu_gb) is Fit.NO:
-        found.append(Objection(Against.MEMORY, "with too little GPU memory", _more_memory(offer, job)))
+        found.append(Mismatch(Against.MEMORY, "with too little GPU memory", _more_memory(offer, job)))
     most_usd = wishes.usd_per_hour_max
     if most_usd is not None and offer.usd_per_hour > most_usd:
         cents = math.ceil(round(offer.usd_per_hour * 100, 6))
-        found.append(Objection(Against.PRICE, f"over ${most_usd:,.2f}/h", f"--budget {cents / 100:.2f}"))
+        found.append(Mismatch(Against.PRICE, f"over ${most_usd:,.2f}/h", f"--budget {cents / 100:.2f}"))
     return found
 
 
-def _against_wishes(offer: Offer, wishes: Wishes) -> list[Objection]:
+def _against_wishes(offer: Offer, wishes: Wishes) -> list[Mismatch]:
     found = []
     if wishes.kinds and not any(gpus.plain(kind) in gpus.names(offer.gpu, offer.socket) for kind in wishes.kinds):
-        found.append(Objection(Against.KIND, f"not {' or '.join(wishes.kinds)}", f"--kind {gpus.family(offer.gpu)}"))
+        found.append(Mismatch(Against.KIND, f"not {' or '.join(wishes.kinds)}", f"--kind {gpus.family(offer.gpu)}"))
     if offer.gpu_count not in COUNTS:
-        found.append(Objection(Against.COUNT, "with a number of GPUs that no config can ask for"))
+        found.append(Mismatch(Against.COUNT, "with a number of GPUs that no config can ask for"))
     elif wishes.gpus is not None and offer.gpu_count != wishes.gpus:
-        found.append(Objection(Against.COUNT, f"with another number of GPUs than {wishes.gpus}", f"--gpus {offer.gpu_count}"))
+        found.append(Mismatch(Against.COUNT, f"with another number of GPUs than {wishes.gpus}", f"--gpus {offer.gpu_count}"))
     if wishes.spot is Spot.ONLY and not offer.spot:
-        found.append(Objection(Against.SPOT, "not spot", "without --spot"))
+        found.append(Mismatch(Against.SPOT, "not spot", "without --spot"))
     if wishes.spot is Spot.NEVER and offer.spot:
-        found.append(Objection(Against.SPOT, "spot", "without --on-demand"))
+        found.append(Mismatch(Against.SPOT, "spot", "without --on-demand"))
     return found
 
 
-def _against_machine(offer: Offer, wishes: Wishes) -> list[Objection]:
+def _against_machine(offer: Offer, wishes: Wishes) -> list[Mismatch]:
     found = []
     if offer.hindrance:
-        found.append(Objection(Against.HINDRANCE, f"that cannot be taken (it {offer.hindrance.split(',')[0]})"))
+        found.append(Mismatch(Against.HINDRANCE, f"that cannot be taken (it {offer.hindrance.split(',')[0]})"))
     if offer.disk_gib < wishes.disk_gib:
-        found.append(Objection(Against.DISK, f"with less than {wishes.disk_gib:,} GiB of disk", f"--disk {offer.disk_gib}"))
+        found.append(Mismatch(Against.DISK, f"with less than {wishes.disk_gib:,} GiB of disk", f"--disk {offer.disk_gib}"))
     if not gpus.has_bf16(offer.gpu):
-        found.append(Objection(Against.UNKNOWN, "with a GPU too old for bf16"))
+        found.append(Mismatch(Against.UNKNOWN, "with a GPU too old for bf16"))
     elif gpus.facts(offer.gpu, offer.socket) is None or offer.gpu_gb < 1:
-        found.append(Objection(Against.UNKNOWN, "with a GPU of unknown speed or memory"))
+        found.append(Mismatch(Against.UNKNOWN, "with a GPU of unknown speed or memory"))
     return found
 
 

@@ -17,7 +17,7 @@ from prime_train.core.manifest import Manifest
 from prime_train.core.retention import Policy, why_kept
 from prime_train.core.spec import CheckpointSpec, RunSpec
 from prime_train.operations.run_lookup import find
-from prime_train.ports import Bucket, Held, Store
+from prime_train.ports import Bucket, RunRecord, Store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +34,7 @@ class Found:
     run_id: str
     url: str
     bucket: Bucket
-    held: Held | None
+    held: RunRecord | None
     now_s: int
 
     @cached_property
@@ -100,7 +100,7 @@ def of_step(found: Found, step: int) -> Manifest:
     of_it = [manifest for manifest in found.catalog.manifests if manifest.step == step]
     if not of_it:
         raise UsageError(f"{found.run_id} has no checkpoint of step {step} in {found.url}", fix=_nearest(found.catalog, step))
-    return max(of_it, key=lambda manifest: (manifest.key in whole, manifest.epoch))
+    return max(of_it, key=lambda manifest: (manifest.key in whole, manifest.attempt))
 
 
 def newest(found: Found, *, before_step: int | None = None) -> Manifest:
@@ -121,7 +121,7 @@ class Row(TypedDict):
     """
 
     step: int
-    epoch: int
+    attempt: int
     files: int
     size_bytes: int
     stored_bytes: int
@@ -142,7 +142,7 @@ def rows_of(found: Found) -> list[Row]:
     return [
         Row(
             step=manifest.step,
-            epoch=manifest.epoch,
+            attempt=manifest.attempt,
             files=len(manifest.files),
             size_bytes=manifest.size,
             stored_bytes=sum(manifest.blobs().values()),
@@ -178,7 +178,7 @@ def _open(home: Home, url: str | None) -> Bucket:
     return open_bucket(url) if url else home.bucket()
 
 
-def _resolve(store: Store | None, bucket: Bucket, name: str, url: str) -> tuple[str, Held | None]:
+def _resolve(store: Store | None, bucket: Bucket, name: str, url: str) -> tuple[str, RunRecord | None]:
     held = store.load(name) if store is not None else None
     if held is not None:
         return name, held

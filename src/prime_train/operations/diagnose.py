@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from prime_train.adapters.tracker_wandb import ENTITY, KEY, wandb_from
-from prime_train.control_plane.reconcile.seeing import gather, look
+from prime_train.control_plane.reconcile.observe import gather, look
 from prime_train.control_plane.wiring.embedded import is_left_alone
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.keys import evidence_prefix
@@ -15,33 +15,33 @@ from prime_train.core.tracker.seen_run import RunSeen
 from prime_train.core.verdict import TrackerSeen, Verdict, judge
 from prime_train.operations.metrics import of_run
 from prime_train.operations.run_lookup import find
-from prime_train.ports import Held, OutsideError
-from prime_train.reports.diagnosis.conclusion import Conclusion, Facts
-from prime_train.reports.diagnosis.conclusions import conclude
+from prime_train.ports import OutsideError, RunRecord
+from prime_train.reports.diagnosis.diagnosis_model import Diagnosis, Facts
+from prime_train.reports.diagnosis.explanations import conclude
 from prime_train.trainers import trainer_for
 
 EVIDENCE_MAX = 1000
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class RunDiagnosis:
     """`facts`: what is known; `conclusions`: what follows from it, the most important first; `evidence`: keys in the bucket of what its
     attempts left; `wandb_url`: its page there, empty where there is none."""
 
     facts: Facts
-    conclusions: tuple[Conclusion, ...]
+    conclusions: tuple[Diagnosis, ...]
     evidence: tuple[str, ...]
     wandb_url: str
 
 
-def diagnose(home: Home, name: str, warn: Callable[[str], None]) -> Diagnosis:
+def diagnose(home: Home, name: str, warn: Callable[[str], None]) -> RunDiagnosis:
     """Look at a run's attempts, heartbeats, provider, figures, evidence and tracker, and conclude. `warn` is called with what could not be
     looked at. Raises UsageError where there is no such run, and the port's errors where the store or the bucket does not answer."""
     facts = _facts(home, find(home.store(), name), warn)
-    return Diagnosis(facts, tuple(conclude(facts)), tuple(_kept(home, facts.held.run)), _url(home, facts))
+    return RunDiagnosis(facts, tuple(conclude(facts)), tuple(_kept(home, facts.held.run)), _url(home, facts))
 
 
-def _facts(home: Home, held: Held, warn: Callable[[str], None]) -> Facts:
+def _facts(home: Home, held: RunRecord, warn: Callable[[str], None]) -> Facts:
     now_s = home.store().now_s()
     tracker, untold = _tracked(home, held.run)
     return Facts(
@@ -55,12 +55,12 @@ def _facts(home: Home, held: Held, warn: Callable[[str], None]) -> Facts:
     )
 
 
-def _verdict(home: Home, held: Held, tracker: RunSeen | None, now_s: int) -> Verdict | None:
+def _verdict(home: Home, held: RunRecord, tracker: RunSeen | None, now_s: int) -> Verdict | None:
     """As a watcher would find it now; None where no attempt holds the lease."""
-    if held.run.state not in ATTENDED or held.run.attempt is None:
+    if held.run.state not in ATTENDED or held.run.current_attempt is None:
         return None
-    world = home.world("")
-    evidence = gather(world, held, look(world), now_s)
+    context = home.context("")
+    evidence = gather(context, held, look(context), now_s)
     if tracker is not None:
         evidence = replace(evidence, tracker=TrackerSeen(tracker.step or 0, tracker.heard_s))
     return judge(held.run, evidence, now_s)
@@ -80,7 +80,7 @@ def _tracked(home: Home, run: Run) -> tuple[RunSeen | None, str]:
     return (seen if seen is not None and seen.heard_s else None), ""
 
 
-def _rewards(home: Home, held: Held, warn: Callable[[str], None]) -> dict[int, float]:
+def _rewards(home: Home, held: RunRecord, warn: Callable[[str], None]) -> dict[int, float]:
     """By step, from the trainer's own figures; of a step that was made twice, the last. Empty where they cannot be had."""
     try:
         source = of_run(home, held, warn)

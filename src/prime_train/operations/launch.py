@@ -12,8 +12,8 @@ from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
+    from prime_train.adapters.code_archive import Tree
     from prime_train.adapters.config_yaml import Config
-    from prime_train.adapters.tree_pack import Tree
     from prime_train.core.finding import Finding
     from prime_train.core.run import Origin, Run
     from prime_train.core.spec import RunSpec
@@ -61,7 +61,7 @@ def launch(home: Home, spec: "RunSpec", made: Plan) -> "Run":
 
 def launch_as(home: Home, run_id: str, spec: "RunSpec", made: Plan, *, origin: "Origin | None" = None) -> "Run | None":
     """As `launch`, by an id that is given. None: there is such a run already, and nothing is changed."""
-    from prime_train.core.keys import tree_key
+    from prime_train.core.keys import code_key
     from prime_train.core.run import Run
 
     store = home.store()
@@ -72,7 +72,7 @@ def launch_as(home: Home, run_id: str, spec: "RunSpec", made: Plan, *, origin: "
     if not home.elsewhere:
         home.make_bucket()
     if made.tree is not None:
-        run = replace(run, tree_sha256=put_tree(home, made.tree, tree_key(run_id)))
+        run = replace(run, code_sha256=put_code(home, made.tree, code_key(run_id)))
     return run if store.create(run) else None
 
 
@@ -104,7 +104,7 @@ def new_id(name: str) -> str:
 
 
 def _folder(spec: "RunSpec") -> Plan:
-    from prime_train.adapters.tree_pack import checkout_of, survey
+    from prime_train.adapters.code_archive import checkout_of, survey
 
     folder = Path(spec.trainer.tree.folder)
     tree = survey(folder, without=_made_by_runs(spec))
@@ -120,7 +120,7 @@ def _made_by_runs(spec: "RunSpec") -> tuple[str, ...]:
 
 def _repository(spec: "RunSpec", file: str) -> Plan:
     """The very commit that every attempt checks out: the ref's, or else that of the checkout we stand in, or the default branch's."""
-    from prime_train.adapters.tree_pack import checkout_of, commit_of, is_commit, same_repository
+    from prime_train.adapters.code_archive import checkout_of, commit_of, is_commit, same_repository
     from prime_train.core.finding import Finding
 
     repo, ref = spec.trainer.tree.repo or "", spec.trainer.tree.ref
@@ -140,9 +140,9 @@ def _repository(spec: "RunSpec", file: str) -> Plan:
     return Plan(None, checkout.commit, tuple(findings))
 
 
-def put_tree(home: Home, tree: "Tree", key: str) -> str:
+def put_code(home: Home, tree: "Tree", key: str) -> str:
     """Packs the folder into the bucket; the SHA-256 of what was put. Raises Unfit, and the port's errors."""
-    from prime_train.adapters.tree_pack import pack
+    from prime_train.adapters.code_archive import pack
 
     with tempfile.TemporaryDirectory(prefix="prime-train-") as folder:
         packed = Path(folder) / "tree.tar.gz"

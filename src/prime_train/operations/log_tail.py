@@ -55,7 +55,7 @@ class Tail:
 
 def log_on_disk(home: Home, run: Run) -> Path | None:
     """The newest log of the current attempt, where its pod is on this machine."""
-    attempt = run.attempt
+    attempt = run.current_attempt
     disk = home.local_pods().disk(attempt.pod_id) if attempt is not None and attempt.pod_id is not None else None
     if disk is None:
         return None
@@ -67,7 +67,7 @@ def log_on_disk(home: Home, run: Run) -> Path | None:
 class Kept:
     """A log in the bucket, or its end."""
 
-    epoch: int
+    attempt: int
     name: str
     key: str
     text: str
@@ -78,10 +78,10 @@ def kept_logs(home: Home, run: Run) -> Iterator[Kept]:
     bucket = home.bucket()
     for attempt in reversed(run.attempts):
         for name in LOGS:
-            key = evidence_key(run.run_id, attempt.epoch, name)
+            key = evidence_key(run.run_id, attempt.number, name)
             content = bucket.get(key)
             if content is not None:
-                yield Kept(attempt.epoch, name, key, content.data.decode(errors="replace"))
+                yield Kept(attempt.number, name, key, content.data.decode(errors="replace"))
 
 
 def kept_log(home: Home, run: Run, lines: int) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from prime_train.control_plane.wiring.home import Home
 from prime_train.operations.log_tail import Tail, kept_log, log_on_disk
 from prime_train.operations.machine import reached, why_unknown
 from prime_train.operations.remote_log import remote_lines
-from prime_train.ports import Held, TemporaryError
+from prime_train.ports import RunRecord, TemporaryError
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class LogEnd:
     tail: Tail
 
 
-def log_end(home: Home, held: Held, lines: int, warn: Callable[[str], None]) -> LogEnd:
+def log_end(home: Home, held: RunRecord, lines: int, warn: Callable[[str], None]) -> LogEnd:
     """The last lines of the newest log: on the disk of the run's machine, here or elsewhere, or kept as evidence in the bucket. `warn` is
     called with why a machine could not be reached; what was kept is taken instead."""
     path = log_on_disk(home, held.run)
@@ -31,7 +31,7 @@ def log_end(home: Home, held: Held, lines: int, warn: Callable[[str], None]) -> 
     return LogEnd(name, text, tail)
 
 
-def _elsewhere(home: Home, held: Held, lines: int, warn: Callable[[str], None]) -> tuple[str, str]:
+def _elsewhere(home: Home, held: RunRecord, lines: int, warn: Callable[[str], None]) -> tuple[str, str]:
     unknown = why_unknown(home, held.run)
     if unknown:
         warn(unknown)
@@ -42,4 +42,4 @@ def _elsewhere(home: Home, held: Held, lines: int, warn: Callable[[str], None]) 
     except TemporaryError as error:
         warn(str(error))
         return "", ""
-    return (f"{name} of attempt {held.run.epoch}", text) if name else ("", "")
+    return (f"{name} of attempt {held.run.attempt}", text) if name else ("", "")

@@ -37,7 +37,7 @@ def is_elsewhere(run: "Run") -> bool:
     """Whether it has a rented machine now; ids of pods on this one bear no provider's name."""
     from prime_train.adapters.pods_by_provider import LOCAL, provider_of
 
-    attempt = run.attempt
+    attempt = run.current_attempt
     if attempt is None or attempt.pod_id is None or attempt.fenced_s is not None or run.is_over:
         return False
     return provider_of(attempt.pod_id)[0] != LOCAL
@@ -47,9 +47,9 @@ def why_unknown(home: "Home", run: "Run") -> str:
     """Why a rented machine cannot be asked after from here; "" where it can."""
     from prime_train.adapters.pods_by_provider import ADVICE, provider_of
 
-    if not is_elsewhere(run) or run.attempt is None or run.attempt.pod_id is None:
+    if not is_elsewhere(run) or run.current_attempt is None or run.current_attempt.pod_id is None:
         return ""
-    provider = provider_of(run.attempt.pod_id)[0]
+    provider = provider_of(run.current_attempt.pod_id)[0]
     if provider in home.pods().names:
         return ""
     return (
@@ -60,7 +60,7 @@ def why_unknown(home: "Home", run: "Run") -> str:
 def is_watched_elsewhere(home: "Home", run: "Run") -> bool:
     """Whether somebody else has brought the agent to the run's machine, which has been heard of since: then the key is pinned that it shows
     at the first login from here."""
-    return bool(home.elsewhere or home.table_url) and run.attempt is not None and run.attempt.first_beat_s is not None
+    return bool(home.elsewhere or home.table_url) and run.current_attempt is not None and run.current_attempt.first_heartbeat_s is not None
 
 
 @contextmanager
@@ -80,7 +80,7 @@ def reached(home: "Home", run: "Run") -> "Iterator[Machine | None]":
         yield None
         return
     with connect(reach.connection, login_key(reach.key_file.parent, home.master()), hosts) as shell:
-        yield Machine(shell, f"{run.run_id}-e{run.epoch}")
+        yield Machine(shell, f"{run.run_id}-e{run.attempt}")
 
 
 def file_of(machine: Machine, path: str, *, bytes_max: int) -> bytes:

@@ -14,7 +14,7 @@ from prime_train.core.prime_rl import METRICS
 
 if TYPE_CHECKING:
     from prime_train.core.run import Run
-    from prime_train.ports import Held
+    from prime_train.ports import RunRecord
 
 READ_BYTES_MAX = 64 * 2**20
 
@@ -35,13 +35,13 @@ def of_file(path: Path) -> Source:
         raise UsageError(f"{path}: {error.strerror}", fix="name the run's metrics.jsonl", code=Exit.USAGE) from error
 
 
-def of_run(home: Home, held: "Held", warn: Callable[[str], None]) -> Source | None:
+def of_run(home: Home, held: "RunRecord", warn: Callable[[str], None]) -> Source | None:
     """The newest there is; None: there is none. `warn` is called with why a machine could not be read."""
     return _on_disk(home, held.run) or _elsewhere(home, held.run, warn) or _kept(home, held.run)
 
 
 def _on_disk(home: Home, run: "Run") -> Source | None:
-    attempt, file = run.attempt, run.spec.trainer.progress.file
+    attempt, file = run.current_attempt, run.spec.trainer.progress.file
     disk = home.local_pods().disk(attempt.pod_id) if attempt is not None and attempt.pod_id is not None else None
     if disk is None or file is None or not (disk / "work" / file).is_file():
         return None
@@ -64,13 +64,13 @@ def _elsewhere(home: Home, run: "Run", warn: Callable[[str], None]) -> Source | 
     except TemporaryError as error:
         warn(str(error))
         return None
-    return Source(f"the machine of attempt {run.epoch}", data.decode(errors="replace").splitlines()) if data else None
+    return Source(f"the machine of attempt {run.attempt}", data.decode(errors="replace").splitlines()) if data else None
 
 
 def _kept(home: Home, run: "Run") -> Source | None:
     bucket = home.bucket()
     for attempt in reversed(run.attempts):
-        key = evidence_key(run.run_id, attempt.epoch, METRICS)
+        key = evidence_key(run.run_id, attempt.number, METRICS)
         content = bucket.get(key)
         if content is not None:
             return Source(key, content.data.decode(errors="replace").splitlines())

@@ -9,17 +9,17 @@ from prime_train.core.budget import Limit
 from prime_train.core.change import Renewed, resumed
 from prime_train.core.errors import UsageError
 from prime_train.core.finding import has_errors
-from prime_train.core.keys import tree_key
+from prime_train.core.keys import code_key
 from prime_train.core.run import Event, IllegalMove, Run, move
-from prime_train.operations.launch import Unfit, on_provider, plan, put_tree
+from prime_train.operations.launch import Unfit, on_provider, plan, put_code
 from prime_train.operations.launch_checks import found_for
 from prime_train.operations.run_lookup import find
 from prime_train.operations.run_requests import ask, impossible
 from prime_train.operations.validate import judged
-from prime_train.ports import Held
+from prime_train.ports import RunRecord
 
 
-def resume(home: Home, name: str, limits: Mapping[Limit, float | str], *, config: Path | None = None) -> Held:
+def resume(home: Home, name: str, limits: Mapping[Limit, float | str], *, config: Path | None = None) -> RunRecord:
     """Queue an ended run again. `limits`: new ones of its budget; `config`: the spec and the code to go on with, as they are here now.
 
     Returns the run as it was saved. Raises UsageError where there is no such run, it is not over, or its budget is spent; Unfit where the
@@ -54,5 +54,5 @@ def _renewed(home: Home, run: Run, config: Path) -> Renewed:
     move(run, Event.RESUME)
     renewed.check(run)
     made = plan(spec, file=str(config))
-    digest = put_tree(home, made.tree, tree_key(run.run_id, run.revision + 1)) if made.tree is not None else ""
+    digest = put_code(home, made.tree, code_key(run.run_id, run.revision + 1)) if made.tree is not None else ""
     return Renewed(spec, made.commit, digest)

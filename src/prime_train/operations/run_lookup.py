@@ -7,12 +7,12 @@ from prime_train.core.errors import UsageError
 
 if TYPE_CHECKING:
     from prime_train.core.run import Run
-    from prime_train.ports import Held, Store
+    from prime_train.ports import RunRecord, Store
 
 LISTED_MAX = 6
 
 
-def find(store: "Store", name: str) -> "Held":
+def find(store: "Store", name: str) -> "RunRecord":
     """The run that `name` stands for: an id, the start of one, or a config's name, which means its run that goes on, or else its newest.
     Raises UsageError where there is none, or more than one, naming those that are near."""
     held = store.load(name)
@@ -32,7 +32,7 @@ def find(store: "Store", name: str) -> "Held":
     raise UsageError(f"there is no run {name}", fix=_nearest(name, runs))
 
 
-def _one_of(store: "Store", name: str, named: "list[Run]") -> "Held":
+def _one_of(store: "Store", name: str, named: "list[Run]") -> "RunRecord":
     """Of runs of one config, newest first. Which of two that go on is meant cannot be known."""
     live = [run.run_id for run in named if not run.is_over]
     if len(live) > 1:

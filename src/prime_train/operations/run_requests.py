@@ -7,7 +7,7 @@ from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.run import TRANSITIONS, Change, Event, IllegalMove, Run
 from prime_train.operations.run_lookup import find
-from prime_train.ports import Held, Store
+from prime_train.ports import RunRecord, Store
 from prime_train.reports.remedies import needed
 
 TRIES_MAX = 20
@@ -15,7 +15,7 @@ COMMANDS = {Event.STOP: "stop", Event.CANCEL: "stop --now", Event.RESUME: "resum
 """What of the table of moves a user can ask for, and how."""
 
 
-def ask(store: Store, name: str, change: Callable[[Run, int], Change]) -> Held:
+def ask(store: Store, name: str, change: Callable[[Run, int], Change]) -> RunRecord:
     """Saves `change(run, now_s)`, decided anew each time somebody else was first. Raises UsageError where the run's state does
     not allow it, or its budget is spent."""
     run_id = find(store, name).run.run_id

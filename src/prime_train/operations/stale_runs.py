@@ -1,7 +1,7 @@
 """Runs that W&B calls running and that have fallen silent, whoever launched them.
 
-Where no agent beats, W&B alone has to do as a witness, and it is a late one. So what is found is told with all that speaks for and against,
-and nothing is ended, marked or launched: whether it is dead is for a person to say.
+Where no agent sends heartbeats, W&B alone has to do as a witness, and it is a late one. So what is found is told with all that speaks for
+and against, and nothing is ended, marked or launched: whether it is dead is for a person to say.
 """
 
 from collections.abc import Sequence

@@ -4,18 +4,18 @@ from prime_train.control_plane.wiring.home import Home
 from prime_train.core.change import wished
 from prime_train.core.errors import UsageError
 from prime_train.core.keys import parse_pod_name
-from prime_train.core.run import Want
+from prime_train.core.run import DesiredState
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.operations.run_requests import ask
-from prime_train.ports import Held
+from prime_train.ports import RunRecord
 
 
-def stop(home: Home, name: str, *, now: bool = False) -> Held:
+def stop(home: Home, name: str, *, now: bool = False) -> RunRecord:
     """Ask the run to save, upload and end; with `now`, to end at once. The control plane carries it out.
 
     Returns the run as it was saved. Raises UsageError where there is no such run, or it is over.
     """
-    want = Want.CANCEL if now else Want.STOP
+    want = DesiredState.CANCEL if now else DesiredState.STOP
     return ask(home.store(), name, lambda run, now_s: wished(run, want, now_s))
 
 

@@ -24,7 +24,7 @@ class AlertCard:
     title: str
     text: str
     at_s: int
-    epoch: int = 0
+    attempt: int = 0
     facts: tuple[tuple[str, str], ...] = ()
     """Name and value, the most telling first."""
     links: tuple[tuple[str, str], ...] = ()
@@ -45,7 +45,7 @@ def card_of(alert: Alert, run: Run | None, now_s: int, *, lease: Lease | None = 
         title=masked(alert.title),
         text=masked(alert.text),
         at_s=alert.at_s,
-        epoch=alert.epoch,
+        attempt=alert.attempt,
         facts=tuple((name, masked(value)) for name, value in facts_of(alert, figures(run, lease, now_s))) if run is not None else (),
         links=links(run) if run is not None else (),
         picture=spark(run, lease, now_s) if run is not None and alert.kind == RunState.SUCCEEDED.value else "",

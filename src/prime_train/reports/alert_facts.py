@@ -20,7 +20,7 @@ Facts = Iterator[tuple[str, str]]
 
 def facts_of(alert: Alert, now: RunFigures) -> Facts:
     """Name and value. The run may have gone on since; the attempt is the alert's own as long as it is listed."""
-    attempt = next((a for a in now.run.attempts if a.epoch == alert.epoch), None)
+    attempt = next((a for a in now.run.attempts if a.number == alert.attempt), None)
     for tell in _BY_KIND.get(alert.kind, ()):
         yield from tell(now, attempt)
 
@@ -43,10 +43,10 @@ def _loss(now: RunFigures, attempt: Attempt | None) -> Facts:
 
 
 def _evidence(now: RunFigures, attempt: Attempt | None) -> Facts:
-    if attempt is None or attempt.first_beat_s is None or (attempt.evidence_asked_s is None and attempt.fenced_s is None):
+    if attempt is None or attempt.first_heartbeat_s is None or (attempt.evidence_asked_s is None and attempt.fenced_s is None):
         return
     whether = ", if it could still send any" if attempt.cause in VANISHED else ""
-    yield "Evidence", f"{evidence_prefix(now.run.run_id, attempt.epoch)} in the bucket{whether}"
+    yield "Evidence", f"{evidence_prefix(now.run.run_id, attempt.number)} in the bucket{whether}"
 
 
 def _advice(now: RunFigures, attempt: Attempt | None) -> Facts:
@@ -57,7 +57,7 @@ def _advice(now: RunFigures, attempt: Attempt | None) -> Facts:
 
 def _price_of_the_gap(now: RunFigures, attempt: Attempt | None) -> Facts:
     """What it took to come back: steps that are done again, and money for which there is no new step."""
-    before = next((a for a in now.run.attempts if attempt is not None and a.epoch == attempt.epoch - 1), None)
+    before = next((a for a in now.run.attempts if attempt is not None and a.number == attempt.number - 1), None)
     if attempt is None or before is None:
         return
     again = max(0, attempt.best_step_before - attempt.resumed_step)

@@ -7,12 +7,12 @@ from prime_train.core.figures import RunFigures, figures
 from prime_train.core.text.formatting import size, span, usd
 from prime_train.core.wire import Saves
 from prime_train.estimate.checkpoint_interval import RESTART_S, Pace, advise, mtbf_s
-from prime_train.ports import Held
+from prime_train.ports import RunRecord
 
 
 @dataclass(frozen=True)
 class Saving:
-    """Of the newest attempt, as its last beat told; None: not known yet. Bytes are of the newest upload."""
+    """Of the newest attempt, as its last heartbeat told; None: not known yet. Bytes are of the newest upload."""
 
     durable_age_s: int | None
     """Age of the newest committed checkpoint: the training that is lost if the machine goes now."""
@@ -31,16 +31,18 @@ class Saving:
     advice: str | None
 
 
-def saving(held: Held, now_s: int) -> Saving | None:
+def saving(held: RunRecord, now_s: int) -> Saving | None:
     """None before the first save, and when the run is over."""
     run, lease = held.run, held.lease
-    beat = lease.beat if lease.epoch == run.epoch else None
-    if beat is None or beat.saves is None or lease.beat_s is None or run.is_over:
+    heartbeat = lease.heartbeat if lease.attempt == run.attempt else None
+    if heartbeat is None or heartbeat.saves is None or lease.heartbeat_s is None or run.is_over:
         return None
-    saves = beat.saves
-    told = advise(_pace(figures(run, lease, now_s), saves), usd_per_hour=run.attempt.offer.usd_per_hour if run.attempt else 0.0)
+    saves = heartbeat.saves
+    told = advise(
+        _pace(figures(run, lease, now_s), saves), usd_per_hour=run.current_attempt.offer.usd_per_hour if run.current_attempt else 0.0
+    )
     return Saving(
-        durable_age_s=saves.durable_age_s + max(0, now_s - lease.beat_s) if saves.durable_age_s is not None else None,
+        durable_age_s=saves.durable_age_s + max(0, now_s - lease.heartbeat_s) if saves.durable_age_s is not None else None,
         durable_after_s=saves.durable_after_s,
         interval_s=saves.interval_s,
         stall_s=saves.stall_s,
@@ -48,7 +50,7 @@ def saving(held: Held, now_s: int) -> Saving | None:
         size_bytes=saves.size_bytes,
         sent_bytes=saves.sent_bytes,
         skipped=saves.skipped,
-        disk_full_s=beat.disk_full_s,
+        disk_full_s=heartbeat.disk_full_s,
         loss_s=told.loss_s if told else None,
         loss_usd=told.loss_usd if told else None,
         loss_share=told.loss_share if told else None,

@@ -1,12 +1,12 @@
-"""What the GPUs of a run's machine do, as its last beat told."""
+"""What the GPUs of a run's machine do, as its last heartbeat told."""
 
 from dataclasses import dataclass
 
 from prime_train.core.text.formatting import span
-from prime_train.ports import Held
+from prime_train.ports import RunRecord
 
 OLD_S = 120
-"""Figures younger than this need no word of their age: the line of the last beat has it."""
+"""Figures younger than this need no word of their age: the line of the last heartbeat has it."""
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,13 @@ class GpusNow:
     note: str
 
 
-def gpus_now(held: Held, now_s: int) -> GpusNow | None:
-    """None where no GPU was asked for, before the first beat, and when the run is over."""
+def gpus_now(held: RunRecord, now_s: int) -> GpusNow | None:
+    """None where no GPU was asked for, before the first heartbeat, and when the run is over."""
     run, lease = held.run, held.lease
-    beat = lease.beat if lease.epoch == run.epoch else None
-    if beat is None or beat.gpus is None or lease.beat_s is None or run.is_over:
+    heartbeat = lease.heartbeat if lease.attempt == run.attempt else None
+    if heartbeat is None or heartbeat.gpus is None or lease.heartbeat_s is None or run.is_over:
         return None
-    told = beat.gpus
+    told = heartbeat.gpus
     return GpusNow(
         count=told.count,
         idle=told.idle,
@@ -37,7 +37,7 @@ def gpus_now(held: Held, now_s: int) -> GpusNow | None:
         util_high_pct=told.util_high_pct,
         hottest_c=told.hottest_c,
         power_w=told.power_w,
-        age_s=told.age_s + max(0, now_s - lease.beat_s),
+        age_s=told.age_s + max(0, now_s - lease.heartbeat_s),
         note=told.note,
     )
 

@@ -42,7 +42,7 @@ def _corners(run: Run, step: int, end_s: int) -> list[tuple[float, int]]:
 
 
 def _end(attempt: Attempt, run: Run, step: int, end_s: int) -> tuple[float, int]:
-    if attempt is run.attempt and attempt.fenced_s is None:
+    if attempt is run.current_attempt and attempt.fenced_s is None:
         return end_s, max(step, attempt.last_step)
     last_s = attempt.last_sign_s if attempt.last_sign_s is not None else attempt.fenced_s
     return max(last_s or 0, attempt.first_step_s or 0), attempt.last_step

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from prime_train.core.causes import POLICY
 from prime_train.core.figures import RunFigures, figures
 from prime_train.core.offers import Offer
-from prime_train.core.run import ATTENDED, Lease, Run, RunState, Want
+from prime_train.core.run import ATTENDED, DesiredState, Lease, Run, RunState
 from prime_train.core.text.formatting import usd
 from prime_train.core.text.redaction import masked
 from prime_train.core.tracker.pages import page_url
@@ -47,7 +47,7 @@ AS_ASKED = "was stopped, as asked"
 
 def stopped_as_asked(run: Run) -> bool:
     """By a person: nobody need look."""
-    return run.state is RunState.STOPPED and run.want is not Want.RUN
+    return run.state is RunState.STOPPED and run.want is not DesiredState.RUN
 
 
 def says(run: Run) -> str:
@@ -79,7 +79,7 @@ def run_page(run: Run, lease: Lease, now_s: int, *, links: dict[str, str] | None
 def _said(run: Run) -> list[str]:
     """Sentences that come before all figures: why it ended, and what it is asked that is not done yet."""
     why = [plain(cut(masked(run.why), DETAIL_CHARS_MAX))] if run.why else []
-    return why + (["A stop is asked for."] if run.want is not Want.RUN and not run.is_over else [])
+    return why + (["A stop is asked for."] if run.want is not DesiredState.RUN and not run.is_over else [])
 
 
 def _facts(now: RunFigures, lease: Lease) -> list[tuple[str, ...]]:
@@ -91,12 +91,12 @@ def _facts(now: RunFigures, lease: Lease) -> list[tuple[str, ...]]:
     ]
     rows += [("Training", now.trained)] if now.trained else []
     rows += [("Deadline", now.deadline)] if now.deadline else []
-    if run.state in ATTENDED and run.attempt is not None:
-        rows.append(("Machine", f"attempt {run.epoch}: {_machine(run.attempt.offer)}"))
+    if run.state in ATTENDED and run.current_attempt is not None:
+        rows.append(("Machine", f"attempt {run.attempt}: {_machine(run.current_attempt.offer)}"))
     rows.append(("Restarts", f"{now.restarts}: {_causes(now)}" if now.restarts else "none"))
-    beat = lease.beat if lease.epoch == run.epoch and not run.is_over else None
-    if beat is not None:
-        seen = [f"{name} {value:.4g}" for name, value in (("loss", beat.loss), ("reward", beat.reward)) if value is not None]
+    heartbeat = lease.heartbeat if lease.attempt == run.attempt and not run.is_over else None
+    if heartbeat is not None:
+        seen = [f"{name} {value:.4g}" for name, value in (("loss", heartbeat.loss), ("reward", heartbeat.reward)) if value is not None]
         rows += [("Trainer says", ", ".join(seen))] if seen else []
     return [(f"**{name}**", said) for name, said in rows]
 
@@ -142,14 +142,14 @@ def _ledger(now: RunFigures) -> list[str]:
 def _attempts(now: RunFigures) -> list[str]:
     rows: list[tuple[str, ...]] = []
     for cost in now.costs(ATTEMPTS_SHOWN_MAX):
-        attempt = cost.attempt
+        attempt = cost.current_attempt
         if attempt is None:
             rows.append(("", now.others(ATTEMPTS_SHOWN_MAX), "", cost.money, ""))
             continue
         ended = POLICY[attempt.cause].title if attempt.cause is not None else "goes on" if attempt.fenced_s is None else "ended"
         detail = f": {said}" if (said := code(cut(masked(attempt.detail), DETAIL_CHARS_MAX))) else ""
         steps = f"{attempt.resumed_step:,} to {attempt.last_step:,}" if attempt.last_step > attempt.resumed_step else "none"
-        rows.append((str(attempt.epoch), _machine(attempt.offer), steps, cost.money, ended + detail))
+        rows.append((str(attempt.number), _machine(attempt.offer), steps, cost.money, ended + detail))
     return table(("attempt", "machine", "steps", "cost", "end"), rows)
 
 

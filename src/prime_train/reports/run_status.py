@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields, is_dataclass
 from prime_train.core.causes import POLICY
 from prime_train.core.figures import RunFigures, figures
 from prime_train.core.text.formatting import span
-from prime_train.ports import Held
+from prime_train.ports import RunRecord
 from prime_train.reports.durability import Saving, saving
 from prime_train.reports.gpus import GpusNow, gpus_now
 
@@ -14,7 +14,7 @@ from prime_train.reports.gpus import GpusNow, gpus_now
 class Restart:
     """An attempt that another one has followed, or will."""
 
-    epoch: int
+    attempt: int
     cause: str
     detail: str
     at_s: int | None
@@ -31,13 +31,13 @@ class Standing:
     state: str
     want: str
     why: str
-    epoch: int
+    attempt: int
     phase: str | None
     step: int
     steps: int | None
     loss: float | None
     reward: float | None
-    beat_age_s: int | None
+    heartbeat_age_s: int | None
     best_step: int
     durable_step: int
     spent_usd: float
@@ -73,8 +73,8 @@ class Standing:
         return self.figures.money
 
     @property
-    def beat(self) -> str:
-        return f"{span(self.beat_age_s)} ago" if self.beat_age_s is not None else "-"
+    def heartbeat(self) -> str:
+        return f"{span(self.heartbeat_age_s)} ago" if self.heartbeat_age_s is not None else "-"
 
     @property
     def causes(self) -> str:
@@ -90,12 +90,12 @@ class Standing:
         return f"in {span(self.next_check_in_s)}" if self.next_check_in_s > 0 else "now"
 
 
-def standing(held: Held, now_s: int) -> Standing:
+def standing(held: RunRecord, now_s: int) -> Standing:
     """The record of one run at `now_s`."""
     now = figures(held.run, held.lease, now_s)
     run, lease, spent = now.run, held.lease, now.totals
-    attempt = run.attempt
-    beat = lease.beat if lease.epoch == run.epoch else None
+    attempt = run.current_attempt
+    heartbeat = lease.heartbeat if lease.attempt == run.attempt else None
     runs_now = attempt is not None and not run.is_over and lease.open
     return Standing(
         figures=now,
@@ -104,13 +104,13 @@ def standing(held: Held, now_s: int) -> Standing:
         state=run.state.value,
         want=run.want.value,
         why=run.why,
-        epoch=run.epoch,
-        phase=beat.phase.value if beat is not None and lease.open else None,
+        attempt=run.attempt,
+        phase=heartbeat.phase.value if heartbeat is not None and lease.open else None,
         step=now.step,
         steps=run.spec.trainer.steps,
-        loss=beat.loss if beat is not None else None,
-        reward=beat.reward if beat is not None else None,
-        beat_age_s=max(0, now_s - lease.beat_s) if lease.beat_s is not None and not run.is_over else None,
+        loss=heartbeat.loss if heartbeat is not None else None,
+        reward=heartbeat.reward if heartbeat is not None else None,
+        heartbeat_age_s=max(0, now_s - lease.heartbeat_s) if lease.heartbeat_s is not None and not run.is_over else None,
         best_step=now.best_step,
         durable_step=now.durable_step,
         spent_usd=round(spent.usd, 6),
@@ -120,7 +120,7 @@ def standing(held: Held, now_s: int) -> Standing:
         training_s=spent.useful_s + spent.recomputed_s,
         deadline=run.spec.budget.deadline,
         attempts=now.attempts,
-        restarts=tuple(Restart(a.epoch, a.cause.value if a.cause else "", a.detail, a.fenced_s) for a in now.lost),
+        restarts=tuple(Restart(a.number, a.cause.value if a.cause else "", a.detail, a.fenced_s) for a in now.lost),
         next_check_s=run.next_check_s,
         next_check_in_s=run.next_check_s - now_s if run.next_check_s is not None else None,
         created_s=run.created_s,

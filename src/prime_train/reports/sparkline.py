@@ -26,7 +26,7 @@ def _points(run: Run, end_s: int) -> list[tuple[int, int]]:
     for attempt in run.attempts:
         if attempt.first_step_s is None:
             continue
-        open_now = attempt is run.attempt and attempt.fenced_s is None
+        open_now = attempt is run.current_attempt and attempt.fenced_s is None
         last_s = end_s if open_now else attempt.last_sign_s or attempt.fenced_s or attempt.first_step_s
         points += [(attempt.first_step_s, attempt.resumed_step), (last_s, attempt.last_step)]
     return sorted(points)

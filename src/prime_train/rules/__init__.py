@@ -5,7 +5,7 @@ A new family is a module with a tuple of rules, named there.
 
 from prime_train.rules.engine import judge, look
 from prime_train.rules.ignores import Ignore, settle
-from prime_train.rules.rule import Document, Flaw, Rule, Subject
+from prime_train.rules.rule import Document, Rule, Subject, Violation
 from prime_train.rules.table import all_rules, by_code, rules_for
 
-__all__ = ["Document", "Flaw", "Ignore", "Rule", "Subject", "all_rules", "by_code", "judge", "look", "rules_for", "settle"]
+__all__ = ["Document", "Ignore", "Rule", "Subject", "Violation", "all_rules", "by_code", "judge", "look", "rules_for", "settle"]

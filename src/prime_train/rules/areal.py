@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from prime_train.core.config_tree import Mapping
 from prime_train.core.finding import Severity
 from prime_train.estimate import gpus
-from prime_train.rules.rule import Document, Flaw, Rule, Subject
+from prime_train.rules.rule import Document, Rule, Subject, Violation
 from prime_train.rules.words import words
 
 FAMILY = "AReaL"
@@ -26,8 +26,8 @@ _HOPPER = frozenset(("H100", "H200", "GH200", "H800", "H20"))
 _REFERENCE = "${"
 
 
-def _flaw(path: tuple[str | int, ...], message: str, fix: str = "", *, on_key: bool = False) -> Flaw:
-    return Flaw(path, message, fix, on_key=on_key, document="trainer")
+def _violation(path: tuple[str | int, ...], message: str, fix: str = "", *, on_key: bool = False) -> Violation:
+    return Violation(path, message, fix, on_key=on_key, document="trainer")
 
 
 def _mode(config: Document) -> str | None:
@@ -38,93 +38,101 @@ def _mode(config: Document) -> str | None:
     return "off" if value is False or value in _OFF else None
 
 
-def _bad_mode(subject: Subject) -> Iterator[Flaw]:
+def _bad_mode(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     value = config.text("recover", "mode") if config is not None else None
     if value is not None and value not in _ON | _OFF and _REFERENCE not in value:
         gone = " (fault and resume were removed)" if value in ("fault", "resume") else ""
-        yield _flaw(("recover", "mode"), f"{value!r} is no mode of recovery{gone}", "write auto")
+        yield _violation(("recover", "mode"), f"{value!r} is no mode of recovery{gone}", "write auto")
 
 
-def _no_recovery(subject: Subject) -> Iterator[Flaw]:
+def _no_recovery(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is not None and (_mode(config) == "off" or config.at("recover", "mode") is None):
-        yield _flaw(("recover", "mode"), "recovery is off: a run that is started again starts from step 0", "write recover: {mode: auto}")
+        yield _violation(
+            ("recover", "mode"), "recovery is off: a run that is started again starts from step 0", "write recover: {mode: auto}"
+        )
 
 
-def _never_saved(subject: Subject) -> Iterator[Flaw]:
+def _never_saved(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is None or _mode(config) != "on" or not isinstance(config.at("recover"), Mapping):
         return
     if all(config.value("recover", name) is None for name in _FREQUENCIES):
-        yield _flaw(("recover",), "recovery is on, and no freq_epochs, freq_steps or freq_secs is set: nothing is ever saved", on_key=True)
+        yield _violation(
+            ("recover",), "recovery is on, and no freq_epochs, freq_steps or freq_secs is set: nothing is ever saved", on_key=True
+        )
     every, steps = config.number("recover", "freq_steps"), subject.spec.trainer.steps if subject.spec is not None else None
     others = (config.value("recover", name) for name in ("freq_epochs", "freq_secs"))
     if every is not None and steps is not None and every > steps and all(value is None for value in others):
-        yield _flaw(("recover", "freq_steps"), f"saved every {every:g} steps, and {steps} steps in all: nothing is saved before the end")
+        yield _violation(
+            ("recover", "freq_steps"), f"saved every {every:g} steps, and {steps} steps in all: nothing is saved before the end"
+        )
 
 
-def _epochs_only(subject: Subject) -> Iterator[Flaw]:
+def _epochs_only(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is None or _mode(config) != "on" or config.number("recover", "freq_epochs") is None:
         return
     if config.value("recover", "freq_steps") is None and config.value("recover", "freq_secs") is None:
-        yield _flaw(("recover", "freq_epochs"), "what recovery needs is saved once in an epoch only, which may take hours")
+        yield _violation(("recover", "freq_epochs"), "what recovery needs is saved once in an epoch only, which may take hours")
 
 
-def _lost_with_the_machine(subject: Subject) -> Iterator[Flaw]:
+def _lost_with_the_machine(subject: Subject) -> Iterator[Violation]:
     config, spec = subject.trainer, subject.spec
     root = config.text("cluster", "fileroot") if config is not None else None
     if root is not None and spec is not None and root.startswith(("/tmp/", "/dev/shm")):
-        yield _flaw(("cluster", "fileroot"), f"{root} is no part of the working tree: nobody takes its checkpoints to the bucket")
+        yield _violation(("cluster", "fileroot"), f"{root} is no part of the working tree: nobody takes its checkpoints to the bucket")
 
 
-def _relative(subject: Subject) -> Iterator[Flaw]:
+def _relative(subject: Subject) -> Iterator[Violation]:
     root = subject.trainer.text("cluster", "fileroot") if subject.trainer is not None else None
     if root and not root.startswith("/") and "$" not in root and "{" not in root:
-        yield _flaw(("cluster", "fileroot"), f"{root} is looked for from wherever each of AReaL's processes is")
+        yield _violation(("cluster", "fileroot"), f"{root} is looked for from wherever each of AReaL's processes is")
 
 
-def _schedule(subject: Subject) -> Iterator[Flaw]:
+def _schedule(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is None or _mode(config) != "on" or not (config.text("actor", "backend") or "").startswith("fsdp"):
         return
     kind = config.text("actor", "optimizer", "lr_scheduler_type")
     if kind is not None and kind != "constant" and _REFERENCE not in kind:
-        yield _flaw(("actor", "optimizer", "lr_scheduler_type"), f"the {kind} schedule of the learning rate starts anew after a recovery")
+        yield _violation(
+            ("actor", "optimizer", "lr_scheduler_type"), f"the {kind} schedule of the learning rate starts anew after a recovery"
+        )
 
 
-def _key_in_the_open(subject: Subject) -> Iterator[Flaw]:
+def _key_in_the_open(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     key = config.text("stats_logger", "wandb", "api_key") if config is not None else None
     if key and _REFERENCE not in key:
         message = "AReaL stores this key in the run's saved config and sends it to W&B with it"
-        yield Flaw(("stats_logger", "wandb", "api_key"), message, document="trainer", is_secret=True)
+        yield Violation(("stats_logger", "wandb", "api_key"), message, document="trainer", is_secret=True)
 
 
-def _tracker_mode(subject: Subject) -> Iterator[Flaw]:
+def _tracker_mode(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     mode = config.text("stats_logger", "wandb", "mode") if config is not None else None
     if mode is not None and mode not in _WANDB_MODES and _REFERENCE not in mode:
-        yield _flaw(("stats_logger", "wandb", "mode"), f"{mode!r} is none of {', '.join(sorted(_WANDB_MODES))}")
+        yield _violation(("stats_logger", "wandb", "mode"), f"{mode!r} is none of {', '.join(sorted(_WANDB_MODES))}")
 
 
-def _removed(subject: Subject) -> Iterator[Flaw]:
+def _removed(subject: Subject) -> Iterator[Violation]:
     actor = subject.trainer.at("actor") if subject.trainer is not None else None
     for entry in actor.entries if isinstance(actor, Mapping) else ():
         if entry.key in _REMOVED and getattr(entry.value, "value", 0) is not None:
-            yield _flaw(("actor", entry.key), f"{entry.key} was removed", "see actor.rejection_sampling", on_key=True)
+            yield _violation(("actor", entry.key), f"{entry.key} was removed", "see actor.rejection_sampling", on_key=True)
 
 
-def _bare_layout(subject: Subject) -> Iterator[Flaw]:
+def _bare_layout(subject: Subject) -> Iterator[Violation]:
     for part in ("actor", "rollout", "critic", "ref"):
         layout = subject.trainer.text(part, "backend") if subject.trainer is not None else None
         if layout is not None and _BARE_LAYOUT.fullmatch(layout):
             engine = "sglang" if part == "rollout" else "fsdp"
-            yield _flaw((part, "backend"), f"{layout!r} does not say whose layout it is", f"write {engine}:{layout}")
+            yield _violation((part, "backend"), f"{layout!r} does not say whose layout it is", f"write {engine}:{layout}")
 
 
-def _attention(subject: Subject) -> Iterator[Flaw]:
+def _attention(subject: Subject) -> Iterator[Violation]:
     config, spec = subject.trainer, subject.spec
     if config is None or spec is None or not (config.text("rollout", "backend") or "").startswith("sglang"):
         return
@@ -133,35 +141,39 @@ def _attention(subject: Subject) -> Iterator[Flaw]:
     others = sorted(families - _HOPPER)
     if others and backend in (None, "fa3"):
         said = "fa3" if backend else "fa3, its default,"
-        yield _flaw(("sglang", "attention_backend"), f"{said} is for Hopper GPUs; {others[0]} is asked for", "write flashinfer or triton")
+        yield _violation(
+            ("sglang", "attention_backend"), f"{said} is for Hopper GPUs; {others[0]} is asked for", "write flashinfer or triton"
+        )
 
 
-def _training_attention(subject: Subject) -> Iterator[Flaw]:
+def _training_attention(subject: Subject) -> Iterator[Violation]:
     config, spec = subject.trainer, subject.spec
     if config is None or spec is None or config.text("actor", "attn_impl") != "flash_attention_3":
         return
     others = sorted({gpus.plain(gpus.family(kind)) for kind in spec.hardware.gpus} - _HOPPER)
     if others:
-        yield _flaw(("actor", "attn_impl"), f"flash_attention_3 is for Hopper GPUs; {others[0]} is asked for", "write flash_attention_2")
+        yield _violation(
+            ("actor", "attn_impl"), f"flash_attention_3 is for Hopper GPUs; {others[0]} is asked for", "write flash_attention_2"
+        )
 
 
-def _refused(subject: Subject) -> Iterator[Flaw]:
+def _refused(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     dtype, attention = (config.text("actor", key) if config is not None else None for key in ("dtype", "attn_impl"))
     if dtype is not None and dtype not in _PRECISIONS and _REFERENCE not in dtype:
-        yield _flaw(("actor", "dtype"), f"{dtype!r} is none of bfloat16, float16, float32", "write bfloat16")
+        yield _violation(("actor", "dtype"), f"{dtype!r} is none of bfloat16, float16, float32", "write bfloat16")
     if attention is not None and attention not in _ATTENTION and not {"/", "$"} & set(attention):
-        yield _flaw(("actor", "attn_impl"), f"{attention!r} is none of {', '.join(sorted(_ATTENTION))}", "write flash_attention_2")
+        yield _violation(("actor", "attn_impl"), f"{attention!r} is none of {', '.join(sorted(_ATTENTION))}", "write flash_attention_2")
 
 
-def _no_share(subject: Subject) -> Iterator[Flaw]:
+def _no_share(subject: Subject) -> Iterator[Violation]:
     for path in _SHARES:
         share = subject.trainer.number(*path) if subject.trainer is not None else None
         if share is not None and not 0 < share <= 1:
-            yield _flaw(path, f"{share:g} is no share of a GPU's memory", "between 0 and 1, such as 0.8")
+            yield _violation(path, f"{share:g} is no share of a GPU's memory", "between 0 and 1, such as 0.8")
 
 
-def _more_than_rented(subject: Subject) -> Iterator[Flaw]:
+def _more_than_rented(subject: Subject) -> Iterator[Violation]:
     config, spec = subject.trainer, subject.spec
     if config is None or spec is None or not spec.hardware.gpus:
         return
@@ -170,7 +182,7 @@ def _more_than_rented(subject: Subject) -> Iterator[Flaw]:
     total = sum(wanted) if apart else max(wanted)
     if all(wanted) and total > spec.hardware.count:
         message = f"actor and rollout want {wanted[0]} and {wanted[1]} GPUs; {spec.hardware.count} are rented"
-        yield Flaw(("hardware", "count"), message, f"rent {total}, or a smaller actor.backend and rollout.backend")
+        yield Violation(("hardware", "count"), message, f"rent {total}, or a smaller actor.backend and rollout.backend")
 
 
 def _gpus_of(layout: str) -> int:
@@ -179,21 +191,23 @@ def _gpus_of(layout: str) -> int:
     return math.prod(int(size) for size in re.findall(r"\d+", found[1])) if found else 0
 
 
-def _repeated(subject: Subject) -> Iterator[Flaw]:
+def _repeated(subject: Subject) -> Iterator[Violation]:
     spec, config = subject.spec, subject.trainer
     if spec is None or config is None or not any(_LEGACY.match(word) for word in words(spec.trainer.command)):
         return
     if config.number("recover", "retries") != 0:
-        yield _flaw(("recover", "retries"), "this launcher starts a finished run again, as often as recover.retries says (3)", "write 0")
+        yield _violation(
+            ("recover", "retries"), "this launcher starts a finished run again, as often as recover.retries says (3)", "write 0"
+        )
 
 
-def _no_epochs(subject: Subject) -> Iterator[Flaw]:
+def _no_epochs(subject: Subject) -> Iterator[Violation]:
     epochs = subject.trainer.number("total_train_epochs") if subject.trainer is not None else None
     if epochs is not None and epochs <= 0:
-        yield _flaw(("total_train_epochs",), f"must be more than 0, got {epochs:g}")
+        yield _violation(("total_train_epochs",), f"must be more than 0, got {epochs:g}")
 
 
-def _row(code: str, severity: Severity, title: str, why: str, fix: str, check: Callable[[Subject], Iterable[Flaw]]) -> Rule:
+def _row(code: str, severity: Severity, title: str, why: str, fix: str, check: Callable[[Subject], Iterable[Violation]]) -> Rule:
     return Rule(code, severity, title, why, fix, FAMILY, check, "areal")
 
 

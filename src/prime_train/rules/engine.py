@@ -1,4 +1,4 @@
-"""The rules asked of one subject: their flaws with places, as findings."""
+"""The rules asked of one subject: their violations with places, as findings."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -8,7 +8,7 @@ from prime_train.core.finding import Finding, in_order
 from prime_train.core.prime_rl import KIND
 from prime_train.core.text.redaction import HIDDEN, masked
 from prime_train.rules.ignores import settle
-from prime_train.rules.rule import Document, Flaw, Rule, Subject
+from prime_train.rules.rule import Document, Rule, Subject, Violation
 from prime_train.rules.table import rules_for
 
 VALUE_CHARS_MAX = 60
@@ -16,7 +16,8 @@ SAID_CHARS_MAX = 1000
 MASKED_CHARS_MAX = 2000
 """What is looked through for secrets before it is cut: a part of one would not be known for what it is."""
 FLAWS_MAX = 50
-"""Of one rule in one subject: whoever mends so many may ask again. Rules yield their flaws one by one, so more are not even looked for."""
+"""Of one rule in one subject: whoever mends so many may ask again. Rules yield their violations one by one, so more are not even looked
+for."""
 
 
 def judge(subject: Subject, found: Iterable[Finding] = (), *, rules: Iterable[Rule] | None = None) -> tuple[Finding, ...]:
@@ -47,48 +48,48 @@ def _meant(subject: Subject) -> Subject | None:
     return meant_by(subject)
 
 
-def _flaws(rule: Rule, subject: Subject, meant: Subject | None) -> Iterable[Flaw]:
+def _violations(rule: Rule, subject: Subject, meant: Subject | None) -> Iterable[Violation]:
     """What is gone as soon as a name is corrected is told by the name alone; what only then comes up is told then."""
     if meant is None:
         return rule.check(subject)
-    still = {(flaw.document, tuple(flaw.path)) for flaw in islice(rule.check(meant), FLAWS_MAX)}
-    return (flaw for flaw in rule.check(subject) if (flaw.document, tuple(flaw.path)) in still)
+    still = {(violation.document, tuple(violation.path)) for violation in islice(rule.check(meant), FLAWS_MAX)}
+    return (violation for violation in rule.check(subject) if (violation.document, tuple(violation.path)) in still)
 
 
 def _findings(rule: Rule, subject: Subject, meant: Subject | None) -> Iterator[Finding]:
-    for flaw in islice(_flaws(rule, subject, meant), FLAWS_MAX):
-        document = subject.config if flaw.document == "config" else subject.trainer
+    for violation in islice(_violations(rule, subject, meant), FLAWS_MAX):
+        document = subject.config if violation.document == "config" else subject.trainer
         if document is not None:
-            yield _finding(rule, flaw, document, _place(subject, document, flaw))
+            yield _finding(rule, violation, document, _place(subject, document, violation))
 
 
-def _place(subject: Subject, document: Document, flaw: Flaw) -> Place:
-    place = place_of(document.root, flaw.path, on_key=flaw.on_key)
+def _place(subject: Subject, document: Document, violation: Violation) -> Place:
+    place = place_of(document.root, violation.path, on_key=violation.on_key)
     config = subject.config
     if config is None or (place.file or document.file) != config.file:
         return place
-    if flaw.word:
-        return line_with(config.source, place, flaw.word)
+    if violation.word:
+        return line_with(config.source, place, violation.word)
     # What a command says over a trainer's config is at the command, which may be long.
-    if flaw.document == "trainer" and subject.kind != KIND and flaw.path:
-        name = ".".join(map(str, flaw.path))
+    if violation.document == "trainer" and subject.kind != KIND and violation.path:
+        name = ".".join(map(str, violation.path))
         spelt = (f"{name}=", f"--{name}", f"--{name.replace('_', '-')}")
         return next((found for word in spelt if (found := line_with(config.source, place, word)) != place), place)
     return place
 
 
-def _finding(rule: Rule, flaw: Flaw, document: Document, place: Place) -> Finding:
-    node = document.at(*flaw.path)
+def _finding(rule: Rule, violation: Violation, document: Document, place: Place) -> Finding:
+    node = document.at(*violation.path)
     shown = masked(node.text[:MASKED_CHARS_MAX])[:VALUE_CHARS_MAX] if isinstance(node, Scalar) else ""
     return Finding(
         rule.code,
-        _said(flaw.message),
+        _said(violation.message),
         place.file or document.file,
         place.line,
         place.column,
         severity=rule.severity,
-        fix=_said(flaw.fix or rule.fix),
-        value=HIDDEN if flaw.is_secret else shown,
+        fix=_said(violation.fix or rule.fix),
+        value=HIDDEN if violation.is_secret else shown,
     )
 
 

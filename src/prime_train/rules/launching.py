@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from prime_train.core.finding import Severity
 from prime_train.estimate import gpus
-from prime_train.rules.rule import Flaw, Rule, Subject
+from prime_train.rules.rule import Rule, Subject, Violation
 from prime_train.rules.words import flags, words
 
 FAMILY = "starting processes"
@@ -22,13 +22,13 @@ _OVER_INFINIBAND = {
 }
 
 
-def _still_disabled(subject: Subject) -> Iterator[Flaw]:
+def _still_disabled(subject: Subject) -> Iterator[Violation]:
     value = subject.spec.environment.get("WANDB_DISABLED") if subject.spec is not None else None
     if value is not None and value.lower() in _OFF:
-        yield Flaw(("environment", "WANDB_DISABLED"), f"W&B is disabled by WANDB_DISABLED={value} as by any other value")
+        yield Violation(("environment", "WANDB_DISABLED"), f"W&B is disabled by WANDB_DISABLED={value} as by any other value")
 
 
-def _more_processes(subject: Subject) -> Iterator[Flaw]:
+def _more_processes(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or not spec.hardware.gpus or spec.trainer.kind != "command":
         return
@@ -37,58 +37,58 @@ def _more_processes(subject: Subject) -> Iterator[Flaw]:
     name, wanted = next(((name, value) for name, value in flags(spec.trainer.command) if name in wanted_by), ("", ""))
     if wanted.isdigit() and int(wanted) > spec.hardware.count:
         message = f"{wanted} processes share {spec.hardware.count} GPUs; NCCL refuses two of them on one GPU"
-        yield Flaw(("trainer", "command"), message, word=_spelt(spec.trainer.command, name))
+        yield Violation(("trainer", "command"), message, word=_spelt(spec.trainer.command, name))
 
 
 def _spelt(command: str, name: str) -> str:
     return next((word for word in (name, name.replace("_", "-")) if word in command), "")
 
 
-def _no_mode(subject: Subject) -> Iterator[Flaw]:
+def _no_mode(subject: Subject) -> Iterator[Violation]:
     mode = subject.spec.environment.get("WANDB_MODE") if subject.spec is not None else None
     if mode is not None and mode not in _WANDB_MODES and "$" not in mode:
-        yield Flaw(("environment", "WANDB_MODE"), f"{mode[:40]!r} is none of {', '.join(sorted(_WANDB_MODES))}")
+        yield Violation(("environment", "WANDB_MODE"), f"{mode[:40]!r} is none of {', '.join(sorted(_WANDB_MODES))}")
 
 
-def _no_script(subject: Subject) -> Iterator[Flaw]:
+def _no_script(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     split = words(spec.trainer.command) if spec is not None and spec.trainer.kind == "torchrun" else ()
     if split and (split[0].rpartition("/")[2] in _NO_SCRIPT or "=" in split[0]):
         message = f"kind torchrun runs a script: {split[0][:60]} is none"
         fix = "begin with the script, and say workers: for the processes; or write kind: command"
-        yield Flaw(("trainer", "command"), message, fix, word=split[0])
+        yield Violation(("trainer", "command"), message, fix, word=split[0])
 
 
-def _over_infiniband(subject: Subject) -> Iterator[Flaw]:
+def _over_infiniband(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     kinds = [gpus.facts(kind) for kind in spec.hardware.gpus] if spec is not None else []
     if spec is None or not kinds or any(kind is None or kind.linked for kind in kinds):
         return
     for name, value in spec.environment.items():
         if name == "NCCL_IB_HCA" or value.lower() in _OVER_INFINIBAND.get(name, ()):
-            yield Flaw(("environment", name), f"{name}={value[:40]} asks for InfiniBand; machines with such GPUs seldom have it")
+            yield Violation(("environment", name), f"{name}={value[:40]} asks for InfiniBand; machines with such GPUs seldom have it")
 
 
-def _own_restarts(subject: Subject) -> Iterator[Flaw]:
+def _own_restarts(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or "torchrun" not in {word.rpartition("/")[2] for word in words(spec.trainer.command)}:
         return
     times = next((value for name, value in flags(spec.trainer.command) if name == "max_restarts"), "")
     if times.isdigit() and int(times) > 0:
         message = f"torchrun starts its workers again up to {times} times by itself, without a step to resume"
-        yield Flaw(("trainer", "command"), message, word=_spelt(spec.trainer.command, "max_restarts"))
+        yield Violation(("trainer", "command"), message, word=_spelt(spec.trainer.command, "max_restarts"))
 
 
-def _killed_sooner(subject: Subject) -> Iterator[Flaw]:
+def _killed_sooner(subject: Subject) -> Iterator[Violation]:
     spec, config = subject.spec, subject.config
     if spec is None or config is None or spec.trainer.kind != "torchrun" or spec.trainer.workers < 2:
         return
     if config.at("trainer", "stop_s") is not None and spec.trainer.stop_s > WORKERS_GET_S:
         message = f"torchrun kills its workers {WORKERS_GET_S} s after the signal, {spec.trainer.stop_s} s or not"
-        yield Flaw(("trainer", "stop_s"), message)
+        yield Violation(("trainer", "stop_s"), message)
 
 
-def _card_to_card(subject: Subject) -> Iterator[Flaw]:
+def _card_to_card(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or spec.hardware.count < 2 or not spec.hardware.gpus:
         return
@@ -96,7 +96,7 @@ def _card_to_card(subject: Subject) -> Iterator[Flaw]:
     if any(kind is None or kind.linked or not kind.family.startswith(_DESKTOP) for kind in kinds):
         return
     if not any(name.startswith("NCCL_") for name in spec.environment):
-        yield Flaw(("hardware", "gpus"), "such GPUs talk over PCIe, and rented machines with them seldom have InfiniBand", on_key=True)
+        yield Violation(("hardware", "gpus"), "such GPUs talk over PCIe, and rented machines with them seldom have InfiniBand", on_key=True)
 
 
 RULES = (

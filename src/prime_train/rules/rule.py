@@ -61,7 +61,7 @@ class Subject:
     """Of the files in the working tree that the spec names (`named_files`), those that are there. None: the tree is not on this machine."""
     beside: frozenset[str] = frozenset()
     """What lies in the folders where files that the spec names are missing."""
-    has_tree: bool = True
+    has_code: bool = True
     """False: the working tree is to be a folder, and there is none; or a repository that is not the one we stand in."""
     sources: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """File and text of whatever `trainer` includes."""
@@ -74,8 +74,8 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Flaw:
-    """One value that is wrong. Where `path` is missing in the document, the flaw stands at the nearest part above it."""
+class Violation:
+    """One value that is wrong. Where `path` is missing in the document, the violation stands at the nearest part above it."""
 
     path: Path
     message: str
@@ -86,12 +86,12 @@ class Flaw:
     is_secret: bool = False
     """The value must be shown nowhere, and neither must its line."""
     word: str = ""
-    """Of a text of several lines, what is meant: the flaw stands in the line that holds it."""
+    """Of a text of several lines, what is meant: the violation stands in the line that holds it."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """`check` is pure. A fix a flaw does not give itself is the rule's."""
+    """`check` is pure. A fix a violation does not give itself is the rule's."""
 
     code: str
     severity: Severity
@@ -100,7 +100,7 @@ class Rule:
     """What happens to a run with it, for docs/rules.md: a sentence or two."""
     fix: str
     family: str
-    check: Callable[[Subject], Iterable[Flaw]] = field(repr=False)
+    check: Callable[[Subject], Iterable[Violation]] = field(repr=False)
     requires: str = ""
     """What the subject must have for the rule to be asked: "spec" (with its file), "trainer", or a kind of trainer's config."""
 

@@ -10,7 +10,7 @@ from prime_train.core.finding import Severity
 from prime_train.core.prime_rl.arguments import arguments
 from prime_train.core.run_secrets import NEVER, VARIABLE, is_allowed
 from prime_train.core.text.deadline import parse_deadline
-from prime_train.rules.rule import Flaw, Rule, Subject
+from prime_train.rules.rule import Rule, Subject, Violation
 from prime_train.rules.words import config_named, words
 
 if TYPE_CHECKING:
@@ -30,23 +30,23 @@ _INSTALLERS = frozenset(("pip", "pip3", "uv", "apt", "apt-get", "conda", "mamba"
 _OFFLINE = frozenset(("offline", "disabled", "dryrun"))
 
 
-def _no_tree(subject: Subject) -> Iterator[Flaw]:
-    if subject.spec is not None and not subject.has_tree and subject.spec.trainer.tree.repo is None:
-        yield Flaw(("trainer", "tree", "folder"), f"there is no folder {subject.spec.trainer.tree.folder[:200]}")
+def _no_code(subject: Subject) -> Iterator[Violation]:
+    if subject.spec is not None and not subject.has_code and subject.spec.trainer.tree.repo is None:
+        yield Violation(("trainer", "tree", "folder"), f"there is no folder {subject.spec.trainer.tree.folder[:200]}")
 
 
-def _no_trainer_config(subject: Subject) -> Iterator[Flaw]:
+def _no_trainer_config(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
-    if spec is None or spec.trainer.prime_rl is None or subject.files is None or not subject.has_tree:
+    if spec is None or spec.trainer.prime_rl is None or subject.files is None or not subject.has_code:
         return
     name = spec.trainer.prime_rl.config
     if name not in subject.files and not _is_made(subject, name):
         message = f"there is no file {name} in {_tree(subject)}"
-        yield Flaw(("trainer", "prime_rl", "config"), message)
+        yield Violation(("trainer", "prime_rl", "config"), message)
 
 
-def _no_overlay(subject: Subject) -> Iterator[Flaw]:
-    if subject.spec is None or subject.config is None or subject.files is None or not subject.has_tree:
+def _no_overlay(subject: Subject) -> Iterator[Violation]:
+    if subject.spec is None or subject.config is None or subject.files is None or not subject.has_code:
         return
     node = subject.config.at("trainer", "prime_rl", "overrides")
     words = [item for item in node.items if isinstance(item, Scalar)] if isinstance(node, Listing) else []
@@ -54,35 +54,35 @@ def _no_overlay(subject: Subject) -> Iterator[Flaw]:
         if include.file not in subject.files and not _is_made(subject, include.file):
             at = next((n for n, word in enumerate(words) if word.place == include.place), 0)
             message = f"there is no file {include.file} in {_tree(subject)}"
-            yield Flaw(("trainer", "prime_rl", "overrides", at), message)
+            yield Violation(("trainer", "prime_rl", "overrides", at), message)
 
 
-def _moving_ref(subject: Subject) -> Iterator[Flaw]:
+def _moving_ref(subject: Subject) -> Iterator[Violation]:
     tree = subject.spec.trainer.tree if subject.spec is not None else None
     if tree is not None and tree.ref is not None and not _PINNED.fullmatch(tree.ref[:200]):
-        yield Flaw(("trainer", "tree", "ref"), f"{tree.ref[:200]} is whatever it points to on the day of the launch")
+        yield Violation(("trainer", "tree", "ref"), f"{tree.ref[:200]} is whatever it points to on the day of the launch")
     # A repository that we stand in is taken at the commit that is checked out.
-    if tree is not None and tree.repo is not None and tree.ref is None and not subject.has_tree:
-        yield Flaw(("trainer", "tree", "repo"), "no ref: the newest commit on the day of the launch", "add ref: with the full commit")
+    if tree is not None and tree.repo is not None and tree.ref is None and not subject.has_code:
+        yield Violation(("trainer", "tree", "repo"), "no ref: the newest commit on the day of the launch", "add ref: with the full commit")
 
 
-def _unpinned(subject: Subject) -> Iterator[Flaw]:
+def _unpinned(subject: Subject) -> Iterator[Violation]:
     for at, command in enumerate(subject.spec.setup if subject.spec is not None else ()):
         for url in _FROM_GIT.findall(command):
             _, sign, ref = url.partition("#")[0].partition("://")[2].partition("/")[2].rpartition("@")
             if not sign or ref in _BRANCHES:
-                yield Flaw(("setup", at), f"{url[:80]} is installed as it is at that minute", word=url)
+                yield Violation(("setup", at), f"{url[:80]} is installed as it is at that minute", word=url)
 
 
-def _not_expanded(subject: Subject) -> Iterator[Flaw]:
+def _not_expanded(subject: Subject) -> Iterator[Violation]:
     for name, value in (subject.spec.environment if subject.spec is not None else {}).items():
         if _REFERENCE.fullmatch(value):
             other = value.strip("${}")
             fix = f"write secrets: [{name}]" if other == name else f"write the value, or secrets: [{other}]"
-            yield Flaw(("environment", name), f"{name} is set to the text {value}: nothing expands it", fix)
+            yield Violation(("environment", name), f"{name} is set to the text {value}: nothing expands it", fix)
 
 
-def _not_linear(subject: Subject) -> Iterator[Flaw]:
+def _not_linear(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or not (spec.health.log_rules or spec.trainer.progress.pattern):
         return
@@ -95,10 +95,10 @@ def _not_linear(subject: Subject) -> Iterator[Flaw]:
         places.append((("trainer", "progress", "pattern"), spec.trainer.progress.pattern))
     for place, pattern in places:
         for _, why in refusals([pattern]):
-            yield Flaw(place, f"{pattern[:100]!r} cannot be matched in linear time: {why[:200]}")
+            yield Violation(place, f"{pattern[:100]!r} cannot be matched in linear time: {why[:200]}")
 
 
-def _no_tracker_key(subject: Subject) -> Iterator[Flaw]:
+def _no_tracker_key(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or spec.wandb is None or spec.hardware.provider != "prime":
         return
@@ -106,10 +106,10 @@ def _no_tracker_key(subject: Subject) -> Iterator[Flaw]:
     if any("wandb login" in command for command in spec.setup):
         return
     if "WANDB_API_KEY" not in (*spec.secrets, *spec.environment) and mode not in _OFFLINE:
-        yield Flaw(("wandb",), "a rented machine has no login to W&B of its own", on_key=True)
+        yield Violation(("wandb",), "a rented machine has no login to W&B of its own", on_key=True)
 
 
-def _no_hub_token(subject: Subject) -> Iterator[Flaw]:
+def _no_hub_token(subject: Subject) -> Iterator[Violation]:
     spec, trainer = subject.spec, subject.trainer
     if spec is None or trainer is None or spec.hardware.provider != "prime":
         return
@@ -119,54 +119,54 @@ def _no_hub_token(subject: Subject) -> Iterator[Flaw]:
     if any("login" in command for command in spec.setup):
         return
     if not {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"} & {*spec.secrets, *spec.environment}:
-        yield Flaw(path, f"{trainer.text(*path)} is only given to those who have accepted its licence", document="trainer")
+        yield Violation(path, f"{trainer.text(*path)} is only given to those who have accepted its licence", document="trainer")
 
 
-def _secrets_not_for_runs(subject: Subject) -> Iterator[Flaw]:
+def _secrets_not_for_runs(subject: Subject) -> Iterator[Violation]:
     for at, name in enumerate(subject.spec.secrets if subject.spec is not None else ()):
         if name.upper().startswith(NEVER):
-            yield Flaw(("secrets", at), f"{name} is the control plane's own: no run gets it", "delete it")
+            yield Violation(("secrets", at), f"{name} is the control plane's own: no run gets it", "delete it")
         elif not is_allowed(name, subject.run_secrets):
-            yield Flaw(("secrets", at), f"{name} is not among what runs may have: {VARIABLE} does not name it")
+            yield Violation(("secrets", at), f"{name} is not among what runs may have: {VARIABLE} does not name it")
 
 
-def _twice_in_environment(subject: Subject) -> Iterator[Flaw]:
+def _twice_in_environment(subject: Subject) -> Iterator[Violation]:
     """Variables of the same part that differ in nothing but capitals."""
     node = subject.config.at("environment") if subject.config is not None else None
     seen: dict[str, str] = {}
     for entry in node.entries if isinstance(node, Mapping) else ():
         first = seen.setdefault(entry.key.upper(), entry.key)
         if first != entry.key:
-            yield Flaw(("environment", entry.key), f"{entry.key} and {first} are two variables: capitals count", on_key=True)
+            yield Violation(("environment", entry.key), f"{entry.key} and {first} are two variables: capitals count", on_key=True)
 
 
-def _past_deadline(subject: Subject) -> Iterator[Flaw]:
+def _past_deadline(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or spec.budget.deadline is None or subject.now_s is None:
         return
-    left_s, flush_s = parse_deadline(spec.budget.deadline) - subject.now_s, spec.health.drain_s + spec.health.beat_s
+    left_s, flush_s = parse_deadline(spec.budget.deadline) - subject.now_s, spec.health.drain_s + spec.health.heartbeat_s
     if left_s <= flush_s:
         said = "has passed" if left_s <= 0 else f"leaves no time: {flush_s} s before it the run is saved and stopped"
-        yield Flaw(("budget", "deadline"), f"the deadline {spec.budget.deadline} {said}")
+        yield Violation(("budget", "deadline"), f"the deadline {spec.budget.deadline} {said}")
 
 
-def _misspelt_file(subject: Subject) -> Iterator[Flaw]:
+def _misspelt_file(subject: Subject) -> Iterator[Violation]:
     for path, name in _absent(subject):
         near = _near(subject, name)
         if near or _is_of_code(subject, name):
             fix = f"did you mean {near}?" if near else ""
-            yield Flaw(path, f"there is no file {name} in {_tree(subject)}", fix, word=name)
+            yield Violation(path, f"there is no file {name} in {_tree(subject)}", fix, word=name)
 
 
-def _no_such_file(subject: Subject) -> Iterator[Flaw]:
+def _no_such_file(subject: Subject) -> Iterator[Violation]:
     for path, name in _absent(subject):
         if subject.spec is not None and only_installs(subject.spec.setup) and not _near(subject, name) and not _is_of_code(subject, name):
-            yield Flaw(path, f"there is no file {name} in {_tree(subject)}", word=name)
+            yield Violation(path, f"there is no file {name} in {_tree(subject)}", word=name)
 
 
 def _absent(subject: Subject) -> Iterator[tuple[Path, str]]:
     spec = subject.spec
-    if spec is None or subject.files is None or not subject.has_tree or spec.trainer.kind == "prime_rl":
+    if spec is None or subject.files is None or not subject.has_code or spec.trainer.kind == "prime_rl":
         return
     for path, name in named_files(spec):
         others = [command for at, command in enumerate(spec.setup) if path != ("setup", at)]
@@ -353,7 +353,7 @@ RULES = (
         "It is packed and sent to the machine when the run is launched; there would be nothing to pack.",
         "check trainer.tree.folder: it is seen from where the run is launched",
         FAMILY,
-        _no_tree,
+        _no_code,
         "spec",
     ),
     Rule(

@@ -4,20 +4,20 @@ from collections.abc import Iterator
 
 from prime_train.core.config_tree import Listing
 from prime_train.core.finding import Severity
-from prime_train.rules.rule import Flaw, Rule, Subject
+from prime_train.rules.rule import Rule, Subject, Violation
 
 FAMILY = "tools"
 REMOTE = frozenset(("prime", "modal", "daytona", "e2b", "morph"))
 """Sandboxes on somebody's servers, in prime-rl's words."""
 
 
-def _remote(subject: Subject) -> Iterator[Flaw]:
+def _remote(subject: Subject) -> Iterator[Violation]:
     trainer = subject.trainer
     sources = trainer.at("orchestrator", "train", "source") if trainer is not None else None
     for at in range(len(sources.items) if isinstance(sources, Listing) else 0):
         path = ("orchestrator", "train", "source", at, "env", "agent", "runtime", "type")
         if trainer is not None and trainer.value(*path) in REMOTE:
-            yield Flaw(path, f"each call of a tool goes to {trainer.value(*path)} and back", document="trainer")
+            yield Violation(path, f"each call of a tool goes to {trainer.value(*path)} and back", document="trainer")
 
 
 RULES = (

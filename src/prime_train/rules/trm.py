@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from prime_train.core.finding import Severity
-from prime_train.rules.rule import Flaw, Rule, Subject
+from prime_train.rules.rule import Rule, Subject, Violation
 from prime_train.rules.words import words
 
 FAMILY = "TRM"
@@ -16,53 +16,53 @@ def _is_own(subject: Subject) -> bool:
     return subject.spec is not None and subject.kind == "trm"
 
 
-def _remainder(subject: Subject) -> Iterator[Flaw]:
+def _remainder(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     epochs, interval = (config.number(key) if config is not None else None for key in ("epochs", "eval_interval"))
     if epochs is not None and interval is not None and interval > 0 and epochs % interval:
         near = max(1, round(epochs / interval))
         message = f"{interval:g} does not divide epochs, which are {epochs:g}"
-        yield Flaw(("eval_interval",), message, f"epochs: {near * interval:g}, or another interval", document="trainer")
+        yield Violation(("eval_interval",), message, f"epochs: {near * interval:g}, or another interval", document="trainer")
 
 
-def _last_only(subject: Subject) -> Iterator[Flaw]:
+def _last_only(subject: Subject) -> Iterator[Violation]:
     if subject.trainer is not None and subject.trainer.value("checkpoint_every_eval") is False:
-        yield Flaw(("checkpoint_every_eval",), "only the last checkpoint is saved", document="trainer")
+        yield Violation(("checkpoint_every_eval",), "only the last checkpoint is saved", document="trainer")
 
 
-def _one_process(subject: Subject) -> Iterator[Flaw]:
+def _one_process(subject: Subject) -> Iterator[Violation]:
     if not _is_own(subject) or subject.spec is None or subject.trainer is None or subject.spec.trainer.kind == "torchrun":
         return
     split = words(subject.spec.trainer.command)
     if "torchrun" not in {word.rpartition("/")[2] for word in split} and subject.trainer.value("evaluators") != "[]":
         message = "without torchrun the first evaluation dies, before the first checkpoint"
-        yield Flaw(("trainer", "command"), message, word="pretrain.py")
+        yield Violation(("trainer", "command"), message, word="pretrain.py")
 
 
-def _no_plus(subject: Subject) -> Iterator[Flaw]:
+def _no_plus(subject: Subject) -> Iterator[Violation]:
     if not _is_own(subject) or subject.spec is None:
         return
     for word in words(subject.spec.trainer.command):
         key, sign, _ = word.partition("=")
         if sign and key in _NEW_KEYS:
-            yield Flaw(("trainer", "command"), f"{key} is in no config of TRM", f"write +{key}=...", word=f"{key}=")
+            yield Violation(("trainer", "command"), f"{key} is in no config of TRM", f"write +{key}=...", word=f"{key}=")
             return
 
 
-def _unnamed(subject: Subject) -> Iterator[Flaw]:
+def _unnamed(subject: Subject) -> Iterator[Violation]:
     if not _is_own(subject) or subject.trainer is None:
         return
     if subject.trainer.at("checkpoint_path") is None:
         message = "no checkpoint_path: each launch invents a name, and saves where nobody looks"
-        yield Flaw(("trainer", "command"), message, word="pretrain.py")
+        yield Violation(("trainer", "command"), message, word="pretrain.py")
 
 
-def _starts_over(subject: Subject) -> Iterator[Flaw]:
+def _starts_over(subject: Subject) -> Iterator[Violation]:
     if _is_own(subject) and subject.spec is not None and subject.spec.hardware.spot != "never":
-        yield Flaw(("hardware", "spot"), "TRM resumes its weights alone: steps, optimizer and learning rate start anew")
+        yield Violation(("hardware", "spot"), "TRM resumes its weights alone: steps, optimizer and learning rate start anew")
 
 
-def _row(code: str, severity: Severity, title: str, why: str, fix: str, check: Callable[[Subject], Iterable[Flaw]]) -> Rule:
+def _row(code: str, severity: Severity, title: str, why: str, fix: str, check: Callable[[Subject], Iterable[Violation]]) -> Rule:
     return Rule(code, severity, title, why, fix, FAMILY, check, "trm")
 
 

@@ -19,10 +19,10 @@ class CommandTrainer:
         folder = shlex.quote(resume_folder or checkpoints)
         return f"{line} {spec.trainer.resume.format(step=resume_step, checkpoint=folder)}".strip()
 
-    def environment(self, spec: RunSpec, *, epoch: int, run_id: str, link: str = "") -> dict[str, str]:
-        ours = {"PRIME_TRAIN_RUN": run_id, "PRIME_TRAIN_EPOCH": str(epoch)}
+    def environment(self, spec: RunSpec, *, attempt: int, run_id: str, link: str = "") -> dict[str, str]:
+        ours = {"PRIME_TRAIN_RUN": run_id, "PRIME_TRAIN_ATTEMPT": str(attempt)}
         # Unbuffered: lines are read while the trainer lives. The fault handler leaves a stack behind where a signal kills.
-        return {"PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"} | _wandb(spec, epoch, run_id, link) | spec.environment | ours
+        return {"PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"} | _wandb(spec, attempt, run_id, link) | spec.environment | ours
 
     def reader(self, spec: RunSpec) -> LineReader:
         return reader_for(spec.trainer.progress)
@@ -43,11 +43,11 @@ class CommandTrainer:
         return (*of_spec(spec.health.log_rules), *BUILT_IN)
 
 
-def _wandb(spec: RunSpec, epoch: int, run_id: str, link: str) -> dict[str, str]:
+def _wandb(spec: RunSpec, attempt: int, run_id: str, link: str) -> dict[str, str]:
     """All attempts of a run are one run of the tracker. Its notes are written by the first one only: people may write there since."""
     if spec.wandb is None:
         return {}
     named = {"WANDB_PROJECT": spec.wandb.project, "WANDB_RUN_ID": run_id, "WANDB_RESUME": "allow"}
     notes = f"prime-train run {run_id}: prime-train diagnose {run_id}" + (f"; asked for at {link}" if link else "")
-    named |= {"WANDB_NOTES": notes} if epoch == 1 else {}
+    named |= {"WANDB_NOTES": notes} if attempt == 1 else {}
     return named | ({"WANDB_ENTITY": spec.wandb.entity} if spec.wandb.entity else {})

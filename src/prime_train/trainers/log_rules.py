@@ -34,7 +34,7 @@ class LogRule:
     stop: bool = False
     standing: Standing = Standing.ROOT
     resumed_only: bool = False
-    """Means something only if a checkpoint was to be resumed."""
+    """PhaseContext something only if a checkpoint was to be resumed."""
 
     def fits(self, text: str) -> bool:
         """Whether the pattern is found in a line that was cleaned."""

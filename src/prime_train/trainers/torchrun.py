@@ -19,14 +19,14 @@ class TorchrunTrainer(CommandTrainer):
         # No restarts by torchrun: whoever restarts must restore first. Standalone: a free port, so nothing is in use.
         return f"torchrun --standalone --nproc-per-node {spec.trainer.workers} --max-restarts 0 {script}"
 
-    def environment(self, spec: RunSpec, *, epoch: int, run_id: str, link: str = "") -> dict[str, str]:
-        own = _one_worker(run_id, epoch) if spec.trainer.workers == 1 else _nccl()
-        return own | super().environment(spec, epoch=epoch, run_id=run_id, link=link)
+    def environment(self, spec: RunSpec, *, attempt: int, run_id: str, link: str = "") -> dict[str, str]:
+        own = _one_worker(run_id, attempt) if spec.trainer.workers == 1 else _nccl()
+        return own | super().environment(spec, attempt=attempt, run_id=run_id, link=link)
 
 
-def _one_worker(run_id: str, epoch: int) -> dict[str, str]:
+def _one_worker(run_id: str, attempt: int) -> dict[str, str]:
     """What torchrun would have set; the port differs between runs, so that two on one machine do not meet."""
-    port = _PORTS[zlib.crc32(f"{run_id}-e{epoch}".encode()) % len(_PORTS)]
+    port = _PORTS[zlib.crc32(f"{run_id}-e{attempt}".encode()) % len(_PORTS)]
     ranks = {"RANK": "0", "LOCAL_RANK": "0", "GROUP_RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"}
     return ranks | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
 

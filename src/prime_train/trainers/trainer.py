@@ -15,7 +15,7 @@ class Trainer(Protocol):
         resume. `resume_folder` is the absolute folder of that checkpoint. What is filled in is quoted for the shell.
         """
 
-    def environment(self, spec: RunSpec, *, epoch: int, run_id: str, link: str = "") -> dict[str, str]:
+    def environment(self, spec: RunSpec, *, attempt: int, run_id: str, link: str = "") -> dict[str, str]:
         """Variables the trainer gets on top of the machine's; those of `spec.environment` are among them and win. `link`: where people
         asked for the run, for its tracker."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from prime_train.actions.changed import inside, named, of_pull, read_named
-from prime_train.actions.control_plane import world
+from prime_train.actions.control_plane import context
 from prime_train.actions.event import Event, read_event
 from prime_train.actions.job import SUMMARY_BYTES_MAX, Job, hide
 from prime_train.control_plane.wiring.home import Home
@@ -211,7 +211,7 @@ def test_an_annotation_is_one_command_whatever_is_in_it(capfd: pytest.CaptureFix
 def test_what_a_watcher_says_is_no_command(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     home = Home(tmp_path, {})
     home.say_serving("http://127.0.0.1:1")
-    world(home, waits=False).watched("run-1", "CreateUnknown", "it said:\n::add-mask::e\r\n##[error]x\n  ::stop-commands::y")
+    context(home, waits=False).watched("run-1", "CreateUnknown", "it said:\n::add-mask::e\r\n##[error]x\n  ::stop-commands::y")
     assert commands(capfd.readouterr().out) == []
 
 

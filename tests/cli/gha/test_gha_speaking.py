@@ -51,11 +51,11 @@ def test_half_an_app_is_refused_before_anything_is_watched(tmp_path: Path, key: 
     with pytest.raises(UsageError, match="no private key and no file"):
         client(environment)
     with pytest.raises(UsageError, match="no private key and no file"):
-        Home(tmp_path, environment).world("http://127.0.0.1:1")
+        Home(tmp_path, environment).context("http://127.0.0.1:1")
 
 
 def test_the_world_of_a_home_shows_runs_where_it_may_speak(fake: FakeGitHub, tmp_path: Path) -> None:
     quiet, speaking = Home(tmp_path, {}), Home(tmp_path, {"PRIME_TRAIN_GITHUB_TOKEN": fake.person_token("ann"), "GITHUB_API_URL": fake.url})
-    names = [[type(one).__name__ for one in home.world("http://127.0.0.1:1").notifiers] for home in (quiet, speaking)]
+    names = [[type(one).__name__ for one in home.context("http://127.0.0.1:1").notifiers] for home in (quiet, speaking)]
     assert ["GitHubNotifier" in one for one in names] == [False, True]
     assert pull_of(client(speaking.environment)(REPO), 1).number == 1

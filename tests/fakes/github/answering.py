@@ -24,7 +24,7 @@ PER_PAGE = 30
 PER_PAGE_MAX = 100
 
 
-class Answering:
+class Responder:
     """`violations`: whatever was asked or answered outside GitHub's description of its API."""
 
     def __init__(self, world: World) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
-from tests.fakes.github.answering import Answering
+from tests.fakes.github.answering import Responder
 from tests.fakes.github.clock import Clock
 from tests.fakes.github.control import Control
 from tests.fakes.github.http_front import HttpFront, Target
@@ -58,7 +58,7 @@ class FakeGitHub(Control):
 
     def __init__(self, *, running: bool = False, port: int = 0) -> None:
         super().__init__(Clock(running=running))
-        self._answering = Answering(self.world)
+        self._answering = Responder(self.world)
         self._rules = Rules()
         self._calls: list[Call] = []
         self._heard = threading.Condition(self.lock)

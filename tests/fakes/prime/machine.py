@@ -3,7 +3,7 @@
     python machine.py FOLDER POD_ID SSHD
 
 It says the port on which it listens, and runs until its standard input ends: so it ends with whoever started it, however that ends. Then
-every process of the pod is killed and FOLDER is deleted. On Linux orphans of the pod become its children, so that none is lost sight of,
+every process of the pod is killed and FOLDER is deleted. On Linux orphans of the pod become its children, so that none is lost snapshot of,
 not even one that has cleared its environment; elsewhere the marker tells which they are.
 
 Each connection gets an sshd of its own (`sshd -i`), so there is no port to be chosen twice and no server to wait for.

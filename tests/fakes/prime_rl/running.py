@@ -54,9 +54,9 @@ class Machine:
         return trainer_for(self.spec).command(self.spec, checkpoints=str(self.checkpoints), resume_step=step, resume_folder=folder)
 
     def environment(self, *, port: int | None = None, dies: str = "") -> dict[str, str]:
-        ours = trainer_for(self.spec).environment(self.spec, epoch=1, run_id="tiny-1")
-        beats = {PORT: str(port)} if port is not None else {}
-        return {**os.environ, **ours, **self.uv, **beats, "FAKE_RL_DIES": dies}
+        ours = trainer_for(self.spec).environment(self.spec, attempt=1, run_id="tiny-1")
+        heartbeats = {PORT: str(port)} if port is not None else {}
+        return {**os.environ, **ours, **self.uv, **heartbeats, "FAKE_RL_DIES": dies}
 
     def launch(self, step: int | None = None, **changes: Any) -> Ended:
         """Runs it to its end."""
@@ -83,9 +83,9 @@ class Machine:
         found = (path.relative_to(self.run) for path in sorted(self.run.rglob("*")))
         return [path.as_posix() for path in found if len(path.parts) <= DEPTH]
 
-    def tidy(self, step: int | None, *, epoch: int = 2) -> tuple[Move, ...]:
+    def tidy(self, step: int | None, *, attempt: int = 2) -> tuple[Move, ...]:
         """Moves aside what is in the way of a launch."""
-        moves = to_move_aside(self.listing(), step, epoch=epoch)
+        moves = to_move_aside(self.listing(), step, attempt=attempt)
         for move in moves:
             target = self.run / move.target
             target.parent.mkdir(parents=True, exist_ok=True)

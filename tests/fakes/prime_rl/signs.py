@@ -32,7 +32,7 @@ class Signs:
         engines = {"num_requests_running": 4.0, "num_requests_waiting": 0.0, "kv_cache_usage_perc": 0.1}
         self._row(None, {f"inference/agg/{name}/{stat}": value for name, value in engines.items() for stat in ("sum", "mean")})
         self.log("orchestrator", f"12:00:00 SUCCESS Step {step} | Time: 1.00s | Reward: {0.01 * step:.4f} | Throughput: 10.0 tokens/s")
-        self._beat("orchestrator")
+        self._heartbeat("orchestrator")
 
     def trained(self, step: int) -> None:
         """Several rows, of which one has the loss. Most of the step it has waited."""
@@ -43,7 +43,7 @@ class Signs:
         shares = {"wait_for_batch": 0.6, "load_data": 0.0, "forward_backward": 0.35, "broadcast_weights": 0.05, "save_ckpt": 0.0}
         self._row(step, {"time/step": step_s, **{f"time/{name}": share * step_s for name, share in shares.items()}})
         self.log("trainer", f"12:00:01 SUCCESS Step {step} |   1.00s | Loss {loss:.4f} | Entropy 0.3000 | LR 1.00e-06 | MFU 30.0%")
-        self._beat("trainer")
+        self._heartbeat("trainer")
 
     def _since(self, component: str) -> float:
         """Seconds since it was last asked of that component; of the first time, since the launch."""
@@ -55,7 +55,7 @@ class Signs:
         with (self._run / "metrics.jsonl").open("a") as file:
             file.write(json.dumps({"step": step, "time": time.time(), **figures}) + "\n")
 
-    def _beat(self, component: str) -> None:
+    def _heartbeat(self, component: str) -> None:
         url = urlsplit(self._heartbeats.get(component, ""))
         if not url.hostname:
             return

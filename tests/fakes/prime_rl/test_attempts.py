@@ -29,7 +29,7 @@ def test_after_a_crash_the_newest_whole_checkpoint_is_in_the_bucket_and_another_
         part={"ref": env["REF"]},
         checkpoints={"every_steps": 5},
         hardware={"open_files_min": 256, "disk_gib": 1},
-        health={"beat_s": 1, "overdue_s": 3, "silence_s": 10},
+        health={"heartbeat_s": 1, "overdue_s": 3, "silence_s": 10},
     )
     with attempt(tmp_path, wanted, files=FILES, env={**env, "FAKE_RL_DIES": "oom@14"}) as first:
         assert first.wait() == 0
@@ -38,8 +38,8 @@ def test_after_a_crash_the_newest_whole_checkpoint_is_in_the_bucket_and_another_
         assert (last.exit.code, last.step) == (1, 13)
         assert first.plane.commits[-1].step == 10
         assert (first.disk / "work" / FOLDER / "checkpoints" / "step_15").exists()
-    point = ResumePoint(step=10, epoch=1, key=manifest_key(RUN_ID, 10, 1))
-    with attempt(tmp_path, wanted, files=FILES, resume=point, epoch=2, env=env) as second:
+    point = ResumePoint(step=10, attempt=1, key=manifest_key(RUN_ID, 10, 1))
+    with attempt(tmp_path, wanted, files=FILES, resume=point, attempt=2, env=env) as second:
         assert second.wait() == 0
         (last,) = second.plane.exits
         assert last.exit is not None

@@ -29,12 +29,12 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path / "disk")
 
 
-def uploader(machine: Machine, *, known: ResumePoint | None = None, epoch: int = 1) -> Uploader:
+def uploader(machine: Machine, *, known: ResumePoint | None = None, attempt: int = 1) -> Uploader:
     return Uploader(
         bucket=open_bucket((machine.disk.parent / "bucket").as_uri(), make=True),
         spec=machine.spec,
         run_id=RUN_ID,
-        epoch=epoch,
+        attempt=attempt,
         work=machine.work,
         stage=machine.disk / "stage",
         known=known,
@@ -100,7 +100,7 @@ def test_another_machine_goes_on_from_the_bucket_with_nothing_but_the_two_halves
     assert other.tidy(10) == ()
     assert other.launch(10).code == 0
     assert other.made() == list(range(11, 21))
-    other_shipped = uploader(other, known=point_of(manifest), epoch=2)
+    other_shipped = uploader(other, known=point_of(manifest), attempt=2)
     assert shipped(other_shipped).step == 20
     found = newest(bucket)
     assert found is not None
@@ -119,7 +119,7 @@ def test_checkpoints_beyond_the_resumed_step_are_not_removed_by_it_but_moved_by_
 def test_what_it_saves_again_after_a_resume_is_uploaded_though_it_lay_there_before(machine: Machine) -> None:
     machine.launch()
     machine.tidy(10)
-    made = uploader(machine, known=ResumePoint(step=10, epoch=1, key="runs/tiny-1/manifests/none.json"), epoch=2)
+    made = uploader(machine, known=ResumePoint(step=10, attempt=1, key="runs/tiny-1/manifests/none.json"), attempt=2)
     assert made.disregard_present() == ()
     machine.launch(10, dies="oom@17")
     assert [local.step for local in made.scan(NOW_S)] == [15]
@@ -134,7 +134,7 @@ def test_names_that_end_its_scanner_are_moved_before_it_is_launched(machine: Mac
     if name == "step_10.tmp":
         dead = machine.launch(10)
         assert (dead.code, machine.cause(dead)) == (1, Cause.BAD_CHECKPOINT)
-    machine.tidy(10, epoch=3)
+    machine.tidy(10, attempt=3)
     assert machine.launch(10).code == 0
 
 

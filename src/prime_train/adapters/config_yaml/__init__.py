@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from prime_train.adapters.config_yaml import secrets
 from prime_train.adapters.config_yaml.files import BYTES_MAX, read_source
-from prime_train.adapters.config_yaml.nodes import Halt, Mapping, Trouble, finding, plain
-from prime_train.adapters.config_yaml.parse import read_tree
+from prime_train.adapters.config_yaml.nodes import Draft, Mapping, ParseAborted, finding, plain
+from prime_train.adapters.config_yaml.parse import read_code
 from prime_train.adapters.config_yaml.sheets import Sheet, read_sheet
 from prime_train.core.finding import Finding, has_errors, in_order
 from prime_train.core.plain import spec as spec_plain
@@ -44,7 +44,7 @@ def read_config(path: Path, *, plainly: bool = False) -> Config:
     """
     try:
         source = read_source(path)
-    except Halt as halt:
+    except ParseAborted as halt:
         return Config(str(path), None, (finding(str(path), halt.trouble),))
     return read_text(source, str(path), plainly=plainly)
 
@@ -52,8 +52,8 @@ def read_config(path: Path, *, plainly: bool = False) -> Config:
 def read_text(source: str, file: str, *, plainly: bool = False) -> Config:
     """As `read_config`, for text that has been read already."""
     try:
-        root, troubles = read_tree(source)
-    except Halt as halt:
+        root, troubles = read_code(source)
+    except ParseAborted as halt:
         return Config(file, None, (finding(file, halt.trouble),), source)
     spec, mistakes = _spec(root, plainly=plainly)
     spelled_out = list(secrets.spelled_out(root, source))
@@ -64,7 +64,7 @@ def read_text(source: str, file: str, *, plainly: bool = False) -> Config:
     return Config(file, spec, in_order(found), source, root)
 
 
-def _spec(root: Mapping, *, plainly: bool) -> "tuple[RunSpec | None, list[Trouble]]":
+def _spec(root: Mapping, *, plainly: bool) -> "tuple[RunSpec | None, list[Draft]]":
     found = spec_plain.read(plain(root)) if plainly else None
     if found is not None:
         return found, []

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pydantic import ValidationError
 
 from prime_train.adapters.config_yaml import words
-from prime_train.adapters.config_yaml.nodes import TROUBLES_MAX, Mapping, Trouble, plain
+from prime_train.adapters.config_yaml.nodes import TROUBLES_MAX, Draft, Mapping, plain
 from prime_train.core.spec import RunSpec
 
 
-def checked(root: Mapping) -> tuple[RunSpec | None, list[Trouble]]:
+def checked(root: Mapping) -> tuple[RunSpec | None, list[Draft]]:
     """The spec, and what is wrong with it: once as it is, and once without the unknown keys, which may hide what a part as a whole says."""
     spec, errors = _attempt(root)
     if spec is not None:
@@ -19,7 +19,7 @@ def checked(root: Mapping) -> tuple[RunSpec | None, list[Trouble]]:
     return None, words.troubles(_few([*errors, *_hidden(root, errors)]), root)
 
 
-def _hidden(root: Mapping, errors: Sequence[words.Mistake]) -> list[words.Mistake]:
+def _hidden(root: Mapping, errors: Sequence[words.SpecError]) -> list[words.SpecError]:
     unknown = [error for error in errors if error.kind == "extra_forbidden"]
     if not 0 < len(unknown) <= TROUBLES_MAX:
         return []
@@ -27,7 +27,7 @@ def _hidden(root: Mapping, errors: Sequence[words.Mistake]) -> list[words.Mistak
     return [error for error in _attempt(words.without_unknown(root, unknown))[1] if error not in known]
 
 
-def _few(errors: Sequence[words.Mistake]) -> list[words.Mistake]:
+def _few(errors: Sequence[words.SpecError]) -> list[words.SpecError]:
     """So many of each kind as are told."""
     seen: Counter[str] = Counter()
     kept = []
@@ -38,9 +38,9 @@ def _few(errors: Sequence[words.Mistake]) -> list[words.Mistake]:
     return kept
 
 
-def _attempt(root: Mapping) -> tuple[RunSpec | None, list[words.Mistake]]:
+def _attempt(root: Mapping) -> tuple[RunSpec | None, list[words.SpecError]]:
     # Through JSON and strict: a list is a tuple there, but a text is no number and `yes` is not 1.
     try:
         return RunSpec.model_validate_json(json.dumps(plain(root)), strict=True), []
     except ValidationError as error:
-        return None, [words.Mistake.of(row) for row in error.errors(include_url=False, include_input=False)]
+        return None, [words.SpecError.of(row) for row in error.errors(include_url=False, include_input=False)]

@@ -3,28 +3,28 @@
 import stat
 from pathlib import Path
 
-from prime_train.adapters.config_yaml.nodes import Halt, Place, Trouble
+from prime_train.adapters.config_yaml.nodes import Draft, ParseAborted, Place
 
 BYTES_MAX = 1024 * 1024
 
 
 def read_source(path: Path) -> str:
-    """Raises Halt where there is no such file, or no text in it."""
+    """Raises ParseAborted where there is no such file, or no text in it."""
     try:
         kind = path.stat().st_mode
         if stat.S_ISDIR(kind):
-            raise Halt(Trouble("PT001", Place(), f"{path} is a folder", fix="name the file inside it"))
+            raise ParseAborted(Draft("PT001", Place(), f"{path} is a folder", fix="name the file inside it"))
         if not stat.S_ISREG(kind):
-            raise Halt(Trouble("PT001", Place(), f"{path} is not a plain file"))
+            raise ParseAborted(Draft("PT001", Place(), f"{path} is not a plain file"))
         with path.open("rb") as file:
             data = file.read(BYTES_MAX + 1)
     except FileNotFoundError as error:
-        raise Halt(Trouble("PT001", Place(), f"there is no file {path}", fix="check the path")) from error
+        raise ParseAborted(Draft("PT001", Place(), f"there is no file {path}", fix="check the path")) from error
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise Halt(Trouble("PT001", Place(), f"{path} cannot be read: {why}")) from error
+        raise ParseAborted(Draft("PT001", Place(), f"{path} cannot be read: {why}")) from error
     if len(data) > BYTES_MAX:
-        raise Halt(Trouble("PT002", Place(), f"{path} is larger than 1 MiB: that is no config", fix="name the config, not its data"))
+        raise ParseAborted(Draft("PT002", Place(), f"{path} is larger than 1 MiB: that is no config", fix="name the config, not its data"))
     return _decoded(path, data)
 
 
@@ -34,9 +34,9 @@ def _decoded(path: Path, data: bytes) -> str:
     except UnicodeDecodeError as error:
         before = data[: error.start]
         place = Place(before.count(b"\n") + 1, error.start - (before.rfind(b"\n") + 1) + 1)
-        raise Halt(Trouble("PT003", place, f"{path} is not UTF-8 text", fix="save it as UTF-8, or name another file")) from error
+        raise ParseAborted(Draft("PT003", place, f"{path} is not UTF-8 text", fix="save it as UTF-8, or name another file")) from error
     if "\0" in text:
-        raise Halt(
-            Trouble("PT003", Place(text[: text.index("\0")].count("\n") + 1), f"{path} is binary, not text", fix="name another file")
+        raise ParseAborted(
+            Draft("PT003", Place(text[: text.index("\0")].count("\n") + 1), f"{path} is binary, not text", fix="name another file")
         )
     return text

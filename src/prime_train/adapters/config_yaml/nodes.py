@@ -6,14 +6,28 @@ from prime_train.core.config_tree import Entry, Listing, Mapping, Node, Place, P
 from prime_train.core.finding import Finding
 from prime_train.core.text.redaction import masked
 
-__all__ = ["Entry", "Halt", "Listing", "Mapping", "Node", "Place", "Plain", "Scalar", "Trouble", "Value", "finding", "plain", "scalars"]
+__all__ = [
+    "Draft",
+    "Entry",
+    "Listing",
+    "Mapping",
+    "Node",
+    "ParseAborted",
+    "Place",
+    "Plain",
+    "Scalar",
+    "Value",
+    "finding",
+    "plain",
+    "scalars",
+]
 
 TROUBLES_MAX = 50
 """Of one kind in one file: whoever mends so many may ask again."""
 
 
 @dataclass(frozen=True)
-class Trouble:
+class Draft:
     """A finding in the making: it lacks only the file."""
 
     code: str
@@ -23,15 +37,15 @@ class Trouble:
     value: str = ""
 
 
-class Halt(Exception):
+class ParseAborted(Exception):
     """Reading cannot go on after this trouble."""
 
-    def __init__(self, trouble: Trouble) -> None:
+    def __init__(self, trouble: Draft) -> None:
         super().__init__(trouble.message)
         self.trouble = trouble
 
 
-def finding(file: str, trouble: Trouble) -> Finding:
+def finding(file: str, trouble: Draft) -> Finding:
     """As it is told; what looks like a secret is left out of it."""
     message, fix, value = (masked(text) for text in (trouble.message, trouble.fix, trouble.value))
     return Finding(trouble.code, message, trouble.place.file or file, trouble.place.line, trouble.place.column, fix=fix, value=value)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from prime_train.adapters.config_yaml.nodes import TROUBLES_MAX, Entry, Halt, Listing, Mapping, Node, Place, Scalar, Trouble, Value
+from prime_train.adapters.config_yaml.nodes import TROUBLES_MAX, Draft, Entry, Listing, Mapping, Node, ParseAborted, Place, Scalar, Value
 
 DEPTH_MAX = 20
 VALUES_MAX = 5_000
@@ -34,20 +34,20 @@ _BLOCK_BEGINS = re.compile(r"expected <block end>, but found '(?:<block (?:mappi
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9]")
 
 
-def read_tree(source: str) -> tuple[Mapping, list[Trouble]]:
+def read_code(source: str) -> tuple[Mapping, list[Draft]]:
     """The tree of the one mapping in `source`, and what is wrong with it without keeping it from being read.
 
-    Raises Halt where there is no such tree.
+    Raises ParseAborted where there is no such tree.
     """
     _refuse_odd_breaks(source)
     builder = _built(source)
     root = builder.root
     if root is None or (isinstance(root, Scalar) and root.value is None):
-        raise Halt(Trouble("PT005", Place(), "the file is empty", fix="the smallest config has name, trainer.command and budget.usd"))
+        raise ParseAborted(Draft("PT005", Place(), "the file is empty", fix="the smallest config has name, trainer.command and budget.usd"))
     if not isinstance(root, Mapping):
         seen = "a list" if isinstance(root, Listing) else "a single value"
-        raise Halt(
-            Trouble("PT005", root.place, f"the file holds {seen}, not keys with values", fix="start with a line such as name: my-run")
+        raise ParseAborted(
+            Draft("PT005", root.place, f"the file holds {seen}, not keys with values", fix="start with a line such as name: my-run")
         )
     return root, builder.troubles
 
@@ -70,7 +70,7 @@ def read_scalar(text: str) -> Value:
 # ---------------------------------------------------------------------------------------------------------------------- events
 
 
-class _NotYaml(Halt):
+class _NotYaml(ParseAborted):
     """The parser could not go on."""
 
 
@@ -101,7 +101,7 @@ def _events(loader: type, source: str, builder: "_Builder") -> Iterator[yaml.Eve
         raise _NotYaml(_no_text(source, error, in_bytes=loader is _FAST)) from error
     except (yaml.YAMLError, ValueError, OverflowError, IndexError) as error:
         # An escape such as "\UFFFFFFFF" is not caught by the library.
-        raise _NotYaml(Trouble("PT004", builder.place, f"not YAML from here on: {str(error)[:200]}")) from error
+        raise _NotYaml(Draft("PT004", builder.place, f"not YAML from here on: {str(error)[:200]}")) from error
 
 
 def _refuse_odd_breaks(source: str) -> None:
@@ -109,39 +109,37 @@ def _refuse_odd_breaks(source: str) -> None:
     found = _ODD_BREAK.search(source)
     if found is not None:
         said = f"the character U+{ord(found[0]):04X}, which cannot be seen, ends a line for YAML"
-        raise Halt(Trouble("PT003", _place_at(source, found.start()), said, fix="delete it, or save the file with plain line ends"))
+        raise ParseAborted(Draft("PT003", _place_at(source, found.start()), said, fix="delete it, or save the file with plain line ends"))
 
 
 def _place_at(source: str, at: int) -> Place:
     return Place(source.count("\n", 0, at) + 1, at - (source.rfind("\n", 0, at) + 1) + 1)
 
 
-def _no_text(source: str, error: yaml.reader.ReaderError, *, in_bytes: bool) -> Trouble:
+def _no_text(source: str, error: yaml.reader.ReaderError, *, in_bytes: bool) -> Draft:
     before = source.encode()[: error.position].decode(errors="ignore") if in_bytes else source[: error.position]
     place = _place_at(source, len(before))
     odd = ord(source[min(len(before), len(source) - 1)])
-    return Trouble("PT003", place, f"the character U+{odd:04X} does not belong into text")
+    return Draft("PT003", place, f"the character U+{odd:04X} does not belong into text")
 
 
-def _not_yaml(error: yaml.MarkedYAMLError) -> Trouble:
+def _not_yaml(error: yaml.MarkedYAMLError) -> Draft:
     mark = error.problem_mark or error.context_mark
     place = _place(mark)
     problem = error.problem or "cannot be read"
     if r"'\t'" in problem:
-        return Trouble("PT004", place, "a tab: YAML indents with spaces only", fix="replace the tab by spaces")
+        return Draft("PT004", place, "a tab: YAML indents with spaces only", fix="replace the tab by spaces")
     if "mapping values are not allowed" in problem:
-        return Trouble(
-            "PT004", place, "not YAML: a colon where none can be", fix="quote the text that holds ': ', or check the indentation"
-        )
+        return Draft("PT004", place, "not YAML: a colon where none can be", fix="quote the text that holds ': ', or check the indentation")
     if error.context_mark is not None and _BLOCK_BEGINS.search(problem):
         like = error.context_mark
         said = f"not YAML: this line is indented by {mark.column if mark is not None else 0}, and no part above it has its keys there"
         fix = f"indent it exactly as the line above, or by {like.column} spaces, as line {like.line + 1}"
-        return Trouble("PT004", place, said, fix=fix)
+        return Draft("PT004", place, said, fix=fix)
     known = {"found undefined alias": "an alias without its anchor", "found duplicate anchor": "an anchor with a name that is taken"}
     text = next((known[key] for key in known if problem.startswith(key)), problem)
     context = f" {error.context}" if error.context else ""
-    return Trouble("PT004", place, f"not YAML: {text}{context}"[:300])
+    return Draft("PT004", place, f"not YAML: {text}{context}"[:300])
 
 
 def _place(mark: "yaml.Mark | yaml._yaml.Mark | None") -> Place:
@@ -171,7 +169,7 @@ class _Open:
 @dataclass
 class _Builder:
     root: Node | None = None
-    troubles: list[Trouble] = field(default_factory=list)
+    troubles: list[Draft] = field(default_factory=list)
     place: Place = field(default_factory=Place)
     _open: list[_Open] = field(default_factory=list)
     _anchors: dict[str, Node | None] = field(default_factory=dict)
@@ -183,7 +181,9 @@ class _Builder:
         self.place = _place(event.start_mark)
         match event:
             case yaml.DocumentStartEvent() if self.root is not None:
-                raise Halt(Trouble("PT005", self.place, "a second document: a file holds one config", fix="move it into a file of its own"))
+                raise ParseAborted(
+                    Draft("PT005", self.place, "a second document: a file holds one config", fix="move it into a file of its own")
+                )
             case yaml.ScalarEvent():
                 self._add(self._scalar(event), event.anchor)
             case yaml.AliasEvent():
@@ -198,9 +198,9 @@ class _Builder:
 
     def _start(self, event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> None:
         if len(self._open) >= DEPTH_MAX:
-            raise Halt(Trouble("PT008", self.place, f"more than {DEPTH_MAX} levels: that is no config"))
+            raise ParseAborted(Draft("PT008", self.place, f"more than {DEPTH_MAX} levels: that is no config"))
         if self._open and self._open[-1].is_mapping and self._open[-1].key is None:
-            raise Halt(Trouble("PT007", self.place, "a key must be one word", fix="quote braces and brackets that are meant as text"))
+            raise ParseAborted(Draft("PT007", self.place, "a key must be one word", fix="quote braces and brackets that are meant as text"))
         self._refuse_tag(event.tag)
         if event.anchor:
             self._anchors[event.anchor] = None
@@ -210,39 +210,39 @@ class _Builder:
     def _scalar(self, event: yaml.ScalarEvent) -> Scalar:
         self._refuse_tag(event.tag)
         if any(0xD800 <= ord(char) <= 0xDFFF or char == "\0" for char in event.value):
-            raise Halt(Trouble("PT003", self.place, "a character that is no text", fix="remove the escape that makes it"))
+            raise ParseAborted(Draft("PT003", self.place, "a character that is no text", fix="remove the escape that makes it"))
         value = read_scalar(event.value) if not event.style and event.tag is None else event.value
         return Scalar(self.place, event.value, value)
 
     def _refuse_tag(self, tag: str | None) -> None:
         if tag is not None:
             short = tag.replace("tag:yaml.org,2002:", "!!")[:60]
-            self._tell(Trouble("PT007", self.place, f"the tag {short} is not read", fix="remove it; quote the value to keep it text"))
+            self._tell(Draft("PT007", self.place, f"the tag {short} is not read", fix="remove it; quote the value to keep it text"))
 
-    def _tell(self, trouble: Trouble) -> None:
+    def _tell(self, trouble: Draft) -> None:
         if sum(told.code == trouble.code for told in self.troubles) < TROUBLES_MAX:
             self.troubles.append(trouble)
 
     def _aliased(self, anchor: str) -> Node:
         self._aliases += 1
         if self._aliases > ALIASES_MAX:
-            raise Halt(Trouble("PT008", self.place, f"more than {ALIASES_MAX} aliases", fix="write the values out"))
+            raise ParseAborted(Draft("PT008", self.place, f"more than {ALIASES_MAX} aliases", fix="write the values out"))
         if anchor not in self._anchors:
-            raise Halt(
-                Trouble("PT004", self.place, f"the alias *{anchor[:60]} has no anchor before it", fix="quote a text that starts with *")
+            raise ParseAborted(
+                Draft("PT004", self.place, f"the alias *{anchor[:60]} has no anchor before it", fix="quote a text that starts with *")
             )
         node = self._anchors[anchor]
         if node is None:
-            raise Halt(Trouble("PT008", self.place, f"*{anchor[:60]} is inside of itself", fix="write the values out"))
+            raise ParseAborted(Draft("PT008", self.place, f"*{anchor[:60]} is inside of itself", fix="write the values out"))
         self._aliased_chars += _chars(node)
         if self._aliased_chars > ALIASED_CHARS_MAX:
-            raise Halt(Trouble("PT008", self.place, f"aliases of more than {ALIASED_CHARS_MAX:,} characters: that is no config"))
+            raise ParseAborted(Draft("PT008", self.place, f"aliases of more than {ALIASED_CHARS_MAX:,} characters: that is no config"))
         return node
 
     def _count(self, values: int) -> None:
         self._values += values
         if self._values > VALUES_MAX:
-            raise Halt(Trouble("PT008", self.place, f"more than {VALUES_MAX:,} values, aliases written out: that is no config"))
+            raise ParseAborted(Draft("PT008", self.place, f"more than {VALUES_MAX:,} values, aliases written out: that is no config"))
 
     def _add(self, node: Node, anchor: str | None, *, counted: bool = False) -> None:
         if not counted:
@@ -264,13 +264,13 @@ class _Builder:
 
     def _key(self, node: Node, top: _Open) -> Scalar:
         if not isinstance(node, Scalar):
-            raise Halt(Trouble("PT007", self.place, "a key must be one word", fix="quote braces and brackets that are meant as text"))
+            raise ParseAborted(Draft("PT007", self.place, "a key must be one word", fix="quote braces and brackets that are meant as text"))
         first = top.first.setdefault(node.text, self.place)
         if first != self.place:
             said = f"the key {node.text[:60]!r} is written twice, first in line {first.line}"
-            self._tell(Trouble("PT006", self.place, said, fix="keep one of them"))
+            self._tell(Draft("PT006", self.place, said, fix="keep one of them"))
         if node.text == "<<":
-            self._tell(Trouble("PT007", self.place, "the merge key << is not read", fix="write the keys out"))
+            self._tell(Draft("PT007", self.place, "the merge key << is not read", fix="write the keys out"))
         # An alias as a key stands where it is used.
         return Scalar(self.place, node.text, node.value)
 

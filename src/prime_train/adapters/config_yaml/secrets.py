@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
-from prime_train.adapters.config_yaml.nodes import TROUBLES_MAX, Entry, Listing, Mapping, Node, Scalar, Trouble, scalars
+from prime_train.adapters.config_yaml.nodes import TROUBLES_MAX, Draft, Entry, Listing, Mapping, Node, Scalar, scalars
 from prime_train.core.config_tree import line_with
 from prime_train.core.text.redaction import LOOKS
 
@@ -20,12 +20,12 @@ _ENVIRONMENTS = frozenset(("environment", "env_vars"))
 """Keys below which variables are set, ours and prime-rl's."""
 
 
-def spelled_out(root: Mapping, source: str) -> Iterator[Trouble]:
+def spelled_out(root: Mapping, source: str) -> Iterator[Draft]:
     """Each value that looks like a secret, and each variable whose name says that it is one. `source`: what `root` was read from."""
     return islice(_told(root, source), TROUBLES_MAX)
 
 
-def _told(root: Mapping, source: str) -> Iterator[Trouble]:
+def _told(root: Mapping, source: str) -> Iterator[Draft]:
     named = [(name, entry) for name, entry in _variables(root) if _names_a_secret(entry)]
     yield from (_trouble(entry.value, name) for name, entry in named if isinstance(entry.value, Scalar))
     told = {id(entry.value) for _, entry in named}
@@ -67,8 +67,8 @@ def _names_a_secret(entry: Entry) -> bool:
     return enough and " " not in text and not _NO_SECRET.fullmatch(text)
 
 
-def _trouble(value: Scalar, name: str | None) -> Trouble:
+def _trouble(value: Scalar, name: str | None) -> Draft:
     what = f"{name} holds a secret" if name else "a value that looks like a secret"
     listed = f"write secrets: [{name.rpartition('.')[2]}]" if name else "put the name of its variable under secrets"
     fix = f"{listed} and set it where the control plane runs; the value that was here must be replaced"
-    return Trouble("PT020", value.place, what, fix=fix)
+    return Draft("PT020", value.place, what, fix=fix)

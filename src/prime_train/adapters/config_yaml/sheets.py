@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prime_train.adapters.config_yaml import parse, secrets
 from prime_train.adapters.config_yaml.files import read_source
-from prime_train.adapters.config_yaml.nodes import Halt, Mapping, finding
+from prime_train.adapters.config_yaml.nodes import Mapping, ParseAborted, finding
 from prime_train.core.finding import Finding, in_order
 
 TOML = ".toml"
@@ -27,8 +27,8 @@ def read_sheet(path: Path, *, file: str = "") -> Sheet:
     source = ""
     try:
         source = read_source(path)
-        root, troubles = (_toml(source, file), []) if path.suffix == TOML else parse.read_tree(source)
-    except Halt as halt:
+        root, troubles = (_toml(source, file), []) if path.suffix == TOML else parse.read_code(source)
+    except ParseAborted as halt:
         return Sheet(name, None, (finding(name, halt.trouble),), source)
     if any(trouble.code == "PT007" for trouble in troubles):
         return Sheet(name, None, (), source)
@@ -37,6 +37,6 @@ def read_sheet(path: Path, *, file: str = "") -> Sheet:
 
 def _toml(source: str, file: str) -> Mapping:
     # Most configs are YAML: they need not wait for this.
-    from prime_train.adapters.config_yaml.toml_tree import read_tree
+    from prime_train.adapters.config_yaml.toml_tree import read_code
 
-    return read_tree(source, file)
+    return read_code(source, file)

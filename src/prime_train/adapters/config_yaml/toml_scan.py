@@ -10,7 +10,7 @@ import tomllib
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from prime_train.adapters.config_yaml.nodes import Halt, Place, Trouble
+from prime_train.adapters.config_yaml.nodes import Draft, ParseAborted, Place
 from prime_train.adapters.config_yaml.parse import DEPTH_MAX, VALUES_MAX
 
 BARE_CHARS_MAX = 1000
@@ -75,7 +75,7 @@ class Scanner:
         self._text, self._file = source, file
         self._starts = [0, *(found.end() for found in re.finditer("\n", source))]
         self._values = 0
-        self.doubled: Trouble | None = None
+        self.doubled: Draft | None = None
 
     def place(self, at: int) -> Place:
         line = bisect_right(self._starts, at)
@@ -87,9 +87,9 @@ class Scanner:
         return len(self._text) if found < 0 else found + 1
 
     def outline(self) -> Table:
-        """Raises Lost, or Halt where a limit is passed."""
+        """Raises Lost, or ParseAborted where a limit is passed."""
         if len(self._starts) > LINES_MAX:
-            raise Halt(Trouble("PT008", Place(file=self._file), f"more than {LINES_MAX:,} lines: that is no config"))
+            raise ParseAborted(Draft("PT008", Place(file=self._file), f"more than {LINES_MAX:,} lines: that is no config"))
         root = Table(Place(file=self._file))
         table, at = root, self._gap(0)
         while at < len(self._text):
@@ -162,7 +162,7 @@ class Scanner:
     def _once(self, is_double: bool, name: str, place: Place, there: tuple[Place, Outline] | None) -> None:
         if is_double and there is not None and self.doubled is None:
             said = f"the key {name[:60]!r} is written twice, first in line {there[0].line}"
-            self.doubled = Trouble("PT006", place, said, fix="keep one of them")
+            self.doubled = Draft("PT006", place, said, fix="keep one of them")
 
     # ------------------------------------------------------------------------------------------------------- keys and values
 
@@ -173,10 +173,10 @@ class Scanner:
             if found is None:
                 raise Lost(at)
             if len(found[0]) > BARE_CHARS_MAX:
-                raise Halt(Trouble("PT008", self.place(at), f"a key of more than {BARE_CHARS_MAX:,} characters: that is no config"))
+                raise ParseAborted(Draft("PT008", self.place(at), f"a key of more than {BARE_CHARS_MAX:,} characters: that is no config"))
             key.append((_word(found[0], at), self.place(at)))
             if len(key) > DEPTH_MAX:
-                raise Halt(Trouble("PT008", self.place(at), f"more than {DEPTH_MAX} levels: that is no config"))
+                raise ParseAborted(Draft("PT008", self.place(at), f"more than {DEPTH_MAX} levels: that is no config"))
             at = self._space(found.end())
             if not self._text.startswith(".", at):
                 return key, at
@@ -186,7 +186,7 @@ class Scanner:
         place = self.place(at)
         self._count(place)
         if depth > DEPTH_MAX:
-            raise Halt(Trouble("PT008", place, f"more than {DEPTH_MAX} levels: that is no config"))
+            raise ParseAborted(Draft("PT008", place, f"more than {DEPTH_MAX} levels: that is no config"))
         match self._text[at : at + 1]:
             case "[":
                 return self._array(at, depth)
@@ -199,7 +199,7 @@ class Scanner:
         if found is None:
             raise Lost(at)
         if found[0][0] not in "'\"" and len(found[0]) > BARE_CHARS_MAX:
-            raise Halt(Trouble("PT008", place, f"more than {BARE_CHARS_MAX} characters without quotes: that is no value"))
+            raise ParseAborted(Draft("PT008", place, f"more than {BARE_CHARS_MAX} characters without quotes: that is no value"))
         return Leaf(place, found[0]), found.end()
 
     def _array(self, at: int, depth: int) -> tuple[Array, int]:
@@ -231,7 +231,7 @@ class Scanner:
     def _count(self, place: Place) -> None:
         self._values += 1
         if self._values > VALUES_MAX:
-            raise Halt(Trouble("PT008", place, f"more than {VALUES_MAX:,} values: that is no config"))
+            raise ParseAborted(Draft("PT008", place, f"more than {VALUES_MAX:,} values: that is no config"))
 
     def _expect(self, sign: str, at: int) -> int:
         at = self._space(at)

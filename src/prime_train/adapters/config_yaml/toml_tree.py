@@ -4,7 +4,7 @@ import re
 import tomllib
 from typing import Any
 
-from prime_train.adapters.config_yaml.nodes import Entry, Halt, Listing, Mapping, Node, Place, Scalar, Trouble, Value
+from prime_train.adapters.config_yaml.nodes import Draft, Entry, Listing, Mapping, Node, ParseAborted, Place, Scalar, Value
 from prime_train.adapters.config_yaml.toml_scan import Array, Leaf, Lost, Outline, Scanner, Table
 
 _WHERE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
@@ -19,38 +19,39 @@ _MEANT = {
 """What the library says first: what it means, and what to do."""
 
 
-def read_tree(source: str, file: str = "") -> Mapping:
-    """The tree of a text; `file` is said in its places. An empty one has no keys. Raises Halt where it is not TOML, or too much of it."""
+def read_code(source: str, file: str = "") -> Mapping:
+    """The tree of a text; `file` is said in its places. An empty one has no keys. Raises ParseAborted where it is not TOML, or too much of
+    it."""
     text = source.replace("\r\n", "\n")
     scanner = Scanner(text, file)
     try:
         outline = scanner.outline()
     except Lost as lost:
-        raise Halt(scanner.doubled or _wrong(text, scanner, lost)) from lost
+        raise ParseAborted(scanner.doubled or _wrong(text, scanner, lost)) from lost
     try:
         values = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise Halt(scanner.doubled or _said(error, scanner.place(len(text)))) from error
+        raise ParseAborted(scanner.doubled or _said(error, scanner.place(len(text)))) from error
     return _mapping(outline, values)
 
 
-def _wrong(text: str, scanner: Scanner, lost: Lost) -> Trouble:
+def _wrong(text: str, scanner: Scanner, lost: Lost) -> Draft:
     """In the library's words, which has to read no further than the outline could be followed."""
     try:
         tomllib.loads(text[: scanner.line_end(lost.at)])
     except (ValueError, RecursionError) as error:
         return _said(error, scanner.place(lost.at))
-    return Trouble("PT004", scanner.place(lost.at), "not TOML from here on")
+    return Draft("PT004", scanner.place(lost.at), "not TOML from here on")
 
 
-def _said(error: Exception, end: Place) -> Trouble:
+def _said(error: Exception, end: Place) -> Draft:
     """`end`: the place where the library knows none."""
     said = str(error)
     found = _WHERE.search(said)
     place = Place(int(found[1]), int(found[2])) if found and found[1] else end
     problem = _WHERE.sub("", said)[:200]
     text, fix = next((meant for start, meant in _MEANT.items() if problem.startswith(start)), (problem, ""))
-    return Trouble("PT004", place, f"not TOML: {text}", fix=fix)
+    return Draft("PT004", place, f"not TOML: {text}", fix=fix)
 
 
 # ------------------------------------------------------------------------------------------------------------------- the tree

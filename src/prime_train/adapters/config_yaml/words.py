@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from prime_train.adapters.config_yaml import nearest
-from prime_train.adapters.config_yaml.nodes import Entry, Listing, Mapping, Node, Place, Scalar, Trouble
+from prime_train.adapters.config_yaml.nodes import Draft, Entry, Listing, Mapping, Node, Place, Scalar
 from prime_train.core.config_tree import find
 from prime_train.core.text.redaction import masked
 
@@ -45,7 +45,7 @@ _PATTERNS = {
 
 
 @dataclass(frozen=True)
-class Mistake:
+class SpecError:
     """One row of pydantic's list: where (keys and places in lists), its kind, its words, and its limits."""
 
     path: tuple[str | int, ...]
@@ -66,14 +66,14 @@ class Mistake:
         return tuple(step for step in self.path if isinstance(step, str))
 
 
-def troubles(mistakes: Sequence[Mistake], root: Mapping) -> list[Trouble]:
+def troubles(mistakes: Sequence[SpecError], root: Mapping) -> list[Draft]:
     """Each mistake in words. A key that is missing because it is misspelt is one mistake, not two."""
     unknown = {mistake.path for mistake in mistakes if mistake.kind == "extra_forbidden"}
-    meant = {(*path[:-1], nearest.key(Mistake(path, "", "").keys[:-1], str(path[-1]))) for path in unknown}
+    meant = {(*path[:-1], nearest.key(SpecError(path, "", "").keys[:-1], str(path[-1]))) for path in unknown}
     return [_trouble(mistake, root) for mistake in mistakes if not (mistake.kind == "missing" and mistake.path in meant)]
 
 
-def _trouble(mistake: Mistake, root: Mapping) -> Trouble:
+def _trouble(mistake: SpecError, root: Mapping) -> Draft:
     """At its key (unknown keys), its value (wrong values) or its parent's key (missing keys)."""
     entry, node = _find(root, mistake.path)
     match mistake.kind:
@@ -90,7 +90,7 @@ def _trouble(mistake: Mistake, root: Mapping) -> Trouble:
             return _wrong(mistake, node, entry.place if entry is not None and _is_empty(node) else node.place)
 
 
-def without_unknown(root: Mapping, mistakes: Sequence[Mistake]) -> Mapping:
+def without_unknown(root: Mapping, mistakes: Sequence[SpecError]) -> Mapping:
     """The tree without the keys that are unknown; the same tree where all are known."""
     for mistake in mistakes:
         if mistake.kind == "extra_forbidden":
@@ -146,11 +146,11 @@ def _is_empty(node: Node) -> bool:
 # ------------------------------------------------------------------------------------------------------------------ the words
 
 
-def _said(code: str, mistake: Mistake, place: Place, text: str, *, fix: str = "", seen: str = "") -> Trouble:
-    return Trouble(code, place, f"{_name(mistake.path)}: {text}" if mistake.path else text, fix=fix, value=seen[:SEEN_CHARS_MAX])
+def _said(code: str, mistake: SpecError, place: Place, text: str, *, fix: str = "", seen: str = "") -> Draft:
+    return Draft(code, place, f"{_name(mistake.path)}: {text}" if mistake.path else text, fix=fix, value=seen[:SEEN_CHARS_MAX])
 
 
-def _unknown(mistake: Mistake, entry: Entry | None) -> Trouble:
+def _unknown(mistake: SpecError, entry: Entry | None) -> Draft:
     key, section = mistake.keys[-1], mistake.keys[:-1]
     where = f" in {'.'.join(section)}" if section else ""
     guess = nearest.key(section, key)
@@ -158,22 +158,22 @@ def _unknown(mistake: Mistake, entry: Entry | None) -> Trouble:
     if guess:
         # The right word at the wrong depth.
         fix = f"it belongs to the whole file: write {key} without indentation" if section and guess == key else f"did you mean {guess}?"
-    return Trouble("PT010", entry.place if entry else Place(), f"unknown key {key[:SEEN_CHARS_MAX]!r}{where}", fix=fix, value=key)
+    return Draft("PT010", entry.place if entry else Place(), f"unknown key {key[:SEEN_CHARS_MAX]!r}{where}", fix=fix, value=key)
 
 
-def _missing(mistake: Mistake, place: Place) -> Trouble:
+def _missing(mistake: SpecError, place: Place) -> Draft:
     example = nearest.EXAMPLES.get(".".join(mistake.keys), "")
-    return Trouble("PT011", place, f"{_name(mistake.path)} is missing", fix=f"add it, such as {example}" if example else "add it")
+    return Draft("PT011", place, f"{_name(mistake.path)} is missing", fix=f"add it, such as {example}" if example else "add it")
 
 
-def _impossible(mistake: Mistake, node: Node) -> Trouble:
+def _impossible(mistake: SpecError, node: Node) -> Draft:
     text = str(mistake.context.get("error", mistake.text))
     # A part's complaint names the key it is about with its first word.
     about = find(node, text.split(" ", 1)[0].rstrip(":").split(".")) or node
     return _said("PT013", mistake, about.place, text, seen=_seen_text(about))
 
 
-def _wrong(mistake: Mistake, node: Node, place: Place) -> Trouble:
+def _wrong(mistake: SpecError, node: Node, place: Place) -> Draft:
     seen, raw = _seen(node), _seen_text(node)
     kind = mistake.kind
     if kind in ("literal_error", "enum"):
@@ -197,14 +197,14 @@ def _spoken_of(keys: Sequence[str]) -> list[str]:
     return [".".join(keys[:count]) for count in range(len(keys), 0, -1)]
 
 
-def _of_another_kind(mistake: Mistake, node: Node, place: Place, wanted: str) -> Trouble:
+def _of_another_kind(mistake: SpecError, node: Node, place: Place, wanted: str) -> Draft:
     is_word = isinstance(node, Scalar) and isinstance(node.value, bool | int | float)
     code = "PT014" if wanted == "text" and is_word else "PT012"
     text = f"expected {wanted}, got {_seen(node)}"
     return _said(code, mistake, place, text, fix=_remedy(mistake, node, wanted), seen=_seen_text(node))
 
 
-def _remedy(mistake: Mistake, node: Node, wanted: str) -> str:
+def _remedy(mistake: SpecError, node: Node, wanted: str) -> str:
     if _is_empty(node):
         return "write a value, or delete the line" if wanted != "keys with values" else "indent its keys below it, or delete the line"
     if isinstance(node, Scalar) and wanted == "text":
@@ -221,7 +221,7 @@ def _remedy(mistake: Mistake, node: Node, wanted: str) -> str:
     return f"its keys are {', '.join(keys)}" if keys and wanted == "keys with values" else ""
 
 
-def _not_one_of(mistake: Mistake, node: Node, place: Place) -> Trouble:
+def _not_one_of(mistake: SpecError, node: Node, place: Place) -> Draft:
     expected = str(mistake.context.get("expected", "")).replace(" or ", ", ").replace("'", "")
     words = expected.split(", ")
     is_switch = isinstance(node, Scalar) and isinstance(node.value, bool)
@@ -233,7 +233,7 @@ def _not_one_of(mistake: Mistake, node: Node, place: Place) -> Trouble:
     return _said("PT014" if is_switch else "PT013", mistake, place, text, fix=fix, seen=_seen_text(node))
 
 
-def _named(mistake: Mistake, node: Node) -> str:
+def _named(mistake: SpecError, node: Node) -> str:
     if mistake.keys == ("name",) and isinstance(node, Scalar):
         name = "".join(char if char.isascii() and char.isalnum() else "-" for char in node.text.lower())[:32].strip("-")
         return f"such as {name}" if name else ""

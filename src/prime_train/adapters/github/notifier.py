@@ -11,7 +11,7 @@ from prime_train.adapters.github.api import GitHub, piece
 from prime_train.adapters.github.comments import Comment, upsert_sticky
 from prime_train.adapters.github.deployments import environment_of, set_status
 from prime_train.core.run import SHOWN, Alert, Origin, Run, RunState
-from prime_train.ports import Held, PermanentError, TemporaryError
+from prime_train.ports import PermanentError, RunRecord, TemporaryError
 from prime_train.reports.pull_request import headline, run_page, stopped_as_asked
 
 NAME = "run:{run}"
@@ -34,7 +34,7 @@ class GitHubNotifier:
     def __init__(
         self,
         client: Callable[[str], GitHub],
-        held: Callable[[str], Held | None],
+        held: Callable[[str], RunRecord | None],
         *,
         web_url: str = "https://github.com",
         clock: Callable[[], float] = time.time,
@@ -61,7 +61,7 @@ class GitHubNotifier:
             self._muted[repository] = self._clock() + max(MUTE_S, error.delay_s)
             raise
 
-    def _show_newest(self, held: Held, origin: Origin, alert: Alert) -> None:
+    def _show_newest(self, held: RunRecord, origin: Origin, alert: Alert) -> None:
         """Once for all alerts of one moment; and again where the run has changed meanwhile: another watcher may have shown that already,
         and ours would be the last word.
         """
@@ -73,7 +73,7 @@ class GitHubNotifier:
             self._shown[held.run.run_id] = (held.run.version, self._clock())
             held = self._held(held.run.run_id) or held
 
-    def show(self, held: Held, origin: Origin, now_s: int, *, status: bool = True) -> Comment | None:
+    def show(self, held: RunRecord, origin: Origin, now_s: int, *, status: bool = True) -> Comment | None:
         """Both are up to date; the comment, where there is a pull request. A status that is refused keeps no comment from being written.
         Without `status` only the comment: people are told of each status by mail or chat, of a comment that is edited they are not."""
         github = self._speaking(origin.repository)
@@ -88,7 +88,7 @@ class GitHubNotifier:
             raise refusal
         return comment
 
-    def _set_status(self, github: GitHub, held: Held, origin: Origin, now_s: int) -> None:
+    def _set_status(self, github: GitHub, held: RunRecord, origin: Origin, now_s: int) -> None:
         if origin.deployment is None:
             return
         page = f"{self._web_url}/{origin.repository}/pull/{origin.pull}" if origin.pull is not None else ""
@@ -97,7 +97,7 @@ class GitHubNotifier:
         state = RunState.CANCELLED if stopped_as_asked(held.run) else held.run.state
         set_status(github, origin.deployment, state, said, log_url=origin.job_url, page_url=page)
 
-    def _comment(self, github: GitHub, held: Held, origin: Origin, now_s: int) -> Comment:
+    def _comment(self, github: GitHub, held: RunRecord, origin: Origin, now_s: int) -> Comment:
         assert origin.pull is not None
         text = run_page(held.run, held.lease, now_s, links=self._links(held.run, origin))
         return upsert_sticky(github, origin.pull, NAME.format(run=held.run.run_id), text)

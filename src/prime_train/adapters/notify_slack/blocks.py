@@ -64,7 +64,7 @@ def alert_message(card: AlertCard, mention: str = "") -> Message:
         blocks.append(SectionBlock(fields=[_fact(name, value) for name, value in card.facts[:FACTS_MAX]]))
     if card.picture:
         blocks.append(_section(f"`{card.picture}`"))
-    blocks.append(_context(f"{card.kind} · attempt {card.epoch} · {_utc(card.at_s)}", card.links))
+    blocks.append(_context(f"{card.kind} · attempt {card.attempt} · {_utc(card.at_s)}", card.links))
     return Message(title, tuple(blocks))
 
 
@@ -88,10 +88,10 @@ def head_message(run: Run, lease: Lease, now_s: int) -> Message:
     ]
     if why := said(masked(run.why), TEXT_CHARS_MAX):
         blocks.append(_section(why))
-    if run.attempt is not None and run.state in ATTENDED:
-        offer = run.attempt.offer
+    if run.current_attempt is not None and run.state in ATTENDED:
+        offer = run.current_attempt.offer
         gpus = f"{offer.gpu_count} × {offer.gpu}, " if offer.gpu else ""
-        blocks.append(_context(f"attempt {run.epoch}: {gpus}{offer.provider}, {usd(offer.usd_per_hour)} an hour", links(run)))
+        blocks.append(_context(f"attempt {run.attempt}: {gpus}{offer.provider}, {usd(offer.usd_per_hour)} an hour", links(run)))
     elif links(run):
         blocks.append(_context(run.state.value, links(run)))
     if picture := spark(run, lease, now_s):

@@ -16,7 +16,7 @@ from prime_train.adapters.notify_slack.refusals import Gone, Limited
 from prime_train.adapters.notify_slack.threads import Thread, Threads
 from prime_train.adapters.notify_slack.waiting import Ahead, Told
 from prime_train.core.run import Alert, Run, Severity
-from prime_train.ports import Held, TemporaryError
+from prime_train.ports import RunRecord, TemporaryError
 from prime_train.reports.alert_card import AlertCard, card_of
 
 POSTS_PER_S, POSTS_BURST = 1.0, 3
@@ -30,7 +30,9 @@ class SlackBot:
     TemporaryError: to be sent again later, with the time where one is known. PermanentError: Slack refuses, and what to do about it.
     """
 
-    def __init__(self, api: Api, held: Callable[[str], Held | None], *, mention: str = "", clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, api: Api, held: Callable[[str], RunRecord | None], *, mention: str = "", clock: Callable[[], float] = time.time
+    ) -> None:
         self._api, self._held, self._mention, self._clock = api, held, mention, clock
         self._told, self._ahead, self._door = Told(), Ahead(), Door(clock)
         self._threads = Threads(api, self._told, clock)
@@ -55,7 +57,7 @@ class SlackBot:
                 self._threads.forget(alert.run_id)
                 raise NotNow(f"the thread of {alert.run_id} is begun anew: {error}") from error
 
-    def _tell(self, alert: Alert, held: Held | None) -> None:
+    def _tell(self, alert: Alert, held: RunRecord | None) -> None:
         if alert.key in self._told:
             return
         thread = self._threads.of(alert.run_id, _since_s(alert, held))
@@ -90,7 +92,7 @@ class SlackBot:
             raise
         self._told.add(alert.key for alert in alerts)
 
-    def _begin(self, held: Held) -> Thread:
+    def _begin(self, held: RunRecord) -> Thread:
         self._posts.take()
         message = head_message(held.run, held.lease, self._now_s())
         try:
@@ -104,7 +106,7 @@ class SlackBot:
         self._threads.begun(held.run.run_id, thread)
         return thread
 
-    def _show(self, held: Held) -> None:
+    def _show(self, held: RunRecord) -> None:
         """The head says how the run stands now. A run that nobody was told of has none."""
         thread = self._threads.of(held.run.run_id, held.run.created_s)
         message = head_message(held.run, held.lease, self._now_s())
@@ -118,9 +120,9 @@ class SlackBot:
         return int(self._clock())
 
 
-def _card(alert: Alert, held: Held | None, now_s: int) -> AlertCard:
+def _card(alert: Alert, held: RunRecord | None, now_s: int) -> AlertCard:
     return card_of(alert, None, now_s) if held is None else card_of(alert, held.run, now_s, lease=held.lease)
 
 
-def _since_s(alert: Alert, held: Held | None) -> int:
+def _since_s(alert: Alert, held: RunRecord | None) -> int:
     return held.run.created_s if held is not None else alert.at_s

@@ -15,7 +15,7 @@ from prime_train.adapters.notify_slack.pace import Door, Pace
 from prime_train.adapters.notify_slack.refusals import Unanswered
 from prime_train.adapters.notify_slack.waiting import Ahead, Told
 from prime_train.core.run import Alert, Run, Severity
-from prime_train.ports import Held
+from prime_train.ports import RunRecord
 from prime_train.reports.alert_card import card_of
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ class SlackHook:
     """A `Notifier`, with the arguments and the errors of `SlackBot`."""
 
     def __init__(
-        self, hook: Hook, held: Callable[[str], Held | None], *, mention: str = "", clock: Callable[[], float] = time.time
+        self, hook: Hook, held: Callable[[str], RunRecord | None], *, mention: str = "", clock: Callable[[], float] = time.time
     ) -> None:
         self._hook, self._held, self._mention, self._clock = hook, held, mention, clock
         self._told, self._ahead, self._door = Told(), Ahead(), Door(clock)

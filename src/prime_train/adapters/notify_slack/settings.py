@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 
-from prime_train.ports import Held, Notifier, PermanentError
+from prime_train.ports import Notifier, PermanentError, RunRecord
 
 WEBHOOK, WEBHOOK_TOO = "PRIME_TRAIN_SLACK_WEBHOOK", "SLACK_WEBHOOK_URL"
 TOKEN, CHANNEL = "PRIME_TRAIN_SLACK_TOKEN", "PRIME_TRAIN_SLACK_CHANNEL"
@@ -17,7 +17,7 @@ _CHANNEL = re.compile(r"[CGD][A-Z0-9]{7,}")
 _PERSON, _GROUP = re.compile(r"[UW][A-Z0-9]{7,}"), re.compile(r"S[A-Z0-9]{7,}")
 
 
-def slack_from(environment: Mapping[str, str], held: Callable[[str], Held | None]) -> Notifier | None:
+def slack_from(environment: Mapping[str, str], held: Callable[[str], RunRecord | None]) -> Notifier | None:
     """A bot where there is a token, else an incoming webhook; None where there is neither. `held`: a run as it is now.
 
     PermanentError: a setting that cannot be meant.
@@ -36,7 +36,7 @@ def slack_from(environment: Mapping[str, str], held: Callable[[str], Held | None
     return SlackHook(Hook(url), held, mention=mention)
 
 
-def _bot(token: str, channel: str, held: Callable[[str], Held | None], mention: str, url: str) -> Notifier:
+def _bot(token: str, channel: str, held: Callable[[str], RunRecord | None], mention: str, url: str) -> Notifier:
     if not (token and channel):
         raise PermanentError(f"{TOKEN} and {CHANNEL} go together: {TOKEN if channel else CHANNEL} is not set")
     if not _TOKEN.fullmatch(token):

@@ -30,7 +30,7 @@ class Failure:
     """An attempt whose agent cannot be put on its machine, and why."""
 
     run_id: str
-    epoch: int
+    attempt: int
     error: Exception
 
 
@@ -45,7 +45,7 @@ class BackgroundPusher:
         self._pushes: dict[tuple[str, str, int], _Push] = {}
 
     def __call__(self, connection: Connection, ticket: Ticket) -> None:
-        attempt = (connection.pod_id, ticket.run, ticket.epoch)
+        attempt = (connection.pod_id, ticket.run, ticket.attempt)
         with self._lock:
             before = self._pushes.get(attempt)
             if before is not None and not before.done.is_set():
@@ -67,10 +67,10 @@ class BackgroundPusher:
     def failure(self) -> Failure | None:
         """One that failed for good, told once; None: there is none, or none any more."""
         with self._lock:
-            for (pod_id, run_id, epoch), push in self._pushes.items():
+            for (pod_id, run_id, attempt), push in self._pushes.items():
                 if push.done.is_set() and push.error is not None:
-                    del self._pushes[pod_id, run_id, epoch]
-                    return Failure(run_id, epoch, push.error)
+                    del self._pushes[pod_id, run_id, attempt]
+                    return Failure(run_id, attempt, push.error)
         return None
 
     def leave(self) -> None:

@@ -154,7 +154,7 @@ class InStore:
         """As long as an attempt may have a machine. The one that is rented next is an attempt already, and has none."""
         next_one = parse_pod_name(renting)
         return any(
-            attempt.ended_s is None and (run.run_id, attempt.epoch) != next_one
+            attempt.ended_s is None and (run.run_id, attempt.number) != next_one
             for run in self.store.list_runs()
             for attempt in run.attempts
         )

@@ -14,7 +14,7 @@ STATUSES = {
     "STOPPED": PodStatus.BROKEN,
 }
 """How a machine that was taken away shows is not documented. Only TERMINATED, and an id that is no longer known, say that one is gone. In
-ERROR and STOPPED it may still run and be paid for, as in DELETING, UNKNOWN and any word to come, which are ODD: there beats decide."""
+ERROR and STOPPED it may still run and be paid for, as in DELETING, UNKNOWN and any word to come, which are ODD: there heartbeats decide."""
 
 INSTALLING = frozenset({"PENDING", "ACTIVE"})
 """Of the installation, ACTIVE means that it goes on."""

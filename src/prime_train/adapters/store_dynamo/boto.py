@@ -7,7 +7,7 @@ from typing import Any
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
 
-from prime_train.adapters.store_dynamo.calls import ANSWER_S_MAX, CONNECT_S_MAX, Refused, Unable, Unreached
+from prime_train.adapters.store_dynamo.calls import ANSWER_S_MAX, CONNECT_S_MAX, RequestRefused, Unable, Unreached
 from prime_train.adapters.store_dynamo.refusals import outside_error
 from prime_train.adapters.store_dynamo.schema import DEFINITION, EXPIRES
 
@@ -53,10 +53,10 @@ def client(session: Any, region: str, endpoint: str | None, *, answer_s: float =
     return session.client("dynamodb", region_name=region, endpoint_url=endpoint, config=config)
 
 
-def _meant(error: ClientError | BotoCoreError) -> Refused | Unreached | Unable:
+def _meant(error: ClientError | BotoCoreError) -> RequestRefused | Unreached | Unable:
     if isinstance(error, ClientError):
         said, response = error.response.get("Error", {}), error.response
         status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         item, reasons = response.get("Item"), response.get("CancellationReasons", ())
-        return Refused(said.get("Code", ""), said.get("Message") or "", status=status, item=item, reasons=reasons)
+        return RequestRefused(said.get("Code", ""), said.get("Message") or "", status=status, item=item, reasons=reasons)
     return Unreached(str(error)) if isinstance(error, ConnectionError | HTTPClientError) else Unable(str(error))

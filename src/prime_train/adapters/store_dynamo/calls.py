@@ -27,10 +27,10 @@ WRITING = frozenset({"TransactionConflict", "TransactionConflictException", UNDE
 class Calls(Protocol):
     def ask(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
         """The answer to, for one, `update_item`; asked once. Its `ResponseMetadata` has the `HTTPHeaders`, `date` among them. Raises
-        `Refused`, `Unreached` and `Unable`."""
+        `RequestRefused`, `Unreached` and `Unable`."""
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """DynamoDB said no: `code` is its word for why, `item` what was there where a condition was not met, `reasons` those of a transaction,
     an entry an action."""
 

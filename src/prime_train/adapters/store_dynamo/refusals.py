@@ -1,6 +1,6 @@
 """What DynamoDB's refusals mean, and what to do about them."""
 
-from prime_train.adapters.store_dynamo.calls import BUSY, WRITING, Refused, Unable, Unreached, shortened
+from prime_train.adapters.store_dynamo.calls import BUSY, WRITING, RequestRefused, Unable, Unreached, shortened
 from prime_train.core.errors import PermanentError, TemporaryError
 
 _KEYS = "the keys are not accepted; check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
@@ -22,9 +22,9 @@ _PERMANENT = {
 }
 
 
-def outside_error(where: str, error: Refused | Unreached | Unable) -> TemporaryError | PermanentError:
+def outside_error(where: str, error: RequestRefused | Unreached | Unable) -> TemporaryError | PermanentError:
     """The error to raise; `where` names the table and what was tried. An unknown refusal is permanent, unless the server failed."""
-    if isinstance(error, Refused):
+    if isinstance(error, RequestRefused):
         return _refusal(where, error)
     said = shortened(str(error))
     if isinstance(error, Unreached):
@@ -32,7 +32,7 @@ def outside_error(where: str, error: Refused | Unreached | Unable) -> TemporaryE
     return PermanentError(f"{where}: {said.rstrip('.')}; are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY set, or AWS_PROFILE?")
 
 
-def _refusal(where: str, refused: Refused) -> TemporaryError | PermanentError:
+def _refusal(where: str, refused: RequestRefused) -> TemporaryError | PermanentError:
     said = f"{refused.code or 'no code'}, {refused.message or refused.status}"
     if refused.code in _PERMANENT:
         return PermanentError(f"{where}: {_PERMANENT[refused.code]} ({said})")

@@ -6,15 +6,15 @@ from typing import Any
 from prime_train.adapters.store_dynamo.schema import Value
 from prime_train.adapters.stored import load, readable
 from prime_train.core.run import Lease, Run
-from prime_train.core.wire import Beat, Order
+from prime_train.core.wire import Heartbeat, Order
 
 
 @dataclass(frozen=True)
 class Head:
     """What a lease item holds: the lease, and of the run what is asked for or changes without its JSON.
 
-    `saved_version`: the run's version when its JSON was last written. `pace_s`: between beats, so that one is answered without the run;
-    None in an item that was written before there was such. `at_rest`: there is no lease item, the run's own item has all this.
+    `saved_version`: the run's version when its JSON was last written. `pace_s`: between heartbeats, so that one is answered without the
+    run; None in an item that was written before there was such. `at_rest`: there is no lease item, the run's own item has all this.
     """
 
     lease: Lease
@@ -26,9 +26,9 @@ class Head:
     at_rest: bool = False
 
 
-def beat_text(beat: Beat) -> str:
+def heartbeat_text(heartbeat: Heartbeat) -> str:
     """Without what is as it is by default: it shall fit into one write unit with the lease around it."""
-    return beat.model_dump_json(exclude_defaults=True)
+    return heartbeat.model_dump_json(exclude_defaults=True)
 
 
 def head_values(head: Head) -> dict[str, Value | None]:
@@ -48,12 +48,12 @@ def run_values(head: Head) -> dict[str, Value | None]:
 
 def lease_values(lease: Lease) -> dict[str, Value | None]:
     return {
-        "epoch": lease.epoch,
+        "attempt": lease.attempt,
         "is_open": lease.open,
         "lease_version": lease.version,
         "seq": lease.seq,
-        "beat_s": lease.beat_s,
-        "beat": beat_text(lease.beat) if lease.beat is not None else None,
+        "heartbeat_s": lease.heartbeat_s,
+        "heartbeat": heartbeat_text(lease.heartbeat) if lease.heartbeat is not None else None,
         "asked": lease.order.value,
         "asked_why": readable(lease.order_reason),
         "committed_step": lease.committed_step,
@@ -72,16 +72,16 @@ def is_head(item: dict[str, Any]) -> bool:
 
 
 def head_of(item: dict[str, Any]) -> Head:
-    """From a lease item or, of a run at rest, from its own. ValueError where the beat in it cannot be read."""
-    beat = Beat.model_validate_json(item["beat"]) if "beat" in item else None
+    """From a lease item or, of a run at rest, from its own. ValueError where the heartbeat in it cannot be read."""
+    heartbeat = Heartbeat.model_validate_json(item["heartbeat"]) if "heartbeat" in item else None
     lease = Lease(
         run_id=item["SK"],
-        epoch=item["epoch"],
+        attempt=item["attempt"],
         open=item["is_open"],
         version=item["lease_version"],
         seq=item["seq"],
-        beat_s=item.get("beat_s"),
-        beat=beat,
+        heartbeat_s=item.get("heartbeat_s"),
+        heartbeat=heartbeat,
         order=Order(item["asked"]),
         order_reason=item["asked_why"],
         committed_step=item["committed_step"],

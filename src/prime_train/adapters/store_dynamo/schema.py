@@ -8,7 +8,7 @@ Key = tuple[str, str]
 Value = str | int | bool | list[str]
 
 SHARDS = 4
-"""Partitions that leases are spread over: one takes 1,000 beats a second. Part of the layout, so never to be changed alone."""
+"""Partitions that leases are spread over: one takes 1,000 heartbeats a second. Part of the layout, so never to be changed alone."""
 EXPIRES = "exp"
 """Attribute with the second after which DynamoDB may delete an item."""
 DEFINITION: Mapping[str, Any] = {

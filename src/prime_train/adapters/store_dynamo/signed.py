@@ -1,12 +1,12 @@
-"""DynamoDB without a library: for a webhook that hears beats, where loading boto3 would take most of the time of its first answer."""
+"""DynamoDB without a library: for a webhook that hears heartbeats, where loading boto3 would take most of the time of its first answer."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
-from prime_train.adapters.aws_signed.connection import Said
-from prime_train.adapters.aws_signed.service import Service, Unanswered
-from prime_train.adapters.store_dynamo.calls import ANSWER_S_MAX, CONNECT_S_MAX, SERVER_FAILED_MIN, Refused, Unreached
+from prime_train.adapters.aws_http.connection import Said
+from prime_train.adapters.aws_http.service import Service, Unanswered
+from prime_train.adapters.store_dynamo.calls import ANSWER_S_MAX, CONNECT_S_MAX, SERVER_FAILED_MIN, RequestRefused, Unreached
 
 OK = 200
 CONTENT_TYPE = "application/x-amz-json-1.0"
@@ -40,9 +40,9 @@ def _answer(said: Said) -> dict[str, Any]:
     except ValueError:
         answer = None
     if not isinstance(answer, dict):
-        raise Refused("", "the answer is no JSON", status=max(status, SERVER_FAILED_MIN))
+        raise RequestRefused("", "the answer is no JSON", status=max(status, SERVER_FAILED_MIN))
     if status == OK:
         return answer | {"ResponseMetadata": {"HTTPHeaders": {"date": said.date}}}
     message = str(answer.get("message") or answer.get("Message") or "")
     code = str(answer.get("__type", "")).rpartition("#")[2]
-    raise Refused(code, message, status=status, item=answer.get("Item"), reasons=answer.get("CancellationReasons", ()))
+    raise RequestRefused(code, message, status=status, item=answer.get("Item"), reasons=answer.get("CancellationReasons", ()))

@@ -8,18 +8,18 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from prime_train.adapters.store_dynamo import beats as hot
+from prime_train.adapters.store_dynamo import heartbeats as hot
 from prime_train.adapters.store_dynamo.calls import Calls
 from prime_train.adapters.store_dynamo.places import Action, changed, created, woken
-from prime_train.adapters.store_dynamo.rows import Head, beat_text, head_of, is_head, run_of
+from prime_train.adapters.store_dynamo.rows import Head, head_of, heartbeat_text, is_head, run_of
 from prime_train.adapters.store_dynamo.schema import LEASES, OUTBOX, RUNS, WATCH_KEY, Key, Value, history_of, lease_key, run_key, told_key
 from prime_train.adapters.store_dynamo.table import ACTIONS_MAX, Conflict, Table, Unmet, Write, pause
 from prime_train.adapters.store_dynamo.telling import happened, tellings, told, without
 from prime_train.adapters.stored import dump, first_problem, load
 from prime_train.core.breaker import Watch
 from prime_train.core.run import CHECK_S_MAX, Alert, Change, HistoryEvent, Lease, Run
-from prime_train.core.wire import Beat, Commit, Order, Verdict
-from prime_train.ports import Answer, Held, PermanentError, TemporaryError, Vital
+from prime_train.core.wire import Commit, Heartbeat, Order, Verdict
+from prime_train.ports import Answer, LeaseStatus, PermanentError, RunRecord, TemporaryError
 
 SENT_BY = "sent_by"
 """Of an alert that waits: who is done with it, maybe twice; not there before the first."""
@@ -57,7 +57,7 @@ class DynamoStore:
                 pause(turn)
         raise self._crowded(f"run {run.run_id}")
 
-    def load(self, run_id: str) -> Held | None:
+    def load(self, run_id: str) -> RunRecord | None:
         for turn in range(TRIES_MAX):
             found = self._table.get_all((lease_key(run_id), run_key(run_id)))
             own = found.get(run_key(run_id))
@@ -66,7 +66,7 @@ class DynamoStore:
             head = found.get(lease_key(run_id)) or own
             if _fit(own, head):
                 with self._parsing(f"run {run_id}"):
-                    return Held(run_of(own, head), head_of(head).lease)
+                    return RunRecord(run_of(own, head), head_of(head).lease)
             pause(turn)
         raise self._crowded(f"run {run_id}")
 
@@ -119,22 +119,33 @@ class DynamoStore:
         items = self._all(LEASES, where=_DUE, show="SK, next_check_s", now=now_s, latest=now_s + CHECK_S_MAX)
         return [item["SK"] for item in sorted(items, key=lambda item: (item["next_check_s"], item["SK"]))[:limit]]
 
-    def vitals(self) -> list[Vital]:
-        items = self._all(LEASES, where="is_open = :yes", show="SK, epoch, beat_s, overdue_s", yes=True)
-        vitals = [Vital(item["SK"], item["epoch"], item.get("beat_s"), item["overdue_s"]) for item in items]
-        return sorted(vitals, key=lambda vital: vital.run_id)
+    def lease_statuses(self) -> list[LeaseStatus]:
+        items = self._all(LEASES, where="is_open = :yes", show="SK, attempt, heartbeat_s, overdue_s", yes=True)
+        lease_statuses = [LeaseStatus(item["SK"], item["attempt"], item.get("heartbeat_s"), item["overdue_s"]) for item in items]
+        return sorted(lease_statuses, key=lambda lease_status: lease_status.run_id)
 
-    def beat(self, beat: Beat, now_s: int) -> Answer:
-        text = beat_text(beat)
+    def heartbeat(self, heartbeat: Heartbeat, now_s: int) -> Answer:
+        text = heartbeat_text(heartbeat)
         return _answer(
-            hot.beat(self._table, beat.run, epoch=beat.epoch, seq=beat.seq, text=text, news=beat.news, now_s=now_s, identity=beat.identity)
+            hot.heartbeat(
+                self._table,
+                heartbeat.run,
+                attempt=heartbeat.attempt,
+                seq=heartbeat.seq,
+                text=text,
+                news=heartbeat.news,
+                now_s=now_s,
+                identity=heartbeat.identity,
+            )
         )
 
-    def beats(self, beats: Sequence[Beat], now_s: int) -> list[Answer]:
-        return [self.beat(beat, now_s) for beat in beats]
+    def heartbeats(self, heartbeats: Sequence[Heartbeat], now_s: int) -> list[Answer]:
+        return [self.heartbeat(heartbeat, now_s) for heartbeat in heartbeats]
 
     def commit(self, commit: Commit, now_s: int) -> Answer:
-        return _answer(hot.commit(self._table, commit.run, epoch=commit.epoch, step=commit.step, key=commit.key, identity=commit.identity))
+        return _answer(
+            hot.commit(self._table, commit.run, attempt=commit.attempt, step=commit.step, key=commit.key, identity=commit.identity)
+        )
 
     def history(self, run_id: str) -> list[HistoryEvent]:
         texts = [text for item in self._table.query(history_of(run_id)) for text in item["happened"]]
@@ -243,7 +254,7 @@ class DynamoStore:
 def _head(run: Run, lease: Lease) -> Head:
     """As it is when the run is saved."""
     health = run.spec.health
-    return Head(lease, run.version, run.version, run.next_check_s, health.overdue_s, health.beat_s)
+    return Head(lease, run.version, run.version, run.next_check_s, health.overdue_s, health.heartbeat_s)
 
 
 def _fit(own: dict[str, Any], head: dict[str, Any]) -> bool:

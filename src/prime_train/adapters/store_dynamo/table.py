@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from prime_train.adapters.store_dynamo.calls import UNMET, Calls, Refused, Unable, Unreached
+from prime_train.adapters.store_dynamo.calls import UNMET, Calls, RequestRefused, Unable, Unreached
 from prime_train.adapters.store_dynamo.refusals import outside_error
 from prime_train.adapters.store_dynamo.schema import WATCH_KEY, Key, Value, packed, packed_key, unpacked
 from prime_train.clock import MeasuredClock, Reading, http_date_s
@@ -79,7 +79,7 @@ class Table:
             if not wanted:
                 return found
             pause(turn)
-        raise self.outside("batch_get_item", Refused("ThrottlingException"))
+        raise self.outside("batch_get_item", RequestRefused("ThrottlingException"))
 
     def query(
         self, partition: str, *, where: str = "", show: str = "", limit: int | None = None, **values: Value
@@ -100,7 +100,7 @@ class Table:
             if "LastEvaluatedKey" not in answer:
                 return
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
-        raise self.outside("query", Refused("", f"{partition} has more than {PAGES_MAX} pages"))
+        raise self.outside("query", RequestRefused("", f"{partition} has more than {PAGES_MAX} pages"))
 
     def update(self, key: Key, write: Write) -> dict[str, Any]:
         """The item as it is after the write. `Unmet` has the one that was there instead."""
@@ -124,7 +124,7 @@ class Table:
         named = [{kind: {"TableName": self.name, **request}} for action in actions for kind, request in action.items()]
         self._call("transact_write_items", TransactItems=named, ClientRequestToken=token)
 
-    def outside(self, operation: str, error: Refused | Unreached | Unable) -> Exception:
+    def outside(self, operation: str, error: RequestRefused | Unreached | Unable) -> Exception:
         """What to raise for it."""
         return outside_error(f"{self.url}: {operation}", error)
 
@@ -135,7 +135,7 @@ class Table:
                 return self._call(operation, TableName=self.name, **request)
             except Conflict:
                 pause(turn)
-        raise self.outside(operation, Refused("TransactionConflictException"))
+        raise self.outside(operation, RequestRefused("TransactionConflictException"))
 
     def _call(self, operation: str, **request: Any) -> Any:
         for turn in range(TRIES_MAX):
@@ -144,8 +144,8 @@ class Table:
                 answer = self._calls.ask(operation, request)
                 self._told_time(began, answer)
                 return answer
-            except (Refused, Unreached, Unable) as error:
-                passes = isinstance(error, Unreached) or (isinstance(error, Refused) and error.is_passing)
+            except (RequestRefused, Unreached, Unable) as error:
+                passes = isinstance(error, Unreached) or (isinstance(error, RequestRefused) and error.is_passing)
                 if not passes or turn == TRIES_MAX - 1:
                     raise self._judged(operation, error) from error
             pause(turn + 2)
@@ -163,26 +163,30 @@ class Table:
         if told_s is not None:
             self.clock.end(began, told_s)
 
-    def _judged(self, operation: str, error: Refused | Unreached | Unable) -> Exception:
+    def _judged(self, operation: str, error: RequestRefused | Unreached | Unable) -> Exception:
         """Tells what is no failure: a condition that was not met, or another writer."""
         match error:
-            case Refused(code="ConditionalCheckFailedException", item=item):
+            case RequestRefused(code="ConditionalCheckFailedException", item=item):
                 return Unmet(unpacked(item) if item else None)
-            case Refused(code="TransactionConflictException"):
+            case RequestRefused(code="TransactionConflictException"):
                 return Conflict()
-            case Refused(code="TransactionCanceledException"):
+            case RequestRefused(code="TransactionCanceledException"):
                 return self._cancelled(operation, error)
             case _:
                 return self.outside(operation, error)
 
-    def _cancelled(self, operation: str, refused: Refused) -> Exception:
+    def _cancelled(self, operation: str, refused: RequestRefused) -> Exception:
         codes = [reason.get("Code", "None") for reason in refused.reasons]
         unmet = frozenset(place for place, code in enumerate(codes) if code == UNMET)
         if unmet:
             return Unmet(places=unmet)
         if "TransactionConflict" in codes:
             return Conflict()
-        told = [Refused(reason["Code"], reason.get("Message") or "") for reason in refused.reasons if reason.get("Code", "None") != "None"]
+        told = [
+            RequestRefused(reason["Code"], reason.get("Message") or "")
+            for reason in refused.reasons
+            if reason.get("Code", "None") != "None"
+        ]
         return self.outside(operation, told[0] if told else refused)
 
 

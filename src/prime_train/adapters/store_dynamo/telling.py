@@ -34,7 +34,7 @@ def tellings(alerts: Sequence[Alert]) -> list[Telling]:
 
 
 def told(alerts: Sequence[Telling]) -> list[Action]:
-    """Refused as a whole where one of them has been told before; `without` leaves that one out."""
+    """RequestRefused as a whole where one of them has been told before; `without` leaves that one out."""
     until_s = int(time.time()) + TOLD_KEPT_S
     return [action for telling in alerts for action in _told(telling, until_s)]
 

@@ -1,16 +1,16 @@
 """The store in one SQLite file, shared by every process of one machine: CLI, server, watchers.
 
 Durability. WAL with `synchronous=FULL`: when a method returns, what it wrote survives the loss of power. One commit costs one flush of
-the log, so `beats` writes many beats in one transaction and answers after it.
+the log, so `heartbeats` writes many heartbeats in one transaction and answers after it.
 
 Concurrency. A call borrows a connection from a small pool and gives it back: readers never wait for the writer (WAL), a slow `list_runs`
-delays no beat, and there are as many connections as calls at the same time, not as threads that ever lived. Writers of one process take
-turns at a lock, which wakes the next one at once; only writers of other processes are waited for by SQLite's own polling. Every write
+delays no heartbeat, and there are as many connections as calls at the same time, not as threads that ever lived. Writers of one process
+take turns at a lock, which wakes the next one at once; only writers of other processes are waited for by SQLite's own polling. Every write
 begins with BEGIN IMMEDIATE, so that it never finds at its end that what it read has changed.
 
-Layout. What changes with each beat lies in `leases`, in small rows and columns; no index holds a column that a beat changes. A run is
-JSON, with the columns that are asked for beside it. `version` and `next_check_s` of a run are true in their columns: `wake` changes them
-there without reading the JSON, and `load` puts them in.
+Layout. What changes with each heartbeat lies in `leases`, in small rows and columns; no index holds a column that a heartbeat changes. A
+run is JSON, with the columns that are asked for beside it. `version` and `next_check_s` of a run are true in their columns: `wake` changes
+them there without reading the JSON, and `load` puts them in.
 
 Time. The store's seconds are the uptime of the machine plus an offset in the row `clock`, which the first process of each boot writes and
 all others take over (`prime_train.clock`): whatever is done to the wall clock, of the machine or of one process, changes no decision. The
@@ -34,19 +34,19 @@ from prime_train.adapters.stored import dump, first_problem, load
 from prime_train.clock import Anchor, anchored, boot_id, uptime_s
 from prime_train.core.breaker import Watch
 from prime_train.core.run import CHECK_S_MAX, Alert, Change, HistoryEvent, Lease, Run
-from prime_train.core.wire import Beat, Commit, Order, Verdict
-from prime_train.ports import Answer, Held, PermanentError, Vital
+from prime_train.core.wire import Commit, Heartbeat, Order, Verdict
+from prime_train.ports import Answer, LeaseStatus, PermanentError, RunRecord
 
 _CREATE_RUN = """INSERT INTO runs (run_id, version, state, next_check_s, created_s, run) VALUES (?, ?, ?, ?, ?, ?)
     ON CONFLICT (run_id) DO NOTHING"""
-_CREATE_LEASE = """INSERT INTO leases (epoch, open, version, seq, beat_s, beat, "order", order_reason, committed_step, committed_key,
-    identity, run_id, overdue_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-_LOAD = """SELECT r.run, r.version, r.next_check_s, l.epoch, l.open, l.version, l.seq, l.beat_s, l.beat, l."order", l.order_reason,
-    l.committed_step, l.committed_key, l.identity FROM runs r JOIN leases l ON l.run_id = r.run_id WHERE r.run_id = ?"""
+_CREATE_LEASE = """INSERT INTO leases (attempt, open, version, seq, heartbeat_s, heartbeat, "order", order_reason, committed_step,
+    committed_key, identity, run_id, overdue_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_LOAD = """SELECT r.run, r.version, r.next_check_s, l.attempt, l.open, l.version, l.seq, l.heartbeat_s, l.heartbeat, l."order",
+    l.order_reason, l.committed_step, l.committed_key, l.identity FROM runs r JOIN leases l ON l.run_id = r.run_id WHERE r.run_id = ?"""
 _LIST = "SELECT run, version, next_check_s FROM runs ORDER BY created_s DESC, run_id"
 _SAVE_RUN = "UPDATE runs SET version = ?, state = ?, next_check_s = ?, run = ? WHERE run_id = ? AND version = ?"
-_SAVE_LEASE = """UPDATE leases SET epoch = ?, open = ?, version = ?, seq = ?, beat_s = ?, beat = ?, "order" = ?, order_reason = ?,
-    committed_step = ?, committed_key = ?, identity = ? WHERE run_id = ? AND version = ?"""
+_SAVE_LEASE = """UPDATE leases SET attempt = ?, open = ?, version = ?, seq = ?, heartbeat_s = ?, heartbeat = ?, "order" = ?,
+    order_reason = ?, committed_step = ?, committed_key = ?, identity = ? WHERE run_id = ? AND version = ?"""
 _SAVE_OVERDUE = "UPDATE leases SET overdue_s = ?1 WHERE run_id = ?2 AND overdue_s <> ?1"
 _HAPPENED = "INSERT INTO happenings (run_id, happening) VALUES (?, ?)"
 _TOLD = "INSERT INTO outbox (key, alert) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
@@ -56,16 +56,16 @@ _DUE = """SELECT run_id FROM (
     SELECT next_check_s, run_id FROM runs WHERE next_check_s <= ?1
     UNION ALL SELECT next_check_s, run_id FROM runs WHERE next_check_s > ?2)
     ORDER BY next_check_s, run_id LIMIT ?3"""
-_VITALS = "SELECT run_id, epoch, beat_s, overdue_s FROM leases WHERE open = 1 ORDER BY run_id"
-_BEAT = """UPDATE leases SET version = version + 1, seq = ?1, beat_s = ?2, beat = ?3
-    WHERE run_id = ?4 AND epoch = ?5 AND identity = ?6 AND open = 1 AND seq < ?1"""
-_ORDERS = """SELECT l.run_id, l.epoch, l.identity, l."order", l.order_reason, l.committed_step
+_VITALS = "SELECT run_id, attempt, heartbeat_s, overdue_s FROM leases WHERE open = 1 ORDER BY run_id"
+_HEARTBEAT = """UPDATE leases SET version = version + 1, seq = ?1, heartbeat_s = ?2, heartbeat = ?3
+    WHERE run_id = ?4 AND attempt = ?5 AND identity = ?6 AND open = 1 AND seq < ?1"""
+_ORDERS = """SELECT l.run_id, l.attempt, l.identity, l."order", l.order_reason, l.committed_step
     FROM json_each(?) named JOIN leases l ON l.run_id = named.value WHERE l.open = 1"""
 _COMMIT = """UPDATE leases SET version = version + 1, committed_step = ?1, committed_key = ?2
-    WHERE run_id = ?3 AND epoch = ?4 AND identity = ?5 AND open = 1 AND committed_step < ?1
+    WHERE run_id = ?3 AND attempt = ?4 AND identity = ?5 AND open = 1 AND committed_step < ?1
     RETURNING "order", order_reason, committed_step"""
 _COMMITTED = """SELECT "order", order_reason, committed_step FROM leases
-    WHERE run_id = ?3 AND epoch = ?4 AND identity = ?5 AND open = 1 AND committed_step >= ?1"""
+    WHERE run_id = ?3 AND attempt = ?4 AND identity = ?5 AND open = 1 AND committed_step >= ?1"""
 _HISTORY = "SELECT happening FROM happenings WHERE run_id = ? ORDER BY place"
 _OUTBOX = "SELECT alert FROM outbox WHERE sent = 0 ORDER BY place LIMIT ?"
 _LACKING = """SELECT alert FROM outbox o WHERE sent = 0
@@ -121,13 +121,13 @@ class SqliteStore:
             self._note_time(sql)
         return True
 
-    def load(self, run_id: str) -> Held | None:
+    def load(self, run_id: str) -> RunRecord | None:
         rows = self._file.read(_LOAD, run_id)
         if not rows:
             return None
         run, version, next_check_s, *leased = rows[0]
         with self._parsing(f"run {run_id}"):
-            return Held(run_of(run, version, next_check_s), lease_of(run_id, *leased))
+            return RunRecord(run_of(run, version, next_check_s), lease_of(run_id, *leased))
 
     def list_runs(self) -> list[Run]:
         rows = self._file.read(_LIST)
@@ -159,27 +159,33 @@ class SqliteStore:
     def due(self, now_s: int, limit: int) -> list[str]:
         return [run_id for (run_id,) in self._file.read(_DUE, now_s, now_s + CHECK_S_MAX, limit)]
 
-    def vitals(self) -> list[Vital]:
-        return [Vital(*row) for row in self._file.read(_VITALS)]
+    def lease_statuses(self) -> list[LeaseStatus]:
+        return [LeaseStatus(*row) for row in self._file.read(_VITALS)]
 
-    def beat(self, beat: Beat, now_s: int) -> Answer:
-        return self.beats((beat,), now_s)[0]
+    def heartbeat(self, heartbeat: Heartbeat, now_s: int) -> Answer:
+        return self.heartbeats((heartbeat,), now_s)[0]
 
-    def beats(self, beats: Sequence[Beat], now_s: int) -> list[Answer]:
-        rows = [(beat.seq, now_s, beat.model_dump_json(), beat.run, beat.epoch, beat.identity) for beat in beats]
-        runs = json.dumps([beat.run for beat in beats])
+    def heartbeats(self, heartbeats: Sequence[Heartbeat], now_s: int) -> list[Answer]:
+        rows = [
+            (heartbeat.seq, now_s, heartbeat.model_dump_json(), heartbeat.run, heartbeat.attempt, heartbeat.identity)
+            for heartbeat in heartbeats
+        ]
+        runs = json.dumps([heartbeat.run for heartbeat in heartbeats])
         with self._file.writing() as sql:
-            # RETURNING would cost as much again as the write. No beat changes what is read after them.
-            accepted = [sql.execute(_BEAT, row).rowcount == 1 for row in rows]
+            # RETURNING would cost as much again as the write. No heartbeat changes what is read after them.
+            accepted = [sql.execute(_HEARTBEAT, row).rowcount == 1 for row in rows]
             orders = {tuple(whose): told for *whose, told in ((*row[:3], row[3:]) for row in sql.execute(_ORDERS, (runs,)))}
-            for beat, is_new in zip(beats, accepted, strict=True):
-                if beat.news and is_new:
-                    sql.execute(_WAKE, (now_s, beat.run))
+            for heartbeat, is_new in zip(heartbeats, accepted, strict=True):
+                if heartbeat.news and is_new:
+                    sql.execute(_WAKE, (now_s, heartbeat.run))
             self._note_time(sql)
-        return [_beaten(is_new, orders.get((beat.run, beat.epoch, beat.identity))) for beat, is_new in zip(beats, accepted, strict=True)]
+        return [
+            _answer(is_new, orders.get((heartbeat.run, heartbeat.attempt, heartbeat.identity)))
+            for heartbeat, is_new in zip(heartbeats, accepted, strict=True)
+        ]
 
     def commit(self, commit: Commit, now_s: int) -> Answer:
-        row = (commit.step, commit.key, commit.run, commit.epoch, commit.identity)
+        row = (commit.step, commit.key, commit.run, commit.attempt, commit.identity)
         with self._file.writing() as sql:
             return _conditional(sql, _COMMIT, _COMMITTED, row)
 
@@ -265,7 +271,7 @@ def _anchor_of(rows: list[tuple[Any, ...]]) -> tuple[Anchor, bool, int]:
     return anchor, anchor == stored, last_s
 
 
-def _beaten(is_new: bool, told: Sequence[Any] | None) -> Answer:
+def _answer(is_new: bool, told: Sequence[Any] | None) -> Answer:
     if told is None:
         return Answer(Verdict.FENCED)
     order, reason, committed_step = told

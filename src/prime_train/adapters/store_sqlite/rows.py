@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from prime_train.adapters.stored import load, readable
 from prime_train.core.run import Lease, Run
-from prime_train.core.wire import Beat, Order
+from prime_train.core.wire import Heartbeat, Order
 
 
 def run_of(text: str, version: int, next_check_s: int | None) -> Run:
@@ -13,25 +13,25 @@ def run_of(text: str, version: int, next_check_s: int | None) -> Run:
 
 def lease_row(lease: Lease) -> tuple[str | int | None, ...]:
     """In the order of the statements that write and load leases."""
-    beat = lease.beat.model_dump_json() if lease.beat is not None else None
-    counts = (lease.epoch, lease.open, lease.version, lease.seq, lease.beat_s)
-    return (*counts, beat, lease.order.value, readable(lease.order_reason), lease.committed_step, lease.committed_key, lease.identity)
+    heartbeat = lease.heartbeat.model_dump_json() if lease.heartbeat is not None else None
+    counts = (lease.attempt, lease.open, lease.version, lease.seq, lease.heartbeat_s)
+    return (*counts, heartbeat, lease.order.value, readable(lease.order_reason), lease.committed_step, lease.committed_key, lease.identity)
 
 
 def lease_of(
     run_id: str,
-    epoch: int,
+    attempt: int,
     is_open: int,
     version: int,
     seq: int,
-    beat_s: int | None,
-    beat: str | None,
+    heartbeat_s: int | None,
+    heartbeat: str | None,
     order: str,
     order_reason: str,
     committed_step: int,
     committed_key: str,
     identity: str,
 ) -> Lease:
-    last = Beat.model_validate_json(beat) if beat is not None else None
+    last = Heartbeat.model_validate_json(heartbeat) if heartbeat is not None else None
     ordered = Order(order), order_reason
-    return Lease(run_id, epoch, bool(is_open), version, seq, beat_s, last, *ordered, committed_step, committed_key, identity)
+    return Lease(run_id, attempt, bool(is_open), version, seq, heartbeat_s, last, *ordered, committed_step, committed_key, identity)

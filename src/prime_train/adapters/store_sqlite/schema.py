@@ -22,17 +22,17 @@ _V1 = (
     "CREATE INDEX runs_due ON runs (next_check_s, run_id) WHERE next_check_s IS NOT NULL",
     """CREATE TABLE leases (
         run_id TEXT NOT NULL PRIMARY KEY,
-        epoch INTEGER NOT NULL,
+        attempt INTEGER NOT NULL,
         open INTEGER NOT NULL,
         version INTEGER NOT NULL,
         seq INTEGER NOT NULL,
-        beat_s INTEGER,
+        heartbeat_s INTEGER,
         overdue_s INTEGER NOT NULL,
         "order" TEXT NOT NULL,
         order_reason TEXT NOT NULL,
         committed_step INTEGER NOT NULL,
         committed_key TEXT NOT NULL,
-        beat TEXT
+        heartbeat TEXT
     ) WITHOUT ROWID""",
     "CREATE INDEX leases_open ON leases (run_id) WHERE open = 1",
     """CREATE TABLE happenings (

@@ -1,7 +1,7 @@
 """Weights & Biases as an outside sign of life, asked through its own SDK, or without it where it is not installed.
 
 What W&B says is late (20 to 30 minutes have been seen) and its own `crashed` comes minutes after the last heartbeat, so a heartbeat is only
-ever taken as a moment in the past at which the run was alive. An old one says nothing of a run whose agent beats.
+ever taken as a moment in the past at which the run was alive. An old one says nothing of a run whose agent sends heartbeats.
 
 A run's id here is its id there. `Run.mark_preempting` can only be called by the process that writes the run, which is the trainer's.
 """

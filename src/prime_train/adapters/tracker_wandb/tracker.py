@@ -92,7 +92,7 @@ class WandbTracker:
 
     def _marking(self, run: Run, attempt: Attempt) -> tuple[_Mark | None, bool]:
         """The one that is under way, else a new one, and whether it is new; none while W&B is left alone."""
-        key = run.run_id, attempt.epoch
+        key = run.run_id, attempt.number
         with self._lock:
             mark = self._marks.get(key)
             if mark is not None and (mark.settled or not mark.done.is_set()):

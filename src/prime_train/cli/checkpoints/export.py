@@ -43,10 +43,10 @@ def export(
         raise UsageError(str(error), code=Exit.OUTSIDE_REFUSED) from error
     bytes_ = file.stat().st_size
     if as_json:
-        row = {"file": str(file), "bytes": bytes_, "step": manifest.step, "epoch": manifest.epoch, "folder": manifest.folder}
+        row = {"file": str(file), "bytes": bytes_, "step": manifest.step, "attempt": manifest.attempt, "folder": manifest.folder}
         print(json.dumps(row, indent=2))
     else:
-        typer.echo(f"{file}: step {manifest.step} of attempt {manifest.epoch}, {size(manifest.size)} in {size(bytes_)}")
+        typer.echo(f"{file}: step {manifest.step} of attempt {manifest.attempt}, {size(manifest.size)} in {size(bytes_)}")
 
 
 def _check(file: Path, *, replace: bool) -> None:

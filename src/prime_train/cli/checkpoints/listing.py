@@ -40,7 +40,7 @@ def _print(rows: "list[Row]", now_s: int) -> None:
 
     columns = {
         "step": (0, [f"{row['step']:,}" for row in rows]),
-        "attempt": (4, [str(row["epoch"]) for row in rows]),
+        "attempt": (4, [str(row["attempt"]) for row in rows]),
         "files": (5, [f"{row['files']:,}" for row in rows]),
         "size": (1, [size(row["size_bytes"]) for row in rows]),
         "stored": (6, [_stored(row) for row in rows]),

@@ -13,9 +13,9 @@ def pin(run: RunId, step: PinnedStep, bucket: BucketUrl = None, as_json: AsJson 
 
     found = look(run, bucket)
     manifest = of_step(found, step)
-    found.bucket.put(pin_key(found.run_id, step, manifest.epoch), b"")
+    found.bucket.put(pin_key(found.run_id, step, manifest.attempt), b"")
     lacks = found.catalog.missing(manifest)
-    _say(f"step {step} of attempt {manifest.epoch} is pinned", step=step, epochs=[manifest.epoch], pinned=True, as_json=as_json)
+    _say(f"step {step} of attempt {manifest.attempt} is pinned", step=step, attempts=[manifest.attempt], pinned=True, as_json=as_json)
     if lacks:
         typer.echo(f"warning: it is not complete, {len(lacks)} of its chunks are missing", err=True)
 
@@ -27,16 +27,16 @@ def unpin(run: RunId, step: PinnedStep, bucket: BucketUrl = None, as_json: AsJso
 
     found = look(run, bucket)
     pins = [place for stat in found.bucket.list(pin_prefix(found.run_id)) if (place := parse_pin_key(found.run_id, stat.key))]
-    epochs = [epoch for pinned, epoch in pins if pinned == step]
-    if not epochs:
+    attempts = [attempt for pinned, attempt in pins if pinned == step]
+    if not attempts:
         steps = ", ".join(str(pinned) for pinned in sorted({pinned for pinned, _ in pins}))
         raise UsageError(f"step {step} of {found.run_id} is not pinned", fix=f"pinned are {steps}" if steps else "nothing is")
-    for epoch in epochs:
-        found.bucket.delete(pin_key(found.run_id, step, epoch))
-    _say(f"step {step} is no longer pinned", step=step, epochs=epochs, pinned=False, as_json=as_json)
+    for attempt in attempts:
+        found.bucket.delete(pin_key(found.run_id, step, attempt))
+    _say(f"step {step} is no longer pinned", step=step, attempts=attempts, pinned=False, as_json=as_json)
 
 
-def _say(text: str, *, step: int, epochs: list[int], pinned: bool, as_json: bool) -> None:
+def _say(text: str, *, step: int, attempts: list[int], pinned: bool, as_json: bool) -> None:
     import json
 
-    print(json.dumps({"step": step, "epochs": epochs, "pinned": pinned}, indent=2) if as_json else text)
+    print(json.dumps({"step": step, "attempts": attempts, "pinned": pinned}, indent=2) if as_json else text)

@@ -86,9 +86,9 @@ def _show(found: "Found", planned: "Pruning", why: "Mapping[str, str]") -> None:
 
     for manifest in found.catalog.manifests:
         if manifest.key in why:
-            typer.echo(f"stays  step {manifest.step} of attempt {manifest.epoch}: {why[manifest.key]}")
+            typer.echo(f"stays  step {manifest.step} of attempt {manifest.attempt}: {why[manifest.key]}")
     for kept in reversed(planned.checkpoints):
-        typer.echo(f"goes   step {kept.step} of attempt {kept.epoch}{'' if kept.complete else ', incomplete'}")
+        typer.echo(f"goes   step {kept.step} of attempt {kept.attempt}{'' if kept.complete else ', incomplete'}")
     if found.held is None:
         typer.echo("note: no store here knows the run; unless it is over, leave this to its own machine", err=True)
     if planned.blobs_kept:
@@ -132,11 +132,11 @@ def _row(found: "Found", planned: "Pruning", why: "Mapping[str, str]", *, done: 
     stay = [manifest for manifest in found.catalog.manifests if manifest.key in why]
     return {
         "done": done,
-        "checkpoints": [{"step": kept.step, "epoch": kept.epoch, "key": kept.key} for kept in planned.checkpoints],
+        "checkpoints": [{"step": kept.step, "attempt": kept.attempt, "key": kept.key} for kept in planned.checkpoints],
         "chunks": len(planned.blobs),
         "bytes": planned.bytes,
         "chunks_kept": planned.blobs_kept,
         "later_bytes": planned.later_bytes,
         "later_s": planned.later_s or None,
-        "kept": [{"step": m.step, "epoch": m.epoch, "key": m.key, "why": why[m.key]} for m in stay],
+        "kept": [{"step": m.step, "attempt": m.attempt, "key": m.key, "why": why[m.key]} for m in stay],
     }

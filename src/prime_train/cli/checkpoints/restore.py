@@ -65,12 +65,12 @@ def _restore(
             target = _one(found, manifest, folder, replace=replace)
         except CheckpointDamaged as error:
             typer.echo(f"DAMAGED: {error}", err=True)
-            damaged.append({"step": manifest.step, "epoch": manifest.epoch, "what": str(error)})
+            damaged.append({"step": manifest.step, "attempt": manifest.attempt, "what": str(error)})
             continue
         if damaged:
             typer.echo(f"step {manifest.step} was restored INSTEAD of step {damaged[0]['step']}, which is damaged", err=True)
-        row = {"folder": str(target), "step": manifest.step, "epoch": manifest.epoch, "size_bytes": manifest.size, "damaged": damaged}
-        said = f"{target}: step {manifest.step} of attempt {manifest.epoch}, {len(manifest.files)} files, {size(manifest.size)}, verified"
+        row = {"folder": str(target), "step": manifest.step, "attempt": manifest.attempt, "size_bytes": manifest.size, "damaged": damaged}
+        said = f"{target}: step {manifest.step} of attempt {manifest.attempt}, {len(manifest.files)} files, {size(manifest.size)}, verified"
         typer.echo(json.dumps(row, indent=2) if as_json else said)
         return
     fix = f"prime-train checkpoints {found.run_id} verify --all says which are whole"

@@ -19,7 +19,7 @@ class Verdict(TypedDict):
     """Of one checkpoint; each flaw has `path`, `what` and `digest`. Of one whose manifest cannot be read, only the key is known."""
 
     step: int | None
-    epoch: int | None
+    attempt: int | None
     key: str
     size_bytes: int
     whole: bool
@@ -64,7 +64,7 @@ def _verdict(found: "Found", manifest: "Manifest", *, quiet: bool) -> Verdict:
 
     with bar(f"step {manifest.step}", manifest.size) as progress:
         flaws = verify(found.bucket, manifest, progress=progress)
-    name = f"step {manifest.step} of attempt {manifest.epoch}"
+    name = f"step {manifest.step} of attempt {manifest.attempt}"
     if not quiet:
         count = f"{len(manifest.files)} files, {size(manifest.size)}"
         typer.echo(f"{name}: {'DAMAGED' if flaws else 'whole'} ({count})")
@@ -74,7 +74,7 @@ def _verdict(found: "Found", manifest: "Manifest", *, quiet: bool) -> Verdict:
             typer.echo(f"  and {len(flaws) - FLAWS_SHOWN_MAX} more; --json names them")
     return Verdict(
         step=manifest.step,
-        epoch=manifest.epoch,
+        attempt=manifest.attempt,
         key=manifest.key,
         size_bytes=manifest.size,
         whole=not flaws,
@@ -85,4 +85,4 @@ def _verdict(found: "Found", manifest: "Manifest", *, quiet: bool) -> Verdict:
 def _unread(key: str, *, quiet: bool) -> Verdict:
     if not quiet:
         typer.echo(f"{key}: the manifest cannot be read")
-    return Verdict(step=None, epoch=None, key=key, size_bytes=0, whole=False, flaws=[])
+    return Verdict(step=None, attempt=None, key=key, size_bytes=0, whole=False, flaws=[])

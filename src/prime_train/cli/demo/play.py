@@ -14,7 +14,7 @@ from prime_train.cli.logs import history_line
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.run import HistoryEvent, Run, RunState
-from prime_train.ports import Held
+from prime_train.ports import RunRecord
 from prime_train.reports.charts import Point
 from prime_train.reports.charts.facts import TAKEN, TAKEN_AT
 
@@ -81,7 +81,7 @@ def play(here: Stage, console: Console, *, kill: bool) -> Story:
     return story
 
 
-def _load(here: Stage) -> Held:
+def _load(here: Stage) -> RunRecord:
     held = here.home.store().load(here.run_id)
     if held is None:
         raise UsageError(f"run {here.run_id} is gone", code=Exit.OUTSIDE_FAILED)
@@ -98,40 +98,40 @@ def _is_over(run: Run) -> bool:
     return run.is_over and all(attempt.ended_s is not None for attempt in run.attempts)
 
 
-def _remember(story: Story, held: Held, history: list[HistoryEvent]) -> None:
+def _remember(story: Story, held: RunRecord, history: list[HistoryEvent]) -> None:
     story.run, story.history = held.run, history
     lease, at_s = held.lease, time.time()
-    if lease.epoch != held.run.epoch or lease.epoch == 0:
+    if lease.attempt != held.run.attempt or lease.attempt == 0:
         return
-    if lease.beat is not None and lease.beat.step > 0:
-        point = Point(at_s, lease.beat.step, lease.epoch)
-        if not story.points or (story.points[-1].step, story.points[-1].epoch) != (point.step, point.epoch):
+    if lease.heartbeat is not None and lease.heartbeat.step > 0:
+        point = Point(at_s, lease.heartbeat.step, lease.attempt)
+        if not story.points or (story.points[-1].step, story.points[-1].attempt) != (point.step, point.attempt):
             story.points.append(point)
     seen = {commit.step for commit in story.commits}
     resumed = held.run.resume.step if held.run.resume is not None else 0
     if lease.committed_step > resumed and lease.committed_step not in seen:
-        story.commits.append(Point(at_s, lease.committed_step, lease.epoch))
+        story.commits.append(Point(at_s, lease.committed_step, lease.attempt))
 
 
-def _is_moment(held: Held) -> bool:
+def _is_moment(held: RunRecord) -> bool:
     """In mid-training, with a checkpoint that is committed and steps that are not."""
     run, lease = held.run, held.lease
-    if run.state is not RunState.TRAINING or run.epoch != 1 or lease.beat is None or not lease.committed_step:
+    if run.state is not RunState.TRAINING or run.attempt != 1 or lease.heartbeat is None or not lease.committed_step:
         return False
-    share = lease.beat.step / (run.spec.trainer.steps or 1)
-    return share >= KILL_SHARE_MAX or (share >= KILL_SHARE and lease.beat.step - lease.committed_step >= LOST_STEPS_MIN)
+    share = lease.heartbeat.step / (run.spec.trainer.steps or 1)
+    return share >= KILL_SHARE_MAX or (share >= KILL_SHARE and lease.heartbeat.step - lease.committed_step >= LOST_STEPS_MIN)
 
 
-def _take(here: Stage, held: Held) -> HistoryEvent:
+def _take(here: Stage, held: RunRecord) -> HistoryEvent:
     """Takes the machine away: every process killed, the disk deleted, nobody told."""
-    attempt = held.run.attempt
+    attempt = held.run.current_attempt
     assert attempt is not None
     assert attempt.pod_id is not None
     at_s = time.time()
     here.home.local_pods().preempt(attempt.pod_id)
-    step = held.lease.beat.step if held.lease.beat is not None else 0
+    step = held.lease.heartbeat.step if held.lease.heartbeat is not None else 0
     text = f"the demo takes {attempt.pod_id} away: processes killed, disk deleted, nobody told"
-    return HistoryEvent(here.run_id, int(at_s), attempt.epoch, TAKEN, text, step, {TAKEN_AT: f"{at_s:.2f}"})
+    return HistoryEvent(here.run_id, int(at_s), attempt.number, TAKEN, text, step, {TAKEN_AT: f"{at_s:.2f}"})
 
 
 def _print_new(console: Console, story: Story) -> None:
@@ -139,6 +139,6 @@ def _print_new(console: Console, story: Story) -> None:
     taken = [story.taken] if story.taken is not None and not story.taken_printed else []
     for line in [*taken, *story.history[story.printed :]]:
         console.print(
-            history_line(line.at_s - story.run.created_s, line.epoch, line.kind, line.text), markup=False, highlight=False, soft_wrap=True
+            history_line(line.at_s - story.run.created_s, line.attempt, line.kind, line.text), markup=False, highlight=False, soft_wrap=True
         )
     story.printed, story.taken_printed = len(story.history), story.taken is not None

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from prime_train.adapters.code_archive import survey
 from prime_train.adapters.config_yaml import read_config
-from prime_train.adapters.tree_pack import survey
 from prime_train.control_plane.wiring.embedded import control_plane
 from prime_train.control_plane.wiring.home import BUCKET, HOME, Home
 from prime_train.control_plane.wiring.providers import LOCAL, PROVIDER

@@ -10,7 +10,7 @@ from rich.text import Text
 from prime_train.cli.tables import lines, state_text
 from prime_train.core.run import HistoryEvent
 from prime_train.core.text.formatting import span
-from prime_train.ports import Held
+from prime_train.ports import RunRecord
 from prime_train.reports.charts import Point
 from prime_train.reports.charts.facts import TAKEN
 from prime_train.reports.charts.svg import colour_of
@@ -20,7 +20,7 @@ LINES_SHOWN = 14
 BAR_WIDTH = 64
 
 
-def view(held: Held, history: Sequence[HistoryEvent], points: Sequence[Point], now_s: int) -> RenderableType:
+def view(held: RunRecord, history: Sequence[HistoryEvent], points: Sequence[Point], now_s: int) -> RenderableType:
     """One picture of the terminal."""
     one = standing(held, now_s)
     return Group(Text(), _facts(one, now_s), Text(), _bars(held, points), Text(), lines(_marked(history), one.created_s))
@@ -31,22 +31,22 @@ def _facts(one: Standing, now_s: int) -> RenderableType:
     doing = f"  {one.phase}" if one.phase else ""
     grid.add_row("state", Text.assemble(state_text(one.state), doing), "time", span(now_s - one.created_s))
     grid.add_row("step", one.figures.steps_said, "spent", one.money)
-    grid.add_row("last beat", one.beat, "restarts", one.causes)
+    grid.add_row("last heartbeat", one.heartbeat, "restarts", one.causes)
     return grid
 
 
-def _bars(held: Held, points: Sequence[Point]) -> RenderableType:
+def _bars(held: RunRecord, points: Sequence[Point]) -> RenderableType:
     """One bar an attempt, in the colours of the picture."""
     total = held.run.spec.trainer.steps or 1
     grid = Table.grid(padding=(0, 2))
     for attempt in held.run.attempts:
-        step = max([attempt.last_step, *(p.step for p in points if p.epoch == attempt.epoch)])
-        colour = colour_of(attempt.epoch)
+        step = max([attempt.last_step, *(p.step for p in points if p.attempt == attempt.number)])
+        colour = colour_of(attempt.number)
         bar = ProgressBar(total=total, completed=step, width=BAR_WIDTH, complete_style=colour, finished_style=colour)
         kind = "spot" if attempt.offer.spot else "on-demand"
         origin = f"from {attempt.resumed_step}" if attempt.resumed_step else ""
         ended = attempt.cause.value.replace("_", " ") if attempt.cause is not None else ""
-        grid.add_row(f"attempt {attempt.epoch}", kind, bar, f"{step}", origin, Text(ended, style="bold"))
+        grid.add_row(f"attempt {attempt.number}", kind, bar, f"{step}", origin, Text(ended, style="bold"))
     return grid
 
 

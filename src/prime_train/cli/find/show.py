@@ -10,7 +10,7 @@ from prime_train.cli.columns import Column, Fitting
 from prime_train.estimate.memory.phases import Method
 from prime_train.estimate.placement import Candidate, Choice, Fit, Job, Wishes
 from prime_train.output import console
-from prime_train.reports.find.advice import advice, machine, needed
+from prime_train.reports.find.recommendation import advice, machine, needed
 from prime_train.reports.find.words import large, time_range, usd_range
 
 PLACE_CHARS = 9

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from prime_train.cli.logs.stream import LogStream
     from prime_train.control_plane.wiring.home import Home
     from prime_train.operations.log_tail import Tail
-    from prime_train.ports import Held
+    from prime_train.ports import RunRecord
 
 
 def logs(
@@ -31,21 +31,21 @@ def logs(
     store = home.store()
     held = find(store, run)
     for line in store.history(held.run.run_id):
-        typer.echo(history_line(line.at_s - held.run.created_s, line.epoch, line.kind, line.text))
+        typer.echo(history_line(line.at_s - held.run.created_s, line.attempt, line.kind, line.text))
     # Followed, a log elsewhere is shown from the same connection, so that nothing is missed in between.
     tail = Tail(None) if follow and is_elsewhere(held.run) else _show(home, held, lines)
     if follow:
         _follow(home, held, LogStream(home, held.run.run_id, tail, lines))
 
 
-def history_line(after_s: int, epoch: int, kind: str, text: str) -> str:
+def history_line(after_s: int, attempt: int, kind: str, text: str) -> str:
     """One line of history, `after_s` seconds after the launch."""
     from prime_train.core.text.formatting import span
 
-    return f"+{span(after_s):<12} e{epoch:<3} {kind.replace('_', ' '):<14} {text}"
+    return f"+{span(after_s):<12} e{attempt:<3} {kind.replace('_', ' '):<14} {text}"
 
 
-def _show(home: "Home", held: "Held", lines: int) -> "Tail":
+def _show(home: "Home", held: "RunRecord", lines: int) -> "Tail":
     """Prints the end of the newest log there is."""
     from prime_train.operations.logs import log_end
 
@@ -56,7 +56,7 @@ def _show(home: "Home", held: "Held", lines: int) -> "Tail":
     return end.tail
 
 
-def _follow(home: "Home", held: "Held", stream: "LogStream") -> None:
+def _follow(home: "Home", held: "RunRecord", stream: "LogStream") -> None:
     from prime_train.operations.run_lookup import find
 
     store, run_id = home.store(), held.run.run_id
@@ -67,7 +67,7 @@ def _follow(home: "Home", held: "Held", stream: "LogStream") -> None:
         over = find(store, run_id).run.is_over
         history = store.history(run_id)
         for line in history[told:]:
-            typer.echo(history_line(line.at_s - held.run.created_s, line.epoch, line.kind, line.text))
+            typer.echo(history_line(line.at_s - held.run.created_s, line.attempt, line.kind, line.text))
         told = len(history)
         if over:
             typer.echo(stream.rest(), nl=False)

@@ -33,7 +33,7 @@ class LogStream:
         self._store, self._pause = home.store(), threading.Event()
         self._shown = ""
         """The end of what was handed out of a log elsewhere, and of which one."""
-        self._name, self._epoch = "", 0
+        self._name, self._attempt = "", 0
         self._pending = False
 
     def pieces(self) -> Iterator[str]:
@@ -55,7 +55,7 @@ class LogStream:
         if not self._name:
             return self._tail.more()
         run = find(self._store, self._run_id).run
-        kept = next((log for log in kept_logs(self._home, run) if (log.epoch, log.name) == (self._epoch, self._name)), None)
+        kept = next((log for log in kept_logs(self._home, run) if (log.attempt, log.name) == (self._attempt, self._name)), None)
         if kept is None:
             return ""
         _, found, after = kept.text.rpartition(self._shown)
@@ -88,7 +88,7 @@ class LogStream:
             for piece in tail.follow(machine):
                 if piece.text:
                     self._heard()
-                    head = self._headed(piece.name, run.epoch)
+                    head = self._headed(piece.name, run.attempt)
                     self._shown = (self._shown + piece.text)[-MATCH_CHARS:]
                     yield head + piece.text
                 else:
@@ -98,16 +98,16 @@ class LogStream:
                     if self._has_moved(run):
                         return
 
-    def _headed(self, name: str, epoch: int) -> str:
+    def _headed(self, name: str, attempt: int) -> str:
         """A line before the first piece of each log."""
-        if (name, epoch) == (self._name, self._epoch):
+        if (name, attempt) == (self._name, self._attempt):
             return ""
-        self._name, self._epoch, self._shown = name, epoch, ""
-        return f"--- {name} of attempt {epoch}\n"
+        self._name, self._attempt, self._shown = name, attempt, ""
+        return f"--- {name} of attempt {attempt}\n"
 
     def _has_moved(self, run: "Run") -> bool:
         now = find(self._store, self._run_id).run
-        return now.epoch != run.epoch or now.is_over or (now.attempt is not None and now.attempt.fenced_s is not None)
+        return now.attempt != run.attempt or now.is_over or (now.current_attempt is not None and now.current_attempt.fenced_s is not None)
 
     def _say(self, why: str) -> None:
         """Once, until it is reached again."""

@@ -12,7 +12,7 @@ from prime_train.core.exit_codes import Exit
 if TYPE_CHECKING:
     from prime_train.core.spec import RunSpec
     from prime_train.operations.metrics import Source
-    from prime_train.ports import Held
+    from prime_train.ports import RunRecord
 
 STEPS_MAX = 10_000
 
@@ -39,21 +39,21 @@ def profile(
     return _of_others(held, source, steps, as_json=as_json)
 
 
-def _held(name: str) -> "Held":
+def _held(name: str) -> "RunRecord":
     from prime_train.control_plane.wiring.home import Home
     from prime_train.operations.run_lookup import find
 
     return find(Home.of(os.environ).store(), name)
 
 
-def _of_run(held: "Held") -> "Source | None":
+def _of_run(held: "RunRecord") -> "Source | None":
     from prime_train.control_plane.wiring.home import Home
     from prime_train.operations.metrics import of_run
 
     return of_run(Home.of(os.environ), held, lambda text: typer.echo(text, err=True))
 
 
-def _there(held: "Held | None", source: "Source | None") -> "Source":
+def _there(held: "RunRecord | None", source: "Source | None") -> "Source":
     if source is None:
         name = held.run.run_id if held is not None else "the run"
         fix = "they are written with the first step, and kept in the bucket when an attempt ends; name a file with --file"
@@ -61,7 +61,7 @@ def _there(held: "Held | None", source: "Source | None") -> "Source":
     return source
 
 
-def _of_prime_rl(held: "Held | None", source: "Source", steps: int, *, as_json: bool) -> Exit:
+def _of_prime_rl(held: "RunRecord | None", source: "Source", steps: int, *, as_json: bool) -> Exit:
     from prime_train.cli.profile.page import page, record
     from prime_train.trainers.prime_rl.profile import profile as measure
     from prime_train.trainers.prime_rl.profile.bottlenecks import Bottleneck
@@ -75,7 +75,7 @@ def _of_prime_rl(held: "Held | None", source: "Source", steps: int, *, as_json: 
     return Exit.FINDINGS if found.diagnosis.bottleneck is Bottleneck.UNKNOWN else Exit.OK
 
 
-def _of_others(held: "Held", source: "Source | None", steps: int, *, as_json: bool) -> Exit:
+def _of_others(held: "RunRecord", source: "Source | None", steps: int, *, as_json: bool) -> Exit:
     from prime_train.cli.profile.steps import page, record, steps_of
     from prime_train.trainers import trainer_for
     from prime_train.trainers.step_times import step_times

@@ -13,7 +13,7 @@ from prime_train.trainers.prime_rl.profile.metric_keys import Part
 
 if TYPE_CHECKING:
     from prime_train.trainers.prime_rl.profile import Profile
-    from prime_train.trainers.prime_rl.profile.advice import Advice
+    from prime_train.trainers.prime_rl.profile.recommendations import Recommendation
     from prime_train.trainers.prime_rl.profile.rollouts import Engines, Rollouts
     from prime_train.trainers.prime_rl.profile.times import Times
 
@@ -157,7 +157,7 @@ def _path(found: "Profile") -> str:
     return path.value
 
 
-def _advice(place: int, advice: "Advice") -> RenderableType:
+def _advice(place: int, advice: "Recommendation") -> RenderableType:
     gain = f"at most {advice.gain:.1f}x as fast" if advice.gain is not None else "gain not known beforehand"
     row = Table.grid(padding=(0, 1))
     row.add_column(no_wrap=True)

@@ -10,7 +10,7 @@ from prime_train.trainers.prime_rl.profile.bottlenecks import percent, seconds
 
 if TYPE_CHECKING:
     from prime_train.core.run import Attempt
-    from prime_train.ports import Held
+    from prime_train.ports import RunRecord
     from prime_train.trainers.step_times import StepTimes
 
 NO_MORE = "no more is known: this trainer tells its steps, and not what they are made of"
@@ -33,11 +33,11 @@ class Steps:
     save_share: float | None
 
 
-def steps_of(held: "Held", told: "StepTimes | None") -> Steps:
-    """What the progress file told, and what the agent's beats do."""
+def steps_of(held: "RunRecord", told: "StepTimes | None") -> Steps:
+    """What the progress file told, and what the agent's heartbeats do."""
     run, lease = held.run, held.lease
-    beat = lease.beat if lease.epoch == run.epoch else None
-    saves = beat.saves if beat is not None else None
+    heartbeat = lease.heartbeat if lease.attempt == run.attempt else None
+    saves = heartbeat.saves if heartbeat is not None else None
     save_s, every_s = (saves.stall_s, saves.interval_s) if saves is not None else (None, None)
     return Steps(
         run=run.run_id,
@@ -45,8 +45,8 @@ def steps_of(held: "Held", told: "StepTimes | None") -> Steps:
         steps=told.steps if told is not None else 0,
         median_s=told.median_s if told is not None else None,
         p90_s=told.p90_s if told is not None else None,
-        mean_s=_mean_s(run.attempt, lease.beat_s, beat.step if beat is not None else None),
-        slow_s=beat.step_slow_s if beat is not None else run.step_slow_s,
+        mean_s=_mean_s(run.current_attempt, lease.heartbeat_s, heartbeat.step if heartbeat is not None else None),
+        slow_s=heartbeat.step_slow_s if heartbeat is not None else run.step_slow_s,
         save_s=save_s,
         save_every_s=every_s,
         save_share=min(1.0, save_s / every_s) if save_s is not None and every_s else None,
@@ -73,10 +73,10 @@ def record(found: Steps) -> dict[str, object]:
     return {**asdict(found), "note": NO_MORE}
 
 
-def _mean_s(attempt: "Attempt | None", beat_s: int | None, step: int | None) -> float | None:
+def _mean_s(attempt: "Attempt | None", heartbeat_s: int | None, step: int | None) -> float | None:
     if attempt is None or attempt.first_step_s is None:
         return None
-    last_s = beat_s if beat_s is not None else attempt.last_sign_s
+    last_s = heartbeat_s if heartbeat_s is not None else attempt.last_sign_s
     # The clock starts with the first step, so that one is not among them.
     made = max(step or 0, attempt.last_step) - attempt.resumed_step - 1
     return (last_s - attempt.first_step_s) / made if last_s is not None and made > 0 and last_s > attempt.first_step_s else None

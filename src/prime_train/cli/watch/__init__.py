@@ -11,7 +11,7 @@ from prime_train.core.exit_codes import Exit
 if TYPE_CHECKING:
     from threading import Event
 
-    from prime_train.control_plane.reconcile import Swept, World
+    from prime_train.control_plane.reconcile import Context, SweepResult
     from prime_train.control_plane.wiring.home import Home
 
 PUSH_S_MAX = 900.0
@@ -41,7 +41,7 @@ def watch(
         return watch_wandb(home, wandb, quiet_s=int(stale_min * 60), interval=interval, ended=None if once else _until_sigterm())
     if once:
         return _look_once(home)
-    _go_on(home, home.world(_webhook_url(home), watched=_say), interval)
+    _go_on(home, home.context(_webhook_url(home), watched=_say), interval)
     return Exit.OK
 
 
@@ -72,16 +72,16 @@ def _look_once(home: "Home") -> Exit:
     from prime_train.control_plane.reconcile import sweep
     from prime_train.control_plane.wiring.pushes import pushing, tell_failed
 
-    world, pushes = pushing(home, _webhook_url(home), watched=_say)
+    context, pushes = pushing(home, _webhook_url(home), watched=_say)
     try:
-        return _told(sweep(world))
+        return _told(sweep(context))
     finally:
         if not pushes.wait(PUSH_S_MAX):
             pushes.leave()
-        tell_failed(world, pushes)
+        tell_failed(context, pushes)
 
 
-def _told(swept: "Swept") -> Exit:
+def _told(swept: "SweepResult") -> Exit:
     """What a single look did."""
     typer.echo(f"looked at {len(swept.looked_at)} runs, {swept.steps} steps")
     if swept.blind is not None:
@@ -92,7 +92,7 @@ def _told(swept: "Swept") -> Exit:
     return Exit.OK
 
 
-def _go_on(home: "Home", world: "World", interval: float) -> None:
+def _go_on(home: "Home", context: "Context", interval: float) -> None:
     """Until SIGTERM or Ctrl-C; the address is read anew, as a webhook may come back on another port."""
     import threading
 
@@ -102,16 +102,16 @@ def _go_on(home: "Home", world: "World", interval: float) -> None:
     ended = _until_sigterm()
     typer.echo(f"watching {home.environment.get(STORE) or home.root}")
     while not ended.is_set():
-        watcher = Watcher(world, threading.Event(), interval_s=interval)
+        watcher = Watcher(context, threading.Event(), interval_s=interval)
         watcher.start()
         try:
-            while not ended.wait(1.0) and not _moved(home, world):
+            while not ended.wait(1.0) and not _moved(home, context):
                 pass
         finally:
             watcher.stop()
-        world = home.world(_webhook_url(home), watched=_say)
+        context = home.context(_webhook_url(home), watched=_say)
 
 
-def _moved(home: "Home", world: "World") -> bool:
+def _moved(home: "Home", context: "Context") -> bool:
     said = home.last_serving()
-    return said is not None and said.public_url != world.webhook_url
+    return said is not None and said.public_url != context.webhook_url

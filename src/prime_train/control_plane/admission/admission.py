@@ -15,11 +15,11 @@ from prime_train.control_plane.admission.responses import refuse, too_large
 from prime_train.core.keys import is_identity, is_run_id
 from prime_train.core.signing import CLOCK_SKEW_S_MAX, SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, body_bytes_max, sign
 
-METHODS: Mapping[str, str] = {"beat": "POST", "commit": "POST", "exit": "POST", "bootstrap": "GET", "keys": "POST", CANARY: "POST"}
+METHODS: Mapping[str, str] = {"heartbeat": "POST", "commit": "POST", "exit": "POST", "bootstrap": "GET", "keys": "POST", CANARY: "POST"}
 """By verb."""
 PATH_CHARS_MAX = 128
 PLACES_CACHED_MAX = 16_384
-EPOCH_DIGITS_MAX = 9
+ATTEMPT_DIGITS_MAX = 9
 TIMESTAMP_DIGITS_MAX = 12
 SIGNATURE_CHARS = 67
 METHOD_CHARS_MAX = 32
@@ -42,7 +42,7 @@ def admit(keyring: Keyring, request: Request) -> Response | Place | StoreCall:
     method = METHODS[place.verb]
     if request.method != method:
         return refuse(405, f"{place.verb} is asked with {method}", request.now_s, (("allow", method),))
-    reason = _distrust(keyring.keys(place.run, place.epoch, place.identity), request)
+    reason = _distrust(keyring.keys(place.run, place.attempt, place.identity), request)
     return place if reason is None else refuse(401, reason, request.now_s)
 
 
@@ -60,8 +60,8 @@ def _place(path: str) -> Place | None:
     if len(parts) != 3 or parts[2] not in METHODS or parts[2] == CANARY or not is_run_id(parts[0]):
         return None
     number, dash, identity = parts[1].partition("-")
-    epoch = _number(number, EPOCH_DIGITS_MAX)
-    return Place(parts[2], parts[0], epoch, identity) if epoch and (is_identity(identity) or not dash) else None
+    attempt = _number(number, ATTEMPT_DIGITS_MAX)
+    return Place(parts[2], parts[0], attempt, identity) if attempt and (is_identity(identity) or not dash) else None
 
 
 def _number(text: str, digits_max: int) -> int | None:

@@ -31,7 +31,7 @@ class Place(NamedTuple):
 
     verb: str
     run: str
-    epoch: int
+    attempt: int
     identity: str = ""
 
 

@@ -15,7 +15,7 @@ class Keyring:
             raise ValueError("a webhook needs at least one master key, and none may be empty")
         self.masters = masters
         self.keys = lru_cache(CACHED_MAX)(
-            lambda run_id, epoch, identity="": tuple(attempt_key(master, run_id, epoch, identity) for master in masters)
+            lambda run_id, attempt, identity="": tuple(attempt_key(master, run_id, attempt, identity) for master in masters)
         )
         """The keys an attempt may sign with, one a master."""
 

@@ -8,7 +8,7 @@ from prime_train.control_plane.admission.calls import Headers, Response
 from prime_train.core.errors import OutsideError, TemporaryError
 from prime_train.core.signing import body_bytes_max
 
-BEAT_S = 30
+HEARTBEAT_S = 30
 """The pace told to a run nobody knows."""
 OK, FENCED = "ok", "fenced"
 REPLIES_CACHED_MAX = 16_384
@@ -18,8 +18,8 @@ DELAY_S_MAX = 600
 
 @lru_cache(REPLIES_CACHED_MAX)
 def reply(verdict: str, order: str, reason: str, pace_s: int, committed_step: int, now_s: int, wakes: bool = False) -> Response:
-    """What the store said of a beat or a commit. Most beats of one second get the very same response."""
-    said = {"verdict": verdict, "order": order, "reason": reason, "beat_s": pace_s, "committed_step": committed_step, "now_s": now_s}
+    """What the store said of a heartbeat or a commit. Most heartbeats of one second get the very same response."""
+    said = {"verdict": verdict, "order": order, "reason": reason, "heartbeat_s": pace_s, "committed_step": committed_step, "now_s": now_s}
     return Response(409 if verdict == FENCED else 200, _json(said), wakes)
 
 

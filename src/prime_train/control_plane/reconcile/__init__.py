@@ -5,23 +5,23 @@ terminate is asked again until the provider says "gone", an alert waits in the o
 compare-and-set; the one that loses returns.
 """
 
-from prime_train.control_plane.reconcile.carrying import carry_out
-from prime_train.control_plane.reconcile.delivering import ALERT_S_MAX, deliver
+from prime_train.control_plane.reconcile.context import Context, Snapshot, Step, SweepResult
+from prime_train.control_plane.reconcile.execute import carry_out
 from prime_train.control_plane.reconcile.manifests import parse_manifest, read_manifests
+from prime_train.control_plane.reconcile.observe import gather, hears_since, look, see
+from prime_train.control_plane.reconcile.outbox import ALERT_S_MAX, deliver
 from prime_train.control_plane.reconcile.records import catch_up, catch_up_all
-from prime_train.control_plane.reconcile.seeing import gather, hears_since, look, see
-from prime_train.control_plane.reconcile.stepping import STEPS_A_RUN_MAX, describe, reconcile, settle
-from prime_train.control_plane.reconcile.sweeping import DUE_MAX, sweep
-from prime_train.control_plane.reconcile.world import Sight, Step, Swept, World
+from prime_train.control_plane.reconcile.steps import STEPS_A_RUN_MAX, describe, reconcile, settle
+from prime_train.control_plane.reconcile.sweeps import DUE_MAX, sweep
 
 __all__ = [
     "ALERT_S_MAX",
     "DUE_MAX",
     "STEPS_A_RUN_MAX",
-    "Sight",
+    "Context",
+    "Snapshot",
     "Step",
-    "Swept",
-    "World",
+    "SweepResult",
     "carry_out",
     "catch_up",
     "catch_up_all",

@@ -4,12 +4,12 @@ They are removed before that is saved: whoever comes upon the run after a crash 
 and whose machines are gone, and what is younger than the grace period is spared all the same.
 """
 
+from prime_train.control_plane.reconcile.context import Context
 from prime_train.control_plane.reconcile.manifests import read_manifests
-from prime_train.control_plane.reconcile.world import World
 from prime_train.core import change as c
 from prime_train.core.keys import blob_prefix, manifest_prefix
 from prime_train.core.manifest import unreferenced
-from prime_train.ports import Held, OutsideError
+from prime_train.ports import OutsideError, RunRecord
 
 REMOVED_MAX = 300
 """So many at a time: other runs are waiting, and a Lambda has only so long."""
@@ -19,27 +19,27 @@ TRIED_S_MAX = 7 * 86_400
 """A bucket that takes nothing back for so long is left alone."""
 
 
-def clean_up(world: World, held: Held, now_s: int) -> bool:
+def clean_up(context: Context, held: RunRecord, now_s: int) -> bool:
     """Removes some chunks, and saves when to go on. False: the save was lost."""
     run = held.run
     gone = 0
     try:
-        doomed = _doomed(world, run.run_id, now_s)
+        doomed = _doomed(context, run.run_id, now_s)
         for key in doomed[:REMOVED_MAX]:
-            world.bucket.delete(key)
+            context.bucket.delete(key)
             gone += 1
     except OutsideError as error:
-        world.watched(run.run_id, "CleanUpFailed", f"{error}; tried again later")
+        context.watched(run.run_id, "CleanUpFailed", f"{error}; tried again later")
         is_late = run.ended_s is not None and now_s >= run.ended_s + TRIED_S_MAX
-        return world.store.save(c.cleaned_up(run, gone, now_s, again_s=None if is_late else now_s + RETRY_S))
-    return world.store.save(c.cleaned_up(run, gone, now_s, again_s=now_s + AGAIN_S if len(doomed) > gone else None))
+        return context.store.save(c.cleaned_up(run, gone, now_s, again_s=None if is_late else now_s + RETRY_S))
+    return context.store.save(c.cleaned_up(run, gone, now_s, again_s=now_s + AGAIN_S if len(doomed) > gone else None))
 
 
-def _doomed(world: World, run_id: str, now_s: int) -> tuple[str, ...]:
+def _doomed(context: Context, run_id: str, now_s: int) -> tuple[str, ...]:
     """Chunks of no checkpoint. Listed before the manifests are; of a manifest that cannot be read the chunks are not known: then none."""
-    blobs = {stat.key: stat.written_s for stat in world.bucket.list(blob_prefix(run_id))}
-    manifests = read_manifests(world.bucket, run_id)
-    if len(manifests) != sum(1 for _ in world.bucket.list(manifest_prefix(run_id))):
-        world.watched(run_id, "CleanUpLeft", "a manifest in the bucket cannot be read; its chunks are left")
+    blobs = {stat.key: stat.written_s for stat in context.bucket.list(blob_prefix(run_id))}
+    manifests = read_manifests(context.bucket, run_id)
+    if len(manifests) != sum(1 for _ in context.bucket.list(manifest_prefix(run_id))):
+        context.watched(run_id, "CleanUpLeft", "a manifest in the bucket cannot be read; its chunks are left")
         return ()
     return unreferenced(blobs, manifests, now_s=now_s)

@@ -7,11 +7,11 @@ from prime_train.ports import Bucket
 MANIFESTS_READ_MAX = 1000
 
 
-def read_manifests(bucket: Bucket, run_id: str, *, epoch: int | None = None) -> list[Manifest]:
+def read_manifests(bucket: Bucket, run_id: str, *, attempt: int | None = None) -> list[Manifest]:
     """The manifests of a run (of one attempt), newest step first, `MANIFESTS_READ_MAX` at most. One that cannot be parsed is left out:
     it commits nothing."""
     stats = [(parse_manifest_key(run_id, stat.key), stat.key) for stat in bucket.list(manifest_prefix(run_id))]
-    keys = [key for place, key in stats if place is not None and (epoch is None or place[1] == epoch)]
+    keys = [key for place, key in stats if place is not None and (attempt is None or place[1] == attempt)]
     found = []
     for key in sorted(keys, reverse=True)[:MANIFESTS_READ_MAX]:
         content = bucket.get(key)

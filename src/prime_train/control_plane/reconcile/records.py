@@ -10,7 +10,7 @@ from prime_train.core.keys import RECORDS, blob_prefix, parse_record_key, record
 from prime_train.core.manifest import newest_complete
 from prime_train.core.records import is_ahead, sealed, unsealed
 from prime_train.core.run import ATTENDED, Lease, Run
-from prime_train.ports import Bucket, Held, OutsideError, PermanentError, Store
+from prime_train.ports import Bucket, OutsideError, PermanentError, RunRecord, Store
 
 Places = Iterable[tuple[int, int]]
 """Attempt and turn of records."""
@@ -18,14 +18,14 @@ Places = Iterable[tuple[int, int]]
 
 def record(bucket: Bucket, run: Run, lease: Lease, master: bytes) -> None:
     """Records the run as of its turn. Raises OutsideError; those of older attempts may be left behind."""
-    bucket.put(record_key(run.run_id, run.epoch, run.turn), sealed(run, lease, master))
+    bucket.put(record_key(run.run_id, run.attempt, run.turn), sealed(run, lease, master))
     with suppress(OutsideError):
-        for epoch, turn in _places(bucket, run.run_id):
-            if epoch < run.epoch:
-                bucket.delete(record_key(run.run_id, epoch, turn))
+        for attempt, turn in _places(bucket, run.run_id):
+            if attempt < run.attempt:
+                bucket.delete(record_key(run.run_id, attempt, turn))
 
 
-def catch_up(store: Store, bucket: Bucket, master: bytes, held: Held, now_s: int) -> bool | None:
+def catch_up(store: Store, bucket: Bucket, master: bytes, held: RunRecord, now_s: int) -> bool | None:
     """Has a store that was restored from an older copy take up the newest record of the run. None: there is no newer one, so the store is
     not behind. False: somebody else was first. Raises OutsideError where the bucket, or a newer record, cannot be read."""
     found = _newest(bucket, master, held.run, _places(bucket, held.run.run_id))
@@ -55,8 +55,8 @@ def _places(bucket: Bucket, run_id: str) -> list[tuple[int, int]]:
 
 def _newest(bucket: Bucket, master: bytes, run: Run, places: Places) -> tuple[Run, Lease] | None:
     """The newest record that says more than the run. What a stranger has put there is passed over."""
-    for epoch, turn in sorted((place for place in places if is_ahead(place, run)), reverse=True):
-        key = record_key(run.run_id, epoch, turn)
+    for attempt, turn in sorted((place for place in places if is_ahead(place, run)), reverse=True):
+        key = record_key(run.run_id, attempt, turn)
         content = bucket.get(key)
         try:
             found = unsealed(content.data, master) if content is not None else None
@@ -64,7 +64,7 @@ def _newest(bucket: Bucket, master: bytes, run: Run, places: Places) -> tuple[Ru
             raise PermanentError(
                 f"{key} is newer than the store, and cannot be read; was it written by a newer version of prime-train?"
             ) from error
-        if found is not None and (found[0].run_id, found[0].epoch, found[0].turn) == (run.run_id, epoch, turn):
+        if found is not None and (found[0].run_id, found[0].attempt, found[0].turn) == (run.run_id, attempt, turn):
             return found
     return None
 
@@ -73,7 +73,7 @@ def _with_commit(bucket: Bucket, run: Run, lease: Lease) -> Lease:
     """The lease with the newest checkpoint of its attempt as committed: what was committed after the record is not in it."""
     if run.state not in ATTENDED:
         return lease
-    manifests = [m for m in read_manifests(bucket, run.run_id, epoch=run.epoch) if m.identity == lease.identity]
+    manifests = [m for m in read_manifests(bucket, run.run_id, attempt=run.attempt) if m.identity == lease.identity]
     sizes = {stat.key: stat.size for stat in bucket.list(blob_prefix(run.run_id))} if manifests else {}
     newest = newest_complete(manifests, sizes)
     if newest is None or newest.step <= lease.committed_step:

@@ -9,18 +9,18 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from prime_train import __version__
-from prime_train.control_plane.admission.admission import EPOCH_DIGITS_MAX
-from prime_train.control_plane.server.answering import Answering, Send, send_response
+from prime_train.control_plane.admission.admission import ATTEMPT_DIGITS_MAX
 from prime_train.control_plane.server.body import Receive, Scope
+from prime_train.control_plane.server.responder import Responder, Send, send_response
 from prime_train.core.keys import RUN_ID_PATTERN
-from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, Beat, Bootstrap, Commit, Nonce, PodKeys, Refusal, Reply
+from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, Bootstrap, Commit, Heartbeat, Nonce, PodKeys, Refusal, Reply
 
 _SCHEMAS = "#/components/schemas/"
 _REFUSALS = {401: "not signed by this attempt, or the clock is off", 413: "body too large", 422: "body not understood", 503: "ask again"}
 
 _PARAMETERS: dict[str, dict[str, Any]] = {
     "run": {"type": "string", "pattern": f"^{RUN_ID_PATTERN}$"},
-    "epoch": {"type": "integer", "minimum": 1, "maximum": 10**EPOCH_DIGITS_MAX - 1},
+    "attempt": {"type": "integer", "minimum": 1, "maximum": 10**ATTEMPT_DIGITS_MAX - 1},
     TIMESTAMP_HEADER: {"type": "string", "pattern": "^[0-9]{1,12}$", "description": "When it was signed, in seconds since 1970."},
     SIGNATURE_HEADER: {"type": "string", "pattern": "^v1=[0-9a-f]{64}$"},
 }
@@ -41,17 +41,17 @@ class Row:
 
 
 ROUTES = (
-    Row("POST", "/v1/runs/{run}/{epoch}/beat", "A beat; the reply carries orders.", Reply, Beat),
-    Row("POST", "/v1/runs/{run}/{epoch}/commit", "A checkpoint whose manifest is in the bucket becomes the newest.", Reply, Commit),
-    Row("POST", "/v1/runs/{run}/{epoch}/exit", "The last beat: how the attempt ended.", Reply, Beat),
-    Row("GET", "/v1/runs/{run}/{epoch}/bootstrap", "The whole job, for the current attempt.", Bootstrap),
-    Row("POST", "/v1/runs/{run}/{epoch}/keys", "Keys to the bucket, as those of the bootstrap end soon.", PodKeys, static=True),
-    Row("POST", "/v1/canary", "The watcher's own beat: whether anything can arrive.", Nonce, Nonce, fenced=False),
+    Row("POST", "/v1/runs/{run}/{attempt}/heartbeat", "A heartbeat; the reply carries orders.", Reply, Heartbeat),
+    Row("POST", "/v1/runs/{run}/{attempt}/commit", "A checkpoint whose manifest is in the bucket becomes the newest.", Reply, Commit),
+    Row("POST", "/v1/runs/{run}/{attempt}/exit", "The last heartbeat: how the attempt ended.", Reply, Heartbeat),
+    Row("GET", "/v1/runs/{run}/{attempt}/bootstrap", "The whole job, for the current attempt.", Bootstrap),
+    Row("POST", "/v1/runs/{run}/{attempt}/keys", "Keys to the bucket, as those of the bootstrap end soon.", PodKeys, static=True),
+    Row("POST", "/v1/canary", "The watcher's own heartbeat: whether anything can arrive.", Nonce, Nonce, fenced=False),
     Row("GET", "/healthz", "Version and clock.", None, fenced=False, signed=False),
 )
 
 
-def create_app(answering: Answering) -> FastAPI:
+def create_app(answering: Responder) -> FastAPI:
     """The app around whoever answers, such as a gate, which is closed by whoever made it."""
 
     async def endpoint(request: Request) -> Response:
@@ -87,7 +87,7 @@ def _answers(row: Row) -> dict[int | str, dict[str, Any]]:
 
 def _extra(row: Row) -> dict[str, Any]:
     """What FastAPI cannot know, since the bodies are read and checked by the webhook itself."""
-    names = [(name, "path") for name in ("run", "epoch") if f"{{{name}}}" in row.path]
+    names = [(name, "path") for name in ("run", "attempt") if f"{{{name}}}" in row.path]
     names += [(name, "header") for name in (TIMESTAMP_HEADER, SIGNATURE_HEADER) if row.signed]
     extra: dict[str, Any] = {
         "parameters": [{"name": name, "in": place, "required": True, "schema": _PARAMETERS[name]} for name, place in names]

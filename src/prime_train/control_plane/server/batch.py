@@ -1,8 +1,8 @@
-"""Group commit: beats that arrive while a transaction is under way are stored by the next one, together.
+"""Group commit: heartbeats that arrive while a transaction is under way are stored by the next one, together.
 
-A disk that makes one write durable in a millisecond makes two hundred durable in the same millisecond. No beat waits for company that is
-not there yet: a group is all that has arrived when the writer is free, and what arrives meanwhile is the next one. Each beat is answered
-after its commit.
+A disk that makes one write durable in a millisecond makes two hundred durable in the same millisecond. No heartbeat waits for company that
+is not there yet: a group is all that has arrived when the writer is free, and what arrives meanwhile is the next one. Each heartbeat is
+answered after its commit.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from prime_train.control_plane.admission.responses import unavailable
-from prime_train.control_plane.webhook import BeatCall, Desk, Response, overloaded, record, refuse
+from prime_train.control_plane.webhook import HeartbeatCall, Response, WebhookContext, overloaded, record, refuse
 from prime_train.ports import OutsideError
 
 BATCH_MAX = 256
@@ -21,16 +21,16 @@ log = logging.getLogger(__name__)
 
 
 class GroupCommit:
-    """One writer thread and the beats that wait for it. All methods but `close` are for the event loop's thread."""
+    """One writer thread and the heartbeats that wait for it. All methods but `close` are for the event loop's thread."""
 
-    def __init__(self, desk: Desk, clock: Callable[[], int]) -> None:
-        self._desk, self._clock = desk, clock
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="beats")
-        self._waiting: list[tuple[BeatCall, asyncio.Future[Response]]] = []
+    def __init__(self, webhook: WebhookContext, clock: Callable[[], int]) -> None:
+        self._desk, self._clock = webhook, clock
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="heartbeats")
+        self._waiting: list[tuple[HeartbeatCall, asyncio.Future[Response]]] = []
         self._writer: asyncio.Task[None] | None = None
 
-    async def submit(self, call: BeatCall) -> Response:
-        """The answer to a beat, once it is durable; 503 at once where `WAITING_MAX` wait already."""
+    async def submit(self, call: HeartbeatCall) -> Response:
+        """The answer to a heartbeat, once it is durable; 503 at once where `WAITING_MAX` wait already."""
         if len(self._waiting) >= WAITING_MAX:
             return overloaded(self._clock())
         loop = asyncio.get_running_loop()
@@ -42,7 +42,7 @@ class GroupCommit:
 
     async def _write(self) -> None:
         loop = asyncio.get_running_loop()
-        batch: list[tuple[BeatCall, asyncio.Future[Response]]] = []
+        batch: list[tuple[HeartbeatCall, asyncio.Future[Response]]] = []
         try:
             while self._waiting:
                 await self._gather()
@@ -64,16 +64,16 @@ class GroupCommit:
             await asyncio.sleep(0)  # reads the sockets
             await asyncio.sleep(0)  # runs what was read
 
-    def _record(self, calls: Sequence[BeatCall]) -> list[Response]:
-        """In the writer thread. A bug that one beat meets must not take the answers of all others with it."""
+    def _record(self, calls: Sequence[HeartbeatCall]) -> list[Response]:
+        """In the writer thread. A bug that one heartbeat meets must not take the answers of all others with it."""
         try:
             return record(self._desk, calls, self._clock())
         except OutsideError as error:
-            log.warning("beats could not be stored: %s", error)
+            log.warning("heartbeats could not be stored: %s", error)
             return [unavailable(error, self._clock())] * len(calls)
         except Exception:
             if len(calls) == 1:
-                log.exception("a beat of run %s could not be stored", calls[0].beat.run)
+                log.exception("a heartbeat of run %s could not be stored", calls[0].heartbeat.run)
                 return [refuse(500, "a mistake of the control plane's; see its log", self._clock())]
         return [self._record([call])[0] for call in calls]
 

@@ -19,7 +19,7 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 
 
-class Crowded(Exception):
+class Overloaded(Exception):
     """So much is being read that no more is taken now."""
 
 
@@ -35,7 +35,7 @@ class BodyReader:
     async def read(self, scope: Scope, receive: Receive) -> bytes | None:
         """The body; None if it is over the limit, and then the connection is of no more use.
 
-        TimeoutError: it did not come in time. ConnectionError: the client has gone. Crowded: too much is being read.
+        TimeoutError: it did not come in time. ConnectionError: the client has gone. Overloaded: too much is being read.
         """
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
         assert task is not None
@@ -65,7 +65,7 @@ class BodyReader:
         try:
             while more:
                 if self._held > self._held_max:
-                    raise Crowded
+                    raise Overloaded
                 message = await receive()
                 chunk, more = _chunk(message), message.get("more_body", False)
                 size += len(chunk)

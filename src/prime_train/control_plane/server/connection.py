@@ -13,7 +13,7 @@ from typing import Self, cast
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from prime_train.control_plane.server.crowd import Crowd
-from prime_train.control_plane.server.gate import SIGNED
+from prime_train.control_plane.server.request_handler import SIGNED
 from prime_train.control_plane.webhook import Response, refuse
 
 HEAD_BYTES_MAX = 16 * 1024

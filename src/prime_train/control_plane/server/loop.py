@@ -1,4 +1,4 @@
-"""The watcher: sweeps when a run is due, when a beat brought news, and at the latest each interval.
+"""The watcher: sweeps when a run is due, when a heartbeat brought news, and at the latest each interval.
 
 It is one thread and does one thing at a time. Looking whether anything is due is one indexed query a second; the sweep itself, which asks
 the provider, is made only when something is, and never twice within `GAP_S`, so that a crowd of news is one sweep.
@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from prime_train.control_plane.reconcile import Swept, World, sweep
+from prime_train.control_plane.reconcile import Context, SweepResult, sweep
 from prime_train.ports import OutsideError
 
 INTERVAL_S = 5.0
@@ -27,16 +27,16 @@ class Watcher:
 
     def __init__(
         self,
-        world: World,
+        context: Context,
         poke: threading.Event,
         clock: Callable[[], int] | None = None,
         interval_s: float = INTERVAL_S,
-        swept: Callable[[Swept], None] | None = None,
+        swept: Callable[[SweepResult], None] | None = None,
     ) -> None:
         if interval_s <= 0:
             raise ValueError(f"the interval between sweeps must be above 0 s, not {interval_s}")
-        self._world, self._poke, self._interval_s, self._swept = world, poke, interval_s, swept
-        self._clock = clock or world.store.now_s
+        self._context, self._poke, self._interval_s, self._swept = context, poke, interval_s, swept
+        self._clock = clock or context.store.now_s
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self.run, name="watcher", daemon=True)
         self.failures = 0
@@ -64,7 +64,7 @@ class Watcher:
 
     def _sweep(self) -> None:
         try:
-            done = sweep(self._world, clock=self._clock)
+            done = sweep(self._context, clock=self._clock)
             self._failed_in_a_row = 0
             if self._swept is not None:
                 self._swept(done)
@@ -93,6 +93,6 @@ class Watcher:
 
     def _is_due(self) -> bool:
         try:
-            return bool(self._world.store.due(self._clock(), 1))
+            return bool(self._context.store.due(self._clock(), 1))
         except Exception:
             return True  # the sweep meets the same error, and says so

@@ -15,20 +15,20 @@ from typing import Self
 import uvicorn
 from starlette.types import ASGIApp
 
-from prime_train.control_plane.reconcile import World
+from prime_train.control_plane.reconcile import Context
 from prime_train.control_plane.server.app import create_app
+from prime_train.control_plane.server.asgi_fast_path import AsgiFastPath
 from prime_train.control_plane.server.connection import Connection
 from prime_train.control_plane.server.crowd import Crowd
 from prime_train.control_plane.server.descriptors import raise_file_limit, room
-from prime_train.control_plane.server.gate import Gate
-from prime_train.control_plane.server.hot import HotPath
 from prime_train.control_plane.server.loop import INTERVAL_S, Watcher
+from prime_train.control_plane.server.request_handler import RequestHandler
 from prime_train.control_plane.server.standstill import Standstill
-from prime_train.control_plane.webhook import Desk
+from prime_train.control_plane.webhook import WebhookContext
 from prime_train.ports import PermanentError, TemporaryError
 
 IDLE_S = 75
-"""An idle connection is kept for so long: longer than the usual pace of beats, so that most beats find theirs open."""
+"""An idle connection is kept for so long: longer than the usual pace of heartbeats, so that most heartbeats find theirs open."""
 SIGNAL_LOOK_S = 0.2
 GARBAGE_MIN = 10_000
 START_S_MAX = 15.0
@@ -57,12 +57,12 @@ class _Uvicorn(uvicorn.Server):
 class Server:
     """The webhook in a thread of its own, and on request a watcher beside it. Port 0 takes a free one. `clock`: instead of the store's."""
 
-    def __init__(self, desk: Desk, host: str = "127.0.0.1", port: int = 0, *, clock: Callable[[], int] | None = None) -> None:
+    def __init__(self, webhook: WebhookContext, host: str = "127.0.0.1", port: int = 0, *, clock: Callable[[], int] | None = None) -> None:
         self.poke = threading.Event()
         self.ended = threading.Event()
         """Set when the webhook no longer serves, for whatever reason."""
-        self._desk, self._host, self._port = desk, host, port
-        self._standstill = Standstill(desk.store, clock or desk.store.now_s)
+        self._desk, self._host, self._port = webhook, host, port
+        self._standstill = Standstill(webhook.store, clock or webhook.store.now_s)
         self._uvicorn: _Uvicorn | None = None
         self._thread: threading.Thread | None = None
         self.watcher: Watcher | None = None
@@ -76,8 +76,8 @@ class Server:
         """Returns when connections are accepted. Raises PermanentError where the address cannot be had."""
         listener = _listen(self._host, self._port)
         self._port = listener.getsockname()[1]
-        gate = Gate(self._desk, self.poke.set, self._standstill.now_s)
-        self._uvicorn = _Uvicorn(uvicorn_config(HotPath(create_app(gate), gate)))
+        gate = RequestHandler(self._desk, self.poke.set, self._standstill.now_s)
+        self._uvicorn = _Uvicorn(uvicorn_config(AsgiFastPath(create_app(gate), gate)))
         self._thread = threading.Thread(target=self._serve, args=(self._uvicorn, listener, gate), name="webhook", daemon=True)
         self._thread.start()
         self._standstill.start()
@@ -87,7 +87,7 @@ class Server:
             raise PermanentError(f"the webhook did not start within {START_S_MAX:.0f} s; its log says why")
         return self
 
-    def _serve(self, server: _Uvicorn, listener: socket.socket, gate: Gate) -> None:
+    def _serve(self, server: _Uvicorn, listener: socket.socket, gate: RequestHandler) -> None:
         try:
             with listener:
                 server.run(sockets=[listener])
@@ -98,9 +98,9 @@ class Server:
             self.ended.set()
             server.listens.set()
 
-    def watch(self, world: World, *, interval_s: float = INTERVAL_S) -> Watcher:
+    def watch(self, context: Context, *, interval_s: float = INTERVAL_S) -> Watcher:
         """Starts a watcher that is poked by this webhook's news."""
-        self.watcher = Watcher(world, self.poke, self._standstill.now_s, interval_s)
+        self.watcher = Watcher(context, self.poke, self._standstill.now_s, interval_s)
         self.watcher.start()
         return self.watcher
 
@@ -128,26 +128,26 @@ def url_of(host: str, port: int) -> str:
 
 
 def run_server(
-    desk: Desk,
-    world: World | None,
+    webhook: WebhookContext,
+    context: Context | None,
     *,
     host: str = "127.0.0.1",
     port: int = 0,
     interval_s: float = INTERVAL_S,
     announce: Callable[[str], None] = print,
 ) -> None:
-    """Serves until SIGTERM or SIGINT; main thread only. Without `world` there is no watcher. `announce` gets the URL once it is served.
+    """Serves until SIGTERM or SIGINT; main thread only. Without `context` there is no watcher. `announce` gets the URL once it is served.
 
-    A world without a webhook URL gets this one. Raises PermanentError where the address cannot be had,
+    A context without a webhook URL gets this one. Raises PermanentError where the address cannot be had,
     TemporaryError where the webhook ended unasked.
     """
     calm_collector()
     raise_file_limit()
-    server = Server(desk, host, port)
+    server = Server(webhook, host, port)
     with _signals() as signalled, server:
         announce(server.url)
-        if world is not None:
-            server.watch(world if world.webhook_url else replace(world, webhook_url=server.url), interval_s=interval_s)
+        if context is not None:
+            server.watch(context if context.webhook_url else replace(context, webhook_url=server.url), interval_s=interval_s)
         while not signalled and not server.ended.wait(SIGNAL_LOOK_S):
             pass
     if not signalled:
@@ -155,8 +155,8 @@ def run_server(
 
 
 def calm_collector() -> None:
-    """For a process that does nothing but serve: what the start has made is never looked at again by the garbage collector, and what beats
-    leave behind has no cycles, so that it need not look often. (Measured: 6 % of a beat.)"""
+    """For a process that does nothing but serve: what the start has made is never looked at again by the garbage collector, and what
+    heartbeats leave behind has no cycles, so that it need not look often. (Measured: 6 % of a heartbeat.)"""
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_MIN, 50, 50)

@@ -1,29 +1,29 @@
 """What an agent may ask of the control plane, as plain functions from request to response: no framework, no clock, no network.
 
 `handle` is `parse` (who is it, and what is asked), the store, and `answer`. The parts stand alone so that a server can gather many parsed
-beats and store them in one transaction (`record`). Both entries, bare and FastAPI, go through the same functions.
+heartbeats and store them in one transaction (`record`). Both entries, bare and FastAPI, go through the same functions.
 
 A request that is refused never gets as far as the store, so it changes nothing. What comes after is the store's to say: `fenced` is 409.
 """
 
 from prime_train.control_plane.admission.calls import Request, Response
 from prime_train.control_plane.admission.responses import overloaded, refuse, too_large
-from prime_train.control_plane.webhook.calls import BeatCall, BootstrapCall, Call, CanaryCall, CommitCall
-from prime_train.control_plane.webhook.desk import Desk
+from prime_train.control_plane.webhook.calls import BootstrapCall, Call, CanaryCall, CommitCall, HeartbeatCall
+from prime_train.control_plane.webhook.context import WebhookContext
 from prime_train.control_plane.webhook.handling import answer, carry_out, fulfil, handle, record
 from prime_train.control_plane.webhook.parsing import parse
 from prime_train.core.wire import Nonce
 
 __all__ = [
-    "BeatCall",
     "BootstrapCall",
     "Call",
     "CanaryCall",
     "CommitCall",
-    "Desk",
+    "HeartbeatCall",
     "Nonce",
     "Request",
     "Response",
+    "WebhookContext",
     "answer",
     "carry_out",
     "fulfil",

@@ -6,49 +6,49 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from prime_train.control_plane.admission.calls import CANARY, Place
-from prime_train.control_plane.webhook.calls import BeatCall, BootstrapCall, Call, CanaryCall, CommitCall, KeysCall
+from prime_train.control_plane.webhook.calls import BootstrapCall, Call, CanaryCall, CommitCall, HeartbeatCall, KeysCall
 from prime_train.core.keys import manifest_key
-from prime_train.core.wire import Beat, Commit, Nonce
+from prime_train.core.wire import Commit, Heartbeat, Nonce
 
 MISTAKES_MAX = 5
 SHOWN_CHARS_MAX = 24
 
 
-class Odd(Exception):
+class InvalidBody(Exception):
     """A body that is well formed but cannot be meant."""
 
 
-def _beat(place: Place, body: bytes) -> Call:
-    beat = Beat.model_validate_json(body)
-    _same(place, beat)
+def _heartbeat(place: Place, body: bytes) -> Call:
+    heartbeat = Heartbeat.model_validate_json(body)
+    _same(place, heartbeat)
     # Whatever the agent takes for news: an end, and a machine about to be taken away, cannot wait for the next check.
-    if not beat.news and (beat.exit is not None or beat.preempting):
-        beat = beat.model_copy(update={"news": True})
-    return BeatCall(beat)
+    if not heartbeat.news and (heartbeat.exit is not None or heartbeat.preempting):
+        heartbeat = heartbeat.model_copy(update={"news": True})
+    return HeartbeatCall(heartbeat)
 
 
 def _exit(place: Place, body: bytes) -> Call:
-    call = _beat(place, body)
-    if isinstance(call, BeatCall) and call.beat.exit is None:
-        raise Odd("exit: missing; say how the attempt ended")
+    call = _heartbeat(place, body)
+    if isinstance(call, HeartbeatCall) and call.heartbeat.exit is None:
+        raise InvalidBody("exit: missing; say how the attempt ended")
     return call
 
 
 def _commit(place: Place, body: bytes) -> Call:
     commit = Commit.model_validate_json(body)
     _same(place, commit)
-    expected = manifest_key(commit.run, commit.step, commit.epoch)
+    expected = manifest_key(commit.run, commit.step, commit.attempt)
     if commit.key != expected:
-        raise Odd(f"key: {_short(repr(commit.key))} is not the manifest of step {commit.step}, which is {expected}")
+        raise InvalidBody(f"key: {_short(repr(commit.key))} is not the manifest of step {commit.step}, which is {expected}")
     return CommitCall(commit)
 
 
 def _bootstrap_call(place: Place, body: bytes) -> Call:
-    return BootstrapCall(place.run, place.epoch, place.identity)
+    return BootstrapCall(place.run, place.attempt, place.identity)
 
 
 def _keys(place: Place, body: bytes) -> Call:
-    return KeysCall(place.run, place.epoch, place.identity)
+    return KeysCall(place.run, place.attempt, place.identity)
 
 
 def _canary(place: Place, body: bytes) -> Call:
@@ -56,7 +56,7 @@ def _canary(place: Place, body: bytes) -> Call:
 
 
 PARSERS: dict[str, Callable[[Place, bytes], Call]] = {
-    "beat": _beat,
+    "heartbeat": _heartbeat,
     "commit": _commit,
     "exit": _exit,
     "bootstrap": _bootstrap_call,
@@ -65,13 +65,13 @@ PARSERS: dict[str, Callable[[Place, bytes], Call]] = {
 }
 
 
-def _same(place: Place, said: Beat | Commit) -> None:
+def _same(place: Place, said: Heartbeat | Commit) -> None:
     if said.run != place.run:
-        raise Odd(f"run: {_short(repr(said.run))} is not the {place.run} of the path")
-    if said.epoch != place.epoch:
-        raise Odd(f"epoch: {said.epoch} is not the {place.epoch} of the path")
+        raise InvalidBody(f"run: {_short(repr(said.run))} is not the {place.run} of the path")
+    if said.attempt != place.attempt:
+        raise InvalidBody(f"attempt: {said.attempt} is not the {place.attempt} of the path")
     if said.identity != place.identity:
-        raise Odd(f"identity: {_short(repr(said.identity))} is not the one of the path")
+        raise InvalidBody(f"identity: {_short(repr(said.identity))} is not the one of the path")
 
 
 def describe(error: ValidationError) -> str:

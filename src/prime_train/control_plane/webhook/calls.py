@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from prime_train.control_plane.admission.calls import StoreCall
-from prime_train.core.wire import Beat, Commit
+from prime_train.core.wire import Commit, Heartbeat
 
 
-class BeatCall(NamedTuple):
-    beat: Beat
+class HeartbeatCall(NamedTuple):
+    heartbeat: Heartbeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class CommitCall:
 @dataclass(frozen=True, slots=True)
 class BootstrapCall:
     run: str
-    epoch: int
+    attempt: int
     identity: str = ""
 
 
@@ -28,7 +28,7 @@ class KeysCall:
     """The attempt's keys to the bucket end soon."""
 
     run: str
-    epoch: int
+    attempt: int
     identity: str = ""
 
 
@@ -37,4 +37,4 @@ class CanaryCall:
     nonce: str
 
 
-Call = BeatCall | CommitCall | BootstrapCall | KeysCall | CanaryCall | StoreCall
+Call = HeartbeatCall | CommitCall | BootstrapCall | KeysCall | CanaryCall | StoreCall

@@ -8,125 +8,127 @@ from pydantic import ValidationError
 from prime_train import __version__
 from prime_train.control_plane.admission.admission import admit
 from prime_train.control_plane.admission.calls import Place, Request, Response, StoreCall
-from prime_train.control_plane.admission.responses import BEAT_S, RETRY_S, refuse, reply, unavailable
+from prime_train.control_plane.admission.responses import HEARTBEAT_S, RETRY_S, refuse, reply, unavailable
 from prime_train.control_plane.webhook.bodies import describe
-from prime_train.control_plane.webhook.calls import BeatCall, BootstrapCall, Call, CanaryCall, CommitCall, KeysCall
-from prime_train.control_plane.webhook.desk import Desk
+from prime_train.control_plane.webhook.calls import BootstrapCall, Call, CanaryCall, CommitCall, HeartbeatCall, KeysCall
+from prime_train.control_plane.webhook.context import WebhookContext
 from prime_train.control_plane.webhook.parsing import read
 from prime_train.core.budget import flush_from_s, training_s
 from prime_train.core.causes import Cause
-from prime_train.core.keys import tree_key
+from prime_train.core.keys import code_key
 from prime_train.core.run import Run
 from prime_train.core.run_secrets import VARIABLE
 from prime_train.core.tracker.pages import origin_url
 from prime_train.core.wire import Bootstrap, Nonce, Order, PodKeys, Verdict
-from prime_train.ports import Answer, Held, OutsideError, PermanentError
+from prime_train.ports import Answer, OutsideError, PermanentError, RunRecord
 
 WAKING = frozenset({"create", "save", "wake"})
 """Methods after which a run may have something to decide."""
 
 
-def handle(desk: Desk, request: Request) -> Response:
+def handle(webhook: WebhookContext, request: Request) -> Response:
     """The answer to one request, after whatever it asks for is durable. Raises nothing but bugs."""
-    admitted = admit(desk, request)
-    return admitted if isinstance(admitted, Response) else fulfil(desk, admitted, request)
+    admitted = admit(webhook, request)
+    return admitted if isinstance(admitted, Response) else fulfil(webhook, admitted, request)
 
 
-def fulfil(desk: Desk, admitted: Place | StoreCall, request: Request) -> Response:
+def fulfil(webhook: WebhookContext, admitted: Place | StoreCall, request: Request) -> Response:
     """The answer to a request that was admitted at the door."""
     call = read(admitted, request) if isinstance(admitted, Place) else admitted
-    return call if isinstance(call, Response) else carry_out(desk, call, request.now_s)
+    return call if isinstance(call, Response) else carry_out(webhook, call, request.now_s)
 
 
-def carry_out(desk: Desk, call: Call, now_s: int) -> Response:
+def carry_out(webhook: WebhookContext, call: Call, now_s: int) -> Response:
     """What the store makes of a parsed call; 503 when it cannot be asked now."""
     try:
         match call:
-            case BeatCall():
-                return record(desk, [call], now_s)[0]
+            case HeartbeatCall():
+                return record(webhook, [call], now_s)[0]
             case CommitCall(commit):
-                return answer(call, desk.store.commit(commit, now_s), pace_s=desk.pace_s(commit.run), now_s=now_s)
+                return answer(call, webhook.store.commit(commit, now_s), pace_s=webhook.pace_s(commit.run), now_s=now_s)
             case BootstrapCall():
-                return _bootstrap(desk, desk.store.load(call.run), call, now_s)
+                return _bootstrap(webhook, webhook.store.load(call.run), call, now_s)
             case KeysCall():
-                return _keys(desk, desk.store.load(call.run), call, now_s)
+                return _keys(webhook, webhook.store.load(call.run), call, now_s)
             case CanaryCall(nonce):
-                desk.store.watch()
+                webhook.store.watch()
                 return Response(200, Nonce(nonce=nonce).model_dump_json().encode())
             case StoreCall(name, body):
-                return _store(desk, name, body, now_s)
+                return _store(webhook, name, body, now_s)
     except OutsideError as error:
         return unavailable(error, now_s)
 
 
-def record(desk: Desk, calls: Sequence[BeatCall], now_s: int) -> list[Response]:
-    """Stores the beats in one transaction; their answers, in order. Raises what the store raises; then none may count as stored."""
-    said = desk.store.beats([call.beat for call in calls], now_s)
+def record(webhook: WebhookContext, calls: Sequence[HeartbeatCall], now_s: int) -> list[Response]:
+    """Stores the heartbeats in one transaction; their answers, in order. Raises what the store raises; then none may count as stored."""
+    said = webhook.store.heartbeats([call.heartbeat for call in calls], now_s)
     return [
-        answer(call, one, pace_s=BEAT_S if one.verdict is Verdict.FENCED else desk.pace_s(call.beat.run), now_s=now_s)
+        answer(call, one, pace_s=HEARTBEAT_S if one.verdict is Verdict.FENCED else webhook.pace_s(call.heartbeat.run), now_s=now_s)
         for call, one in zip(calls, said, strict=True)
     ]
 
 
-def answer(call: BeatCall | CommitCall, said: Answer, *, pace_s: int, now_s: int) -> Response:
+def answer(call: HeartbeatCall | CommitCall, said: Answer, *, pace_s: int, now_s: int) -> Response:
     """The response to what the store said: 409 for `fenced`, else 200."""
-    wakes = isinstance(call, BeatCall) and call.beat.news and said.verdict is Verdict.OK
+    wakes = isinstance(call, HeartbeatCall) and call.heartbeat.news and said.verdict is Verdict.OK
     return reply(said.verdict, said.order, said.order_reason, pace_s, said.committed_step, now_s, wakes)
 
 
-def _store(desk: Desk, name: str, body: bytes, now_s: int) -> Response:
+def _store(webhook: WebhookContext, name: str, body: bytes, now_s: int) -> Response:
     from prime_train.control_plane import store_calls
 
     if name == store_calls.ABOUT:
-        about = store_calls.About(desk.provider, desk.bucket_url, desk.public_url, desk.watches, __version__, desk.run_secrets)
+        about = store_calls.About(
+            webhook.provider, webhook.bucket_url, webhook.public_url, webhook.watches, __version__, webhook.run_secrets
+        )
         return Response(200, store_calls.packed(store_calls.ABOUT_GIVES, about))
     if name == store_calls.OPENING:
-        opening = store_calls.Opening(desk.bucket_keys, _operators(desk))
+        opening = store_calls.Opening(webhook.bucket_keys, _operators(webhook))
         return Response(200, store_calls.packed(store_calls.OPENING_GIVES, opening))
     if name not in store_calls.CALLS:
         return refuse(404, "the store has no such method", now_s)
     try:
-        return Response(200, store_calls.carry_out(desk.store, name, body), wakes=name in WAKING)
+        return Response(200, store_calls.carry_out(webhook.store, name, body), wakes=name in WAKING)
     except ValidationError as error:
         return refuse(422, describe(error), now_s)
 
 
-def _operators(desk: Desk) -> PodKeys | None:
+def _operators(webhook: WebhookContext) -> PodKeys | None:
     """None: those in the environment have to do. It may be for want of the role that somebody has given them."""
     try:
-        return desk.lend("", 0) if desk.lend is not None else None
+        return webhook.lend("", 0) if webhook.lend is not None else None
     except PermanentError:
-        if desk.starts_with_lent:
+        if webhook.starts_with_lent:
             raise
         return None
 
 
-def _is_current(held: Held | None, call: BootstrapCall | KeysCall) -> TypeGuard[Held]:
-    return held is not None and held.lease.open and (held.lease.epoch, held.lease.identity) == (call.epoch, call.identity)
+def _is_current(held: RunRecord | None, call: BootstrapCall | KeysCall) -> TypeGuard[RunRecord]:
+    return held is not None and held.lease.open and (held.lease.attempt, held.lease.identity) == (call.attempt, call.identity)
 
 
-def _bootstrap(desk: Desk, held: Held | None, call: BootstrapCall, now_s: int) -> Response:
+def _bootstrap(webhook: WebhookContext, held: RunRecord | None, call: BootstrapCall, now_s: int) -> Response:
     if not _is_current(held, call):
-        return reply(Verdict.FENCED, Order.NONE, "", BEAT_S, 0, now_s)
-    missing = [name for name in held.run.spec.secrets if name not in desk.secrets]
+        return reply(Verdict.FENCED, Order.NONE, "", HEARTBEAT_S, 0, now_s)
+    missing = [name for name in held.run.spec.secrets if name not in webhook.secrets]
     if missing:
         said = f"the control plane does not hand out {', '.join(missing)}: not set there, or not on its list {VARIABLE}"
         return refuse(503, said, now_s, (("retry-after", str(RETRY_S)),))
     try:
-        job = _job(desk, held.run, call, now_s)
+        job = _job(webhook, held.run, call, now_s)
     except OutsideError:
         return _no_keys_now(now_s)
     return Response(200, job.as_json().encode())
 
 
-def _keys(desk: Desk, held: Held | None, call: KeysCall, now_s: int) -> Response:
+def _keys(webhook: WebhookContext, held: RunRecord | None, call: KeysCall, now_s: int) -> Response:
     """Whoever has been fenced gets none."""
     if not _is_current(held, call):
-        return reply(Verdict.FENCED, Order.NONE, "", BEAT_S, 0, now_s)
-    if desk.lend is None:
+        return reply(Verdict.FENCED, Order.NONE, "", HEARTBEAT_S, 0, now_s)
+    if webhook.lend is None:
         return refuse(404, "the keys that machines get here do not end, so there are no others", now_s)
     try:
-        return Response(200, desk.lend(held.run.run_id, call.epoch).model_dump_json().encode())
+        return Response(200, webhook.lend(held.run.run_id, call.attempt).model_dump_json().encode())
     except OutsideError:
         return _no_keys_now(now_s)
 
@@ -135,26 +137,26 @@ def _no_keys_now(now_s: int) -> Response:
     return refuse(503, "keys to the bucket cannot be had now; ask again", now_s, (("retry-after", str(RETRY_S)),))
 
 
-def _job(desk: Desk, run: Run, call: BootstrapCall, now_s: int) -> Bootstrap:
-    spec, epoch = run.spec, call.epoch
+def _job(webhook: WebhookContext, run: Run, call: BootstrapCall, now_s: int) -> Bootstrap:
+    spec, attempt = run.spec, call.attempt
     hours, flush_s = spec.budget.hours, flush_from_s(run)
     return Bootstrap(
         run=run.run_id,
-        epoch=epoch,
+        attempt=attempt,
         spec=spec,
-        bucket_url=desk.bucket_url,
-        bucket_mark=desk.bucket_mark,
-        bucket_keys=desk.bucket_keys,
-        keys=desk.lend(run.run_id, epoch) if desk.lend is not None and desk.starts_with_lent else None,
-        tree_key=None if spec.trainer.tree.repo else tree_key(run.run_id, run.revision),
-        tree_sha256=run.tree_sha256,
+        bucket_url=webhook.bucket_url,
+        bucket_mark=webhook.bucket_mark,
+        bucket_keys=webhook.bucket_keys,
+        keys=webhook.lend(run.run_id, attempt) if webhook.lend is not None and webhook.starts_with_lent else None,
+        code_key=None if spec.trainer.tree.repo else code_key(run.run_id, run.revision),
+        code_sha256=run.code_sha256,
         commit=run.commit,
         origin_url=origin_url(run),
         resume=run.resume,
-        secrets={name: desk.secrets[name] for name in spec.secrets},
+        secrets={name: webhook.secrets[name] for name in spec.secrets},
         train_s_max=None if hours is None else max(0, int(hours * 3600) - training_s(run, now_s)),
         deadline_in_s=None if flush_s is None else max(1, flush_s - now_s),
-        last_cause=_last_cause(run, epoch),
+        last_cause=_last_cause(run, attempt),
         best_step=run.best_step,
         step_slow_s=run.step_slow_s,
         now_s=now_s,
@@ -162,6 +164,6 @@ def _job(desk: Desk, run: Run, call: BootstrapCall, now_s: int) -> Bootstrap:
     )
 
 
-def _last_cause(run: Run, epoch: int) -> Cause | None:
+def _last_cause(run: Run, attempt: int) -> Cause | None:
     """Of the newest earlier attempt that came as far as to run anything; a launch that was refused says nothing about the trainer."""
-    return next((a.cause for a in reversed(run.attempts) if a.epoch < epoch and a.first_beat_s is not None), None)
+    return next((a.cause for a in reversed(run.attempts) if a.number < attempt and a.first_heartbeat_s is not None), None)

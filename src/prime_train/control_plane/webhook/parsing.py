@@ -9,7 +9,7 @@ from prime_train.control_plane.admission.admission import admit
 from prime_train.control_plane.admission.calls import Place, Request, Response
 from prime_train.control_plane.admission.keyring import Keyring
 from prime_train.control_plane.admission.responses import refuse
-from prime_train.control_plane.webhook.bodies import PARSERS, Odd, describe
+from prime_train.control_plane.webhook.bodies import PARSERS, InvalidBody, describe
 from prime_train.control_plane.webhook.calls import Call
 
 
@@ -25,5 +25,5 @@ def read(place: Place, request: Request) -> Response | Call:
         return PARSERS[place.verb](place, request.body)
     except ValidationError as error:
         return refuse(422, describe(error), request.now_s)
-    except Odd as error:
+    except InvalidBody as error:
         return refuse(422, str(error), request.now_s)

@@ -30,7 +30,7 @@ def refuse_unheard(home: Home, public_url: str) -> None:
     last = home.last_serving()
     if last is None or last.public_url == public_url:
         return
-    count = len(home.store().vitals())
+    count = len(home.store().lease_statuses())
     if count:
         machines = f"{count} machine{' calls' if count == 1 else 's call'} {last.public_url}"
         raise UsageError(
@@ -54,9 +54,9 @@ def control_plane(
         number = home.port_meanwhile() if port is None else port
         refuse_unheard(home, home.public_url(url_of("127.0.0.1", number)))
         home.make_bucket()
-        desk = home.desk()
+        webhook = home.webhook()
         home.catch_up()
-        with Server(desk, port=number) as server:
+        with Server(webhook, port=number) as server:
             home.say_serving(server.url)
-            server.watch(home.world(home.public_url(server.url), watched=watched), interval_s=interval_s)
+            server.watch(home.context(home.public_url(server.url), watched=watched), interval_s=interval_s)
             yield server

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from prime_train.adapters.pods_by_provider import PodsByProvider
     from prime_train.adapters.pods_local import LocalPods
     from prime_train.adapters.store_remote import RemoteStore
-    from prime_train.control_plane.reconcile import World
+    from prime_train.control_plane.reconcile import Context
     from prime_train.control_plane.store_calls import About
-    from prime_train.control_plane.webhook import Desk
+    from prime_train.control_plane.webhook import WebhookContext
     from prime_train.control_plane.wiring.providers import Providers, Reach
     from prime_train.core.run import Run
-    from prime_train.ports import Bucket, Held, Notifier, Store, Tracker, Watched
+    from prime_train.ports import Bucket, Notifier, RunRecord, Store, Tracker, Watched
 
 HOME = "PRIME_TRAIN_HOME"
 BUCKET = "PRIME_TRAIN_BUCKET"
@@ -203,10 +203,10 @@ class Home:
 
     def reach(self, run: "Run") -> "Reach | None":
         """How to log in to the machine of the run's newest attempt; None: there is none, or not by SSH."""
-        attempt = run.attempt
+        attempt = run.current_attempt
         if attempt is None or attempt.pod_id is None or attempt.ended_s is not None:
             return None
-        return self.providers().reach(attempt.pod_id, run.run_id, attempt.epoch)
+        return self.providers().reach(attempt.pod_id, run.run_id, attempt.number)
 
     def public_url(self, url: str) -> str:
         """What machines elsewhere call, for a webhook that listens at `url`: where it is not said, what was said last for this address, as
@@ -243,13 +243,13 @@ class Home:
         """Names and globs of the variables that the control plane hands to runs: its own list where it is elsewhere."""
         return self.about.run_secrets if self.elsewhere else listed(self.environment)
 
-    def desk(self, public_url: str = "", *, watches: bool = False) -> "Desk":
-        from prime_train.control_plane.webhook import Desk
+    def webhook(self, public_url: str = "", *, watches: bool = False) -> "WebhookContext":
+        from prime_train.control_plane.webhook import WebhookContext
         from prime_train.control_plane.wiring.pod_keys import keys_for_pods
         from prime_train.control_plane.wiring.providers import default_provider
 
         keys, lend = keys_for_pods(self.bucket_url, self.environment)
-        return Desk(
+        return WebhookContext(
             self.store(),
             (self.master(),),
             secrets=self.secrets,
@@ -278,14 +278,14 @@ class Home:
         except OutsideError as error:
             log.warning("whether the store is an older copy cannot be told now: %s", error)
 
-    def world(self, webhook_url: str, *, watched: "Watched | None" = None, waits: bool = False) -> "World":
+    def context(self, webhook_url: str, *, watched: "Watched | None" = None, waits: bool = False) -> "Context":
         """What a watcher needs. `webhook_url`: what agents are to call. `waits`: for a process that ends soon, see `Providers`."""
         from prime_train.adapters.canary_http import CanaryHttp
-        from prime_train.control_plane.reconcile import World
+        from prime_train.control_plane.reconcile import Context
 
         master, providers = self.master(), self.providers(webhook_url, waits=waits)
         pods = providers.pods
-        world = World(
+        context = Context(
             store=self.store(),
             bucket=self.bucket(),
             pods=pods,
@@ -302,7 +302,7 @@ class Home:
             is_guest=bool(self.elsewhere),
             delivers=not (self.elsewhere and self.about.watches),
         )
-        return world if watched is None else _watched_by(world, watched)
+        return context if watched is None else _watched_by(context, watched)
 
     def serving(self) -> Serving | None:
         """The control plane that serves this home now, or None."""
@@ -423,8 +423,8 @@ def _refuse_empty(store: "Store", bucket: "Bucket", url: str) -> None:
         raise UsageError(said, fix=FIX_BUCKET, code=Exit.OUTSIDE_REFUSED)
 
 
-def _watched_by(world: "World", watched: "Watched") -> "World":
-    return replace(world, watched=watched)
+def _watched_by(context: "Context", watched: "Watched") -> "Context":
+    return replace(context, watched=watched)
 
 
 def _unhexed(text: str) -> bytes:
@@ -455,12 +455,12 @@ def _create_once(path: Path, content: bytes) -> None:
         draft.unlink()
 
 
-def _told_of(store: "Store") -> "Callable[[str], Held | None]":
+def _told_of(store: "Store") -> "Callable[[str], RunRecord | None]":
     """A run as it is now, for who tells of it. None also where its record cannot be read, and for an alert of no run: people are told
     without it."""
     from prime_train.ports import PermanentError
 
-    def held(run_id: str) -> "Held | None":
+    def held(run_id: str) -> "RunRecord | None":
         try:
             return store.load(run_id) if run_id else None
         except PermanentError as error:

@@ -7,7 +7,7 @@ from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
-    from prime_train.control_plane.webhook.desk import Lend
+    from prime_train.control_plane.webhook.context import Lend
 
 ROLE = "PRIME_TRAIN_POD_ROLE"
 PAIR = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
@@ -23,7 +23,7 @@ def keys_for_pods(url: str, environment: Mapping[str, str]) -> "tuple[dict[str, 
 
     if not environment.get(ROLE):
         return pod_keys(url, environment), None
-    from prime_train.adapters.bucket.lending import Lender
+    from prime_train.adapters.bucket.temporary_credentials import Lender
 
     lacks = [POD_PREFIX + name for name in PAIR if not environment.get(POD_PREFIX + name)]
     if not lacks:

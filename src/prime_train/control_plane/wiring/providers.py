@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from prime_train.adapters.pods_by_provider import PodsByProvider
     from prime_train.adapters.pods_local import LocalPods
     from prime_train.adapters.pods_prime import BackgroundPusher, Connection, PrimeClient, PrimePods, Settings
-    from prime_train.adapters.pushing import AgentPusher
+    from prime_train.adapters.provisioning import AgentPusher
     from prime_train.adapters.ssh import LoginKey
     from prime_train.core.offers import Offer
     from prime_train.core.spec import HardwareSpec
@@ -97,7 +97,7 @@ class Providers:
 
     @cached_property
     def _pusher(self) -> "AgentPusher":
-        from prime_train.adapters.pushing import AgentPusher, Recipe
+        from prime_train.adapters.provisioning import AgentPusher, Recipe
 
         return AgentPusher(self.login_key, self.root / "attempts", recipe=Recipe(self.environment.get(POD_PYTHON, "")))
 
@@ -116,7 +116,7 @@ class Providers:
 
         return login_key(self.root / "ssh", self.master)
 
-    def reach(self, pod_id: str, run_id: str, epoch: int) -> Reach | None:
+    def reach(self, pod_id: str, run_id: str, attempt: int) -> Reach | None:
         """None: the pod is not reached by SSH, is gone, or does not say yet how to reach it."""
         from prime_train.adapters.pods_by_provider import provider_of
 
@@ -124,7 +124,7 @@ class Providers:
         connection = self.prime.connection(own_id) if provider == PRIME and has_prime(self.environment) else None
         if connection is None:
             return None
-        return Reach(connection, self.root / "ssh" / "id_ed25519", self.root / "attempts" / f"{run_id}-e{epoch}" / "known_hosts")
+        return Reach(connection, self.root / "ssh" / "id_ed25519", self.root / "attempts" / f"{run_id}-e{attempt}" / "known_hosts")
 
     @cached_property
     def _settings(self) -> "Settings":

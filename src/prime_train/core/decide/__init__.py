@@ -6,9 +6,9 @@ Theory of operation
 
 1. One decision a call. What was decided is saved (compare-and-set) before anything outside is touched; so a second watcher either loses
    the write or sees the new state and decides the next thing.
-2. A pod of any epoch but the current one is a stray and goes first, whatever state the run is in. That one rule covers lost create
+2. A pod of any attempt but the current one is a orphan and goes first, whatever state the run is in. That one rule covers lost create
    answers, machines that outlive their fence, doubled launches and runs that have ended.
-3. The fence is the lease closing, in the same write as the change of state. From then on the old attempt can neither beat nor commit.
+3. The fence is the lease closing, in the same write as the change of state. From then on the old attempt can neither heartbeat nor commit.
    What the next attempt restores is chosen once, after that.
 4. Nothing is destroyed on Unknown.
 
@@ -16,10 +16,10 @@ Money is checked in every state that costs money, before anything else about the
 """
 
 from prime_train.core.decide.active import EVIDENCE_WAIT_S, SILENCE_NOTICES
-from prime_train.core.decide.deciding import decide
 from prime_train.core.decide.draining import PREEMPTION_DRAIN_S
 from prime_train.core.decide.money import DRAIN_SHARE_MAX, WARN_SHARE, budget_moment_s, drain_reserve_usd
-from prime_train.core.decide.orphans import STRAY_ASK_AGAIN_S, current_epoch, name_of, stray_pods
+from prime_train.core.decide.next_decision import decide
+from prime_train.core.decide.orphans import STRAY_ASK_AGAIN_S, current_attempt, name_of, orphan_pods
 from prime_train.core.decide.pace import BACKOFF_FIRST_S, BACKOFF_S_MAX, CHECK_S, back_off_until_s, backoff_s, check_s, healthy_until_s
 from prime_train.core.decide.queued import BEHIND_SHARE_MAX, PREEMPTIONS_AN_HOUR_MAX, avoided_offers, in_common, wants_on_demand
 from prime_train.core.decide.uploading import KEPT, UPLOADS, upload_limit_usd
@@ -37,7 +37,7 @@ from prime_train.core.decision import (
     Note,
     PutAgent,
     Recover,
-    SeeBeat,
+    SeeHeartbeat,
     SeeStep,
     SeeUpload,
     Settle,
@@ -73,7 +73,7 @@ __all__ = [
     "Note",
     "PutAgent",
     "Recover",
-    "SeeBeat",
+    "SeeHeartbeat",
     "SeeStep",
     "SeeUpload",
     "Settle",
@@ -84,13 +84,13 @@ __all__ = [
     "backoff_s",
     "budget_moment_s",
     "check_s",
-    "current_epoch",
+    "current_attempt",
     "decide",
     "drain_reserve_usd",
     "healthy_until_s",
     "in_common",
     "name_of",
-    "stray_pods",
+    "orphan_pods",
     "upload_limit_usd",
     "wants_on_demand",
 ]

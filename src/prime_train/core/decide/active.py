@@ -15,7 +15,7 @@ from prime_train.core.decision import (
     Note,
     PutAgent,
     Recover,
-    SeeBeat,
+    SeeHeartbeat,
     SeeStep,
     SeeUpload,
     Wait,
@@ -49,13 +49,13 @@ def decide_attended(run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView
         case Healthy():
             return _healthy(run, attempt, verdict, pods, now_s)
         case Finished(step):
-            if run.state is RunState.BOOTING:  # all its earlier beats were lost
-                return SeeBeat()
+            if run.state is RunState.BOOTING:  # all its earlier heartbeats were lost
+                return SeeHeartbeat()
             return Finish(RunState.SUCCEEDED, Cause.FINISHED, f"finished at step {step}")
         case Sick():
             return sick(verdict)
-        case Gone(why, beaten):
-            return Recover(_loss(attempt, beaten=beaten), why)
+        case Gone(why, was_alive):
+            return Recover(_loss(attempt, was_alive=was_alive), why)
         case Silent():
             return _silent(run, verdict, now_s)
         case Stalled():
@@ -64,8 +64,8 @@ def decide_attended(run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView
             return unknown(run, verdict, now_s)
 
 
-def _loss(attempt: Attempt, *, beaten: bool) -> Cause:
-    if attempt.first_beat_s is None and not beaten:
+def _loss(attempt: Attempt, *, was_alive: bool) -> Cause:
+    if attempt.first_heartbeat_s is None and not was_alive:
         return Cause.BOOT_LOST
     return Cause.PREEMPTED if attempt.offer.spot else Cause.MACHINE_LOST
 
@@ -82,8 +82,8 @@ def _launching(run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView, now
             return Recover(Cause.LAUNCH_REFUSED, f"{dear}; it is given back")
         return Adopt(first.pod_id, first.usd_per_hour, first.created_s)
     settled_s = attempt.launched_s + run.spec.health.settle_s
-    beats = isinstance(verdict, Healthy) and verdict.phase is not None
-    if pods.as_of_s(now_s) < settled_s or beats:
+    heartbeats = isinstance(verdict, Healthy) and verdict.phase is not None
+    if pods.as_of_s(now_s) < settled_s or heartbeats:
         return Wait(now_s + check_s(run), "waiting for the create call to settle")
     return Recover(Cause.LAUNCH_LOST, "the create call brought no answer and the provider lists no such pod")
 
@@ -93,19 +93,20 @@ def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s
         return _booting(run, attempt, pods, now_s)
     if verdict.cut_off:
         if run.noted_s("cut_off") is None:
-            text = "no beats, yet the tracker still advances: waiting as long as it does"
+            text = "no heartbeats, yet the tracker still advances: waiting as long as it does"
             return Note("cut_off", Severity.WARNING, "cut off, but training", text, verdict.sign_s, verdict.tracked)
         return Wait(now_s + check_s(run), "cut off, but training", verdict.sign_s, verdict.tracked)
     if run.state is RunState.BOOTING:
-        return SeeBeat()
+        return SeeHeartbeat()
     if run.state is RunState.STARTING and verdict.step > 0:
         return SeeStep(verdict.step)
     if verdict.upload_pending and run.state is not RunState.UPLOADING:
         return SeeUpload(verdict.step)
     if (said := of_uploads(run, attempt, verdict)) is not None:
         return said
-    # What was told lasts one beat at least: else two watchers whose clocks differ take back, and tell anew, what is late for one of them.
-    before_s = now_s - run.spec.health.beat_s
+    # What was told lasts one heartbeat at least: else two watchers whose clocks differ take back, and tell anew, what is late for one of
+    # them.
+    before_s = now_s - run.spec.health.heartbeat_s
     told = tuple(notice.kind for notice in run.notices if notice.kind in SILENCE_NOTICES and notice.at_s <= before_s)
     if attempt.evidence_asked_s is not None and attempt.evidence_asked_s <= before_s:
         told = (*told, "stalled")
@@ -129,7 +130,7 @@ def _lacks_agent(attempt: Attempt, pods: PodsView, since_s: int) -> bool:
 def _silent(run: Run, verdict: Silent, now_s: int) -> Decision:
     """Told first, acted on later: between the two, an agent that could not be heard has had time to be heard again."""
     health = run.spec.health
-    text = f"no beat for {verdict.silent_s} s while the provider calls the machine active"
+    text = f"no heartbeat for {verdict.silent_s} s while the provider calls the machine active"
     noted_s = run.noted_s("silent")
     if noted_s is None:
         return Note("silent", Severity.WARNING, "the machine is silent", f"{text}; it is replaced after {health.silence_s} s")
@@ -156,7 +157,7 @@ def _boot_late(run: Run, attempt: Attempt, pods: PodsView, detail: str, now_s: i
     """A machine that is ready, and on which nobody has put the agent for a long time, is not late: who should have was away. It is done
     now, once, and given its time."""
     health, put_s = run.spec.health, attempt.agent_put_s
-    due_s = attempt.launched_s + health.first_beat_s
+    due_s = attempt.launched_s + health.first_heartbeat_s
     if put_s is not None and put_s > due_s:
         if now_s < put_s + health.settle_s:
             return Wait(min(now_s + check_s(run), put_s + health.settle_s), "late, but its agent has only just been put on it")

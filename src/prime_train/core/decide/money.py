@@ -6,7 +6,7 @@ from prime_train.core.causes import Cause
 from prime_train.core.decide.uploading import given_up, upload_left_usd
 from prime_train.core.decision import AllClear, Decision, Drain, Finish, Note, Recover
 from prime_train.core.funds import RESERVE_S, WARN_S, Funds
-from prime_train.core.run import DrainReason, Run, RunState, Severity, Want
+from prime_train.core.run import DesiredState, DrainReason, Run, RunState, Severity
 from prime_train.core.text.formatting import usd
 from prime_train.core.verdict import Finished, Healthy, Verdict
 
@@ -20,7 +20,7 @@ def wished(run: Run, verdict: Verdict, funds: Funds | None, now_s: int) -> Decis
     """What money and the user ask for, in a state that has an attempt."""
     if isinstance(verdict, Finished):
         return None
-    if run.want is Want.CANCEL:
+    if run.want is DesiredState.CANCEL:
         return Finish(RunState.CANCELLED, None, "cancelled by the user")
     if run.state is RunState.UPLOADING and (over := given_up(run, verdict, now_s)) is not None:
         return over
@@ -47,7 +47,7 @@ def ended(run: Run, limit: Limit) -> Finish:
 
 def _drain_reason(run: Run, verdict: Verdict, funds: Funds | None, now_s: int) -> tuple[DrainReason, str] | None:
     flush_s = budget.flush_from_s(run)
-    if run.want is Want.STOP:
+    if run.want is DesiredState.STOP:
         return DrainReason.USER, "stopped by the user"
     if run.state is RunState.UPLOADING:  # the flush is what it does; when it has cost too much is asked before
         return _warned_away(run, verdict, funds)

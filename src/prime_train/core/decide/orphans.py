@@ -12,39 +12,39 @@ def housekeeping(run: Run, pods: PodsView, now_s: int) -> Decision | None:
     """What pods that should not be there ask for; it comes before everything else, in whatever state the run is."""
     if isinstance(pods, PodsUnknown):
         return None
-    asked = {stray.pod_id: stray.asked_s for stray in run.strays}
-    due = tuple(p for p in stray_pods(run, pods) if asked.get(p.pod_id, -STRAY_ASK_AGAIN_S) + STRAY_ASK_AGAIN_S <= now_s)
+    asked = {orphan.pod_id: orphan.asked_s for orphan in run.orphans}
+    due = tuple(p for p in orphan_pods(run, pods) if asked.get(p.pod_id, -STRAY_ASK_AGAIN_S) + STRAY_ASK_AGAIN_S <= now_s)
     if due:
         return Terminate(due)
-    epochs = tuple(a.epoch for a in run.attempts if _is_settled(run, a, pods, now_s))
-    strays = tuple(stray.pod_id for stray in run.strays if stray.pod_id in pods.gone)
-    if not (epochs or strays):
+    attempts = tuple(a.number for a in run.attempts if _is_settled(run, a, pods, now_s))
+    orphans = tuple(orphan.pod_id for orphan in run.orphans if orphan.pod_id in pods.gone)
+    if not (attempts or orphans):
         return None
-    ids = {*strays, *(a.pod_id for a in run.attempts if a.epoch in epochs)}
-    names = {name_of(run, a.epoch) for a in run.attempts if a.epoch in epochs and a.pod_id is None}
-    return Settle(epochs, strays, tuple(p for p in pods.pods if p.status is PodStatus.GONE and (p.pod_id in ids or p.name in names)))
+    ids = {*orphans, *(a.pod_id for a in run.attempts if a.number in attempts)}
+    names = {name_of(run, a.number) for a in run.attempts if a.number in attempts and a.pod_id is None}
+    return Settle(attempts, orphans, tuple(p for p in pods.pods if p.status is PodStatus.GONE and (p.pod_id in ids or p.name in names)))
 
 
-def current_epoch(run: Run) -> int | None:
-    """The epoch whose pod may run, or None when no pod may."""
-    return None if run.is_over or run.state is RunState.QUEUED else run.epoch
+def current_attempt(run: Run) -> int | None:
+    """The attempt whose pod may run, or None when no pod may."""
+    return None if run.is_over or run.state is RunState.QUEUED else run.attempt
 
 
-def stray_pods(run: Run, pods: PodsSeen) -> tuple[Pod, ...]:
+def orphan_pods(run: Run, pods: PodsSeen) -> tuple[Pod, ...]:
     """Living pods of this run that are not its current attempt's one pod, a second pod of the current name included."""
-    attempt = run.attempt
-    mine = attempt.pod_id if attempt is not None and current_epoch(run) is not None else None
+    attempt = run.current_attempt
+    mine = attempt.pod_id if attempt is not None and current_attempt(run) is not None else None
     return tuple(p for p in pods.living() if p.pod_id != mine and not may_be_adopted(run, p))
 
 
 def may_be_adopted(run: Run, pod: Pod) -> bool:
-    from_now = run.state is RunState.LAUNCHING and run.attempt is not None and run.attempt.pod_id is None
-    return from_now and pod.name == name_of(run, run.epoch)
+    from_now = run.state is RunState.LAUNCHING and run.current_attempt is not None and run.current_attempt.pod_id is None
+    return from_now and pod.name == name_of(run, run.attempt)
 
 
 def _is_settled(run: Run, attempt: Attempt, pods: PodsSeen, now_s: int) -> bool:
     """A past attempt is settled when the provider says its pod is gone, or when its launch stayed without a pod for long enough."""
-    if attempt.ended_s is not None or attempt.epoch == current_epoch(run):
+    if attempt.ended_s is not None or attempt.number == current_attempt(run):
         return False
     if attempt.pod_id is not None:
         return attempt.pod_id in pods.gone
@@ -53,9 +53,9 @@ def _is_settled(run: Run, attempt: Attempt, pods: PodsSeen, now_s: int) -> bool:
 
 
 def unsettled(run: Run) -> bool:
-    return bool(run.strays) or any(a.ended_s is None for a in run.attempts)
+    return bool(run.orphans) or any(a.ended_s is None for a in run.attempts)
 
 
-def name_of(run: Run, epoch: int) -> str:
+def name_of(run: Run, attempt: int) -> str:
     """The name of the pod of that attempt."""
-    return pod_name(run.run_id, epoch, next((a.identity for a in run.attempts if a.epoch == epoch), ""))
+    return pod_name(run.run_id, attempt, next((a.identity for a in run.attempts if a.number == attempt), ""))

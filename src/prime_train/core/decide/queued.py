@@ -10,7 +10,7 @@ from prime_train.core.decide.outcomes import unknown
 from prime_train.core.decide.pace import BACKOFF_S_MAX, back_off_until_s
 from prime_train.core.decision import ChooseResume, Decision, Finish, Hold, Launch, Wait
 from prime_train.core.funds import LAUNCH_S, RESERVE_S, Funds
-from prime_train.core.run import Run, RunState, Want
+from prime_train.core.run import DesiredState, Run, RunState
 from prime_train.core.verdict import PodsUnknown, PodsView, Unknown
 
 PREEMPTIONS_AN_HOUR_MAX = 3
@@ -19,8 +19,8 @@ BEHIND_SHARE_MAX = 0.1
 
 
 def decide_queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str], funds: Funds | None) -> Decision:
-    if run.want is not Want.RUN:
-        state = RunState.CANCELLED if run.want is Want.CANCEL else RunState.STOPPED
+    if run.want is not DesiredState.RUN:
+        state = RunState.CANCELLED if run.want is DesiredState.CANCEL else RunState.STOPPED
         return Finish(state, None, "stopped by the user " + ("between two machines" if run.attempts else "before a machine was rented"))
     if not run.resume_chosen:
         return ChooseResume()
@@ -50,7 +50,7 @@ def decide_queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str], 
 
 def _likely_usd_per_hour(run: Run) -> float:
     """What its next machine may cost: what the last one did, or else the most that is allowed."""
-    return run.attempt.offer.usd_per_hour if run.attempt is not None else run.spec.hardware.usd_per_hour_max or 0.0
+    return run.current_attempt.offer.usd_per_hour if run.current_attempt is not None else run.spec.hardware.usd_per_hour_max or 0.0
 
 
 def in_common(causes: tuple[Cause, ...]) -> str:

@@ -52,7 +52,7 @@ def upload_limit_usd(run: Run) -> float:
 
 def upload_left_usd(run: Run, now_s: int) -> float | None:
     """What is left of that; None where no machine is kept for it."""
-    attempt = run.attempt
+    attempt = run.current_attempt
     if run.state is not RunState.UPLOADING or attempt is None or attempt.uploading_s is None:
         return None
     return upload_limit_usd(run) - max(0, now_s - attempt.uploading_s) * attempt.offer.usd_per_hour / 3600

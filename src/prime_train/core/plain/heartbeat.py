@@ -1,8 +1,8 @@
-"""A beat that is surely right, read without the library that says what is wrong with one.
+"""A heartbeat that is surely right, read without the library that says what is wrong with one.
 
-Loading that library takes longer than all else that a Lambda needs to hear a beat, and nearly all beats are right. So no mistake is ever
-told from here: what is not plainly understood is left to `Beat`, and what is understood has the very values that `Beat` would have; but
-texts are as they were sent: `Beat`, through which whoever shows them reads them, makes them harmless.
+Loading that library takes longer than all else that a Lambda needs to hear a heartbeat, and nearly all heartbeats are right. So no mistake
+is ever told from here: what is not plainly understood is left to `Heartbeat`, and what is understood has the very values that `Heartbeat`
+would have; but texts are as they were sent: `Heartbeat`, through which whoever shows them reads them, makes them harmless.
 """
 
 import json
@@ -21,20 +21,20 @@ Fields = dict[str, tuple["Check | Fields", tuple[Any, ...]]]
 
 
 class _Unsure(Exception):
-    """Nothing is said of the beat, good or bad."""
+    """Nothing is said of the heartbeat, good or bad."""
 
 
 def read(text: str) -> dict[str, Any] | None:
-    """What the beat says, in the order of its fields and without what is as it is by default; so are the parts in it. None: not plainly
-    right, which may still be right."""
+    """What the heartbeat says, in the order of its fields and without what is as it is by default; so are the parts in it. None: not
+    plainly right, which may still be right."""
     try:
-        return _part(_BEAT, _DECODER.decode(text))
+        return _part(_HEARTBEAT, _DECODER.decode(text))
     except (_Unsure, ValueError, RecursionError):
         return None
 
 
 def dumped(values: Mapping[str, Any]) -> str:
-    """JSON that `Beat` reads."""
+    """JSON that `Heartbeat` reads."""
     return _ENCODER.encode(values)
 
 
@@ -136,6 +136,6 @@ def _fields(part: str) -> Fields:
     }
 
 
-_BEAT = _fields("Beat")
+_HEARTBEAT = _fields("Heartbeat")
 _DECODER = json.JSONDecoder(object_pairs_hook=_each_once, parse_constant=_no_number)
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False)

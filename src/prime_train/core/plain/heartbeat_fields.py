@@ -1,4 +1,4 @@
-"""Fields of a beat, made by tests/core/beat_table.py from `prime_train.core.wire`; not to be edited.
+"""Fields of a heartbeat, made by tests/core/heartbeat_table.py from `prime_train.core.wire`; not to be edited.
 
 By part and name: the kind of value with its limits, and the default where there is one. `heartbeat` beside this module reads by
 them.
@@ -72,9 +72,9 @@ CAUSES = (
 )
 
 FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
-    "Beat": {
+    "Heartbeat": {
         "run": (("run_id",),),
-        "epoch": (("whole", 1, 1000000000),),
+        "attempt": (("whole", 1, 1000000000),),
         "seq": (("whole", 1, 9007199254740992),),
         "phase": (("word", *PHASES),),
         "step": (("whole", 0, 9007199254740992), 0),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from prime_train.core import prime_rl
 from prime_train.core.plain.spec_fields import FIELDS
-from prime_train.core.text.paths import flaw_of_folder
+from prime_train.core.text.paths import violation_of_folder
 from prime_train.core.text.sizes import NUMBER_MAX, parse_gib, parse_hours, parse_seconds, parse_size, parse_whole_gib
 
 if TYPE_CHECKING:
@@ -155,11 +155,11 @@ def _hardware(hardware: Part) -> bool:
 
 def _checkpoints(checkpoints: Part) -> bool:
     pattern = checkpoints.pattern
-    return "{step}" in pattern and "{{" not in pattern and _has_only(pattern, "step") and flaw_of_folder(pattern) is None
+    return "{step}" in pattern and "{{" not in pattern and _has_only(pattern, "step") and violation_of_folder(pattern) is None
 
 
 def _health(health: Part) -> bool:
-    return bool(health.beat_s < health.overdue_s <= health.silence_s)
+    return bool(health.heartbeat_s < health.overdue_s <= health.silence_s)
 
 
 def _run(spec: Part) -> bool:

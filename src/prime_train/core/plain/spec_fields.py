@@ -96,10 +96,10 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "max_disk_gib": (("null", ("gib", None, 0, None)), None),
     },
     "HealthSpec": {
-        "beat_s": (("seconds", 1, None, 2592000), 30),
+        "heartbeat_s": (("seconds", 1, None, 2592000), 30),
         "overdue_s": (("seconds", 1, None, 2592000), 90),
         "silence_s": (("seconds", 1, None, 2592000), 300),
-        "first_beat_s": (("seconds", 1, None, 2592000), 1200),
+        "first_heartbeat_s": (("seconds", 1, None, 2592000), 1200),
         "first_step_s": (("seconds", 1, None, 2592000), 3600),
         "stall_s": (("seconds", 1, None, 2592000), 300),
         "stall_factor": (("number", 1.5, None, 100), 5.0),

@@ -17,7 +17,7 @@ def is_inside(path: str) -> bool:
     return str(pure) == path and path != "." and not pure.is_absolute() and ".." not in pure.parts and "\0" not in path
 
 
-def flaw_of_path(path: str) -> str | None:
+def violation_of_path(path: str) -> str | None:
     """Why a stranger's `path` is not taken for that of a file inside a folder, in words that follow the path; None if it is.
 
     A file inside a checkpoint may have any name that a disk takes, such as `-rf`: to refuse it would be to lose the checkpoint.
@@ -31,10 +31,10 @@ def flaw_of_path(path: str) -> str | None:
     return f"has a name of more than {NAME_BYTES_MAX} bytes" if too_long else None
 
 
-def flaw_of_folder(name: str) -> str | None:
+def violation_of_folder(name: str) -> str | None:
     """Why `name` cannot be the name of one visible folder, in words that follow the name; None if it can be."""
-    if flaw := flaw_of_path(name):
-        return flaw
+    if violation := violation_of_path(name):
+        return violation
     if "/" in name:
         return "is not the name of one folder"
     if name.startswith("."):

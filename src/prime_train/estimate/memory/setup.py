@@ -77,7 +77,7 @@ class Training:
     adapter_bytes: float = 4
     """Of the weights of adapters."""
     adapters: int = 1
-    """Held at once; one of them has gradients and states."""
+    """RunRecord at once; one of them has gradients and states."""
     adapter_params: int = 0
     """Of one adapter; 0: as many as are beside all matrices of each layer."""
     adapts_mlp: bool = True
@@ -105,7 +105,7 @@ class Training:
 
     @property
     def tokens(self) -> float:
-        """Held at once on a GPU. Where the length is only a cap, the longest sample grows as its root."""
+        """RunRecord at once on a GPU. Where the length is only a cap, the longest sample grows as its root."""
         natural = self.software.natural_tokens
         if natural and self.seq_len > natural:
             return self.micro_batch * math.sqrt(natural * self.seq_len)

@@ -48,7 +48,7 @@ def pins() -> bytes:
 
 def own() -> dict[str, bytes]:
     """By the names they have in the zip. The wheel that machines get is in it as files: its parts are what the watcher sends them."""
-    from prime_train.adapters.pushing.parcel import pack
+    from prime_train.adapters.provisioning.parcel import pack
 
     wheel = next(data for name, data in pack().files.items() if name.endswith(".whl"))
     with zipfile.ZipFile(io.BytesIO(wheel)) as archive:

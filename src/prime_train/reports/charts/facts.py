@@ -20,14 +20,14 @@ class Point:
 
     at_s: float
     step: int
-    epoch: int
+    attempt: int
 
 
 @dataclass(frozen=True)
 class Loss:
     """A machine that was lost, and the one that took over. Seconds of the control plane's clock; None: it did not come to that."""
 
-    epoch: int
+    attempt: int
     lost_s: float
     fenced_s: float
     trains_s: float | None
@@ -60,10 +60,10 @@ def top_step(run: Run, points: Sequence[Point]) -> int:
 
 def line_of(attempt: Attempt, points: Sequence[Point]) -> list[Point]:
     """The steps of one attempt in time, starting where it resumed."""
-    mine = sorted((p for p in points if p.epoch == attempt.epoch and p.step >= attempt.resumed_step), key=lambda p: p.at_s)
+    mine = sorted((p for p in points if p.attempt == attempt.number and p.step >= attempt.resumed_step), key=lambda p: p.at_s)
     if attempt.first_step_s is not None and (not mine or mine[0].step > attempt.resumed_step):
         first_s = min([float(attempt.first_step_s), *(p.at_s for p in mine)])
-        mine.insert(0, Point(first_s, attempt.resumed_step, attempt.epoch))
+        mine.insert(0, Point(first_s, attempt.resumed_step, attempt.number))
     rising: list[Point] = []
     for point in mine:
         if not rising or point.step >= rising[-1].step:
@@ -82,10 +82,10 @@ def reached_s(line: Sequence[Point], step: int) -> float | None:
 
 def losses(run: Run, history: Sequence[HistoryEvent], points: Sequence[Point]) -> list[Loss]:
     """Every attempt that another one followed, or that ended without success."""
-    taken = {line.epoch: float(line.data.get(TAKEN_AT, line.at_s)) for line in history if line.kind == TAKEN}
-    followers = {a.epoch: b for a, b in pairwise(run.attempts)}
-    ended = [a for a in run.attempts if a.fenced_s is not None and (a.epoch in followers or run.state is not S.SUCCEEDED)]
-    return [_loss(a, followers.get(a.epoch), taken.get(a.epoch), points) for a in ended]
+    taken = {line.attempt: float(line.data.get(TAKEN_AT, line.at_s)) for line in history if line.kind == TAKEN}
+    followers = {a.number: b for a, b in pairwise(run.attempts)}
+    ended = [a for a in run.attempts if a.fenced_s is not None and (a.number in followers or run.state is not S.SUCCEEDED)]
+    return [_loss(a, followers.get(a.number), taken.get(a.number), points) for a in ended]
 
 
 def _loss(attempt: Attempt, follower: Attempt | None, taken_s: float | None, points: Sequence[Point]) -> Loss:
@@ -97,7 +97,7 @@ def _loss(attempt: Attempt, follower: Attempt | None, taken_s: float | None, poi
     trains_s = next_line[0].at_s if next_line else None
     why = POLICY[attempt.cause].title if attempt.cause is not None else "ended"
     return Loss(
-        epoch=attempt.epoch,
+        attempt=attempt.number,
         lost_s=lost_s,
         fenced_s=max(lost_s, float(attempt.fenced_s)),
         trains_s=trains_s,

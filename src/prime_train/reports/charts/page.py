@@ -17,7 +17,7 @@ from prime_train.reports.charts.svg import PART_COLOURS, colour_of, seconds
 LINES_MAX = 2000
 
 MEANINGS = {
-    "provision": "from the create call to the agent's first beat",
+    "provision": "from the create call to the agent's first heartbeat",
     "restore": "set-up, verification and restore, until the first step",
     "useful": "steps made for the first time",
     "recomputed": "steps that had been made before and were lost",
@@ -123,14 +123,14 @@ def _ledger(now: RunFigures) -> str:
 def _attempts(now: RunFigures) -> str:
     rows = []
     for cost in now.costs():
-        attempt, paid = cost.attempt, f"<td class=n>{cost.time}</td><td class=n>{cost.money}</td>"
+        attempt, paid = cost.current_attempt, f"<td class=n>{cost.time}</td><td class=n>{cost.money}</td>"
         if attempt is None:
             rows.append(f"<tr><td class=kind></td><td class=kind>{now.others()}</td>{'<td></td>' * 3}{paid}<td></td></tr>")
             continue
         offer = f"{attempt.offer.offer_id}, {'spot' if attempt.offer.spot else 'on-demand'}, {usd(attempt.offer.usd_per_hour)}/h"
         end = POLICY[attempt.cause].title if attempt.cause else "running" if attempt.ended_s is None else "ended"
         rows.append(
-            f"<tr><td class=kind>{_swatch(colour_of(attempt.epoch))}{attempt.epoch}</td><td class=kind>{escape(offer)}</td>"
+            f"<tr><td class=kind>{_swatch(colour_of(attempt.number))}{attempt.number}</td><td class=kind>{escape(offer)}</td>"
             f"<td class=n>{attempt.resumed_step:,}</td><td class=n>{attempt.last_step:,}</td><td class=n>{attempt.durable_step:,}</td>"
             f"{paid}<td class=kind>{escape(end)}</td></tr>"
         )
@@ -140,8 +140,9 @@ def _attempts(now: RunFigures) -> str:
 
 def _timeline(run: Run, history: Sequence[HistoryEvent]) -> str:
     rows = [
-        f"<tr><td class=n>+{seconds(line.at_s - run.created_s)}</td><td class=kind>{_swatch(colour_of(line.epoch)) if line.epoch else ''}"
-        f"{line.epoch or ''}</td><td class=kind>{escape(line.kind.replace('_', ' '))}</td><td>{escape(line.text)}</td></tr>"
+        f"<tr><td class=n>+{seconds(line.at_s - run.created_s)}</td><td class=kind>"
+        f"{_swatch(colour_of(line.attempt)) if line.attempt else ''}{line.attempt or ''}</td>"
+        f"<td class=kind>{escape(line.kind.replace('_', ' '))}</td><td>{escape(line.text)}</td></tr>"
         for line in history[-LINES_MAX:]
     ]
     return _table(("time", "attempt", "what", ""), rows, numbers=(0,))

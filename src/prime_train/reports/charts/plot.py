@@ -71,9 +71,9 @@ def timeline_svg(
     drawn += [_mark(mark, lane, marks_top, scale) for mark, lane in lanes]
     drawn += [_words(mark, lane, marks_top, scale) for mark, lane in lanes if lane is not None]
     drawn += [_jump(loss, scale) for loss in lost]
-    by_epoch = {attempt.epoch: facts.line_of(attempt, points) for attempt in run.attempts}
-    drawn += [_steps(epoch, line, scale) for epoch, line in by_epoch.items()]
-    drawn += [_dot(commit, by_epoch, scale) for commit in commits[:POINTS_MAX]]
+    by_attempt = {attempt.number: facts.line_of(attempt, points) for attempt in run.attempts}
+    drawn += [_steps(attempt, line, scale) for attempt, line in by_attempt.items()]
+    drawn += [_dot(commit, by_attempt, scale) for commit in commits[:POINTS_MAX]]
     bar_top = scale.bottom + 66
     drawn.append(ledger_bar(now, left=LEFT, top=bar_top, width=WIDTH - LEFT - RIGHT))
     height = bar_top + BAR_HEIGHT
@@ -103,7 +103,7 @@ def _title(now: RunFigures) -> str:
 
 
 def _legend(run: Run, y: float, *, has_commits: bool, has_losses: bool) -> str:
-    entries = [(_stroke(a), f"attempt {a.epoch} ({_kind(a)}, {usd(a.offer.usd_per_hour)}/h)") for a in run.attempts[-LEGEND_MAX:]]
+    entries = [(_stroke(a), f"attempt {a.number} ({_kind(a)}, {usd(a.offer.usd_per_hour)}/h)") for a in run.attempts[-LEGEND_MAX:]]
     if has_commits:
         entries.append((tag("circle", kind="dot", cx=10, cy=-4, r=5, fill="#626d80"), "durable checkpoint"))
     if has_losses:
@@ -116,7 +116,7 @@ def _legend(run: Run, y: float, *, has_commits: bool, has_losses: bool) -> str:
 
 
 def _stroke(attempt: Attempt) -> str:
-    return tag("line", x1=0, y1=-4, x2=20, y2=-4, stroke=colour_of(attempt.epoch), stroke_width=3)
+    return tag("line", x1=0, y1=-4, x2=20, y2=-4, stroke=colour_of(attempt.number), stroke_width=3)
 
 
 def _kind(attempt: Attempt) -> str:
@@ -149,21 +149,21 @@ def _clock(at_s: float) -> str:
 # ---------------------------------------------------------------------------------------------------------------------- curves
 
 
-def _steps(epoch: int, line: Sequence[Point], scale: Scale) -> str:
+def _steps(attempt: int, line: Sequence[Point], scale: Scale) -> str:
     if not line:
         return ""
     stride = max(1, len(line) // POINTS_MAX)
     kept = [*line[:-1:stride], line[-1]]
     path = " ".join(f"{number(scale.x(p.at_s))},{number(scale.y(p.step))}" for p in kept)
-    hint = tag("title", f"attempt {epoch}: steps {line[0].step} to {line[-1].step}")
-    return tag("polyline", hint, kind="steps", points=path, stroke=colour_of(epoch), data_epoch=str(epoch))
+    hint = tag("title", f"attempt {attempt}: steps {line[0].step} to {line[-1].step}")
+    return tag("polyline", hint, kind="steps", points=path, stroke=colour_of(attempt), data_attempt=str(attempt))
 
 
 def _dot(commit: Point, lines: dict[int, list[Point]], scale: Scale) -> str:
     # The bucket tells whole seconds: a checkpoint is never drawn before its step.
-    at_s = max(commit.at_s, facts.reached_s(lines.get(commit.epoch, []), commit.step) or commit.at_s)
-    hint = tag("title", f"step {commit.step} durable, saved by attempt {commit.epoch}")
-    return tag("circle", hint, kind="dot", cx=scale.x(at_s), cy=scale.y(commit.step), r=5, fill=colour_of(commit.epoch))
+    at_s = max(commit.at_s, facts.reached_s(lines.get(commit.attempt, []), commit.step) or commit.at_s)
+    hint = tag("title", f"step {commit.step} durable, saved by attempt {commit.attempt}")
+    return tag("circle", hint, kind="dot", cx=scale.x(at_s), cy=scale.y(commit.step), r=5, fill=colour_of(commit.attempt))
 
 
 def _shade(loss: Loss, scale: Scale) -> str:

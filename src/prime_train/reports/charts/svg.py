@@ -55,8 +55,8 @@ def number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-def colour_of(epoch: int) -> str:
-    return ATTEMPT_COLOURS[(epoch - 1) % len(ATTEMPT_COLOURS)]
+def colour_of(attempt: int) -> str:
+    return ATTEMPT_COLOURS[(attempt - 1) % len(ATTEMPT_COLOURS)]
 
 
 def width_of(words: str, *, size: float = 13) -> float:

@@ -7,7 +7,7 @@ from prime_train.core.causes import POLICY, Cause
 from prime_train.core.run import Attempt, Run
 from prime_train.core.text.formatting import span
 from prime_train.core.verdict import Gone, Silent
-from prime_train.reports.diagnosis.conclusion import Conclusion, Facts, Kind
+from prime_train.reports.diagnosis.diagnosis_model import Diagnosis, Facts, Kind
 
 ZERO_STEPS_MIN = 5
 """So many steps in a row without any reward are no chance."""
@@ -18,32 +18,34 @@ MACHINES = frozenset({Cause.PREEMPTED, Cause.MACHINE_LOST, Cause.SILENT})
 _SAVE = "Save more often if that is much: checkpoints in the bucket are what a lost machine leaves."
 
 
-def ended_before(facts: Facts) -> Iterator[Conclusion]:
+def ended_before(facts: Facts) -> Iterator[Diagnosis]:
     """Of the attempt that is gone or silent now, else of the newest one that has ended badly: the steps that went with it, and why."""
     run = facts.figures.run
-    if isinstance(facts.verdict, Gone | Silent) and run.attempt is not None:
-        kept = max(run.attempt.durable_step, run.attempt.resumed_step)
+    if isinstance(facts.verdict, Gone | Silent) and run.current_attempt is not None:
+        kept = max(run.current_attempt.durable_step, run.current_attempt.resumed_step)
         if facts.step > kept:
-            because = f"attempt {run.epoch} has reached step {facts.step:,}, and {_kept(kept)} is in the bucket"
-            yield Conclusion(Kind.INTERRUPTED, f"between two checkpoints: {_steps(facts.step - kept)} would be done again", because, _SAVE)
+            because = f"attempt {run.attempt} has reached step {facts.step:,}, and {_kept(kept)} is in the bucket"
+            yield Diagnosis(Kind.INTERRUPTED, f"between two checkpoints: {_steps(facts.step - kept)} would be done again", because, _SAVE)
         return
     ended = [attempt for attempt in run.attempts if attempt.fenced_s is not None and attempt.cause is not Cause.FINISHED]
     if ended:
         yield from _ended(facts, ended[-1])
 
 
-def _ended(facts: Facts, last: Attempt) -> Iterator[Conclusion]:
+def _ended(facts: Facts, last: Attempt) -> Iterator[Diagnosis]:
     when = span(facts.now_s - (last.fenced_s or facts.now_s))
     kept = max(last.durable_step, last.resumed_step)
     if last.last_step > kept:
-        because = f"attempt {last.epoch} had reached step {last.last_step:,}, and {_kept(kept)} was in the bucket, when it ended {when} ago"
+        because = (
+            f"attempt {last.number} had reached step {last.last_step:,}, and {_kept(kept)} was in the bucket, when it ended {when} ago"
+        )
         advice = _SAVE if last.cause in MACHINES else ""
         lost = last.last_step - kept
         title = f"interrupted between two checkpoints: {_steps(lost)} {_tense(facts, last, lost)} done again"
-        yield Conclusion(Kind.INTERRUPTED, title, f"{because}: {_cause(last)}", advice)
+        yield Diagnosis(Kind.INTERRUPTED, title, f"{because}: {_cause(last)}", advice)
     elif facts.verdict is not None:
         none = "no step went with it" if last.first_step_s is not None else "it had made no step"
-        yield Conclusion(Kind.REPLACED, f"attempt {last.epoch} ended {when} ago: {_cause(last)}", f"{last.detail or 'as told'}; {none}")
+        yield Diagnosis(Kind.REPLACED, f"attempt {last.number} ended {when} ago: {_cause(last)}", f"{last.detail or 'as told'}; {none}")
 
 
 def _tense(facts: Facts, lost: Attempt, count: int) -> str:
@@ -53,7 +55,7 @@ def _tense(facts: Facts, lost: Attempt, count: int) -> str:
     return ("was" if is_past else "is") if count == 1 else ("were" if is_past else "are")
 
 
-def repeated(run: Run) -> Iterator[Conclusion]:
+def repeated(run: Run) -> Iterator[Diagnosis]:
     """Attempts in a row that ended by the same cause, and what else they share."""
     ended = [attempt for attempt in run.attempts if attempt.cause not in (None, Cause.FINISHED)]
     if not ended or ended[-1].cause is None:
@@ -61,7 +63,7 @@ def repeated(run: Run) -> Iterator[Conclusion]:
     cause = ended[-1].cause
     same = list(takewhile(lambda attempt: attempt.cause is cause, reversed(ended)))
     if len(same) >= SAME_MIN:
-        yield Conclusion(Kind.REPEATED, f"{len(same)} attempts in a row: {POLICY[cause].title}", _shared(same))
+        yield Diagnosis(Kind.REPEATED, f"{len(same)} attempts in a row: {POLICY[cause].title}", _shared(same))
 
 
 def _shared(same: Sequence[Attempt]) -> str:
@@ -79,7 +81,7 @@ def _words(same: Sequence[Attempt]) -> str:
     return f"; {'each' if others == {newest.detail} else 'the last'} said: {newest.detail}"
 
 
-def zero_reward(facts: Facts) -> Iterator[Conclusion]:
+def zero_reward(facts: Facts) -> Iterator[Diagnosis]:
     """Rewards that are all 0 up to the newest step."""
     rewards = facts.rewards
     zero = list(takewhile(lambda step: rewards[step] == 0, sorted(rewards, reverse=True)))
@@ -87,11 +89,11 @@ def zero_reward(facts: Facts) -> Iterator[Conclusion]:
         return
     first, before = zero[-1], [step for step in rewards if step < zero[-1]]
     last = f"the last other one was {rewards[max(before)]:g}, at step {max(before):,}" if before else "there was never another one"
-    resumed = [a.epoch for a in facts.held.run.attempts if before and a.resumed_step == first - 1]
+    resumed = [a.number for a in facts.held.run.attempts if before and a.resumed_step == first - 1]
     began = f"; attempt {resumed[-1]} had resumed there" if resumed else ""
     advice = "Look at the rollouts: what the environment and its verifier say of them."
     because = f"{len(zero)} steps in a row, up to step {zero[0]:,}; {last}{began}"
-    yield Conclusion(Kind.ZERO_REWARD, f"reward 0 since step {first:,}", because, advice)
+    yield Diagnosis(Kind.ZERO_REWARD, f"reward 0 since step {first:,}", because, advice)
 
 
 def _cause(attempt: Attempt) -> str:

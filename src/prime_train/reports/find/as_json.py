@@ -6,7 +6,7 @@ from typing import TypedDict
 from prime_train.estimate.cost.duration import Between
 from prime_train.estimate.memory.phases import GIB
 from prime_train.estimate.placement import Candidate, Choice, Job, Wishes
-from prime_train.reports.find.advice import assumptions, hardware, left_out
+from prime_train.reports.find.recommendation import assumptions, hardware, left_out
 
 
 class Machine(TypedDict):

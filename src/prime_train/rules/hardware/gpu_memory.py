@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from prime_train.core.finding import Severity
-from prime_train.rules.rule import Flaw, Rule, Subject
+from prime_train.rules.rule import Rule, Subject, Violation
 
 if TYPE_CHECKING:
     from prime_train.rules.hardware.memory_fits import Fitting
@@ -26,7 +26,7 @@ def _fittings(subject: Subject) -> "Iterator[Fitting]":
     return fittings(subject)
 
 
-def _trainer(subject: Subject, is_over: "Callable[[Fitting], bool]", verb: str) -> Iterator[Flaw]:
+def _trainer(subject: Subject, is_over: "Callable[[Fitting], bool]", verb: str) -> Iterator[Violation]:
     for fitting in _fittings(subject):
         if is_over(fitting) and not _server_is_too_large(fitting):
             need = fitting.need
@@ -34,7 +34,7 @@ def _trainer(subject: Subject, is_over: "Callable[[Fitting], bool]", verb: str) 
                 f"the trainer {verb} {need.low / GIB:.0f} to {need.high / GIB:.0f} GiB of each GPU (phase: {need.peak.phase}); "
                 f"{fitting.kind} has {fitting.usable / GIB:.0f} GiB"
             )
-            yield Flaw(("hardware", "gpus", fitting.place), message, _remedy(fitting))
+            yield Violation(("hardware", "gpus", fitting.place), message, _remedy(fitting))
 
 
 def _remedy(fitting: "Fitting") -> str:
@@ -49,15 +49,15 @@ def _remedy(fitting: "Fitting") -> str:
     return f"{helps.get(largest, others)}; `prime-train memory` shows what takes it ({largest}: {use.parts[largest] / GIB:.0f} GiB)"
 
 
-def _trainer_too_large(subject: Subject) -> Iterable[Flaw]:
+def _trainer_too_large(subject: Subject) -> Iterable[Violation]:
     return _trainer(subject, lambda fitting: fitting.need.low > fitting.usable, "needs")
 
 
-def _trainer_tight(subject: Subject) -> Iterable[Flaw]:
+def _trainer_tight(subject: Subject) -> Iterable[Violation]:
     return _trainer(subject, lambda fitting: fitting.need.low <= fitting.usable < fitting.need.peak.total, "may need")
 
 
-def _trainer_close(subject: Subject) -> Iterable[Flaw]:
+def _trainer_close(subject: Subject) -> Iterable[Violation]:
     return _trainer(subject, lambda fitting: fitting.need.peak.total <= fitting.usable < fitting.need.high, "needs")
 
 
@@ -65,7 +65,7 @@ def _server_is_too_large(fitting: "Fitting") -> bool:
     return fitting.plan.serve_gpus > 0 and fitting.room_for_cache <= 0
 
 
-def _server_too_large(subject: Subject) -> Iterator[Flaw]:
+def _server_too_large(subject: Subject) -> Iterator[Violation]:
     for fitting in _fittings(subject):
         if _server_is_too_large(fitting):
             found, plan = fitting.share, fitting.plan
@@ -74,10 +74,10 @@ def _server_too_large(subject: Subject) -> Iterator[Flaw]:
                 f"{found.parts.fixed / GIB:.1f} before any cache ({found.parts.weights / GIB:.1f} of weights)"
             )
             fix = "raise inference.vllm.gpu_memory_utilization or tensor_parallel_size, or take a larger kind"
-            yield Flaw(_UTILIZATION, message, fix, document="trainer")
+            yield Violation(_UTILIZATION, message, fix, document="trainer")
 
 
-def _cache_too_small(subject: Subject) -> Iterator[Flaw]:
+def _cache_too_small(subject: Subject) -> Iterator[Violation]:
     for fitting in _fittings(subject):
         plan = fitting.plan
         if not plan.serve_gpus or _server_is_too_large(fitting):
@@ -89,7 +89,7 @@ def _cache_too_small(subject: Subject) -> Iterator[Flaw]:
                 f"one sequence of {length:,} tokens takes {parts.kv_cache / GIB:.1f} GiB of cache; "
                 f"{fitting.room_for_cache / GIB:.1f} are left for it on a {fitting.kind}, so vLLM will not start"
             )
-            yield Flaw(_LENGTH, message, "a smaller max_model_len, more tensor_parallel_size, or a larger kind", document="trainer")
+            yield Violation(_LENGTH, message, "a smaller max_model_len, more tensor_parallel_size, or a larger kind", document="trainer")
 
 
 RULES = (

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from prime_train.core.finding import Severity
 from prime_train.estimate import gpus
-from prime_train.rules.rule import Flaw, Rule, Subject
+from prime_train.rules.rule import Rule, Subject, Violation
 
 FAMILY = "hardware"
 GIB = 2**30
@@ -20,7 +20,7 @@ def _of_family(kind: str) -> str:
     return f"write {' or '.join(names)}" if names else ""
 
 
-def _unknown_kind(subject: Subject) -> Iterator[Flaw]:
+def _unknown_kind(subject: Subject) -> Iterator[Violation]:
     if subject.spec is None or subject.spec.hardware.provider == "local":
         return
     for place, kind in enumerate(subject.spec.hardware.gpus):
@@ -28,14 +28,16 @@ def _unknown_kind(subject: Subject) -> Iterator[Flaw]:
             continue
         if gpus.facts(kind) is not None or not gpus.has_bf16(kind):
             if gpus.named_gb(kind):
-                yield Flaw(("hardware", "gpus", place), f"no {gpus.family(kind)} with {gpus.named_gb(kind)} GB is known", _of_family(kind))
+                yield Violation(
+                    ("hardware", "gpus", place), f"no {gpus.family(kind)} with {gpus.named_gb(kind)} GB is known", _of_family(kind)
+                )
             continue
         near = difflib.get_close_matches(gpus.plain(gpus.family(kind)), _KINDS, 1, 0.6)
         fix = f"did you mean {near[0]}?" if near else "`prime-train find` shows the kinds that are for rent"
-        yield Flaw(("hardware", "gpus", place), f"{kind} is no kind of GPU that is known", fix)
+        yield Violation(("hardware", "gpus", place), f"{kind} is no kind of GPU that is known", fix)
 
 
-def _without_memory(subject: Subject) -> Iterator[Flaw]:
+def _without_memory(subject: Subject) -> Iterator[Violation]:
     """Providers rent by the whole name."""
     if subject.spec is None or subject.spec.hardware.provider != "prime":
         return
@@ -45,19 +47,19 @@ def _without_memory(subject: Subject) -> Iterator[Flaw]:
         family = gpus.plain(kind.lower().removesuffix("gb").rsplit("_", 1)[0])
         names = sorted(name for name in gpus.RENTED if gpus.plain(gpus.family(name)) in (gpus.plain(kind), family))
         message = f"no offer is called {kind}: they are found by the whole name, with the memory"
-        yield Flaw(("hardware", "gpus", place), message, f"write {' or '.join(names)}" if names else "")
+        yield Violation(("hardware", "gpus", place), message, f"write {' or '.join(names)}" if names else "")
 
 
-def _too_many_workers(subject: Subject) -> Iterator[Flaw]:
+def _too_many_workers(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or not spec.hardware.gpus or spec.trainer.kind != "torchrun":
         return
     if spec.trainer.workers > spec.hardware.count:
         message = f"{spec.trainer.workers} workers share {spec.hardware.count} GPUs; NCCL refuses two of them on one GPU"
-        yield Flaw(("trainer", "workers"), message, f"set trainer.workers to {spec.hardware.count}, or rent more GPUs")
+        yield Violation(("trainer", "workers"), message, f"set trainer.workers to {spec.hardware.count}, or rent more GPUs")
 
 
-def _idle_gpus(subject: Subject) -> Iterator[Flaw]:
+def _idle_gpus(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or not spec.hardware.gpus or spec.trainer.kind != "torchrun":
         return
@@ -65,10 +67,10 @@ def _idle_gpus(subject: Subject) -> Iterator[Flaw]:
     if 1 < spec.trainer.workers < spec.hardware.count:
         idle = spec.hardware.count - spec.trainer.workers
         message = f"{idle} of {spec.hardware.count} GPUs have no worker, and are paid for"
-        yield Flaw(("hardware", "count"), message, f"set trainer.workers to {spec.hardware.count}, or rent {spec.trainer.workers}")
+        yield Violation(("hardware", "count"), message, f"set trainer.workers to {spec.hardware.count}, or rent {spec.trainer.workers}")
 
 
-def _small_disk(subject: Subject) -> Iterator[Flaw]:
+def _small_disk(subject: Subject) -> Iterator[Violation]:
     from prime_train.rules.hardware.host_bytes import disk_bytes
     from prime_train.rules.hardware.memory_plan import plan_of
 
@@ -83,20 +85,20 @@ def _small_disk(subject: Subject) -> Iterator[Flaw]:
             f"{spec.hardware.disk_gib} GiB of disk are less than {needed / GIB:.0f}: {model / GIB:.0f} for the model and what is served, "
             f"{kept} checkpoints of {saved / GIB:.0f} (those kept and the one being written)"
         )
-        yield Flaw(_DISK, message, f"set hardware.disk_gib to {_round_up(needed / GIB * 1.15 + 20)}")
+        yield Violation(_DISK, message, f"set hardware.disk_gib to {_round_up(needed / GIB * 1.15 + 20)}")
 
 
-def _more_than_the_disk(subject: Subject) -> Iterator[Flaw]:
+def _more_than_the_disk(subject: Subject) -> Iterator[Violation]:
     spec, config = subject.spec, subject.config
     if spec is None or config is None or config.at(*_DISK) is None or spec.hardware.provider == "local":
         return
     most = spec.checkpoints.max_disk_gib
     if most is not None and most > spec.hardware.disk_gib:
         message = f"local checkpoints may take {most:g} GiB, and the disk has {spec.hardware.disk_gib}"
-        yield Flaw(("checkpoints", "max_disk_gib"), message, f"less than {spec.hardware.disk_gib}, or a larger hardware.disk_gib")
+        yield Violation(("checkpoints", "max_disk_gib"), message, f"less than {spec.hardware.disk_gib}, or a larger hardware.disk_gib")
 
 
-def _host_memory(subject: Subject) -> Iterator[Flaw]:
+def _host_memory(subject: Subject) -> Iterator[Violation]:
     from prime_train.rules.hardware.host_bytes import host_bytes
     from prime_train.rules.hardware.memory_plan import plan_of
 
@@ -109,7 +111,7 @@ def _host_memory(subject: Subject) -> Iterator[Flaw]:
             f"{needed / GIB:.0f} GiB are kept in the host's memory; machines with {spec.hardware.count} such GPUs seldom have more than "
             f"{most / GIB:.0f}"
         )
-        yield Flaw(("hardware", "count"), message, "more GPUs, and trainer.model.optim_cpu_offload = false if it fits them")
+        yield Violation(("hardware", "count"), message, "more GPUs, and trainer.model.optim_cpu_offload = false if it fits them")
 
 
 def _round_up(gib: float) -> int:

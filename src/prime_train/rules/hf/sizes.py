@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from prime_train.core.finding import Severity
 from prime_train.estimate import gpus
-from prime_train.rules.rule import Document, Flaw, Rule, Subject
+from prime_train.rules.rule import Document, Rule, Subject, Violation
 from prime_train.rules.words import flags
 
 GIB = 2**30
@@ -21,7 +21,7 @@ _ELSEWHERE = frozenset(("config_file", "deepspeed", "use_peft", "use_deepspeed",
 _DISK = ("hardware", "disk_gib")
 
 
-def _disk(subject: Subject) -> Iterator[Flaw]:
+def _disk(subject: Subject) -> Iterator[Violation]:
     config, spec, params = subject.trainer, subject.spec, _params(subject)
     if config is None or spec is None or params is None or subject.config is None:
         return
@@ -36,10 +36,10 @@ def _disk(subject: Subject) -> Iterator[Flaw]:
             f"{spec.hardware.disk_gib} GiB of disk are less than {needed / GIB:.0f}: {params * MODEL_BYTES / GIB:.0f} for the model, and "
             f"{kept} checkpoints of {params * each / GIB:.0f} at the least (those kept and the one being written)"
         )
-        yield Flaw(_DISK, message, f"set hardware.disk_gib to {-int(-(needed / GIB * 2 + 20) // 10) * 10}")
+        yield Violation(_DISK, message, f"set hardware.disk_gib to {-int(-(needed / GIB * 2 + 20) // 10) * 10}")
 
 
-def _memory(subject: Subject) -> Iterator[Flaw]:
+def _memory(subject: Subject) -> Iterator[Violation]:
     spec, params = subject.spec, _params(subject)
     if spec is None or params is None:
         return
@@ -50,7 +50,7 @@ def _memory(subject: Subject) -> Iterator[Flaw]:
                 f"weights, gradients and optimizer take {params * STATE_BYTES / GIB:.0f} GiB at the least; "
                 f"{spec.hardware.count} x {kind} have {room:.0f} together"
             )
-            yield Flaw(("hardware", "gpus", place), message)
+            yield Violation(("hardware", "gpus", place), message)
 
 
 def _params(subject: Subject) -> float | None:

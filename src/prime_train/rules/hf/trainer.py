@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from prime_train.core.finding import Severity
 from prime_train.estimate import gpus
-from prime_train.rules.rule import Document, Flaw, Rule, Subject
+from prime_train.rules.rule import Document, Rule, Subject, Violation
 from prime_train.rules.words import words
 
 FAMILY = "transformers and TRL"
@@ -20,8 +20,8 @@ _STRATEGIES = frozenset(("no", "steps", "epoch", "best"))
 _TRL = frozenset(("sft", "dpo", "grpo", "kto", "reward", "rloo"))
 
 
-def _flaw(path: tuple[str, ...], message: str, fix: str = "", *, on_key: bool = False) -> Flaw:
-    return Flaw(path, message, fix, on_key=on_key, document="trainer")
+def _violation(path: tuple[str, ...], message: str, fix: str = "", *, on_key: bool = False) -> Violation:
+    return Violation(path, message, fix, on_key=on_key, document="trainer")
 
 
 def _strategy(config: Document, key: str, default: str) -> str | None:
@@ -33,19 +33,19 @@ def _strategy(config: Document, key: str, default: str) -> str | None:
     return value if isinstance(value, str) and value in _STRATEGIES else None
 
 
-def _nothing_saved(subject: Subject) -> Iterator[Flaw]:
+def _nothing_saved(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is not None and _strategy(config, "save_strategy", "steps") == "no":
-        yield _flaw(("save_strategy",), "nothing is saved before the end")
+        yield _violation(("save_strategy",), "nothing is saved before the end")
 
 
-def _model_only(subject: Subject) -> Iterator[Flaw]:
+def _model_only(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is not None and config.value("save_only_model") is True:
-        yield _flaw(("save_only_model",), "checkpoints hold no optimizer: a run cannot go on from one")
+        yield _violation(("save_only_model",), "checkpoints hold no optimizer: a run cannot go on from one")
 
 
-def _after_the_end(subject: Subject) -> Iterator[Flaw]:
+def _after_the_end(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is None or _strategy(config, "save_strategy", "steps") != "steps":
         return
@@ -53,10 +53,10 @@ def _after_the_end(subject: Subject) -> Iterator[Flaw]:
     if last is None and subject.spec is not None:
         last = subject.spec.trainer.steps
     if every is not None and last is not None and last > 0 and every > last:
-        yield _flaw(("save_steps",), f"a checkpoint every {every:g} steps, and {last:g} steps in all: none before the end")
+        yield _violation(("save_steps",), f"a checkpoint every {every:g} steps, and {last:g} steps in all: none before the end")
 
 
-def _best_of_nothing(subject: Subject) -> Iterator[Flaw]:
+def _best_of_nothing(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is None or config.value("load_best_model_at_end") is not True:
         return
@@ -65,10 +65,10 @@ def _best_of_nothing(subject: Subject) -> Iterator[Flaw]:
     if save is None or judge is None or save in ("best", judge):
         return
     message = f"the best checkpoint is wanted, with save_strategy {save} and eval_strategy {judge}: they must be the same"
-    yield _flaw(("load_best_model_at_end",), message, "set both to steps")
+    yield _violation(("load_best_model_at_end",), message, "set both to steps")
 
 
-def _saved_between(subject: Subject) -> Iterator[Flaw]:
+def _saved_between(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is None or config.value("load_best_model_at_end") is not True:
         return
@@ -77,22 +77,22 @@ def _saved_between(subject: Subject) -> Iterator[Flaw]:
     every, judged = config.number("save_steps"), config.number("eval_steps")
     if isinstance(every, int) and isinstance(judged, int) and judged > 0 and every % judged:
         message = f"saved every {every} steps and judged every {judged}: the best checkpoint may be none that was judged"
-        yield _flaw(("save_steps",), message, f"a multiple of {judged}, such as {-(-every // judged) * judged}")
+        yield _violation(("save_steps",), message, f"a multiple of {judged}, such as {-(-every // judged) * judged}")
 
 
-def _renamed(subject: Subject) -> Iterator[Flaw]:
+def _renamed(subject: Subject) -> Iterator[Violation]:
     if subject.trainer is not None and subject.trainer.at("evaluation_strategy") is not None:
-        yield _flaw(("evaluation_strategy",), "evaluation_strategy is called eval_strategy", "write eval_strategy", on_key=True)
+        yield _violation(("evaluation_strategy",), "evaluation_strategy is called eval_strategy", "write eval_strategy", on_key=True)
 
 
-def _uneven_groups(subject: Subject) -> Iterator[Flaw]:
+def _uneven_groups(subject: Subject) -> Iterator[Violation]:
     """Where no number of processes of one machine makes a batch of whole groups."""
     config = subject.trainer
     group = config.number("num_generations") if config is not None else None
     if config is None or not isinstance(group, int):
         return
     if group < GROUP_MIN:
-        yield _flaw(("num_generations",), f"GRPO compares answers to one prompt; {group} has nothing to compare", "8")
+        yield _violation(("num_generations",), f"GRPO compares answers to one prompt; {group} has nothing to compare", "8")
         return
     batch, held = config.number("per_device_train_batch_size"), config.number("gradient_accumulation_steps")
     steps = 1 if held is None and config.at("gradient_accumulation_steps") is None else held
@@ -100,17 +100,17 @@ def _uneven_groups(subject: Subject) -> Iterator[Flaw]:
         return
     if isinstance(batch, int) and isinstance(steps, int) and batch > 0 and steps > 0 and batch * steps * PROCESSES_MAX % group:
         message = f"groups of {group} do not divide a batch of {batch} x {steps} for each GPU, on 1, 2, 4 or 8 of them"
-        yield _flaw(("num_generations",), message, f"a number that divides {batch * steps}")
+        yield _violation(("num_generations",), message, f"a number that divides {batch * steps}")
 
 
-def _no_bf16(subject: Subject) -> Iterator[Flaw]:
+def _no_bf16(subject: Subject) -> Iterator[Violation]:
     config, spec = subject.trainer, subject.spec
     without = [kind for kind in spec.hardware.gpus if not gpus.has_bf16(kind)] if spec is not None else []
     if config is not None and without and config.value("bf16") is True:
-        yield _flaw(("bf16",), f"{without[0]} has no bf16", "fp16: true, or a newer kind of GPU")
+        yield _violation(("bf16",), f"{without[0]} has no bf16", "fp16: true, or a newer kind of GPU")
 
 
-def _attention(subject: Subject) -> Iterator[Flaw]:
+def _attention(subject: Subject) -> Iterator[Violation]:
     config, spec = subject.trainer, subject.spec
     wanted = config.text("attn_implementation") if config is not None else None
     if spec is None or wanted not in ("flash_attention_2", "flash_attention_3"):
@@ -118,11 +118,11 @@ def _attention(subject: Subject) -> Iterator[Flaw]:
     for kind in spec.hardware.gpus:
         family = gpus.plain(gpus.family(kind))
         if family in gpus.WITHOUT_BF16 or (wanted == "flash_attention_3" and gpus.facts(kind) is not None and family not in _HOPPER):
-            yield _flaw(("attn_implementation",), f"{wanted} does not run on {kind}", "write sdpa")
+            yield _violation(("attn_implementation",), f"{wanted} does not run on {kind}", "write sdpa")
             return
 
 
-def _elsewhere(subject: Subject) -> Iterator[Flaw]:
+def _elsewhere(subject: Subject) -> Iterator[Violation]:
     config, spec = subject.trainer, subject.spec
     folder = config.text("output_dir") if config is not None else None
     if spec is None or folder is None or "$" in folder or "{" in folder or any("ln -s" in command for command in spec.setup):
@@ -132,15 +132,15 @@ def _elsewhere(subject: Subject) -> Iterator[Flaw]:
     is_same = saved == looked or (saved.startswith("/") and saved.endswith(f"/{looked}"))
     if not is_same and not {"cd", "&&", ";"} & set(words(spec.trainer.command)):
         message = f"the trainer saves in {folder[:100]}; checkpoints are looked for in {spec.checkpoints.folder[:100]}"
-        yield _flaw(("output_dir",), message)
+        yield _violation(("output_dir",), message)
 
 
-def _other_names(subject: Subject) -> Iterator[Flaw]:
+def _other_names(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or spec.checkpoints.pattern == NAMED or _is_boxed(spec.trainer.command) or any("ln -s" in line for line in spec.setup):
         return
     message = f"checkpoints are looked for as {spec.checkpoints.pattern[:100]}; the Trainer calls them {NAMED}"
-    yield Flaw(("checkpoints", "pattern"), message)
+    yield Violation(("checkpoints", "pattern"), message)
 
 
 def _is_boxed(command: str) -> bool:
@@ -148,35 +148,37 @@ def _is_boxed(command: str) -> bool:
     return "--" in words(command)
 
 
-def _two_precisions(subject: Subject) -> Iterator[Flaw]:
+def _two_precisions(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is not None and config.value("fp16") is True and config.value("bf16") is True:
-        yield _flaw(("fp16",), "fp16 and bf16 exclude each other", "keep bf16 on GPUs that have it")
+        yield _violation(("fp16",), "fp16 and bf16 exclude each other", "keep bf16 on GPUs that have it")
 
 
-def _one_kept(subject: Subject) -> Iterator[Flaw]:
+def _one_kept(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is not None and config.number("save_total_limit") == 1:
-        yield _flaw(("save_total_limit",), "the only checkpoint is deleted while the next one is still on its way to the bucket")
+        yield _violation(("save_total_limit",), "the only checkpoint is deleted while the next one is still on its way to the bucket")
 
 
-def _other_batch(subject: Subject) -> Iterator[Flaw]:
+def _other_batch(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is not None and config.value("auto_find_batch_size") is True:
-        yield _flaw(("auto_find_batch_size",), "another batch size makes other steps: an attempt on another GPU counts them differently")
+        yield _violation(
+            ("auto_find_batch_size",), "another batch size makes other steps: an attempt on another GPU counts them differently"
+        )
 
 
-def _crowded(subject: Subject) -> Iterator[Flaw]:
+def _crowded(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is None or config.value("vllm_mode") != "colocate" or config.value("vllm_enable_sleep_mode") is True:
         return
     share = config.number("vllm_gpu_memory_utilization")
     if share is not None and share > SHARED_GPU_MAX:
         message = f"vLLM takes {share:.0%} of a GPU that it shares with the trainer"
-        yield _flaw(("vllm_gpu_memory_utilization",), message, "0.3, or vllm_enable_sleep_mode: true")
+        yield _violation(("vllm_gpu_memory_utilization",), message, "0.3, or vllm_enable_sleep_mode: true")
 
 
-def _resume_ignored(subject: Subject) -> Iterator[Flaw]:
+def _resume_ignored(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or spec.hardware.spot == "never":
         return
@@ -184,10 +186,10 @@ def _resume_ignored(subject: Subject) -> Iterator[Flaw]:
     is_own = any(word.startswith("trl.scripts.") for word in split)
     is_own |= any(word.rpartition("/")[2] == "trl" and after in _TRL for word, after in pairwise(split))
     if is_own:
-        yield Flaw(("trainer", "command"), "trl's own scripts never resume: each attempt starts over, whatever it is told")
+        yield Violation(("trainer", "command"), "trl's own scripts never resume: each attempt starts over, whatever it is told")
 
 
-def _row(code: str, severity: Severity, title: str, why: str, fix: str, check: Callable[[Subject], Iterable[Flaw]]) -> Rule:
+def _row(code: str, severity: Severity, title: str, why: str, fix: str, check: Callable[[Subject], Iterable[Violation]]) -> Rule:
     return Rule(code, severity, title, why, fix, FAMILY, check, "hf_trainer")
 
 

@@ -1,5 +1,6 @@
 """Rules about prime-rl configs, all of them: what it refuses, and what it takes and then dies of."""
 
+from prime_train.rules.prime_rl import checkpoints as prime_rl_saving
 from prime_train.rules.prime_rl import environments as prime_rl_sources
 from prime_train.rules.prime_rl import gpus as prime_rl_gpus
 from prime_train.rules.prime_rl import keys as prime_rl_keys
@@ -11,8 +12,7 @@ from prime_train.rules.prime_rl import ports as prime_rl_ports
 from prime_train.rules.prime_rl import renderers as prime_rl_renderers
 from prime_train.rules.prime_rl import resuming as prime_rl_resuming
 from prime_train.rules.prime_rl import rollouts as prime_rl_rollouts
-from prime_train.rules.prime_rl import saving as prime_rl_saving
-from prime_train.rules.prime_rl import tracking as prime_rl_tracking
+from prime_train.rules.prime_rl import shared_settings as prime_rl_tracking
 from prime_train.rules.prime_rl import training as prime_rl_training
 from prime_train.rules.prime_rl import transport as prime_rl_transport
 from prime_train.rules.prime_rl import upstream as prime_rl_upstream

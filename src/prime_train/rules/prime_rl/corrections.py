@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 
 from prime_train.core.config_tree import Entry, Listing, Mapping, Node, find
-from prime_train.rules.prime_rl.schema import misfits
+from prime_train.rules.prime_rl.schema import find_schema_errors
 from prime_train.rules.prime_rl.schema_errors import Where
 from prime_train.rules.rule import Subject
 
@@ -22,7 +22,7 @@ def meant_by(subject: Subject) -> Subject | None:
 
 def as_meant(root: Mapping) -> Mapping | None:
     """None: every setting is in its place."""
-    wrong = [(misfit.flaw.path, misfit.meant) for misfit in islice(misfits(root), MENDED_MAX) if misfit.meant]
+    wrong = [(error.violation.path, error.meant) for error in islice(find_schema_errors(root), MENDED_MAX) if error.meant]
     meant = root
     for path, there in wrong:
         node, other = find(root, path), find(meant, there)

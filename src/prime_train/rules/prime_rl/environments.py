@@ -4,59 +4,59 @@ from collections.abc import Iterator
 
 from prime_train.core.config_tree import Mapping
 from prime_train.core.finding import Severity
-from prime_train.rules.prime_rl.rule import flaw, row
+from prime_train.rules.prime_rl.rule import row, violation
 from prime_train.rules.prime_rl.settings import Settings
-from prime_train.rules.rule import Flaw
+from prime_train.rules.rule import Violation
 
 _SOURCE = "orchestrator.train.source"
 
 
-def _no_source(settings: Settings) -> Iterator[Flaw]:
+def _no_source(settings: Settings) -> Iterator[Violation]:
     node = settings.at(_SOURCE)
     if settings.is_whole and not settings.has("trainer.data.fake") and (node is None or node.size <= 1):
-        yield flaw(tuple(_SOURCE.split(".")), "there is nothing to train on: no [[orchestrator.train.source]]", "add one")
+        yield violation(tuple(_SOURCE.split(".")), "there is nothing to train on: no [[orchestrator.train.source]]", "add one")
 
 
-def _no_environment(settings: Settings) -> Iterator[Flaw]:
+def _no_environment(settings: Settings) -> Iterator[Violation]:
     for side in ("train", "eval"):
         for where, _ in settings.items(f"orchestrator.{side}.source"):
             named = any(settings.text_at((*where, "env", *steps)) for steps in (("taskset", "id"), ("id",)))
             if not named:
                 fix = 'add env.taskset.id = "reverse-text", say'
-                yield flaw((*where, "env", "taskset", "id"), "a source without an environment: env.taskset.id is not said", fix)
+                yield violation((*where, "env", "taskset", "id"), "a source without an environment: env.taskset.id is not said", fix)
 
 
-def _same_name(settings: Settings) -> Iterator[Flaw]:
+def _same_name(settings: Settings) -> Iterator[Violation]:
     for side in ("train", "eval"):
         taken: set[str] = set()
         for where, _ in settings.items(f"orchestrator.{side}.source"):
             place = (*where, "name") if settings.has((*where, "name")) else (*where, "env", "taskset", "id")
             name = settings.text_at(place)
             if name == "agg":
-                yield flaw(place, "no source can be named agg: the figures of all sources together are", "name it otherwise")
+                yield violation(place, "no source can be named agg: the figures of all sources together are", "name it otherwise")
             elif name is not None and name in taken:
-                yield flaw(place, f"two sources of {side} are named {name[:60]!r}", "give each a name of its own")
+                yield violation(place, f"two sources of {side} are named {name[:60]!r}", "give each a name of its own")
             taken.add(name or "")
 
 
-def _nothing_to_judge(settings: Settings) -> Iterator[Flaw]:
+def _nothing_to_judge(settings: Settings) -> Iterator[Violation]:
     node = settings.at("orchestrator.eval")
     if isinstance(node, Mapping):
         source = node.entry("source")
         if settings.is_whole and (source is None or source.value.size <= 1):
-            yield flaw(
+            yield violation(
                 ("orchestrator", "eval"), "orchestrator.eval has no source", "add [[orchestrator.eval.source]], or delete it", on_key=True
             )
 
 
-def _gates(settings: Settings) -> Iterator[Flaw]:
+def _gates(settings: Settings) -> Iterator[Violation]:
     for where, _ in settings.items(_SOURCE):
         gates = settings.at((*where, "curriculum", "gates"))
         for entry in gates.entries if isinstance(gates, Mapping) else ():
             here = (*where, "curriculum", "gates", entry.key)
             low, high = (settings.number_at((*here, name)) or 0.0 for name in ("reject_min", "reject_max"))
             if low > high:
-                yield flaw((*here, "reject_min"), f"reject_min {low:g} is more than reject_max {high:g}", "swap them")
+                yield violation((*here, "reject_min"), f"reject_min {low:g} is more than reject_max {high:g}", "swap them")
 
 
 _REFUSES = "prime-rl refuses it, on the machine that was rented for it."

@@ -3,26 +3,26 @@
 from collections.abc import Iterator
 
 from prime_train.core.finding import Severity
-from prime_train.rules.prime_rl.rule import flaw, row
+from prime_train.rules.prime_rl.rule import row, violation
 from prime_train.rules.prime_rl.settings import Settings
-from prime_train.rules.rule import Flaw
+from prime_train.rules.rule import Violation
 
 GPUS_MAX = 1024
 _TRAIN, _INFER = "deployment.num_train_gpus", "deployment.num_infer_gpus"
 _CONTEXT, _COPIES, _EXPERTS = "trainer.model.cp", "trainer.model.dp_replicate", "trainer.model.ep"
 
 
-def _more_than_there_are(settings: Settings) -> Iterator[Flaw]:
+def _more_than_there_are(settings: Settings) -> Iterator[Violation]:
     if not settings.is_one_node or not settings.is_misdealt:
         return
     train, infer, node = (settings.whole(name) or 0 for name in (_TRAIN, _INFER, "deployment.gpus_per_node"))
     if train < 1:
-        yield flaw(settings.place(_TRAIN), f"{_TRAIN} is {train}: nothing would train", "give the trainer 1 GPU at least")
+        yield violation(settings.place(_TRAIN), f"{_TRAIN} is {train}: nothing would train", "give the trainer 1 GPU at least")
     elif infer < 1 and settings.has("inference"):
-        yield flaw(settings.place(_INFER), f"{_INFER} is {infer}: nothing would serve", "give inference 1 GPU at least")
+        yield violation(settings.place(_INFER), f"{_INFER} is {infer}: nothing would serve", "give inference 1 GPU at least")
     else:
         message = f"{train} GPUs to train and {infer} for inference are more than the {node} of deployment.gpus_per_node"
-        yield flaw(settings.place(_TRAIN if settings.has(_TRAIN) else _INFER), message, f"make them {node} together at most")
+        yield violation(settings.place(_TRAIN if settings.has(_TRAIN) else _INFER), message, f"make them {node} together at most")
 
 
 def _rented(settings: Settings) -> tuple[int, int] | None:
@@ -33,14 +33,14 @@ def _rented(settings: Settings) -> tuple[int, int] | None:
     return train + (settings.infer_gpus or 0), spec.hardware.count
 
 
-def _more_than_rented(settings: Settings) -> Iterator[Flaw]:
+def _more_than_rented(settings: Settings) -> Iterator[Violation]:
     asked, rented = _rented(settings) or (0, 0)
     if asked > rented:
         message = f"{asked} GPUs are dealt out, and hardware.count rents {rented}"
         yield _at_split(settings, message, f"set hardware.count to {_fitting(asked)}, or deal out {rented}")
 
 
-def _any_machine(settings: Settings) -> Iterator[Flaw]:
+def _any_machine(settings: Settings) -> Iterator[Violation]:
     """Without a kind of GPU hardware.count is not looked at either: the cheapest machine of all is rented. This one is never rented."""
     train, spec = settings.train_gpus, settings.spec
     if train is None or spec is None or spec.hardware.gpus or spec.hardware.provider == "local":
@@ -51,12 +51,12 @@ def _any_machine(settings: Settings) -> Iterator[Flaw]:
     yield _at_split(settings, message, fix)
 
 
-def _not_rented(settings: Settings) -> Iterator[Flaw]:
+def _not_rented(settings: Settings) -> Iterator[Violation]:
     yield from _more_than_rented(settings)
     yield from _any_machine(settings)
 
 
-def _idle(settings: Settings) -> Iterator[Flaw]:
+def _idle(settings: Settings) -> Iterator[Violation]:
     asked, rented = _rented(settings) or (0, 0)
     if 0 < asked < rented and _fills_engines(settings):
         message = f"{asked} of the {rented} GPUs that hardware.count rents are dealt out; {rented - asked} would stay idle, and be paid for"
@@ -69,10 +69,10 @@ def _fills_engines(settings: Settings) -> bool:
     return not engine or engine < 1 or (settings.infer_gpus or 0) % engine == 0
 
 
-def _at_split(settings: Settings, message: str, fix: str) -> Flaw:
+def _at_split(settings: Settings, message: str, fix: str) -> Violation:
     """Where the GPUs are dealt out; where nothing says how, at those that are rented."""
     said = next((name for name in (_TRAIN, _INFER) if settings.has(name)), None)
-    return flaw(settings.place(said), message, fix) if said is not None else Flaw(("hardware", "count"), message, fix)
+    return violation(settings.place(said), message, fix) if said is not None else Violation(("hardware", "count"), message, fix)
 
 
 def _fitting(gpus: int) -> int:
@@ -85,23 +85,23 @@ def divisors(number: int) -> list[int]:
     return [n for n in range(1, min(number, GPUS_MAX) + 1) if number % n == 0]
 
 
-def _context(settings: Settings) -> Iterator[Flaw]:
+def _context(settings: Settings) -> Iterator[Violation]:
     train, context = settings.all_train_gpus, settings.whole(_CONTEXT)
     if train is None or context is None or (context >= 1 and train % context == 0):
         return
     fix = f"one of {', '.join(map(str, divisors(train)))}"
-    yield flaw(settings.place(_CONTEXT), f"{_CONTEXT} of {context} does not divide the {train} GPUs of the trainer", fix)
+    yield violation(settings.place(_CONTEXT), f"{_CONTEXT} of {context} does not divide the {train} GPUs of the trainer", fix)
 
 
-def _copies(settings: Settings) -> Iterator[Flaw]:
+def _copies(settings: Settings) -> Iterator[Violation]:
     train, copies = settings.all_train_gpus, settings.whole(_COPIES)
     if train is None or copies is None or (copies >= 1 and train % copies == 0):
         return
     fix = f"one of {', '.join(map(str, divisors(train)))}"
-    yield flaw(settings.place(_COPIES), f"{_COPIES} of {copies} does not divide the {train} GPUs of the trainer", fix)
+    yield violation(settings.place(_COPIES), f"{_COPIES} of {copies} does not divide the {train} GPUs of the trainer", fix)
 
 
-def _experts(settings: Settings) -> Iterator[Flaw]:
+def _experts(settings: Settings) -> Iterator[Violation]:
     """Expert parallelism takes its GPUs from those that share sequences and from those that share the model."""
     train, experts, context, copies = settings.all_train_gpus, *(settings.whole(name) or 1 for name in (_EXPERTS, _CONTEXT, _COPIES))
     if settings.value("trainer.model.impl") == "hf" or train is None or experts <= 1:
@@ -112,7 +112,7 @@ def _experts(settings: Settings) -> Iterator[Flaw]:
         fitting = [n for n in divisors(train // copies) if n % context == 0]
         message = f"{_EXPERTS} of {experts} does not divide the {train} GPUs of the trainer"
         beside = f", {context} to a sequence" if context > 1 else f", in {copies} copies of the model" if copies > 1 else ""
-        yield flaw(settings.place(_EXPERTS), f"{message}{beside}", f"one of {', '.join(map(str, fitting))}" if fitting else "")
+        yield violation(settings.place(_EXPERTS), f"{message}{beside}", f"one of {', '.join(map(str, fitting))}" if fitting else "")
 
 
 _REFUSES = "prime-rl refuses it, on the machine that was rented for it."

@@ -10,9 +10,9 @@ from prime_train.core.finding import Severity
 from prime_train.rules.data import prime_rl_559b4477 as table
 from prime_train.rules.data.prime_rl_timeline import VERSIONS
 from prime_train.rules.prime_rl.rule import FAMILY, settings_of
-from prime_train.rules.prime_rl.schema import misfits
-from prime_train.rules.prime_rl.schema_errors import Fault, Misfit
-from prime_train.rules.rule import Flaw, Rule, Subject
+from prime_train.rules.prime_rl.schema import find_schema_errors
+from prime_train.rules.prime_rl.schema_errors import SchemaError, SchemaErrorKind
+from prime_train.rules.rule import Rule, Subject, Violation
 
 _HERE = f"prime-rl at {table.COMMIT} ({table.DATE})"
 
@@ -27,9 +27,9 @@ class Version(NamedTuple):
     def is_known(self) -> bool:
         return not self.ref or self.ref.startswith(table.COMMIT)
 
-    def had(self, misfit: Misfit) -> bool:
+    def had(self, error: SchemaError) -> bool:
         """Whether this version is older than what went."""
-        return bool(self.date) and self.date < misfit.date
+        return bool(self.date) and self.date < error.date
 
 
 def version_of(subject: Subject) -> Version:
@@ -39,40 +39,40 @@ def version_of(subject: Subject) -> Version:
     return Version(ref, next((date for start, date in VERSIONS.items() if ref and ref.startswith(start)), ""))
 
 
-def _of(*faults: Fault) -> Callable[[Subject], Iterator[Flaw]]:
+def _of(*faults: SchemaErrorKind) -> Callable[[Subject], Iterator[Violation]]:
     """Misfits of these kinds, where the version is the known one."""
 
-    def check(subject: Subject) -> Iterator[Flaw]:
+    def check(subject: Subject) -> Iterator[Violation]:
         if version_of(subject).is_known:
-            yield from (misfit.flaw for misfit in _all(subject) if misfit.fault in faults)
+            yield from (error.violation for error in _all(subject) if error.kind in faults)
 
     return check
 
 
-def _unknown(subject: Subject) -> Iterator[Flaw]:
+def _unknown(subject: Subject) -> Iterator[Violation]:
     """What came later is unknown to a version that is named, and may be meant where none is."""
-    yield from _of(Fault.UNKNOWN, *((Fault.LATER,) if version_of(subject).ref else ()))(subject)
+    yield from _of(SchemaErrorKind.UNKNOWN, *((SchemaErrorKind.LATER,) if version_of(subject).ref else ()))(subject)
 
 
-def _later(subject: Subject) -> Iterator[Flaw]:
+def _later(subject: Subject) -> Iterator[Violation]:
     if not version_of(subject).ref:
-        yield from _of(Fault.LATER)(subject)
+        yield from _of(SchemaErrorKind.LATER)(subject)
 
 
-def _of_another_version(subject: Subject) -> Iterator[Flaw]:
+def _of_another_version(subject: Subject) -> Iterator[Violation]:
     version = version_of(subject)
     if version.is_known or _has_answered(subject):
         return
-    for misfit in _all(subject):
-        if misfit.fault is not Fault.LATER and not version.had(misfit):
-            found = misfit.flaw
-            yield Flaw(found.path, f"{found.message} (at {table.COMMIT})", found.fix, on_key=found.on_key, document="trainer")
+    for error in _all(subject):
+        if error.kind is not SchemaErrorKind.LATER and not version.had(error):
+            found = error.violation
+            yield Violation(found.path, f"{found.message} (at {table.COMMIT})", found.fix, on_key=found.on_key, document="trainer")
 
 
-def _version(subject: Subject) -> Iterator[Flaw]:
+def _version(subject: Subject) -> Iterator[Violation]:
     version = version_of(subject)
     if not version.is_known and not _has_answered(subject) and settings_of(subject) is not None:
-        yield Flaw(("trainer", "prime_rl", "ref"), f"the settings of {version.ref[:9]} are not known here: held against {_HERE}")
+        yield Violation(("trainer", "prime_rl", "ref"), f"the settings of {version.ref[:9]} are not known here: held against {_HERE}")
 
 
 def _has_answered(subject: Subject) -> bool:
@@ -80,15 +80,15 @@ def _has_answered(subject: Subject) -> bool:
     return subject.upstream is not None and subject.upstream.has_answered
 
 
-def _all(subject: Subject) -> tuple[Misfit, ...]:
+def _all(subject: Subject) -> tuple[SchemaError, ...]:
     """Whatever a run's config says of resuming has to go, right or wrong, and is told as that."""
     if subject.trainer is None or settings_of(subject) is None:
         return ()
-    found = misfits(subject.trainer.root)
-    return found if subject.spec is None else tuple(misfit for misfit in found if misfit.flaw.path[:1] != ("resume",))
+    found = find_schema_errors(subject.trainer.root)
+    return found if subject.spec is None else tuple(error for error in found if error.violation.path[:1] != ("resume",))
 
 
-def _row(code: str, severity: Severity, title: str, check: Callable[[Subject], Iterator[Flaw]], why: str, fix: str) -> Rule:
+def _row(code: str, severity: Severity, title: str, check: Callable[[Subject], Iterator[Violation]], why: str, fix: str) -> Rule:
     return Rule(code, severity, title, why, fix, FAMILY, check, requires="prime_rl")
 
 
@@ -97,12 +97,17 @@ _REFUSED = "prime-rl refuses the config as a whole, on the machine that was rent
 RULES = (
     _row("PR301", Severity.ERROR, "a setting that prime-rl does not have", _unknown, _REFUSED, "correct the name, or delete it"),
     _row(
-        "PR302", Severity.ERROR, "a setting that has moved", _of(Fault.MOVED), f"The old name is not read any more: {_REFUSED}", "move it"
+        "PR302",
+        Severity.ERROR,
+        "a setting that has moved",
+        _of(SchemaErrorKind.MOVED),
+        f"The old name is not read any more: {_REFUSED}",
+        "move it",
     ),
-    _row("PR303", Severity.ERROR, "a setting that is gone", _of(Fault.REMOVED), _REFUSED, "delete it"),
-    _row("PR304", Severity.ERROR, "a value of the wrong kind", _of(Fault.KIND), _REFUSED, "write a value of the right kind"),
-    _row("PR305", Severity.ERROR, "a value that is not possible", _of(Fault.VALUE), _REFUSED, "write a value that is possible"),
-    _row("PR306", Severity.ERROR, "a setting is missing", _of(Fault.MISSING), _REFUSED, "add it"),
+    _row("PR303", Severity.ERROR, "a setting that is gone", _of(SchemaErrorKind.REMOVED), _REFUSED, "delete it"),
+    _row("PR304", Severity.ERROR, "a value of the wrong kind", _of(SchemaErrorKind.KIND), _REFUSED, "write a value of the right kind"),
+    _row("PR305", Severity.ERROR, "a value that is not possible", _of(SchemaErrorKind.VALUE), _REFUSED, "write a value that is possible"),
+    _row("PR306", Severity.ERROR, "a setting is missing", _of(SchemaErrorKind.MISSING), _REFUSED, "add it"),
     _row(
         "PR307",
         Severity.NOTE,

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from prime_train.core.finding import Severity
-from prime_train.rules.prime_rl.rule import flaw, row
+from prime_train.rules.prime_rl.rule import row, violation
 from prime_train.rules.prime_rl.schema_errors import Where, dotted
 from prime_train.rules.prime_rl.settings import Settings
-from prime_train.rules.rule import Flaw
+from prime_train.rules.rule import Violation
 
 PROMPT_TOKENS_MIN = 500
 """Room that a prompt is to have. How long prompts are is the environment's secret."""
@@ -53,53 +53,55 @@ def _crowded(settings: Settings, whose: str) -> Iterator[tuple[Where, int, int]]
                 yield where, tokens, limit
 
 
-def _refused(settings: Settings) -> Iterator[Flaw]:
+def _refused(settings: Settings) -> Iterator[Violation]:
     for where, tokens, limit in _crowded(settings, _SERVED):
         if tokens >= limit:
             yield _too_long(settings, where, tokens, f"leaves no room for a prompt: {_SERVED} is {limit:,}", limit)
 
 
-def _little_room(settings: Settings) -> Iterator[Flaw]:
+def _little_room(settings: Settings) -> Iterator[Violation]:
     for where, tokens, limit in _crowded(settings, _SERVED):
         if tokens < limit:
             yield _too_long(settings, where, tokens, f"leaves {limit - tokens:,} tokens for the prompt, of {_SERVED} {limit:,}", limit)
 
 
-def _cut(settings: Settings) -> Iterator[Flaw]:
+def _cut(settings: Settings) -> Iterator[Violation]:
     for where, tokens, limit in _crowded(settings, _SEQ):
         if tokens > limit:
             yield _too_long(settings, where, tokens, f"is more than is trained on: seq_len is {limit:,}", limit)
 
 
-def _nearly_cut(settings: Settings) -> Iterator[Flaw]:
+def _nearly_cut(settings: Settings) -> Iterator[Violation]:
     for where, tokens, limit in _crowded(settings, _SEQ):
         if tokens <= limit:
             yield _too_long(settings, where, tokens, f"leaves {limit - tokens:,} tokens for the prompt, of seq_len {limit:,}", limit)
 
 
-def _too_long(settings: Settings, where: Where, tokens: int, what: str, limit: int) -> Flaw:
+def _too_long(settings: Settings, where: Where, tokens: int, what: str, limit: int) -> Violation:
     raised = "max_model_len" if settings.whole(_SERVED) == limit else "seq_len"
     fix = f"ask for {max(limit - PROMPT_TOKENS_MIN, 1):,} at most, or raise {raised}"
-    return flaw(where, f"{dotted(where)} of {tokens:,} {what}", fix)
+    return violation(where, f"{dotted(where)} of {tokens:,} {what}", fix)
 
 
-def _served_short(settings: Settings) -> Iterator[Flaw]:
+def _served_short(settings: Settings) -> Iterator[Violation]:
     served, seq = settings.whole(_SERVED), settings.whole(_SEQ)
     is_said = settings.is_whole or settings.said(_SEQ) is not None
     if served is not None and seq is not None and is_said and _served_is_odd(settings):
-        yield flaw(settings.place(_SERVED), f"{_SERVED} of {served:,} cuts every rollout short of the {seq:,} tokens of {_SEQ}")
+        yield violation(settings.place(_SERVED), f"{_SERVED} of {served:,} cuts every rollout short of the {seq:,} tokens of {_SEQ}")
 
 
-def _trained_short(settings: Settings) -> Iterator[Flaw]:
+def _trained_short(settings: Settings) -> Iterator[Violation]:
     trained, seq = settings.whole("trainer.model.seq_len"), settings.whole(_SEQ)
     if seq is not None and seq < 1:
-        yield flaw(settings.place(_SEQ), f"{_SEQ} is {seq}: nothing would be trained on", "write 2048, say")
+        yield violation(settings.place(_SEQ), f"{_SEQ} is {seq}: nothing would be trained on", "write 2048, say")
     if settings.has("seq_len") or not settings.is_whole:
         return
     if trained is not None and seq is not None and trained < seq:
         said = settings.has("trainer.model.seq_len") or not settings.has(_SEQ)
         where = settings.place("trainer.model.seq_len" if said else _SEQ)
-        yield flaw(where, f"trainer.model.seq_len is {trained:,}, less than the {seq:,} of {_SEQ}: the trainer could not take a rollout")
+        yield violation(
+            where, f"trainer.model.seq_len is {trained:,}, less than the {seq:,} of {_SEQ}: the trainer could not take a rollout"
+        )
 
 
 RULES = (

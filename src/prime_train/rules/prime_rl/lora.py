@@ -4,42 +4,44 @@ from collections.abc import Iterator
 
 from prime_train.core.config_tree import Listing
 from prime_train.core.finding import Severity
-from prime_train.rules.prime_rl.rule import flaw, row
+from prime_train.rules.prime_rl.rule import row, violation
 from prime_train.rules.prime_rl.settings import Settings
-from prime_train.rules.rule import Flaw
+from prime_train.rules.rule import Violation
 
 RANK_MAX = 512
 _LORA = "trainer.model.lora"
 _RANK = f"{_LORA}.rank"
 
 
-def _rank(settings: Settings) -> Iterator[Flaw]:
+def _rank(settings: Settings) -> Iterator[Violation]:
     rank = settings.whole(_RANK)
     if settings.has(_LORA) and rank is not None and rank > RANK_MAX:
-        yield flaw(settings.place(_RANK), f"{_RANK} of {rank} is more than the {RANK_MAX} that vLLM serves", f"use {RANK_MAX} at most")
+        yield violation(settings.place(_RANK), f"{_RANK} of {rank} is more than the {RANK_MAX} that vLLM serves", f"use {RANK_MAX} at most")
 
 
-def _in_memory(settings: Settings) -> Iterator[Flaw]:
+def _in_memory(settings: Settings) -> Iterator[Violation]:
     for side in ("trainer", "orchestrator"):
         name = f"{side}.weight_broadcast.type"
         kind = settings.text(name)
         if settings.has(_LORA) and kind in ("nccl", "nixl"):
-            yield flaw(settings.place(name), f"weights of LoRA cannot be broadcast by {kind}", 'write type = "filesystem", or delete it')
+            yield violation(
+                settings.place(name), f"weights of LoRA cannot be broadcast by {kind}", 'write type = "filesystem", or delete it'
+            )
             return
 
 
-def _two_answers(settings: Settings) -> Iterator[Flaw]:
+def _two_answers(settings: Settings) -> Iterator[Violation]:
     for name in ("rank", "alpha"):
         served, trained = settings.number(f"orchestrator.model.lora.{name}"), settings.number(f"{_LORA}.{name}")
         if settings.has(_LORA) and served is not None and trained is not None and served != trained:
             message = f"orchestrator.model.lora.{name} is {served:g}, and {_LORA}.{name} {trained:g}"
-            yield flaw(settings.place(f"orchestrator.model.lora.{name}"), message, "delete it: it follows the trainer's")
+            yield violation(settings.place(f"orchestrator.model.lora.{name}"), message, "delete it: it follows the trainer's")
 
 
-def _whole_modules(settings: Settings) -> Iterator[Flaw]:
+def _whole_modules(settings: Settings) -> Iterator[Violation]:
     modules = settings.at(f"{_LORA}.modules_to_save")
     if isinstance(modules, Listing) and modules.items:
-        yield flaw(
+        yield violation(
             settings.place(f"{_LORA}.modules_to_save"), "modules that are trained whole never reach the inference server", "delete it"
         )
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from prime_train.core.finding import Severity
 from prime_train.estimate import gpus
-from prime_train.rules.prime_rl.rule import flaw, row
+from prime_train.rules.prime_rl.rule import row, violation
 from prime_train.rules.prime_rl.settings import Settings
-from prime_train.rules.rule import Flaw
+from prime_train.rules.rule import Violation
 
 HOPPER = frozenset(("H100", "H200", "H800", "H20", "GH200"))
 BLACKWELL = frozenset(("B100", "B200", "B300", "GB200", "GB300"))
@@ -26,14 +26,14 @@ def sees_unsaid(settings: Settings) -> bool:
     return name is not None and re.search(_SEES, name) is not None and not is_said
 
 
-def _sees(settings: Settings) -> Iterator[Flaw]:
+def _sees(settings: Settings) -> Iterator[Violation]:
     name = settings.text(f"{_MODEL}.name")
     if name is not None and settings.is_whole and sees_unsaid(settings):
         fix = "add [model.vlm] with vision_encoder_attr and language_model_attr, or take the text model of the family"
-        yield flaw(settings.place(f"{_MODEL}.name"), f"{name[:80]} is a vision-language model, and is configured as one of text", fix)
+        yield violation(settings.place(f"{_MODEL}.name"), f"{name[:80]} is a vision-language model, and is configured as one of text", fix)
 
 
-def _vision(settings: Settings) -> Iterator[Flaw]:
+def _vision(settings: Settings) -> Iterator[Violation]:
     part = next((name for name in ("model.vlm", f"{_MODEL}.vlm") if settings.has(name)), None)
     if part is None or not settings.is_whole:
         return
@@ -41,35 +41,39 @@ def _vision(settings: Settings) -> Iterator[Flaw]:
     for name, value in _SEEING.items():
         said, wanted = settings.said(f"{_MODEL}.{name}"), f'{_MODEL}.{name} = "{value}"'
         if settings.value(f"{_MODEL}.{name}") != value and said is not None:
-            yield flaw(said, f"a vision-language model needs {wanted}")
+            yield violation(said, f"a vision-language model needs {wanted}")
         elif said is None:
             unsaid.append(wanted)
     if unsaid:
-        yield flaw(tuple(part.split(".")), f"a vision-language model needs {', '.join(unsaid)}", on_key=True)
+        yield violation(tuple(part.split(".")), f"a vision-language model needs {', '.join(unsaid)}", on_key=True)
     if (settings.whole(f"{_MODEL}.cp") or 1) > 1 and settings.value(f"{_MODEL}.cp_style") != "ulysses":
-        yield flaw(settings.place(f"{_MODEL}.cp"), 'context parallelism of a vision-language model needs cp_style = "ulysses"')
+        yield violation(settings.place(f"{_MODEL}.cp"), 'context parallelism of a vision-language model needs cp_style = "ulysses"')
     frozen = f"{part}.freeze_vision_encoder"
     if settings.value(frozen) is False and settings.has(f"{_MODEL}.lora"):
-        yield flaw(settings.place(frozen), "LoRA freezes all but its adapters, the vision encoder too", "delete it, or train without LoRA")
+        yield violation(
+            settings.place(frozen), "LoRA freezes all but its adapters, the vision encoder too", "delete it, or train without LoRA"
+        )
 
 
-def _kernels(settings: Settings) -> Iterator[Flaw]:
+def _kernels(settings: Settings) -> Iterator[Violation]:
     attention = settings.text(f"{_MODEL}.attn") or ""
     if settings.spec is None or attention not in _RUN_ON:
         return
     others = _unfit(settings, _RUN_ON[attention])
     if others:
         fix = 'write attn = "auto", which takes what the GPU has, or leave these GPUs out'
-        yield flaw(settings.place(f"{_MODEL}.attn"), f"{attention} does not run on {', '.join(others)}", fix)
+        yield violation(settings.place(f"{_MODEL}.attn"), f"{attention} does not run on {', '.join(others)}", fix)
 
 
-def _numbers(settings: Settings) -> Iterator[Flaw]:
+def _numbers(settings: Settings) -> Iterator[Violation]:
     kind = settings.text(f"{_MODEL}.quantization.type")
     if settings.spec is None or kind not in ("fp8", "mxfp8"):
         return
     others = _unfit(settings, BLACKWELL if kind == "mxfp8" else HOPPER | BLACKWELL)
     if others:
-        yield flaw(settings.place(f"{_MODEL}.quantization.type"), f"{kind} is not trained on {', '.join(others)}", "leave these GPUs out")
+        yield violation(
+            settings.place(f"{_MODEL}.quantization.type"), f"{kind} is not trained on {', '.join(others)}", "leave these GPUs out"
+        )
 
 
 def _unfit(settings: Settings, fit: frozenset[str]) -> list[str]:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from prime_train.core.finding import Severity
-from prime_train.rules.prime_rl.rule import flaw, row
+from prime_train.rules.prime_rl.rule import row, violation
 from prime_train.rules.prime_rl.settings import Settings
-from prime_train.rules.rule import Flaw
+from prime_train.rules.rule import Violation
 
 _TYPE, _SERVED_BY = "deployment.type", "inference.deployment.type"
 _SERVERS, _ISLAND = "deployment.num_infer_nodes", "deployment.nodes_per_fsdp_group"
@@ -19,51 +19,51 @@ def _several(settings: Settings) -> str | None:
     return _SERVED_BY if settings.value(_SERVED_BY) in ("multi_node", "disaggregated") else None
 
 
-def _without_slurm(settings: Settings) -> Iterator[Flaw]:
+def _without_slurm(settings: Settings) -> Iterator[Violation]:
     several, slurm = _several(settings), settings.has("slurm") or settings.has("inference.slurm")
     if settings.spec is None and several is not None and settings.is_whole and not slurm:
-        yield flaw(settings.place(several), "several machines need SLURM: there is no [slurm]", 'add [slurm], or type = "single_node"')
+        yield violation(settings.place(several), "several machines need SLURM: there is no [slurm]", 'add [slurm], or type = "single_node"')
 
 
-def _more_than_one(settings: Settings) -> Iterator[Flaw]:
+def _more_than_one(settings: Settings) -> Iterator[Violation]:
     several = _several(settings)
     if settings.spec is None:
         return
     if several is not None:
-        yield flaw(settings.place(several), "a run has one machine here, not several", 'write type = "single_node"')
+        yield violation(settings.place(several), "a run has one machine here, not several", 'write type = "single_node"')
     elif settings.has("slurm"):
-        yield flaw(("slurm",), "a run has one machine here, without SLURM", "delete [slurm]", on_key=True)
+        yield violation(("slurm",), "a run has one machine here, without SLURM", "delete [slurm]", on_key=True)
 
 
-def _sums(settings: Settings) -> Iterator[Flaw]:
+def _sums(settings: Settings) -> Iterator[Violation]:
     if settings.spec is not None or settings.value(_TYPE) != "multi_node" or not settings.is_whole:
         return
     servers, has_server = settings.whole(_SERVERS), settings.has("inference")
     if servers is not None and (servers > 0) != has_server:
         message = "and there is no [inference]" if servers else "and there is an [inference]"
-        yield flaw(settings.place(_SERVERS), f"{_SERVERS} is {servers}, {message}", "make them agree")
+        yield violation(settings.place(_SERVERS), f"{_SERVERS} is {servers}, {message}", "make them agree")
     yield from _islands(settings)
     if servers and has_server and settings.is_on(_EXPERTS) and settings.value(_SERVED_BY) != "disaggregated":
         yield from _engines(settings, servers)
 
 
-def _islands(settings: Settings) -> Iterator[Flaw]:
+def _islands(settings: Settings) -> Iterator[Violation]:
     nodes, island = settings.whole("deployment.num_train_nodes"), settings.whole(_ISLAND)
     if nodes is not None and island is not None and (island < 1 or nodes % island):
-        yield flaw(settings.place(_ISLAND), f"{nodes} nodes to train on cannot be parted into groups of {island}")
+        yield violation(settings.place(_ISLAND), f"{nodes} nodes to train on cannot be parted into groups of {island}")
 
 
-def _engines(settings: Settings, servers: int) -> Iterator[Flaw]:
+def _engines(settings: Settings, servers: int) -> Iterator[Violation]:
     """With expert parallelism one engine spans all nodes of a replica."""
     node, tensor = settings.whole("deployment.gpus_per_node"), settings.whole(_TENSOR)
     data = settings.whole("inference.vllm.data_parallel_size")
     if node is None or tensor is None or data is None or tensor < 1:
         return
     if node % tensor:
-        yield flaw(settings.place(_TENSOR), f"nodes of {node} GPUs cannot be divided into engines of {tensor}")
+        yield violation(settings.place(_TENSOR), f"nodes of {node} GPUs cannot be divided into engines of {tensor}")
     elif data * tensor != servers * node:
         message = f"{tensor} x {data} GPUs share the experts, tensor_parallel_size x data_parallel_size, and {servers * node} serve"
-        yield flaw(settings.place(_EXPERTS), message, f"write data_parallel_size = {servers * node // tensor}")
+        yield violation(settings.place(_EXPERTS), message, f"write data_parallel_size = {servers * node // tensor}")
 
 
 _REFUSES = "prime-rl refuses it, on the machine that was rented for it."

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from prime_train.core.finding import Severity
-from prime_train.rules.prime_rl.rule import flaw, row
+from prime_train.rules.prime_rl.rule import row, violation
 from prime_train.rules.prime_rl.settings import Settings
-from prime_train.rules.rule import Flaw
+from prime_train.rules.rule import Violation
 
 _SERVER = "inference.server.port"
 _CLIENT = "orchestrator.model.client.base_url"
@@ -59,7 +59,7 @@ def _rollouts(settings: Settings) -> Iterator[Used]:
         yield Used(said, f"{part}.port", "the transport of rollouts")
 
 
-def _clash(settings: Settings) -> Iterator[Flaw]:
+def _clash(settings: Settings) -> Iterator[Violation]:
     taken: dict[int, Used] = {}
     for used in _used(settings) if _shares_a_machine(settings) else ():
         first = taken.setdefault(used.port, used)
@@ -67,27 +67,29 @@ def _clash(settings: Settings) -> Iterator[Flaw]:
             continue
         blamed, other = (used, first) if settings.has(used.setting) or not settings.has(first.setting) else (first, used)
         message = f"port {used.port} is taken twice: by {blamed.what} and by {other.what} ({other.setting})"
-        yield flaw(settings.place(blamed.setting), message, f"give {blamed.setting} a port of its own")
+        yield violation(settings.place(blamed.setting), message, f"give {blamed.setting} a port of its own")
 
 
-def _client(settings: Settings) -> Iterator[Flaw]:
+def _client(settings: Settings) -> Iterator[Violation]:
     url, server = settings.text(_CLIENT), settings.whole(_SERVER)
     if url is None or server is None or not settings.has(_CLIENT) or not settings.has("inference") or not _shares_a_machine(settings):
         return
     found = re.match(_PORT, url)
     if found is not None and not settings.has("orchestrator.model.client.admin_base_url") and found[1] != str(server):
         seen = f"port {found[1]}" if found[1] else "no port"
-        yield flaw(settings.place(_CLIENT), f"{_CLIENT} names {seen}, and the inference server is on {server}", f"write port {server}")
+        yield violation(settings.place(_CLIENT), f"{_CLIENT} names {seen}, and the inference server is on {server}", f"write port {server}")
 
 
 def _shares_a_machine(settings: Settings) -> bool:
     return settings.value("deployment.type") == "single_node"
 
 
-def _nothing_serves(settings: Settings) -> Iterator[Flaw]:
+def _nothing_serves(settings: Settings) -> Iterator[Violation]:
     enough = ("inference", _CLIENT, "orchestrator.model.client.admin_base_url", "trainer.data.fake")
     if settings.is_whole and _shares_a_machine(settings) and not any(map(settings.has, enough)):
-        yield flaw(("inference",), "there is no [inference]: prime-rl starts no server, and waits half an hour for one", "add [inference]")
+        yield violation(
+            ("inference",), "there is no [inference]: prime-rl starts no server, and waits half an hour for one", "add [inference]"
+        )
 
 
 RULES = (

@@ -8,9 +8,9 @@ from prime_train.core.finding import Severity
 from prime_train.rules.data.prime_rl_559b4477 import COMMIT
 from prime_train.rules.data.renderers import ROWS
 from prime_train.rules.prime_rl.models import sees_unsaid
-from prime_train.rules.prime_rl.rule import flaw, row
+from prime_train.rules.prime_rl.rule import row, violation
 from prime_train.rules.prime_rl.settings import Settings
-from prime_train.rules.rule import Flaw
+from prime_train.rules.rule import Violation
 
 NAME_CHARS_MAX = 80
 _RENDERER = "orchestrator.renderer"
@@ -34,7 +34,7 @@ def _model(settings: Settings) -> str | None:
     return settings.text("orchestrator.tokenizer.name") or settings.text("orchestrator.model.name")
 
 
-def _unknown(settings: Settings) -> Iterator[Flaw]:
+def _unknown(settings: Settings) -> Iterator[Violation]:
     model = _model(settings)
     if not settings.is_whole or not _is_looked_for(settings) or model is None or model in renderers() or sees_unsaid(settings):
         return
@@ -42,7 +42,7 @@ def _unknown(settings: Settings) -> Iterator[Flaw]:
     fix = f"write {near}" if near else f'add [{_RENDERER}] with name = "default", or the name of its family\'s renderer'
     tokenizer = "orchestrator.tokenizer.name"
     where = settings.place(tokenizer if settings.text(tokenizer) else "orchestrator.model.name")
-    yield flaw(where, f"{model[:NAME_CHARS_MAX]} has no renderer of its own, and {_RENDERER} does not name one", fix)
+    yield violation(where, f"{model[:NAME_CHARS_MAX]} has no renderer of its own, and {_RENDERER} does not name one", fix)
 
 
 def _is_looked_for(settings: Settings) -> bool:
@@ -52,11 +52,11 @@ def _is_looked_for(settings: Settings) -> bool:
     return (part is None or part.ref.startswith(COMMIT)) and not is_off and settings.text(f"{_RENDERER}.name") == "auto"
 
 
-def _another(settings: Settings) -> Iterator[Flaw]:
+def _another(settings: Settings) -> Iterator[Violation]:
     name, model = settings.text(f"{_RENDERER}.name"), _model(settings)
     own = renderers().get(model or "")
     if name is not None and own is not None and name not in _ANY_MODELS and _family(name) != _family(own):
-        yield flaw(settings.place(f"{_RENDERER}.name"), f"{name} is not the renderer of {model}", f'write "{own}", or delete it')
+        yield violation(settings.place(f"{_RENDERER}.name"), f"{name} is not the renderer of {model}", f'write "{own}", or delete it')
 
 
 def _family(renderer: str) -> str:

@@ -6,28 +6,28 @@ from pathlib import PurePosixPath
 
 from prime_train.core.finding import Severity
 from prime_train.core.prime_rl import METRICS
-from prime_train.rules.prime_rl.rule import flaw, row, settings_of
+from prime_train.rules.prime_rl.rule import row, settings_of, violation
 from prime_train.rules.prime_rl.settings import Settings
-from prime_train.rules.rule import Flaw, Rule, Subject
+from prime_train.rules.rule import Rule, Subject, Violation
 
 _STEP_FOLDER = r"step_\d+"
 _DIR = "resume.dir"
 
 
-def _both(settings: Settings) -> Iterator[Flaw]:
+def _both(settings: Settings) -> Iterator[Violation]:
     if settings.spec is None and settings.has("resume.step") and settings.has(_DIR):
-        yield flaw(("resume", "step"), "resume has a step and a dir: the step is told by the dir's name", "keep one of them")
+        yield violation(("resume", "step"), "resume has a step and a dir: the step is told by the dir's name", "keep one of them")
 
 
-def _folder(settings: Settings) -> Iterator[Flaw]:
+def _folder(settings: Settings) -> Iterator[Violation]:
     folder = settings.text(_DIR)
     if settings.spec is None and folder is not None and not re.fullmatch(_STEP_FOLDER, PurePosixPath(folder).name):
-        yield flaw(
+        yield violation(
             ("resume", "dir"), f"{_DIR} must end in a checkpoint's folder, such as step_50, got {folder!r}", "name the step's folder"
         )
 
 
-def _absent(subject: Subject) -> Iterator[Flaw]:
+def _absent(subject: Subject) -> Iterator[Violation]:
     """Where the files are known: a path inside the working tree that nothing lies under."""
     settings = settings_of(subject)
     folder = settings.text(_DIR) if settings is not None and settings.spec is None else None
@@ -36,40 +36,42 @@ def _absent(subject: Subject) -> Iterator[Flaw]:
     path = PurePosixPath(folder)
     is_checkpoint = re.fullmatch(_STEP_FOLDER, path.name) and not path.is_absolute() and ".." not in path.parts
     if is_checkpoint and not any(file == str(path) or file.startswith(f"{path}/") for file in subject.files):
-        yield flaw(("resume", "dir"), f"{_DIR} {folder!r} is not there", "name a checkpoint's folder that is")
+        yield violation(("resume", "dir"), f"{_DIR} {folder!r} is not there", "name a checkpoint's folder that is")
 
 
-def _unnamed(settings: Settings) -> Iterator[Flaw]:
+def _unnamed(settings: Settings) -> Iterator[Violation]:
     named = settings.has("run.name") or settings.has("run.dir") or settings.has(_DIR)
     if settings.spec is None and settings.has("resume") and not named:
-        yield flaw(("resume",), "without run.name, each launch has a folder of its own: nothing is found to resume", on_key=True)
+        yield violation(("resume",), "without run.name, each launch has a folder of its own: nothing is found to resume", on_key=True)
 
 
-def _climbs(settings: Settings) -> Iterator[Flaw]:
+def _climbs(settings: Settings) -> Iterator[Violation]:
     for name in ("run.name", "run.dir"):
         value = settings.text(name)
         if value is not None and (".." in PurePosixPath(value).parts or PurePosixPath(value).is_absolute()):
-            yield flaw(settings.place(name), f"{name} {value[:60]!r} leads out of the output folder", "write a plain name")
+            yield violation(settings.place(name), f"{name} {value[:60]!r} leads out of the output folder", "write a plain name")
 
 
-def _ours(settings: Settings) -> Iterator[Flaw]:
+def _ours(settings: Settings) -> Iterator[Violation]:
     """What would undo a launch. What a launch says itself, over the config, is no harm there."""
     if settings.spec is None:
         return
     if settings.has("resume"):
-        yield flaw(("resume",), "resume is not the config's to say: the checkpoint is chosen from the bucket", "delete it", on_key=True)
+        yield violation(
+            ("resume",), "resume is not the config's to say: the checkpoint is chosen from the bucket", "delete it", on_key=True
+        )
     for name, why in (("clean", "it deletes the run's folder with its checkpoints"), ("dry_run", "nothing would be trained")):
         if settings.is_on(name):
-            yield flaw((name,), f"{name} is not the config's to say: {why}", "delete it")
+            yield violation((name,), f"{name} is not the config's to say: {why}", "delete it")
     for name in ("ckpt.output_dir", "trainer.ckpt.output_dir"):
         if settings.has(name):
-            yield flaw(tuple(name.split(".")), f"{name} splits a checkpoint: the orchestrator's half stays with the run", "delete it")
+            yield violation(tuple(name.split(".")), f"{name} splits a checkpoint: the orchestrator's half stays with the run", "delete it")
     for side in ("", "trainer.", "orchestrator."):
         name = f"{side}monitors.file"
         path = settings.text_at((*name.split("."), "path"))
         if (settings.at(name) is not None and not settings.has(name)) or path not in (None, METRICS):
             where = (*name.split("."), "path") if path is not None else tuple(name.split("."))
-            yield flaw(where, f"progress is read from {METRICS}, which {name} keeps from being written", "delete it")
+            yield violation(where, f"progress is read from {METRICS}, which {name} keeps from being written", "delete it")
 
 
 _REFUSES = "prime-rl refuses it, on the machine that was rented for it."

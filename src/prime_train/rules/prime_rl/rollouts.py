@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from prime_train.core.finding import Severity
-from prime_train.rules.prime_rl.rule import flaw, row
+from prime_train.rules.prime_rl.rule import row, violation
 from prime_train.rules.prime_rl.schema_errors import Where
 from prime_train.rules.prime_rl.settings import Settings
-from prime_train.rules.rule import Flaw
+from prime_train.rules.rule import Violation
 
 BATCH_DEFAULT = 128
 _GROUPED = ("grpo", "max_rl")
@@ -37,56 +37,56 @@ def _lonely(settings: Settings) -> dict[Where, str]:
     return found
 
 
-def _alone(settings: Settings) -> Iterator[Flaw]:
+def _alone(settings: Settings) -> Iterator[Violation]:
     for where, algo in _lonely(settings).items():
         if settings.spec is not None or settings.has(where):
-            yield flaw(where, f"a group of 1 has no other to be compared with: {algo} learns nothing", "write group_size = 8, or 16")
+            yield violation(where, f"a group of 1 has no other to be compared with: {algo} learns nothing", "write group_size = 8, or 16")
 
 
-def _alone_by_default(settings: Settings) -> Iterator[Flaw]:
+def _alone_by_default(settings: Settings) -> Iterator[Violation]:
     """Alone, a config may be completed by another one, or by arguments."""
     for where, algo in _lonely(settings).items():
         if settings.spec is None and not settings.has(where):
-            yield flaw(where, f"group_size is 1 where nothing is said: {algo} learns nothing of that", "write group_size = 8, or 16")
+            yield violation(where, f"group_size is 1 where nothing is said: {algo} learns nothing of that", "write group_size = 8, or 16")
 
 
-def _all_the_same(settings: Settings) -> Iterator[Flaw]:
+def _all_the_same(settings: Settings) -> Iterator[Violation]:
     """Groups are compared, and each of their rollouts is the likeliest one."""
     where = "orchestrator.train.sampling.temperature"
     algo = settings.text("orchestrator.algo.type")
     if settings.number(where) == 0 and algo in _GROUPED and (_group(settings)[0] or 0) > 1:
-        yield flaw(settings.place(where), f"at temperature 0 all rollouts of a group are the same: {algo} learns nothing", "write 1.0")
+        yield violation(settings.place(where), f"at temperature 0 all rollouts of a group are the same: {algo} learns nothing", "write 1.0")
 
 
-def _remainder(settings: Settings) -> Iterator[Flaw]:
+def _remainder(settings: Settings) -> Iterator[Violation]:
     group, place = _group(settings)
     batch = settings.number(_BATCH) if settings.has(_BATCH) else None if settings.has(_TOKENS) else BATCH_DEFAULT
     if batch is None or group is None or group < 1 or batch % group == 0 or not (settings.is_whole or settings.has(_BATCH)):
         return
     where = tuple(_BATCH.split(".")) if settings.has(_BATCH) else place
     near = int(batch // group * group) or int(group)
-    yield flaw(where, f"a batch of {batch:g} cannot be made of groups of {group:g}", f"write batch_size = {near}, say")
+    yield violation(where, f"a batch of {batch:g} cannot be made of groups of {group:g}", f"write batch_size = {near}, say")
 
 
-def _two_batches(settings: Settings) -> Iterator[Flaw]:
+def _two_batches(settings: Settings) -> Iterator[Violation]:
     if settings.has(_BATCH) and settings.has(_TOKENS):
-        yield flaw(tuple(_TOKENS.split(".")), "batch_size and token_batch_size exclude each other", "keep one of them")
+        yield violation(tuple(_TOKENS.split(".")), "batch_size and token_batch_size exclude each other", "keep one of them")
 
 
-def _in_flight(settings: Settings) -> Iterator[Flaw]:
+def _in_flight(settings: Settings) -> Iterator[Violation]:
     start, least, most = (f"orchestrator.concurrency.{name}_inflight" for name in ("initial", "min", "max"))
     first, low, high = (settings.number(name) for name in (start, least, most))
     group, _ = _group(settings)
     if high is None or low is None:
         return
     if low > high:
-        yield flaw(settings.place(least if settings.has(least) else most), f"min_inflight {low:g} is more than max_inflight {high:g}")
+        yield violation(settings.place(least if settings.has(least) else most), f"min_inflight {low:g} is more than max_inflight {high:g}")
     elif first is not None and not low <= first <= high:
         message = f"initial_inflight {first:g} is not between min_inflight {low:g} and max_inflight {high:g}"
-        yield flaw(settings.place(start), message, "raise max_inflight with it" if first > high else "raise it")
+        yield violation(settings.place(start), message, "raise max_inflight with it" if first > high else "raise it")
     elif group is not None and high < group:
         where = settings.place(most if settings.has(most) else _GROUP)
-        yield flaw(where, f"max_inflight {high:g} is less than a group of {group:g}", f"write max_inflight = {group:g} at least")
+        yield violation(where, f"max_inflight {high:g} is less than a group of {group:g}", f"write max_inflight = {group:g} at least")
 
 
 _REFUSES = "prime-rl refuses it, on the machine that was rented for it."

@@ -9,17 +9,17 @@ from prime_train.rules.prime_rl import suggestions as near
 from prime_train.rules.prime_rl.schema import Same
 from prime_train.rules.prime_rl.schema_errors import Where
 from prime_train.rules.prime_rl.settings import Settings
-from prime_train.rules.rule import Flaw, Rule, Subject
+from prime_train.rules.rule import Rule, Subject, Violation
 
 FAMILY = "prime-rl"
 _PARTS = frozenset(("trainer", "orchestrator"))
-Check = Callable[[Settings], Iterable[Flaw]]
+Check = Callable[[Settings], Iterable[Violation]]
 
 
 def row(code: str, severity: Severity, title: str, check: Check, *, why: str, fix: str) -> Rule:
     """Asked of whatever prime-rl's launcher would be given; not of configs of an evaluation, a server or supervised training alone."""
 
-    def of_subject(subject: Subject) -> Iterable[Flaw]:
+    def of_subject(subject: Subject) -> Iterable[Violation]:
         settings = settings_of(subject)
         return check(settings) if settings is not None else ()
 
@@ -46,5 +46,5 @@ def _is_rl(root: Mapping) -> bool:
     return not _PARTS.isdisjoint(names) or any(near.word(name, _PARTS, close=near.VERY_CLOSE) for name in names)
 
 
-def flaw(path: Where, message: str, fix: str = "", *, on_key: bool = False) -> Flaw:
-    return Flaw(path, message, fix, on_key=on_key, document="trainer")
+def violation(path: Where, message: str, fix: str = "", *, on_key: bool = False) -> Violation:
+    return Violation(path, message, fix, on_key=on_key, document="trainer")

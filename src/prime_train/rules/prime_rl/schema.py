@@ -9,8 +9,8 @@ from prime_train.core.config_tree import Entry, Listing, Mapping, Node, Scalar
 from prime_train.rules.data.prime_rl_timeline import CHANGES
 from prime_train.rules.prime_rl.fields import ROOT, Kind, Section, Setting, below, section
 from prime_train.rules.prime_rl.schema_errors import (
-    Fault,
-    Misfit,
+    SchemaError,
+    SchemaErrorKind,
     Where,
     missing,
     not_a_word,
@@ -42,9 +42,9 @@ class Same(Generic[Thing]):
         return id(self.it)
 
 
-def misfits(root: Mapping) -> tuple[Misfit, ...]:
+def find_schema_errors(root: Mapping) -> tuple[SchemaError, ...]:
     """In the order of the file; of very many, the first."""
-    return _misfits(Same(root))
+    return _find_schema_errors(Same(root))
 
 
 def is_null(node: Node | None) -> bool:
@@ -52,14 +52,14 @@ def is_null(node: Node | None) -> bool:
 
 
 @lru_cache(maxsize=4)
-def _misfits(same: Same[Mapping]) -> tuple[Misfit, ...]:
+def _find_schema_errors(same: Same[Mapping]) -> tuple[SchemaError, ...]:
     """Several rules ask for those of one tree. What is there under another name is not missing besides."""
     found = tuple(islice(_table(same.it, (section(ROOT),), ()), MISFITS_MAX))
-    meant = {misfit.meant for misfit in found if misfit.meant}
-    return tuple(misfit for misfit in found if misfit.fault is not Fault.MISSING or misfit.flaw.path not in meant)
+    meant = {error.meant for error in found if error.meant}
+    return tuple(error for error in found if error.kind is not SchemaErrorKind.MISSING or error.violation.path not in meant)
 
 
-def _table(node: Mapping, sections: tuple[Section, ...], path: Where) -> Iterator[Misfit]:
+def _table(node: Mapping, sections: tuple[Section, ...], path: Where) -> Iterator[SchemaError]:
     for entry in node.entries:
         name = entry.key.replace("-", "_")
         setting = next((part.settings[name] for part in sections if name in part.settings), None)
@@ -73,7 +73,7 @@ def _table(node: Mapping, sections: tuple[Section, ...], path: Where) -> Iterato
         yield from (missing((*path, name)) for name in needed if name not in said)
 
 
-def _unknown(entry: Entry, sections: tuple[Section, ...], path: Where) -> Iterator[Misfit]:
+def _unknown(entry: Entry, sections: tuple[Section, ...], path: Where) -> Iterator[SchemaError]:
     """Of a table that is gone for what was in it, each of that."""
     here = (*path, entry.key)
     name = plain(here)
@@ -85,7 +85,7 @@ def _unknown(entry: Entry, sections: tuple[Section, ...], path: Where) -> Iterat
         yield unknown(here, sections)
 
 
-def _value(node: Node, setting: Setting, kinds: tuple[Kind, ...], path: Where) -> Iterator[Misfit]:
+def _value(node: Node, setting: Setting, kinds: tuple[Kind, ...], path: Where) -> Iterator[SchemaError]:
     names = {kind.name for kind in kinds}
     if "any" in names or (is_null(node) and "null" in names):
         return
@@ -106,7 +106,7 @@ def _value(node: Node, setting: Setting, kinds: tuple[Kind, ...], path: Where) -
             yield of_another_kind("a table" if isinstance(node, Mapping) else "a list", kinds, path)
 
 
-def _inner(node: Mapping, setting: Setting, path: Where) -> Iterator[Misfit]:
+def _inner(node: Mapping, setting: Setting, path: Where) -> Iterator[SchemaError]:
     by = setting.kind("by")
     tag = node.entry(by.text) if by is not None else None
     word = tag.value.value if tag is not None and isinstance(tag.value, Scalar) else None
@@ -117,7 +117,7 @@ def _inner(node: Mapping, setting: Setting, path: Where) -> Iterator[Misfit]:
     yield from _table(node, below(setting, word if isinstance(word, str) else None), path)
 
 
-def _scalar(node: Scalar, kinds: tuple[Kind, ...], path: Where) -> Iterator[Misfit]:
+def _scalar(node: Scalar, kinds: tuple[Kind, ...], path: Where) -> Iterator[SchemaError]:
     """As forgiving as prime-rl is, which reads "5" as 5; but true is no number."""
     names = {kind.name for kind in kinds}
     value, words = node.value, tuple(kind.text for kind in kinds if kind.name == "word")

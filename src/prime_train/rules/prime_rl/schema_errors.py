@@ -7,7 +7,7 @@ from prime_train.core.config_tree import Scalar
 from prime_train.rules.data.prime_rl_timeline import CHANGES, LATER
 from prime_train.rules.prime_rl import suggestions as near
 from prime_train.rules.prime_rl.fields import Kind, Section, section
-from prime_train.rules.rule import Flaw
+from prime_train.rules.rule import Violation
 
 SEEN_CHARS_MAX = 60
 WORDS_MAX = 12
@@ -17,7 +17,7 @@ _WANTED |= {"section": "a table", "by": "a table", "map": "a table", "list": "a 
 Where = tuple[str | int, ...]
 
 
-class Fault(StrEnum):
+class SchemaErrorKind(StrEnum):
     UNKNOWN = "unknown"
     MOVED = "moved"
     REMOVED = "removed"
@@ -27,9 +27,9 @@ class Fault(StrEnum):
     MISSING = "missing"
 
 
-class Misfit(NamedTuple):
-    fault: Fault
-    flaw: Flaw
+class SchemaError(NamedTuple):
+    kind: SchemaErrorKind
+    violation: Violation
     date: str = ""
     """Since when; empty: not known, or always."""
     meant: tuple[str | int, ...] = ()
@@ -46,12 +46,12 @@ def plain(path: Where) -> str:
     return ".".join("*" if isinstance(step, int) else step.replace("-", "_") for step in path)
 
 
-def unknown(here: Where, sections: tuple[Section, ...]) -> Misfit:
+def unknown(here: Where, sections: tuple[Section, ...]) -> SchemaError:
     """A key that none of these sections has."""
     return _gone(here) or _to_vllm(here) or _misspelt(here, sections)
 
 
-def _gone(here: Where) -> Misfit | None:
+def _gone(here: Where) -> SchemaError | None:
     """Elsewhere or nowhere now, or to come later; None: it never was."""
     where, name = dotted(here), plain(here)
     change = CHANGES.get(name)
@@ -60,30 +60,32 @@ def _gone(here: Where) -> Misfit | None:
     if change is None:
         before = LATER[name]
         message = f"{where} came to prime-rl after the newest version known here" + (f"; before, it is {before}" if before else "")
-        return Misfit(Fault.LATER, _at(here, message, f"write {before}" if before else "", on_key=True))
+        return SchemaError(SchemaErrorKind.LATER, _at(here, message, f"write {before}" if before else "", on_key=True))
     if change.to:
         there = _filled(change.to, here)
         to, since = dotted(there), f" ({change.date}, {change.change})" if change.change else ""
-        flaw = _at(here, f"{where} is {to} now{since}", change.instead or f"write {to}", on_key=True)
-        return Misfit(Fault.MOVED, flaw, change.date, () if change.instead else there)
+        violation = _at(here, f"{where} is {to} now{since}", change.instead or f"write {to}", on_key=True)
+        return SchemaError(SchemaErrorKind.MOVED, violation, change.date, () if change.instead else there)
     since = f" since {change.date} ({change.change})" if change.change else ""
-    return Misfit(Fault.REMOVED, _at(here, f"{where} is no setting of prime-rl{since}", change.instead, on_key=True), change.date)
+    return SchemaError(
+        SchemaErrorKind.REMOVED, _at(here, f"{where} is no setting of prime-rl{since}", change.instead, on_key=True), change.date
+    )
 
 
-def _to_vllm(here: Where) -> Misfit | None:
+def _to_vllm(here: Where) -> SchemaError | None:
     """What is said to the server was once said a level higher."""
     if here[:-1] != ("inference",) or plain(here[-1:]) not in section("VllmConfig").settings:
         return None
     there = ("inference", "vllm", here[-1])
     to = dotted(there)
-    return Misfit(Fault.MOVED, _at(here, f"{dotted(here)} is {to} now", f"write {to}", on_key=True), meant=there)
+    return SchemaError(SchemaErrorKind.MOVED, _at(here, f"{dotted(here)} is {to} now", f"write {to}", on_key=True), meant=there)
 
 
-def _misspelt(here: Where, sections: tuple[Section, ...]) -> Misfit:
+def _misspelt(here: Where, sections: tuple[Section, ...]) -> SchemaError:
     guess = near.key(plain(here), sections)
     there = _guessed(guess, here) if guess else ()
     fix = f"did you mean {guess}?" if guess and plain(there) != plain(here) else near.listed(sections)
-    return Misfit(Fault.UNKNOWN, _at(here, f"prime-rl has no setting {dotted(here)}", fix, on_key=True), meant=there)
+    return SchemaError(SchemaErrorKind.UNKNOWN, _at(here, f"prime-rl has no setting {dotted(here)}", fix, on_key=True), meant=there)
 
 
 def _guessed(guess: str, here: Where) -> Where:
@@ -92,27 +94,27 @@ def _guessed(guess: str, here: Where) -> Where:
     return (*here[:-1], guess) if len(steps) == 1 else tuple(steps) if "*" not in steps else ()
 
 
-def missing(here: Where) -> Misfit:
-    return Misfit(Fault.MISSING, _at(here, f"{dotted(here)} is missing: prime-rl needs it", f"add {here[-1]}"))
+def missing(here: Where) -> SchemaError:
+    return SchemaError(SchemaErrorKind.MISSING, _at(here, f"{dotted(here)} is missing: prime-rl needs it", f"add {here[-1]}"))
 
 
-def not_a_word(word: str, words: tuple[str, ...], path: Where) -> Misfit:
+def not_a_word(word: str, words: tuple[str, ...], path: Where) -> SchemaError:
     guess = near.word(word, words)
     listed = ", ".join(words[:WORDS_MAX]) + (", ..." if len(words) > WORDS_MAX else "")
     fix = f"did you mean {guess}?" if guess else f"one of {listed}"
-    return Misfit(Fault.VALUE, _at(path, f"{dotted(path)} cannot be {word[:SEEN_CHARS_MAX]!r}; it is one of {listed}", fix))
+    return SchemaError(SchemaErrorKind.VALUE, _at(path, f"{dotted(path)} cannot be {word[:SEEN_CHARS_MAX]!r}; it is one of {listed}", fix))
 
 
-def out_of_bounds(kind: Kind, node: Scalar, path: Where) -> Misfit:
+def out_of_bounds(kind: Kind, node: Scalar, path: Where) -> SchemaError:
     low = "" if kind.low is None else f"{'more than' if kind.low_open else 'at least'} {kind.low:g}"
     high = "" if kind.high is None else f"{'less than' if kind.high_open else 'at most'} {kind.high:g}"
     bounds = " and ".join(side for side in (low, high) if side)
-    return Misfit(Fault.VALUE, _at(path, f"{dotted(path)} must be {bounds}, got {seen(node)}", f"write {bounds}"))
+    return SchemaError(SchemaErrorKind.VALUE, _at(path, f"{dotted(path)} must be {bounds}, got {seen(node)}", f"write {bounds}"))
 
 
-def of_another_kind(what: str, kinds: tuple[Kind, ...], path: Where) -> Misfit:
+def of_another_kind(what: str, kinds: tuple[Kind, ...], path: Where) -> SchemaError:
     wanted = " or ".join(dict.fromkeys(_WANTED.get(kind.name, repr(kind.text)) for kind in kinds if kind.name != "null"))
-    return Misfit(Fault.KIND, _at(path, f"{dotted(path)} must be {wanted}, got {what}", f"write {wanted}"))
+    return SchemaError(SchemaErrorKind.KIND, _at(path, f"{dotted(path)} must be {wanted}, got {what}", f"write {wanted}"))
 
 
 def seen(node: Scalar) -> str:
@@ -133,5 +135,5 @@ def _filled(to: str, path: Where) -> Where:
     return tuple(next(places, 0) if step == "*" else step for step in to.split("."))
 
 
-def _at(path: Where, message: str, fix: str = "", *, on_key: bool = False) -> Flaw:
-    return Flaw(path, message, fix, on_key=on_key, document="trainer")
+def _at(path: Where, message: str, fix: str = "", *, on_key: bool = False) -> Violation:
+    return Violation(path, message, fix, on_key=on_key, document="trainer")

@@ -104,7 +104,7 @@ class Settings:
         return self.value(path) is True
 
     def place(self, path: str) -> Where:
-        """Where a flaw of this setting is shown: where it is said, or the nearest part above it."""
+        """Where a violation of this setting is shown: where it is said, or the nearest part above it."""
         return self.said(path) or tuple(path.split("."))
 
     def items(self, path: str | Where) -> Iterator[tuple[Where, Mapping]]:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from prime_train.core.config_tree import Listing
 from prime_train.core.finding import Severity
-from prime_train.rules.prime_rl.rule import flaw, row
+from prime_train.rules.prime_rl.rule import row, violation
 from prime_train.rules.prime_rl.settings import Settings
-from prime_train.rules.rule import Flaw
+from prime_train.rules.rule import Violation
 
 TRACED_STEPS_MAX = 9
 SCHEDULED_STEPS = 10
@@ -17,41 +17,41 @@ _IMPL = f"{_MODEL}.impl"
 _STEPS, _SCHEDULER = "trainer.max_steps", "trainer.scheduler"
 
 
-def _still_on(settings: Settings) -> Iterator[Flaw]:
+def _still_on(settings: Settings) -> Iterator[Violation]:
     off = settings.at(f"{_MODEL}.ac") is not None and not settings.has(f"{_MODEL}.ac")
     offloading = settings.at(f"{_MODEL}.ac_offloading")
     if off and (offloading is None or settings.has(f"{_MODEL}.ac_offloading")):
         message = "activations are recomputed all the same: ac_offloading is on and turns ac on again"
-        yield flaw((*_MODEL.split("."), "ac"), message, 'write ac_offloading = "None" as well')
+        yield violation((*_MODEL.split("."), "ac"), message, 'write ac_offloading = "None" as well')
 
 
 def _is_full(settings: Settings) -> bool:
     return settings.has(_FULL) and settings.value(_FULL) is not False
 
 
-def _offloads(settings: Settings) -> Iterator[Flaw]:
+def _offloads(settings: Settings) -> Iterator[Violation]:
     """Optimizer states are offloaded unless that is turned off."""
     fix = f"write {_OPTIM} = false"
     if settings.is_on(_FSDP) and settings.is_on(_OPTIM):
-        yield flaw(settings.place(_FSDP), "fsdp_cpu_offload and optim_cpu_offload, which is on by default, exclude each other", fix)
+        yield violation(settings.place(_FSDP), "fsdp_cpu_offload and optim_cpu_offload, which is on by default, exclude each other", fix)
     elif settings.is_on(_FSDP) and _is_full(settings):
-        yield flaw(settings.place(_FSDP), "fsdp_cpu_offload and full_offload exclude each other", "keep one of them")
+        yield violation(settings.place(_FSDP), "fsdp_cpu_offload and full_offload exclude each other", "keep one of them")
     elif _is_full(settings) and settings.is_on(_OPTIM):
-        yield flaw(
+        yield violation(
             settings.place(_FULL), "full_offload and optim_cpu_offload, which is on by default, exclude each other", fix, on_key=True
         )
 
 
-def _optimizer(settings: Settings) -> Iterator[Flaw]:
+def _optimizer(settings: Settings) -> Iterator[Violation]:
     kind = settings.text("trainer.optim.type")
     where = settings.place("trainer.optim.type")
     if _is_full(settings) and kind in ("sgd", "muon"):
-        yield flaw(where, f"full_offload has no {kind}", "use adamw or sign_sgd")
+        yield violation(where, f"full_offload has no {kind}", "use adamw or sign_sgd")
     elif settings.is_on(_FSDP) and kind == "muon":
-        yield flaw(where, "muon cannot be offloaded with fsdp_cpu_offload", f"delete {_FSDP}, or use adamw")
+        yield violation(where, "muon cannot be offloaded with fsdp_cpu_offload", f"delete {_FSDP}, or use adamw")
 
 
-def _plain_model(settings: Settings) -> Iterator[Flaw]:
+def _plain_model(settings: Settings) -> Iterator[Violation]:
     """What a model of Hugging Face's own code cannot do. One that sees cannot be trained with it at all."""
     if settings.value(_IMPL) != "hf" or settings.has("model.vlm") or settings.has(f"{_MODEL}.vlm"):
         return
@@ -69,29 +69,29 @@ def _plain_model(settings: Settings) -> Iterator[Flaw]:
     if found:
         what, name = found[0]
         fix = 'write attn = "flash_attention_2"' if name == "attn" else 'write impl = "auto"'
-        yield flaw(settings.place(_IMPL), f'impl = "hf" has no {what}', fix)
+        yield violation(settings.place(_IMPL), f'impl = "hf" has no {what}', fix)
 
 
-def _own_code(settings: Settings) -> Iterator[Flaw]:
+def _own_code(settings: Settings) -> Iterator[Violation]:
     if settings.is_on(f"{_MODEL}.trust_remote_code") and settings.value(_IMPL) == "custom":
-        yield flaw(
+        yield violation(
             settings.place(f"{_MODEL}.trust_remote_code"), 'a model\'s own code is not used with impl = "custom"', 'write impl = "hf"'
         )
 
 
-def _no_target(settings: Settings) -> Iterator[Flaw]:
+def _no_target(settings: Settings) -> Iterator[Violation]:
     targets = settings.at(f"{_MODEL}.ac.targets")
     if settings.text(f"{_MODEL}.ac.mode") == "selective" and isinstance(targets, Listing) and not targets.items:
-        yield flaw(settings.place(f"{_MODEL}.ac.targets"), "selective recomputation of nothing", 'write targets = ["norm"]')
+        yield violation(settings.place(f"{_MODEL}.ac.targets"), "selective recomputation of nothing", 'write targets = ["norm"]')
 
 
-def _experts(settings: Settings) -> Iterator[Flaw]:
+def _experts(settings: Settings) -> Iterator[Violation]:
     experts = settings.whole(f"{_MODEL}.ep")
     if settings.text(f"{_MODEL}.ep_comm_backend") == "deepep" and experts is not None and experts <= 1:
-        yield flaw(settings.place(f"{_MODEL}.ep_comm_backend"), f"deepep needs expert parallelism, and ep is {experts}", "raise ep")
+        yield violation(settings.place(f"{_MODEL}.ep_comm_backend"), f"deepep needs expert parallelism, and ep is {experts}", "raise ep")
 
 
-def _schedule(settings: Settings) -> Iterator[Flaw]:
+def _schedule(settings: Settings) -> Iterator[Violation]:
     kind, steps = settings.text(f"{_SCHEDULER}.type"), settings.whole(_STEPS)
     if steps is not None and steps < 1:
         return
@@ -101,21 +101,21 @@ def _schedule(settings: Settings) -> Iterator[Flaw]:
     longest = max((name for name in said if said[name] is not None), key=lambda name: said[name] or 0, default="type")
     there = (*_SCHEDULER.split("."), longest)
     if kind == "linear" and warmup == 0 and decay == 0:
-        yield flaw(at, "a linear schedule without warm-up and decay", 'write type = "constant"')
+        yield violation(at, "a linear schedule without warm-up and decay", 'write type = "constant"')
     elif (kind == "cosine" or (kind == "linear" and decay > 0)) and steps is None and settings.is_whole:
-        yield flaw(at, f"a {kind} schedule needs its last step", "add max_steps")
+        yield violation(at, f"a {kind} schedule needs its last step", "add max_steps")
     elif kind == "linear" and steps is not None and decay > 0 and warmup + decay > steps:
-        yield flaw(there, f"{warmup:g} steps of warm-up and {decay:g} of decay do not fit into {steps:,}", "make them fewer")
+        yield violation(there, f"{warmup:g} steps of warm-up and {decay:g} of decay do not fit into {steps:,}", "make them fewer")
     elif kind == "cosine" and steps is not None and warmup >= steps:
-        yield flaw(there, f"{warmup:g} steps of warm-up leave nothing of {steps:,}", "make them fewer")
+        yield violation(there, f"{warmup:g} steps of warm-up leave nothing of {steps:,}", "make them fewer")
 
 
-def _traced(settings: Settings) -> Iterator[Flaw]:
+def _traced(settings: Settings) -> Iterator[Violation]:
     steps = settings.whole(_STEPS)
     if settings.has("trainer.trace_path") and (settings.is_whole if steps is None else steps > TRACED_STEPS_MAX):
         seen = "no last step" if steps is None else f"{steps:,} steps"
         message = f"a trace of {seen}: prime-rl traces {TRACED_STEPS_MAX} at most"
-        yield flaw(settings.place("trainer.trace_path"), message, "delete it, or trace a short run")
+        yield violation(settings.place("trainer.trace_path"), message, "delete it, or trace a short run")
 
 
 _REFUSES = "prime-rl refuses it, on the machine that was rented for it."

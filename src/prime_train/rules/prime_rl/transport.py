@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 
 from prime_train.core.finding import Severity
-from prime_train.rules.prime_rl.rule import flaw, row
+from prime_train.rules.prime_rl.rule import row, violation
 from prime_train.rules.prime_rl.settings import Settings
-from prime_train.rules.rule import Flaw
+from prime_train.rules.rule import Violation
 
 _WAYS = ("weight_broadcast", "rollout_transport")
 _CACHE, _ROUTER = "inference.kv_cache_offload", "inference.router"
 _ROUTED = ("inference.vllm.enable_return_routed_experts", "trainer.enable_router_replay")
 
 
-def _two_ways(settings: Settings) -> Iterator[Flaw]:
+def _two_ways(settings: Settings) -> Iterator[Violation]:
     """Of LoRA, only one of the two ways is possible, and that is told by its rule."""
     for way in _WAYS:
         if not settings.is_whole or settings.has(way) or (way == "weight_broadcast" and settings.has("trainer.model.lora")):
@@ -20,50 +20,60 @@ def _two_ways(settings: Settings) -> Iterator[Flaw]:
         first, second = (settings.text(f"{side}.{way}.type") for side in ("trainer", "orchestrator"))
         if first != second:
             said = next(side for side in ("trainer", "orchestrator") if settings.has(f"{side}.{way}"))
-            yield flaw(settings.place(f"{said}.{way}.type"), f"trainer.{way} is {first}, and orchestrator.{way} {second}", f"write [{way}]")
+            yield violation(
+                settings.place(f"{said}.{way}.type"), f"trainer.{way} is {first}, and orchestrator.{way} {second}", f"write [{way}]"
+            )
 
 
-def _store(settings: Settings) -> Iterator[Flaw]:
+def _store(settings: Settings) -> Iterator[Violation]:
     slurm = settings.has("slurm") or settings.has("inference.slurm")
     if settings.is_whole and settings.text(f"{_CACHE}.type") == "mooncake" and not slurm:
-        yield flaw(settings.place(f"{_CACHE}.type"), "mooncake's store is started by SLURM alone", 'write type = "native"')
+        yield violation(settings.place(f"{_CACHE}.type"), "mooncake's store is started by SLURM alone", 'write type = "native"')
 
 
-def _tiers(settings: Settings) -> Iterator[Flaw]:
+def _tiers(settings: Settings) -> Iterator[Violation]:
     if not settings.is_whole or not settings.has(_CACHE):
         return
     if not settings.has(f"{_CACHE}.cpu"):
-        yield flaw(
+        yield violation(
             tuple(_CACHE.split(".")), "a cache that is offloaded needs memory of the CPU", "add cpu = { num_bytes = ... }", on_key=True
         )
     elif settings.value("inference.vllm.enable_prefix_caching") is False:
         where = settings.place("inference.vllm.enable_prefix_caching")
-        yield flaw(where, "a cache that is offloaded is one of prefixes", "delete it, or kv_cache_offload")
+        yield violation(where, "a cache that is offloaded is one of prefixes", "delete it, or kv_cache_offload")
     elif settings.is_on("trainer.enable_router_replay"):
         where = settings.place("trainer.enable_router_replay")
-        yield flaw(where, "which experts a token took is not kept for a prefix from the offloaded cache", "delete it, or kv_cache_offload")
+        yield violation(
+            where, "which experts a token took is not kept for a prefix from the offloaded cache", "delete it, or kv_cache_offload"
+        )
 
 
-def _quantized(settings: Settings) -> Iterator[Flaw]:
+def _quantized(settings: Settings) -> Iterator[Violation]:
     name = "weight_broadcast.quantize_in_weight_transfer"
     if not settings.is_on(name) or not settings.is_whole:
         return
     if settings.text("trainer.model.impl") != "custom":
-        yield flaw(settings.place(name), 'weights that are sent quantized need trainer.model.impl = "custom"', "write that, or delete it")
+        yield violation(
+            settings.place(name), 'weights that are sent quantized need trainer.model.impl = "custom"', "write that, or delete it"
+        )
     elif not settings.has("inference"):
-        yield flaw(settings.place(name), "weights that are sent quantized need an [inference] to take them", "delete it")
+        yield violation(settings.place(name), "weights that are sent quantized need an [inference] to take them", "delete it")
 
 
-def _balanced(settings: Settings) -> Iterator[Flaw]:
+def _balanced(settings: Settings) -> Iterator[Violation]:
     name, sent = "inference.vllm.enable_eplb", "weight_broadcast.quantize_in_weight_transfer"
     if settings.is_on(name) and settings.is_whole and not settings.is_on(sent):
-        yield flaw(settings.place(name), "experts that move need weights that are sent quantized, by nccl", f"delete it, or set {sent}")
+        yield violation(
+            settings.place(name), "experts that move need weights that are sent quantized, by nccl", f"delete it, or set {sent}"
+        )
 
 
-def _routed(settings: Settings) -> Iterator[Flaw]:
+def _routed(settings: Settings) -> Iterator[Violation]:
     asked = next((name for name in _ROUTED if settings.is_on(name)), None)
     if asked is not None and settings.text(f"{_ROUTER}.type") == "llm-d":
-        yield flaw(settings.place(asked), "the llm-d router does not hand back which experts a token took", "delete it, or use vllm-router")
+        yield violation(
+            settings.place(asked), "the llm-d router does not hand back which experts a token took", "delete it, or use vllm-router"
+        )
 
 
 _REFUSES = "prime-rl refuses it, on the machine that was rented for it."

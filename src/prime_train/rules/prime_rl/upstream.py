@@ -9,7 +9,7 @@ from prime_train.core.finding import Severity
 from prime_train.rules.prime_rl.rule import FAMILY, settings_of
 from prime_train.rules.prime_rl.schema_errors import Where, dotted
 from prime_train.rules.prime_rl.settings import Settings
-from prime_train.rules.rule import Flaw, Rule, Subject
+from prime_train.rules.rule import Rule, Subject, Violation
 
 if TYPE_CHECKING:
     from prime_train.core.prime_rl.upstream import Refusal
@@ -22,7 +22,7 @@ _PREFIX = r"^(Value error|Assertion failed), "
 _EXTRA, _MISSING = "extra_forbidden", "missing"
 
 
-def _refused(subject: Subject) -> Iterator[Flaw]:
+def _refused(subject: Subject) -> Iterator[Violation]:
     settings = settings_of(subject)
     if subject.upstream is None or settings is None:
         return
@@ -31,23 +31,23 @@ def _refused(subject: Subject) -> Iterator[Flaw]:
         name = dotted(refusal.where if rest else found) or "the config"
         text = " ".join(re.sub(_PREFIX, "", refusal.text).split()).rstrip(".")
         message = f"prime-rl {subject.upstream.commit[:9]} refuses {name}: {text}"
-        yield Flaw(_path(refusal, found, rest, settings), message, on_key=refusal.kind == _EXTRA, document="trainer")
+        yield Violation(_path(refusal, found, rest, settings), message, on_key=refusal.kind == _EXTRA, document="trainer")
 
 
-def _unasked(subject: Subject) -> Iterator[Flaw]:
+def _unasked(subject: Subject) -> Iterator[Violation]:
     if subject.upstream is not None and subject.upstream.failure:
         yield _of_version(subject, f"prime-rl's own validators were not asked: {subject.upstream.failure}")
 
 
-def _absent(subject: Subject) -> Iterator[Flaw]:
+def _absent(subject: Subject) -> Iterator[Violation]:
     if subject.upstream is not None and subject.upstream.is_absent:
         yield _of_version(subject, f"prime-rl has no commit {subject.upstream.commit} on a branch or tag of its own")
 
 
-def _of_version(subject: Subject, message: str) -> Flaw:
+def _of_version(subject: Subject, message: str) -> Violation:
     if subject.spec is not None:
-        return Flaw(("trainer", "prime_rl", "ref"), message)
-    return Flaw((), message, document="trainer")
+        return Violation(("trainer", "prime_rl", "ref"), message)
+    return Violation((), message, document="trainer")
 
 
 def _found(where: Where, root: Node) -> tuple[Where, Where]:

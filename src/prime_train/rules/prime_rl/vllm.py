@@ -9,9 +9,9 @@ from prime_train.rules.data.vllm_arguments import ARGUMENTS, NICKNAMES
 from prime_train.rules.prime_rl import suggestions as near
 from prime_train.rules.prime_rl.fields import section
 from prime_train.rules.prime_rl.gpus import divisors
-from prime_train.rules.prime_rl.rule import flaw, row
+from prime_train.rules.prime_rl.rule import row, violation
 from prime_train.rules.prime_rl.settings import Settings
-from prime_train.rules.rule import Flaw
+from prime_train.rules.rule import Violation
 
 VERY_CLOSE = 0.88
 _SECTION = "inference.vllm"
@@ -19,7 +19,7 @@ _SHARE = f"{_SECTION}.gpu_memory_utilization"
 _PARALLEL = f"{_SECTION}.tensor_parallel_size"
 
 
-def _typos(settings: Settings) -> Iterator[Flaw]:
+def _typos(settings: Settings) -> Iterator[Violation]:
     """Only what looks like a setting that exists: vLLM has more than are listed here."""
     part = settings.at(_SECTION)
     if not isinstance(part, Mapping):
@@ -32,25 +32,25 @@ def _typos(settings: Settings) -> Iterator[Flaw]:
         meant = NICKNAMES.get(name) or near.word(name, known, close=VERY_CLOSE)
         if meant is not None:
             where = ("inference", "vllm", entry.key)
-            yield flaw(where, f"{_SECTION}.{entry.key} is no setting of vLLM", f"did you mean {meant}?", on_key=True)
+            yield violation(where, f"{_SECTION}.{entry.key} is no setting of vLLM", f"did you mean {meant}?", on_key=True)
 
 
-def _share(settings: Settings) -> Iterator[Flaw]:
+def _share(settings: Settings) -> Iterator[Violation]:
     share = settings.number(_SHARE)
     if share is not None and not 0 < share <= 1:
         fix = f"write {share / 100:g}" if 1 < share <= 100 and share == int(share) and share >= 10 else "write a share such as 0.9"
-        yield flaw(settings.place(_SHARE), f"{_SHARE} is a share of the GPU's memory, more than 0 and at most 1, got {share:g}", fix)
+        yield violation(settings.place(_SHARE), f"{_SHARE} is a share of the GPU's memory, more than 0 and at most 1, got {share:g}", fix)
 
 
-def _split(settings: Settings) -> Iterator[Flaw]:
+def _split(settings: Settings) -> Iterator[Violation]:
     gpus, parallel = settings.infer_gpus, settings.whole(_PARALLEL)
     if gpus is None or parallel is None or not _splits_badly(settings, parallel):
         return
     message = f"{gpus} GPUs for inference cannot be divided into engines of {parallel}, which {_PARALLEL} asks for"
-    yield flaw(settings.place(_PARALLEL), message, f"one of {', '.join(map(str, divisors(gpus)))}")
+    yield violation(settings.place(_PARALLEL), message, f"one of {', '.join(map(str, divisors(gpus)))}")
 
 
-def _heads(settings: Settings) -> Iterator[Flaw]:
+def _heads(settings: Settings) -> Iterator[Violation]:
     """Of models whose shape is known; that of others is guessed from their size."""
     parallel, name = settings.whole(_PARALLEL), settings.text(f"{_SECTION}.model")
     if parallel is None or parallel <= 1 or name is None or not settings.is_whole or _splits_badly(settings, parallel):
@@ -59,7 +59,7 @@ def _heads(settings: Settings) -> Iterator[Flaw]:
     if model is not None and not model.guessed and model.heads % parallel:
         fitting = [n for n in (1, 2, 4, 8) if model.heads % n == 0]
         message = f"{_PARALLEL} of {parallel} does not divide the {model.heads} attention heads of {model.name}"
-        yield flaw(settings.place(_PARALLEL), message, f"one of {', '.join(map(str, fitting))}")
+        yield violation(settings.place(_PARALLEL), message, f"one of {', '.join(map(str, fitting))}")
 
 
 def _splits_badly(settings: Settings, parallel: int) -> bool:

@@ -18,7 +18,7 @@ from prime_train.estimate.models.lookup import understand
 from prime_train.rules.hardware.host_bytes import disk_bytes
 from prime_train.rules.hardware.memory_plan import Plan, plan_of
 from prime_train.rules.prime_rl.rule import settings_of
-from prime_train.rules.rule import Flaw, Subject
+from prime_train.rules.rule import Subject, Violation
 
 OFF_FACTOR = 3.0
 GAIN_MIN = 0.05
@@ -47,7 +47,7 @@ class Saving:
         return Between(SAVE_LEAST_S + self.saved_b / WRITE_B_PER_S.high, SAVE_LEAST_S + self.saved_b / WRITE_B_PER_S.low)
 
 
-def off(subject: Subject) -> Iterator[Flaw]:
+def off(subject: Subject) -> Iterator[Violation]:
     """Whether it saves far too seldom, or far too often."""
     saving = saving_of(subject)
     if saving is not None:
@@ -55,7 +55,7 @@ def off(subject: Subject) -> Iterator[Flaw]:
         yield from _often(saving)
 
 
-def slow_upload(subject: Subject, mb_per_s: float) -> Iterator[Flaw]:
+def slow_upload(subject: Subject, mb_per_s: float) -> Iterator[Violation]:
     """Certain only: what comes next is made sooner, however slow the steps are."""
     saving = saving_of(subject)
     if saving is None:
@@ -66,7 +66,7 @@ def slow_upload(subject: Subject, mb_per_s: float) -> Iterator[Flaw]:
             f"a checkpoint of {saving.saved_b / 1e9:.0f} GB takes {upload_s / 60:.0f} min at {mb_per_s:g} MB/s; "
             f"the next one is made {between_s / 60:.0f} min later at the latest"
         )
-        yield Flaw(("checkpoints", "upload_mb_per_s_max"), message)
+        yield Violation(("checkpoints", "upload_mb_per_s_max"), message)
 
 
 def saving_of(subject: Subject) -> Saving | None:
@@ -115,15 +115,15 @@ def _of_areal(subject: Subject) -> Saving | None:
     return Saving(("recover", "freq_secs"), Between(float(seconds), float(seconds)), STATE_BYTES * model.params)
 
 
-def _seldom(saving: Saving) -> Iterator[Flaw]:
+def _seldom(saving: Saving) -> Iterator[Violation]:
     yield from _told(saving, Pace(saving.stall_s.high, 0.0, PREEMPTION_EVERY_S.expected, 0.0), saving.every_s.low, "seldom")
 
 
-def _often(saving: Saving) -> Iterator[Flaw]:
+def _often(saving: Saving) -> Iterator[Violation]:
     yield from _told(saving, Pace(saving.stall_s.low, 0.0, PREEMPTION_EVERY_S.low, 0.0), saving.every_s.high, "often")
 
 
-def _told(saving: Saving, pace: Pace, every_s: float, word: str) -> Iterator[Flaw]:
+def _told(saving: Saving, pace: Pace, every_s: float, word: str) -> Iterator[Violation]:
     if every_s <= 0:
         return
     best_s = best_interval_s(pace) or every_s
@@ -138,7 +138,7 @@ def _told(saving: Saving, pace: Pace, every_s: float, word: str) -> Iterator[Fla
         f"({saving.saved_b / 1e9:.0f} GB); with a preemption in {pace.mtbf_s / 3600:.1f} h, {lost_times}"
     ).replace("%", " %")
     fix = f"such as {_better(saving, best_s)}, by Young's and Daly's formula"
-    yield Flaw(saving.path, message, fix, document="trainer")
+    yield Violation(saving.path, message, fix, document="trainer")
 
 
 def _better(saving: Saving, best_s: float) -> str:

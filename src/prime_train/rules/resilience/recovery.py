@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from prime_train.core.finding import Severity
-from prime_train.rules.rule import Flaw, Rule, Subject
+from prime_train.rules.rule import Rule, Subject, Violation
 from prime_train.rules.words import COMMAND_CHARS_MAX
 
 if TYPE_CHECKING:
@@ -25,22 +25,22 @@ _BUILDS = re.compile(
 """A script that by its name builds data: build_arc_dataset.py, prepare_data.sh, dataset.build_sudoku_dataset."""
 
 
-def _no_interval(subject: Subject) -> Iterator[Flaw]:
+def _no_interval(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or not _on_spot(spec) or spec.trainer.prime_rl is not None or spec.checkpoints.every_steps is not None:
         return
     if not _is_asked_for(subject) or _is_said_elsewhere(subject):
-        yield Flaw(_interval(subject), "how often the trainer saves is not said", on_key=True)
+        yield Violation(_interval(subject), "how often the trainer saves is not said", on_key=True)
 
 
-def _never_saved(subject: Subject) -> Iterator[Flaw]:
+def _never_saved(subject: Subject) -> Iterator[Violation]:
     """Where spot is asked for by name, and nothing that starts or sets up the trainer speaks of saving."""
     spec = subject.spec
     if spec is None or not _on_spot(spec) or spec.trainer.prime_rl is not None or spec.checkpoints.every_steps is not None:
         return
     if _is_asked_for(subject) and not _is_said_elsewhere(subject):
         message = "the machine may be taken away, and nothing says that anything is saved before the end"
-        yield Flaw(_interval(subject), message, on_key=True)
+        yield Violation(_interval(subject), message, on_key=True)
 
 
 def _interval(subject: Subject) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ def _is_said_elsewhere(subject: Subject) -> bool:
     return bool(subject.kind) or (spec is not None and _SAVES.search(spec.trainer.command[:COMMAND_CHARS_MAX]) is not None)
 
 
-def _off_pace(subject: Subject) -> Iterable[Flaw]:
+def _off_pace(subject: Subject) -> Iterable[Violation]:
     spec = subject.spec
     if spec is None or not _on_spot(spec) or subject.kind not in _PACED or any(_slow_upload(subject)):
         return ()
@@ -68,17 +68,17 @@ def _off_pace(subject: Subject) -> Iterable[Flaw]:
     return resilience_pace.off(subject)
 
 
-def _after_the_end(subject: Subject) -> Iterator[Flaw]:
+def _after_the_end(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or spec.checkpoints.every_steps is None or spec.trainer.steps is None:
         return
     # What prime-rl saves is told by its own config, this interval in it.
     if spec.trainer.prime_rl is None and spec.checkpoints.every_steps > spec.trainer.steps:
         message = f"a checkpoint every {spec.checkpoints.every_steps} steps, and {spec.trainer.steps} steps in all: none before the end"
-        yield Flaw(("checkpoints", "every_steps"), message, f"such as {max(1, spec.trainer.steps // 10)}")
+        yield Violation(("checkpoints", "every_steps"), message, f"such as {max(1, spec.trainer.steps // 10)}")
 
 
-def _slow_upload(subject: Subject) -> Iterable[Flaw]:
+def _slow_upload(subject: Subject) -> Iterable[Violation]:
     spec = subject.spec
     if spec is None or spec.checkpoints.upload_mb_per_s_max is None or subject.kind not in _PACED:
         return ()
@@ -87,49 +87,49 @@ def _slow_upload(subject: Subject) -> Iterable[Flaw]:
     return resilience_pace.slow_upload(subject, spec.checkpoints.upload_mb_per_s_max)
 
 
-def _unverified(subject: Subject) -> Iterator[Flaw]:
+def _unverified(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or spec.verification:
         return
     for at, command in enumerate(spec.setup):
         built = _BUILDS.search(command)
         if built is not None:
-            yield Flaw(("setup", at), "the data that this builds is not verified", word=built[0].strip())
+            yield Violation(("setup", at), "the data that this builds is not verified", word=built[0].strip())
             return
 
 
-def _untried(subject: Subject) -> Iterator[Flaw]:
+def _untried(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is not None and spec.smoke is None and spec.budget.usd > SMOKE_USD:
-        yield Flaw(("budget", "usd"), f"${spec.budget.usd:g} may be spent, and nothing is tried out before")
+        yield Violation(("budget", "usd"), f"${spec.budget.usd:g} may be spent, and nothing is tried out before")
 
 
-def _smoke_as_long(subject: Subject) -> Iterator[Flaw]:
+def _smoke_as_long(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or spec.smoke is None or spec.smoke.steps is None or spec.trainer.steps is None:
         return
     if spec.smoke.steps >= spec.trainer.steps:
-        yield Flaw(("smoke", "steps"), f"the smoke test has {spec.smoke.steps} steps, the run {spec.trainer.steps}: it is the run")
+        yield Violation(("smoke", "steps"), f"the smoke test has {spec.smoke.steps} steps, the run {spec.trainer.steps}: it is the run")
 
 
-def _kept_by_metric_only_rarely(subject: Subject) -> Iterator[Flaw]:
+def _kept_by_metric_only_rarely(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or spec.checkpoints.keep_every_steps is None or spec.checkpoints.every_steps is None:
         return
     if spec.checkpoints.keep_every_steps % spec.checkpoints.every_steps:
         every, kept = spec.checkpoints.every_steps, spec.checkpoints.keep_every_steps
         message = f"checkpoints are made every {every} steps; few of them are at a multiple of {kept}"
-        yield Flaw(("checkpoints", "keep_every_steps"), message, f"a multiple of {every}, such as {-(-kept // every) * every}")
+        yield Violation(("checkpoints", "keep_every_steps"), message, f"a multiple of {every}, such as {-(-kept // every) * every}")
 
 
-def _unsaid(subject: Subject) -> Iterator[Flaw]:
+def _unsaid(subject: Subject) -> Iterator[Violation]:
     """Where neither the config nor the command speaks of checkpoints, most likely nobody saves where the agent looks."""
     spec, config = subject.spec, subject.config
     if spec is None or config is None or spec.trainer.prime_rl is not None or config.at("checkpoints") is not None:
         return
     if "{checkpoints}" not in spec.trainer.command:
         where = f"{spec.checkpoints.folder}/{spec.checkpoints.pattern}"
-        yield Flaw(("trainer", "command"), f"only what the trainer saves in {where} is kept, and nothing says that it saves there")
+        yield Violation(("trainer", "command"), f"only what the trainer saves in {where} is kept, and nothing says that it saves there")
 
 
 def _on_spot(spec: "RunSpec") -> bool:

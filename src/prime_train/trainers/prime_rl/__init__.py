@@ -2,8 +2,8 @@
 
 What it does by itself cannot be left to it. Asked to resume, it takes the folder with the highest number, though its orchestrator saves
 before its trainer does and once more when it crashes; and where there is nothing to resume it starts over without a word. So the step is
-always named, and nothing else that looks like a checkpoint is left in its sight (`prime_rl_leftovers`). Code 0 may be a crash whose tidying
-up took too long, so only the step tells success (`honest_code`).
+always named, and nothing else that looks like a checkpoint is left in its snapshot (`prime_rl_leftovers`). Code 0 may be a crash whose
+tidying up took too long, so only the step tells success (`honest_code`).
 """
 
 import shlex
@@ -44,11 +44,11 @@ class PrimeRlTrainer(CommandTrainer):
         words.append(_if_set(BROADCAST, f"--weight-broadcast.type ${BROADCAST}"))
         return " ".join(words if resume_step is None else [*words, "--resume.step", str(resume_step)])
 
-    def environment(self, spec: RunSpec, *, epoch: int, run_id: str, link: str = "") -> dict[str, str]:
+    def environment(self, spec: RunSpec, *, attempt: int, run_id: str, link: str = "") -> dict[str, str]:
         # Both names of the tracker's run, for the older one was read before 0.8.1. NEVER_CLEAN: no argument deletes checkpoints.
         tracked = {"PRL_RUN_ID": run_id, "WANDB_SHARED_RUN_ID": run_id}
         own = {"OMP_NUM_THREADS": "1", "GIT_LFS_SKIP_SMUDGE": "1", "NEVER_CLEAN": "1", "NEVER_CLEAN_OUTPUT_DIR": "1"}
-        return own | tracked | super().environment(spec, epoch=epoch, run_id=run_id, link=link)
+        return own | tracked | super().environment(spec, attempt=attempt, run_id=run_id, link=link)
 
     def reader(self, spec: RunSpec) -> LineReader:
         return PrimeRlReader()

@@ -1,4 +1,4 @@
-"""What an earlier launch left in prime-rl's folder, and must be out of its sight before the next one.
+"""What an earlier launch left in prime-rl's folder, and must be out of its snapshot before the next one.
 
 It reads the step out of every name that begins with `step_`, after the last underscore: `step_10.tmp` ends its launcher, trainer and
 orchestrator, `step_10_2` is step 2 to it. Checkpoints beyond the one it resumes are not removed by it, and a half of one would be what it
@@ -36,8 +36,8 @@ class Move:
     target: str
 
 
-def to_move_aside(listing: Iterable[str], resume_step: int | None, *, epoch: int) -> tuple[Move, ...]:
-    """What to rename, in order, before the launch of attempt `epoch`.
+def to_move_aside(listing: Iterable[str], resume_step: int | None, *, attempt: int) -> tuple[Move, ...]:
+    """What to rename, in order, before the launch of attempt `attempt`.
 
     `listing`: paths of files and folders seen from the run's folder, with / between parts, down to `DEPTH`. `resume_step`: the checkpoint
     that was restored, which always stays; None: nothing was.
@@ -47,7 +47,7 @@ def to_move_aside(listing: Iterable[str], resume_step: int | None, *, epoch: int
         sources = {path.parts[0] for path in paths if not _LAUNCHERS.fullmatch(path.parts[0])}
     else:
         sources = set(_in_the_way(paths, resume_step))
-    return tuple(Move(source, _aside(source, epoch)) for source in sorted(sources))
+    return tuple(Move(source, _aside(source, attempt)) for source in sorted(sources))
 
 
 def broadcasts_to_remove(names: Iterable[str], step: int) -> tuple[str, ...]:
@@ -80,6 +80,6 @@ def _step(name: str) -> int | None:
     return int(found.group(1)) if found else None
 
 
-def _aside(source: str, epoch: int) -> str:
+def _aside(source: str, attempt: int) -> str:
     """Beside the run's folder, for inside it a hidden folder counts as somebody's run too."""
-    return f"../.aside-e{epoch}/old-{source.replace('/', '-')}"
+    return f"../.aside-e{attempt}/old-{source.replace('/', '-')}"

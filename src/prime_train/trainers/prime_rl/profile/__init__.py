@@ -6,9 +6,9 @@ A wrong answer costs more than none: with too few steps, or without the figures 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from prime_train.trainers.prime_rl.profile.advice import Advice, advise
-from prime_train.trainers.prime_rl.profile.bottlenecks import Bottleneck, Bound, Certainty, Critical, Diagnosis
+from prime_train.trainers.prime_rl.profile.bottlenecks import Bottleneck, Bound, Certainty, Critical, ProfileSummary
 from prime_train.trainers.prime_rl.profile.diagnosis import diagnose
+from prime_train.trainers.prime_rl.profile.recommendations import Recommendation, recommend
 from prime_train.trainers.prime_rl.profile.rows import Told, read
 from prime_train.trainers.prime_rl.profile.times import Times, settled, times
 from prime_train.trainers.prime_rl.profile.trainer_steps import WARM_UP
@@ -23,8 +23,8 @@ class Profile:
     """`times`: None where there is no step to be measured. `unread`: lines that are no JSON objects."""
 
     times: Times | None
-    diagnosis: Diagnosis
-    advice: tuple[Advice, ...]
+    diagnosis: ProfileSummary
+    advice: tuple[Recommendation, ...]
     unread: int
 
 
@@ -37,11 +37,13 @@ def profile(lines: Iterable[str], *, steps: int = STEPS) -> Profile:
         return Profile(measured, _unknown(told, measured), (), told.unread)
     half = len(window) // 2
     diagnosis = diagnose(measured, times(told, window[:half]), times(told, window[half:]))
-    return Profile(measured, diagnosis, advise(measured, diagnosis.bottleneck), told.unread)
+    return Profile(measured, diagnosis, recommend(measured, diagnosis.bottleneck), told.unread)
 
 
-def _unknown(told: Told, measured: Times | None) -> Diagnosis:
-    return Diagnosis(Bottleneck.UNKNOWN, Bound.UNKNOWN, Certainty.UNKNOWN, Critical.UNKNOWN, doubts=tuple(_why_unknown(told, measured)))
+def _unknown(told: Told, measured: Times | None) -> ProfileSummary:
+    return ProfileSummary(
+        Bottleneck.UNKNOWN, Bound.UNKNOWN, Certainty.UNKNOWN, Critical.UNKNOWN, doubts=tuple(_why_unknown(told, measured))
+    )
 
 
 def _why_unknown(told: Told, measured: Times | None) -> Iterable[str]:

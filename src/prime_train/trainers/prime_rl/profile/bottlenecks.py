@@ -59,7 +59,7 @@ class Critical(StrEnum):
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class ProfileSummary:
     bottleneck: Bottleneck
     bound: Bound
     certainty: Certainty

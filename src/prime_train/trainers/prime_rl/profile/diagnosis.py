@@ -8,7 +8,7 @@ a run that changed while it was looked at, and figures that are not told are dou
 from collections.abc import Iterable, Iterator
 from statistics import fmean
 
-from prime_train.trainers.prime_rl.profile.bottlenecks import TITLES, Bottleneck, Certainty, Critical, Diagnosis, percent, seconds
+from prime_train.trainers.prime_rl.profile.bottlenecks import TITLES, Bottleneck, Certainty, Critical, ProfileSummary, percent, seconds
 from prime_train.trainers.prime_rl.profile.metric_keys import Part
 from prime_train.trainers.prime_rl.profile.rollouts import Engines, Rollouts
 from prime_train.trainers.prime_rl.profile.times import Times
@@ -26,14 +26,14 @@ OTHER_MAX = 0.15
 TOOLS_LONG = 0.5
 
 
-def diagnose(times: Times, first: Times, second: Times) -> Diagnosis:
+def diagnose(times: Times, first: Times, second: Times) -> ProfileSummary:
     """Of all steps; `first` and `second`: the halves of them."""
     found, reasons, doubts = _found(times)
     doubts = [*_doubts(times), *doubts]
     if side(first) is not side(second):
         doubts.append(f"it changed meanwhile: at first {_words(first)}, then {_words(second)}")
     certainty = Certainty.LIKELY if doubts else Certainty.SURE
-    return Diagnosis(found, TITLES[found][1], certainty, _path(times, found), tuple(reasons), tuple(doubts))
+    return ProfileSummary(found, TITLES[found][1], certainty, _path(times, found), tuple(reasons), tuple(doubts))
 
 
 def _path(times: Times, found: Bottleneck) -> Critical:

@@ -1,0 +1,42 @@
+"""The whole webhook as a function has it, for whatever is no plain heartbeat."""
+
+from collections.abc import Callable, Mapping
+
+from prime_lambdas.pod_keys import lend
+from prime_lambdas.secret import has_pod_keys, masters, of_bucket, of_runs
+from prime_lambdas.settings import Settings
+from prime_train.adapters.store_dynamo.calls import Calls
+from prime_train.adapters.store_dynamo.store import DynamoStore
+from prime_train.control_plane.webhook import WebhookContext
+from prime_train.core.errors import OutsideError
+from prime_train.core.pod_policy import ATTEMPT_MAX
+
+CHECKED_RUN = "doctor" * 8
+"""As long as a run's name can be, for its policy has to be one that AWS takes."""
+
+
+def new_context(settings: Settings, values: Mapping[str, str], calls: Calls, host: str, clock: Callable[[], float]) -> WebhookContext:
+    """`host`: by which the function was called."""
+    return WebhookContext(
+        DynamoStore(calls, settings.table),
+        masters(values),
+        secrets=of_runs(values, settings),
+        run_secrets=settings.run_secrets,
+        bucket_url=settings.bucket_url,
+        bucket_keys=settings.place | of_bucket(values),
+        lend=(lambda run_id, attempt: lend(settings, run_id, attempt, clock())) if settings.pod_role else None,
+        provider=settings.provider,
+        public_url=settings.public_url or f"https://{host}",
+        watches=True,
+    )
+
+
+def checked(settings: Settings, values: Callable[[], Mapping[str, str]], clock: Callable[[], float]) -> dict[str, str]:
+    """Which keys machines get, "role" or "static", and what is wrong with them; never the keys."""
+    try:
+        lends = bool(settings.pod_role) and not has_pod_keys(values())
+        if lends:
+            lend(settings, CHECKED_RUN, ATTEMPT_MAX, clock())
+    except OutsideError as error:
+        return {"keys": "role", "wrong": str(error)}
+    return {"keys": "role" if lends else "static", "wrong": ""}

@@ -1,0 +1,166 @@
+"""One connection that requests of HTTP/1.1 go over, one after the other.
+
+Python's own takes half of a heartbeat's time and more of a cold start, for it reads headers with what reads mail. Here is only what an API
+needs: a POST whose body is at hand, and an answer whose length is told, comes in pieces, or ends with the connection. What is none of these
+is `ProtocolError`, never guessed at.
+"""
+
+import socket
+import ssl
+from functools import cache
+from typing import NamedTuple
+
+HEAD_BYTES_MAX = 64 * 1024
+BODY_BYTES_MAX = 16 * 2**20
+"""Of an answer; DynamoDB's own limit."""
+READ_BYTES = 64 * 1024
+SIZE_DIGITS_MAX = 9
+TRAILERS_MAX = 64
+STATUS_MIN = 200
+NO_CONTENT = 204
+_END = b"\r\n"
+
+
+class ProtocolError(Exception):
+    """The answer is no HTTP that is understood here, or it is too large, or it is cut off."""
+
+
+class Said(NamedTuple):
+    """An answer. `keeps`: the connection may be asked again. `date`: the header of that name; empty where there is none."""
+
+    status: int
+    body: bytes
+    keeps: bool
+    date: str = ""
+
+
+class Connection:
+    """Raises OSError and `ProtocolError`; after either it is of no more use. `host` may have a port. For one thread at a time."""
+
+    def __init__(self, host: str, *, is_tls: bool, connect_s: float, answer_s: float) -> None:
+        name, port = _address(host, is_tls)
+        self._socket = socket.create_connection((name, port), connect_s)
+        try:
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if is_tls:
+                self._socket = trusted().wrap_socket(self._socket, server_hostname=name)
+            self._socket.settimeout(answer_s)
+        except BaseException:
+            self._socket.close()
+            raise
+        self._read = b""
+
+    def post(self, path: str, headers: dict[str, str], body: bytes) -> Said:
+        """`headers` in what letters they hold are for the caller to vouch for; the body's length is added."""
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        self._socket.sendall(f"POST {path} HTTP/1.1\r\n{lines}content-length: {len(body)}\r\n\r\n".encode() + body)
+        first, *told = self._until(b"\r\n\r\n", HEAD_BYTES_MAX).split(_END)
+        version, _, status = first[:12].partition(b" ")
+        if version not in (b"HTTP/1.1", b"HTTP/1.0") or not status.isdigit() or int(status) < STATUS_MIN:
+            raise ProtocolError("the answer's first line")
+        said = _headers(told)
+        keeps = version == b"HTTP/1.1" and said.get(b"connection", b"").lower() != b"close"
+        return self._whole(int(status), said, keeps)._replace(date=said.get(b"date", b"").decode("latin-1"))
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _whole(self, status: int, said: dict[bytes, bytes], keeps: bool) -> Said:
+        pieces, length = said.get(b"transfer-encoding"), said.get(b"content-length")
+        if pieces is not None:
+            if pieces.lower() != b"chunked" or length is not None:
+                raise ProtocolError("the answer's encoding")
+            return self._done(status, self._in_pieces(), keeps)
+        if length is not None:
+            return self._done(status, self._exactly(_size(length, 10)), keeps)
+        if status == NO_CONTENT:
+            return self._done(status, b"", keeps)
+        return Said(status, self._to_the_end(), keeps=False)
+
+    def _done(self, status: int, body: bytes, keeps: bool) -> Said:
+        """What came unasked behind an answer must not be taken for the next one."""
+        return Said(status, body, keeps and not self._read)
+
+    def _in_pieces(self) -> bytes:
+        body = b""
+        while size := _size(self._until(_END, HEAD_BYTES_MAX).partition(b";")[0].strip(), 16):
+            if len(body) + size > BODY_BYTES_MAX:
+                raise ProtocolError("an answer that is too large")
+            body += self._exactly(size)
+            if self._exactly(2) != _END:
+                raise ProtocolError("a piece of the answer")
+        for _ in range(TRAILERS_MAX):
+            if not self._until(_END, HEAD_BYTES_MAX):
+                return body
+        raise ProtocolError("an answer that does not end")
+
+    def _until(self, end: bytes, most: int) -> bytes:
+        """What comes before `end`, which is taken away too."""
+        while (at := self._read.find(end)) < 0:
+            if len(self._read) > most:
+                raise ProtocolError("an answer that is too large")
+            self._more()
+        found, self._read = self._read[:at], self._read[at + len(end) :]
+        return found
+
+    def _exactly(self, size: int) -> bytes:
+        if size > BODY_BYTES_MAX:
+            raise ProtocolError("an answer that is too large")
+        if len(self._read) < size:
+            parts, have = [self._read], len(self._read)
+            while have < size:
+                parts.append(self._received())
+                have += len(parts[-1])
+            self._read = b"".join(parts)
+        found, self._read = self._read[:size], self._read[size:]
+        return found
+
+    def _to_the_end(self) -> bytes:
+        while part := self._socket.recv(READ_BYTES):
+            self._read += part
+            if len(self._read) > BODY_BYTES_MAX:
+                raise ProtocolError("an answer that is too large")
+        return self._read
+
+    def _more(self) -> None:
+        self._read += self._received()
+
+    def _received(self) -> bytes:
+        part = self._socket.recv(READ_BYTES)
+        if not part:
+            raise ProtocolError("an answer that is cut off")
+        return part
+
+
+@cache
+def trusted() -> ssl.SSLContext:
+    """Whom the system trusts; read once, for it takes a fiftieth of a second."""
+    return ssl.create_default_context()
+
+
+def _address(host: str, is_tls: bool) -> tuple[str, int]:
+    name, _, port = host.rpartition(":") if not host.endswith("]") and ":" in host else (host, "", "")
+    return name.strip("[]"), int(port) if port else 443 if is_tls else 80
+
+
+def _headers(lines: list[bytes]) -> dict[bytes, bytes]:
+    """Names in lower case. One that comes twice and says where the answer ends must say the same."""
+    found: dict[bytes, bytes] = {}
+    for line in lines:
+        name, colon, value = line.partition(b":")
+        name, value = name.lower(), value.strip()
+        if not colon or not name or name != name.strip():
+            raise ProtocolError("a header of the answer")
+        if found.setdefault(name, value) != value and name in (b"content-length", b"transfer-encoding"):
+            raise ProtocolError("two lengths of one answer")
+    return found
+
+
+def _size(text: bytes, base: int) -> int:
+    """Plain digits only: `int` would take signs and underscores too."""
+    if not 0 < len(text) <= SIZE_DIGITS_MAX or not text.isalnum():
+        raise ProtocolError("a length in the answer")
+    try:
+        return int(text, base)
+    except ValueError:
+        raise ProtocolError("a length in the answer") from None

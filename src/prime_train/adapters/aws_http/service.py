@@ -1,0 +1,60 @@
+"""One service of AWS's: signed questions over connections that are kept for the next."""
+
+import time
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from prime_train.adapters.aws_http.connection import Connection, ProtocolError, Said, trusted
+from prime_train.adapters.aws_http.signature import Signer
+
+IDLE_MAX = 16
+
+
+class Unanswered(Exception):
+    """No answer came, or not a whole one: it is not known whether the question was heard."""
+
+
+class Service:
+    """`endpoint` None: Amazon's in that region. KeyError where the environment has no keys. Any thread may call."""
+
+    def __init__(
+        self, name: str, environment: Mapping[str, str], region: str, endpoint: str | None = None, *, connect_s: float, answer_s: float
+    ) -> None:
+        at = urlsplit(endpoint or f"https://{name}.{region}.amazonaws.com")
+        self._host, self._is_tls = at.netloc, at.scheme == "https"
+        self._connect_s, self._answer_s = connect_s, answer_s
+        self._signer = Signer(environment, region, name)
+        if self._is_tls:
+            trusted()  # rather now than while somebody waits for an answer
+        self._idle: list[Connection] = []
+
+    def ask(self, path: str, headers: Mapping[str, str], body: bytes) -> Said:
+        """The answer to a POST, asked once. Raises `Unanswered`."""
+        connection = None
+        try:
+            connection = self._connection()
+            said = connection.post(path, self._signer.headers(self._host, path, headers, body, at_s=time.time()), body)
+        except (OSError, ProtocolError) as error:
+            if connection is not None:
+                connection.close()
+            self.close()  # whatever ended this one is likely to have ended them too
+            raise Unanswered(f"{type(error).__name__}: {error}") from error
+        if said.keeps and len(self._idle) < IDLE_MAX:
+            self._idle.append(connection)
+        else:
+            connection.close()
+        return said
+
+    def close(self) -> None:
+        """Closes the connections that no question is using; a later one opens its own."""
+        while True:
+            try:
+                self._idle.pop().close()
+            except IndexError:
+                return
+
+    def _connection(self) -> Connection:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return Connection(self._host, is_tls=self._is_tls, connect_s=self._connect_s, answer_s=self._answer_s)

@@ -1,0 +1,88 @@
+"""Keys for pods, lent by a control plane that may take a role on AWS: for one attempt's part of the bucket, for an hour."""
+
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
+
+from prime_train.adapters.bucket.places import Place, place_of, split
+from prime_train.core.pod_policy import VALID_S, Part, assumed, check
+from prime_train.core.wire import PodKeys
+from prime_train.ports import PermanentError, TemporaryError
+
+ROLE = "PRIME_TRAIN_POD_ROLE"
+REFUSED = frozenset(
+    {
+        "AccessDenied",
+        "InvalidClientTokenId",
+        "MalformedPolicyDocument",
+        "PackedPolicyTooLarge",
+        "SignatureDoesNotMatch",
+        "ValidationError",
+    }
+)
+CONFIG = Config(connect_timeout=3, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 2})
+
+_log = logging.getLogger(__name__)
+
+
+class Lender:
+    """By the role that `environment` names in `ROLE`; who we are is found as AWS's tools find it. PermanentError where there can be no such
+    keys. Any thread may call."""
+
+    def __init__(self, url: str, environment: Mapping[str, str]) -> None:
+        self._role = environment[ROLE]
+        if split(url).scheme != "s3" or not self._role.startswith("arn:"):
+            raise PermanentError(f"{ROLE} is for buckets such as s3://name, and looks like arn:aws:iam::123456789012:role/pods")
+        place = place_of(url, environment)
+        self._part = Part(place.bucket, place.prefix, self._role.split(":")[1])
+        try:
+            check(self._part)
+        except ValueError as error:
+            raise PermanentError(f"{ROLE} cannot be used for {url}: {error}") from error
+        self._client = _client(place, environment)
+
+    def __call__(self, run_id: str, attempt: int) -> PodKeys:
+        """Raises OutsideError, which is also logged: whoever asked is told only that there are none now. It is not chained: what it comes
+        from may hold the answer."""
+        try:
+            return _keys(self._client.assume_role(**assumed(self._role, self._part, run_id, attempt))["Credentials"])
+        except (BotoCoreError, ClientError, ResponseParserError, ValueError) as error:
+            found = _told(error)
+        _log.error("no keys to the bucket for run %s, attempt %d, by the role %s: %s", run_id, attempt, self._role, found)
+        raise found
+
+
+def _keys(said: Mapping[str, Any]) -> PodKeys:
+    return PodKeys(
+        access_key_id=said["AccessKeyId"],
+        secret_access_key=said["SecretAccessKey"],
+        session_token=said["SessionToken"],
+        valid_s=max(0, min(VALID_S, int((said["Expiration"] - datetime.now(UTC)).total_seconds()))),
+    )
+
+
+def _client(place: Place, environment: Mapping[str, str]) -> Any:
+    keys = [environment.get(name) for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")]
+    endpoint = environment.get("AWS_ENDPOINT_URL_STS") or environment.get("AWS_ENDPOINT_URL")
+    try:
+        profile = environment.get("AWS_PROFILE")
+        session = boto3.session.Session(*keys) if keys[0] and keys[1] else boto3.session.Session(profile_name=profile)
+        region = place.region or session.region_name or "us-east-1"
+        return session.client("sts", region_name=region, endpoint_url=endpoint, config=CONFIG)
+    except (BotoCoreError, ValueError) as error:
+        raise PermanentError(f"AWS's sts cannot be asked: {error}") from error
+
+
+def _told(error: Exception) -> PermanentError | TemporaryError:
+    """The words of the service may repeat the request; its code does not."""
+    if isinstance(error, ValueError):
+        return PermanentError(str(error))
+    code = error.response.get("Error", {}).get("Code", "") if isinstance(error, ClientError) else ""
+    kind = PermanentError if code in REFUSED else TemporaryError
+    return kind(f"sts: {code or type(error).__name__}")

@@ -1,0 +1,185 @@
+"""The working tree of a run: a local folder as one gzipped tar, with what git ignores left out."""
+
+import gzip
+import os
+import stat
+import tarfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from prime_train.adapters.code_archive.git import Checkout, checkout_of, commit_of, files_of, is_commit, same_repository, without_password
+from prime_train.core.finding import Finding, Severity
+from prime_train.core.text.paths import link_stays_inside
+
+__all__ = [
+    "BYTES_MAX",
+    "Checkout",
+    "Tree",
+    "checkout_of",
+    "commit_of",
+    "is_commit",
+    "pack",
+    "same_repository",
+    "survey",
+    "without_password",
+]
+
+BYTES_MAX = 200 * 2**20
+FILES_MAX = 50_000
+DEPTH_MAX = 64
+NAMED_MAX = 5
+WEIGHS = 100
+"""A file that has at least a hundredth of all bytes is named where there are too many."""
+LEVEL = 1
+"""Of compression: code is small, and a launch should not wait."""
+
+_LEFT_OUT = frozenset({".git", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", "node_modules", ".DS_Store"})
+
+
+@dataclass(frozen=True)
+class Tree:
+    """What would be packed: files with their sizes in bytes; and what is wrong with it."""
+
+    folder: Path
+    files: tuple[tuple[str, int], ...]
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def size(self) -> int:
+        return sum(size for _, size in self.files)
+
+
+def survey(folder: Path, *, without: Sequence[str] = (), bytes_max: int = BYTES_MAX, files_max: int = FILES_MAX) -> Tree:
+    """Looks at every file once. `without`: folders inside that stay behind, such as the checkpoints.
+
+    In a git checkout, what git tracks or would track; elsewhere everything but environments and caches.
+    """
+    try:
+        kind = folder.stat().st_mode
+    except OSError as error:
+        return Tree(folder, (), (_finding(folder, f"trainer.tree.folder: {error.strerror}", "name a folder that is there"),))
+    if not stat.S_ISDIR(kind):
+        return Tree(folder, (), (_finding(folder, "trainer.tree.folder is not a folder", "name the folder around it"),))
+    names = _names(folder, tuple(PurePosixPath(path).parts for path in without if PurePosixPath(path).parts))
+    files, links = [], []
+    for name in names:
+        seen = _look(folder, name)
+        if seen is None:
+            links.append(name)
+        elif seen >= 0:
+            files.append((name, seen))
+        if len(files) > files_max:
+            break
+    return Tree(folder, tuple(files), tuple(_limits(folder, files, bytes_max, files_max) + _links(folder, links)))
+
+
+def pack(tree: Tree, into: Path) -> Finding | None:
+    """Writes the tar; the finding says why it could not be written whole. The same files give the same bytes."""
+    name = ""
+    try:
+        with into.open("wb") as raw, gzip.GzipFile("", "wb", LEVEL, raw, mtime=0) as packed, tarfile.open(fileobj=packed, mode="w|") as tar:
+            for name, _ in tree.files:
+                _add(tar, tree.folder / name, name)
+    except OSError as error:
+        why = error.strerror or str(error)
+        return _finding(
+            tree.folder, f"{name}: {why} while it was packed", "let nothing write into the folder, or exclude the file from git"
+        )
+    return None
+
+
+# ----------------------------------------------------------------------------------------------------------------- which files
+
+
+def _names(folder: Path, without: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    listed = files_of(folder)
+    for name in listed if listed is not None else _walk(folder, ""):
+        parts = PurePosixPath(name).parts
+        if any(parts[: len(out)] == out for out in without) or ".git" in parts:
+            continue
+        # A repository inside the repository is one entry: git looks no further.
+        if listed is not None and not (folder / name).is_symlink() and (folder / name).is_dir():
+            yield from _walk(folder, name.rstrip("/"))
+        else:
+            yield name
+
+
+def _walk(folder: Path, below: str, depth: int = 0) -> Iterator[str]:
+    """Every file, in order; without environments, caches and what cannot be listed. Links are not followed."""
+    if depth > DEPTH_MAX:
+        return
+    try:
+        entries = sorted(os.scandir(folder / below), key=lambda entry: entry.name)
+    except OSError:
+        return
+    if any(entry.name == "pyvenv.cfg" for entry in entries):
+        return
+    for entry in entries:
+        name = f"{below}/{entry.name}" if below else entry.name
+        if entry.name in _LEFT_OUT:
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(folder, name, depth + 1)
+        else:
+            yield name
+
+
+def _look(folder: Path, name: str) -> int | None:
+    """The size in bytes; -1 for what is no file (or no longer there); None for a link that leads out of the folder."""
+    path = folder / name
+    try:
+        found = path.lstat()
+    except OSError:
+        return -1
+    if stat.S_ISLNK(found.st_mode):
+        return 0 if link_stays_inside(name, str(path.readlink())) else None
+    return found.st_size if stat.S_ISREG(found.st_mode) else -1
+
+
+# ---------------------------------------------------------------------------------------------------------------- what is wrong
+
+
+def _limits(folder: Path, files: Sequence[tuple[str, int]], bytes_max: int, files_max: int) -> list[Finding]:
+    if len(files) > files_max:
+        return [_finding(folder, f"the working tree has more than {files_max:,} files", "add what is not code to .gitignore")]
+    size = sum(size for _, size in files)
+    if size <= bytes_max:
+        return []
+    # Only those that weigh: whoever follows the advice must not ignore their own code.
+    largest = sorted((file for file in files if file[1] * WEIGHS >= size), key=lambda file: -file[1])[:NAMED_MAX]
+    named = ", ".join(f"{name} ({_mib(size)})" for name, size in largest)
+    said = f"the working tree has {_mib(size)}, more than {_mib(bytes_max)}{f'; the largest files: {named}' if named else ''}"
+    return [_finding(folder, said, "add what is not code to .gitignore and fetch it in setup")]
+
+
+def _links(folder: Path, links: Sequence[str]) -> list[Finding]:
+    if not links:
+        return []
+    named = ", ".join(links[:NAMED_MAX]) + (f" and {len(links) - NAMED_MAX} more" if len(links) > NAMED_MAX else "")
+    said = f"links that lead out of the folder stay behind: {named}"
+    return [_finding(folder, said, "fetch what they lead to in setup", Severity.WARNING)]
+
+
+def _finding(folder: Path, message: str, fix: str, severity: Severity = Severity.ERROR) -> Finding:
+    return Finding("PT030", message, str(folder), severity=severity, fix=fix)
+
+
+def _mib(size: int) -> str:
+    return f"{size / 2**20:,.1f} MiB"
+
+
+# ---------------------------------------------------------------------------------------------------------------------- packing
+
+
+def _add(tar: tarfile.TarFile, path: Path, name: str) -> None:
+    """One file or link, without owner: it is unpacked by somebody else."""
+    info = tarfile.TarInfo(name)
+    if path.is_symlink():
+        info.type, info.linkname = tarfile.SYMTYPE, str(path.readlink())
+        tar.addfile(info)
+        return
+    with path.open("rb") as file:
+        found = os.fstat(file.fileno())
+        info.size, info.mtime, info.mode = found.st_size, int(found.st_mtime), stat.S_IMODE(found.st_mode) & 0o755 | 0o600
+        tar.addfile(info, file)

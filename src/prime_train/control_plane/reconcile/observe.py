@@ -1,0 +1,166 @@
+"""What a watcher sees: the provider, the wallet, who can be heard, and of one run the evidence."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from prime_train.control_plane.reconcile.context import Context, Snapshot
+from prime_train.control_plane.reconcile.outbox import tell
+from prime_train.core import decide as d
+from prime_train.core.breaker import Hearing, listen
+from prime_train.core.funds import Funds
+from prime_train.core.run import Alert, Run, Severity
+from prime_train.core.verdict import Evidence, Pod, PodsSeen, PodStatus, PodsUnknown, PodsView
+from prime_train.ports import OutsideError, RunRecord, Store, TemporaryError
+
+SIGHT_S_MAX = 120
+"""What was seen longer ago, in seconds, is looked at anew before anything is decided by it."""
+SAVES_MAX = 20
+
+
+def look(context: Context, now_s: int | None = None) -> Snapshot:
+    """The provider's list and the wallet as of `now_s`, by the clock that also tells when to decide; None: they are used at once. It says
+    nothing of who could be heard: see `see`."""
+    try:
+        listed: Sequence[Pod] | str = context.pods.list()
+    except OutsideError as error:
+        listed = f"the provider's list failed: {error}"
+    return Snapshot(listed, funds=_funds(context), listed_s=now_s)  # after the list: what the pods cost is told by it
+
+
+def _funds(context: Context) -> Funds | None:
+    """None also where it cannot be asked: then nothing is concluded."""
+    if context.account is None:
+        return None
+    try:
+        return context.account.funds()
+    except OutsideError as error:
+        context.watched("", "FundsUnknown", f"{context.account.provider}: {error}")
+        return None
+
+
+def see(context: Context, now_s: int) -> Snapshot:
+    """What a single step outside a sweep needs to know of the context: one that did not listen must not conclude from silence either."""
+    snapshot = look(context, now_s)
+    hearing = _listen(context, now_s, provider=not isinstance(snapshot.listed, str))
+    return replace(snapshot, hearing=hearing, listened_s=now_s)
+
+
+def _listen(context: Context, now_s: int, *, provider: bool) -> Hearing:
+    """What silence may mean now. The memory is shared by all watchers; losing its write is harmless, it says what others saw."""
+    watch = context.store.watch()
+    lease_statuses = context.store.lease_statuses()
+    active = {lease_status.run_id: lease_status.heartbeat_s for lease_status in lease_statuses if lease_status.heartbeat_s is not None}
+    silent = {v.run_id: now_s - v.heartbeat_s for v in lease_statuses if v.heartbeat_s is not None and now_s - v.heartbeat_s > v.overdue_s}
+    sings = context.canary.sings(now_s) if context.canary is not None else True
+    after, hearing = listen(watch, canary=sings, silent_s=silent, active=active, now_s=now_s, provider=provider)
+    context.store.save_watch(replace(after, version=watch.version + 1), version=watch.version)
+    if hearing.overruled_since_s is not None:
+        tell(context, _closed_way(hearing.overruled_since_s, now_s))
+    return hearing
+
+
+def hears_since(store: Store, now_s: int) -> None:
+    """Heartbeats can be heard from now on, and could not before: the webhook has only just started, or goes on after it stood still. For
+    whoever serves it; to be called before anybody concludes anything from silence. Where nobody has ever looked, there is nothing to
+    correct."""
+    for _ in range(SAVES_MAX):
+        watch = store.watch()
+        if watch.swept_s is None:
+            return
+        inbound = replace(watch.inbound, works_since_s=now_s)
+        if store.save_watch(replace(watch, version=watch.version + 1, inbound=inbound), version=watch.version):
+            return
+    raise TemporaryError(f"others have been writing the memory of the watchers for {SAVES_MAX} tries")
+
+
+def fresh(context: Context, snapshot: Snapshot, now_s: int) -> Snapshot:
+    """What was seen, or what is to be seen now, if that was long ago: this process may have stood still since, and nobody was heard."""
+    if snapshot.listened_s is None or abs(now_s - snapshot.listened_s) <= SIGHT_S_MAX:
+        return snapshot
+    return see(context, now_s)
+
+
+def _closed_way(since_s: int, now_s: int) -> Alert:
+    text = (
+        f"the canary has failed for {now_s - since_s} s, but heartbeats arrive and runs are judged by them; see that a watcher reaches the "
+        "webhook's public address from where it runs"
+    )
+    return Alert(f"canary/{since_s}/blind", "", "blind", Severity.WARNING, "the canary fails though heartbeats arrive", text, now_s)
+
+
+def gather(context: Context, held: RunRecord, snapshot: Snapshot, now_s: int) -> Evidence:
+    """What is known of one run now. The provider is asked about single pods only where its list is not enough."""
+    run = held.run
+    overdue = held.lease.heartbeat_s is None or now_s - held.lease.heartbeat_s > run.spec.health.heartbeat_s
+    blind, seen_since_s = _heard(held, snapshot.hearing, now_s)
+    return Evidence(
+        lease=held.lease,
+        pods=_pods_of(context, held, snapshot, now_s),
+        tracker=context.tracker.look(run) if overdue and run.spec.wandb is not None else None,
+        blind=blind,
+        seen_since_s=seen_since_s,
+    )
+
+
+def _heard(held: RunRecord, hearing: Hearing, now_s: int) -> tuple[str | None, int]:
+    """Why silence proves nothing of this run, and since when it could have been heard. A machine that is yet to be heard for the first
+    time needs more for that than one that sends heartbeats."""
+    run, attempt = held.run, held.run.current_attempt
+    if attempt is None or (held.lease.attempt == attempt.number and held.lease.heartbeat_s is not None):
+        return hearing.blind_for(run.run_id), hearing.heard_since_s
+    late_s = now_s - attempt.launched_s - run.spec.health.first_heartbeat_s
+    return hearing.blind_for_boot(late_s), hearing.boot_since_s(attempt.launched_s)
+
+
+def _pods_of(context: Context, held: RunRecord, snapshot: Snapshot, now_s: int) -> PodsView:
+    if isinstance(snapshot.listed, str):
+        return PodsUnknown(snapshot.listed)
+    unseen = _unseen(context, held.run)
+    if unseen:
+        return PodsUnknown(f"this control plane has no access to provider {unseen}")
+    known = {pod.pod_id: pod for pod in snapshot.pods_by_run.get(held.run.run_id, ())}
+    gone = {pod_id for pod_id, pod in known.items() if pod.status is PodStatus.GONE}
+    mine = _mine(held.run)
+    for pod_id in _doubtful(held, known, now_s):
+        try:
+            pod = context.pods.get(pod_id)
+        except OutsideError as error:
+            if pod_id == mine:
+                return PodsUnknown(f"the provider could not be asked about {pod_id}: {error}")
+            # Of an old pod this proves nothing, and it must not blind us for the current one. Once called gone, it stays gone till seen.
+            if any(a.pod_id == pod_id and a.ended_s is not None for a in held.run.attempts):
+                known.pop(pod_id, None)
+            continue
+        if pod is None or pod.status is PodStatus.GONE:
+            gone.add(pod_id)
+        if pod is not None:
+            known[pod_id] = pod
+    return PodsSeen(tuple(known.values()), frozenset(gone), snapshot.listed_s)
+
+
+def _unseen(context: Context, run: Run) -> str:
+    """A provider that has pods of the run, perhaps, and that cannot be asked here: that its list shows none proves nothing."""
+    if context.providers is None:
+        return ""
+    return next((a.offer.provider for a in run.attempts if a.ended_s is None and a.offer.provider not in context.providers), "")
+
+
+def _mine(run: Run) -> str | None:
+    """The pod of the attempt that holds the lease."""
+    return run.current_attempt.pod_id if run.current_attempt is not None and d.current_attempt(run) is not None else None
+
+
+def _doubtful(held: RunRecord, known: dict[str, Pod], now_s: int) -> list[str]:
+    """Pods to ask about one by one: past attempts not proven gone, orphans (a list may show a dead pod for minutes), and the current one
+    when a heartbeat is missing."""
+    run, lease = held.run, held.lease
+    asked = [a.pod_id for a in run.attempts if a.pod_id and a.ended_s is None and a.number != d.current_attempt(run)]
+    asked += [orphan.pod_id for orphan in run.orphans]
+    asked += [pod.pod_id for pod in d.orphan_pods(run, PodsSeen(tuple(known.values())))]
+    mine = _mine(run)
+    if mine is not None:
+        quiet = lease.heartbeat_s is None or now_s - lease.heartbeat_s > run.spec.health.heartbeat_s
+        listed = known.get(mine)
+        if quiet and (listed is None or listed.status is not PodStatus.PENDING):
+            asked.append(mine)
+    return [pod_id for pod_id in dict.fromkeys(asked) if pod_id not in known or known[pod_id].status is not PodStatus.GONE]

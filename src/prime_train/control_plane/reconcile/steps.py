@@ -1,0 +1,98 @@
+"""One step for one run, and steps until it rests."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from prime_train.control_plane.reconcile.context import Context, Snapshot, Step
+from prime_train.control_plane.reconcile.execute import carry_out
+from prime_train.control_plane.reconcile.observe import fresh, gather, look, see
+from prime_train.core import decide as d
+from prime_train.core.funds import Funds
+from prime_train.core.run import ATTENDED, Run
+from prime_train.core.verdict import Verdict, judge
+
+STEPS_A_RUN_MAX = 12
+
+
+STEP_S_MAX = 60
+"""A step whose evidence took longer to gather, in seconds, is not decided: what it found is not of the second that it would be dated by."""
+
+
+def reconcile(
+    context: Context, run_id: str, now_s: int, snapshot: Snapshot | None = None, *, clock: Callable[[], int] | None = None
+) -> Step:
+    """One step for one run, as of `now_s`. With a `clock`, nothing is decided where this process stood still meanwhile."""
+    held = context.store.load(run_id)
+    if held is None or (context.is_guest and not _is_seen(context, held.run)):
+        return Step(None, False)
+    snapshot = snapshot if snapshot is not None else see(context, now_s)
+    evidence = gather(context, held, snapshot, now_s)
+    if clock is not None and clock() - now_s > STEP_S_MAX:
+        return Step(None, False)
+    verdict: Verdict | None = judge(held.run, evidence, now_s) if held.run.state in ATTENDED else None
+    lacking = [name for name in held.run.spec.secrets if context.secrets is not None and name not in context.secrets]
+    decision = d.decide(held.run, verdict, evidence.pods, now_s, lacking=lacking, funds=_paying(held.run, snapshot.funds))
+    saved = carry_out(context, held, decision, now_s)
+    if saved and not isinstance(decision, d.Wait):
+        context.watched(run_id, type(decision).__name__, describe(decision))
+    return Step(decision, saved)
+
+
+def _is_seen(context: Context, run: Run) -> bool:
+    """Whether whoever rents to this run can be asked from here."""
+    provider = run.spec.hardware.provider
+    return context.providers is None or provider is None or provider in context.providers
+
+
+def _paying(run: Run, funds: Funds | None) -> Funds | None:
+    """The wallet, if it is the one that pays for this run."""
+    attended = run.current_attempt if run.state in ATTENDED else None
+    provider = attended.offer.provider if attended is not None else run.spec.hardware.provider
+    return funds if funds is not None and funds.provider == provider else None
+
+
+def describe(decision: d.Decision) -> str:
+    """The decision in a line."""
+    match decision:
+        case d.Recover(cause, detail):
+            return f"{cause.value}: {detail}"
+        case d.Finish(state, _, why):
+            return f"{state.value}: {why}"
+        case d.Terminate(pods):
+            return ", ".join(p.pod_id for p in pods)
+        case d.Note(title=title, text=text):
+            return f"{title}: {text}"
+        case d.Hold(_, title, why):
+            return f"{title}: {why}"
+        case d.Drain(reason, text):
+            return f"{reason.value}: {text}"
+        case _:
+            return ""
+
+
+def settle(
+    context: Context, run_id: str, now_s: int | None = None, snapshot: Snapshot | None = None, *, clock: Callable[[], int] | None = None
+) -> int:
+    """Reconciles one run until it rests, `STEPS_A_RUN_MAX` steps at most; the number of steps.
+
+    Each step is made at the second that `clock` tells, or else the store: a create call takes minutes, and what comes after it must not be
+    dated before it. With `now_s` alone all are as of that second.
+    """
+    if now_s is None:
+        clock = clock or context.store.now_s
+        now_s = clock()
+    snapshot = snapshot if snapshot is not None else see(context, now_s)
+    for step in range(1, STEPS_A_RUN_MAX + 1):
+        at_s = _now_s(now_s, clock)
+        if clock is not None:
+            snapshot = fresh(context, snapshot, at_s)
+        done = reconcile(context, run_id, at_s, snapshot, clock=clock)
+        if done.is_rest or isinstance(done.decision, d.PutAgent):  # which may have taken minutes, and is to show what it did
+            return step
+        if isinstance(done.decision, d.Launch | d.Terminate | d.Recover | d.Finish):
+            snapshot = replace(look(context, _now_s(now_s, clock)), hearing=snapshot.hearing, listened_s=snapshot.listened_s)
+    return STEPS_A_RUN_MAX
+
+
+def _now_s(given_s: int, clock: Callable[[], int] | None) -> int:
+    return given_s if clock is None else clock()

@@ -1,0 +1,98 @@
+"""The one way from an ASGI request to its answer; the bare path and FastAPI are both thin around it."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from prime_train.control_plane.admission.responses import unavailable
+from prime_train.control_plane.server.batch import GroupCommit
+from prime_train.control_plane.server.body import BodyReader, Overloaded, Receive, Scope
+from prime_train.control_plane.webhook import (
+    Call,
+    HeartbeatCall,
+    Request,
+    Response,
+    WebhookContext,
+    carry_out,
+    overloaded,
+    parse,
+    refuse,
+    too_large,
+)
+from prime_train.core.signing import SIGNATURE_HEADER, TIMESTAMP_HEADER
+from prime_train.ports import OutsideError
+
+SLOW_THREADS = 4
+SLOW_WAITING_MAX = 256
+
+SIGNED = "prime_train.signed"
+"""An extension of the ASGI scope: what to call once a request was found to be signed by somebody known."""
+
+_SIGNED_BY = {TIMESTAMP_HEADER.encode(): TIMESTAMP_HEADER, SIGNATURE_HEADER.encode(): SIGNATURE_HEADER}
+_CLOSE = (("connection", "close"),)
+
+log = logging.getLogger(__name__)
+
+
+def nobody() -> None:
+    """For a webhook without a watcher beside it."""
+
+
+class RequestHandler:
+    """Reads a request, has it parsed, stored and answered, and pokes the watcher. Heartbeats go in groups, the rest to a few threads.
+    `clock`: instead of the store's."""
+
+    def __init__(self, webhook: WebhookContext, on_wake: Callable[[], None] = nobody, clock: Callable[[], int] | None = None) -> None:
+        self._desk, self._on_wake, self._clock = webhook, on_wake, clock or webhook.store.now_s
+        self._bodies = BodyReader()
+        self._heartbeats = GroupCommit(webhook, self._clock)
+        self._slow = ThreadPoolExecutor(SLOW_THREADS, thread_name_prefix="webhook")
+        self._slow_waiting = 0
+
+    async def respond(self, scope: Scope, receive: Receive) -> Response | None:
+        """The answer; None where the client has gone."""
+        try:
+            return await self._answer(scope, receive)
+        except OutsideError as error:  # the store does not say what time it is; what it failed at otherwise is answered where it is asked
+            log.warning("a request could not be answered: %s", error)
+            return unavailable(error, 0)
+
+    async def _answer(self, scope: Scope, receive: Receive) -> Response | None:
+        try:
+            body = await self._bodies.read(scope, receive)
+        except ConnectionError:
+            return None
+        except TimeoutError as error:
+            return refuse(408, str(error), self._clock(), _CLOSE)
+        except Overloaded:
+            busy = overloaded(self._clock())
+            return busy._replace(headers=busy.headers + _CLOSE)
+        if body is None:
+            return too_large(self._clock(), scope["path"])
+        headers = {_SIGNED_BY[name]: value.decode("latin-1") for name, value in scope["headers"] if name in _SIGNED_BY}
+        call = parse(self._desk, Request(scope["method"], scope["path"], headers, body, self._clock()))
+        if isinstance(call, Response):
+            return call
+        scope.get("extensions", {}).get(SIGNED, nobody)()
+        response = await (self._heartbeats.submit(call) if isinstance(call, HeartbeatCall) else self._slowly(call))
+        if response.wakes:
+            self._on_wake()
+        return response
+
+    async def _slowly(self, call: Call) -> Response:
+        if self._slow_waiting >= SLOW_WAITING_MAX:
+            return overloaded(self._clock())
+        self._slow_waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._slow, carry_out, self._desk, call, self._clock())
+        except Exception:
+            log.exception("a call could not be carried out")
+            return refuse(500, "a mistake of the control plane's; see its log", self._clock())
+        finally:
+            self._slow_waiting -= 1
+
+    def close(self) -> None:
+        """Waits for what is under way; its threads end."""
+        self._heartbeats.close()
+        self._slow.shutdown()

@@ -1,0 +1,21 @@
+"""Whoever answers requests, as the app and the bare path see it; and how an answer is sent."""
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from prime_train.control_plane.admission.calls import Response
+from prime_train.control_plane.server.body import Message, Receive, Scope
+
+Send = Callable[[Message], Awaitable[None]]
+
+
+class Responder(Protocol):
+    async def respond(self, scope: Scope, receive: Receive) -> Response | None:
+        """The answer; None where the client has gone."""
+
+
+async def send_response(send: Send, response: Response) -> None:
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(response.body))]
+    headers += [(name.encode(), value.encode()) for name, value in response.headers]
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    await send({"type": "http.response.body", "body": response.body})

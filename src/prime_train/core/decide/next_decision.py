@@ -1,0 +1,41 @@
+"""The one question."""
+
+from collections.abc import Sequence
+
+from prime_train.core.decide.active import decide_attended
+from prime_train.core.decide.money import wished
+from prime_train.core.decide.orphans import housekeeping, unsettled
+from prime_train.core.decide.pace import check_s
+from prime_train.core.decide.queued import decide_queued
+from prime_train.core.decision import CleanUp, Decision, Wait
+from prime_train.core.funds import Funds
+from prime_train.core.run import Run, RunState
+from prime_train.core.verdict import PodsView, Verdict
+
+
+def decide(
+    run: Run, verdict: Verdict | None, pods: PodsView, now_s: int, *, lacking: Sequence[str] = (), funds: Funds | None = None
+) -> Decision:
+    """The next thing to do with `run`. `verdict` is None where no attempt holds the lease (queued and terminal states); `lacking` names
+    the secrets of the run that the control plane cannot hand out; `funds` is the wallet that pays for the run, None where there is none
+    or it cannot be asked."""
+    first = housekeeping(run, pods, now_s)
+    if first is not None:
+        return first
+    if run.is_over:
+        return _afterwards(run, now_s)
+    if run.state is RunState.QUEUED:
+        return decide_queued(run, pods, now_s, lacking, funds)
+    attempt = run.current_attempt
+    if attempt is None or verdict is None:
+        raise ValueError(f"run {run.run_id} is {run.state.value}, so it has an attempt, and its verdict is needed")
+    return wished(run, verdict, funds, now_s) or decide_attended(run, attempt, verdict, pods, now_s)
+
+
+def _afterwards(run: Run, now_s: int) -> Decision:
+    """What is left to do for a run that is over: machines first, for one that still runs might still upload."""
+    if unsettled(run):
+        return Wait(now_s + check_s(run), "waiting for the provider to confirm that its pods are gone")
+    if run.cleanup_s is None:
+        return Wait(None, "it is over")
+    return CleanUp() if now_s >= run.cleanup_s else Wait(run.cleanup_s, "chunks of the last uploads may go from the bucket later")

@@ -1,0 +1,56 @@
+"""A run that is well, and whose tracker is asked now and then whether it hears of it; and one that was lost, of which it should be told.
+
+A tracker is late by itself, and its silence never speaks against a run whose agent sends heartbeats. But what is logged for hours and
+arrives nowhere is missed by people, so they are told.
+"""
+
+from prime_train.core.decision import AllClear, Note
+from prime_train.core.run import Attempt, Lease, Run, RunState, Severity
+from prime_train.core.text.formatting import span
+from prime_train.core.tracker.pages import LAG_S_MAX
+from prime_train.core.verdict import TrackerSeen
+
+TRACKER_LAG_S_MAX = LAG_S_MAX
+UNHEARD_S_MAX = 15 * 60
+"""From the first step on. A run is known there as soon as its trainer has said hello: what comes late is what is said then."""
+UNTRACKED = "untracked"
+
+_UNWRITTEN = frozenset({RunState.QUEUED, RunState.LAUNCHING, RunState.BOOTING, RunState.FAILED, RunState.STOPPED, RunState.CANCELLED})
+"""States in which nobody has a reason to write to the tracker."""
+
+
+def can_be_untracked(run: Run, lease: Lease, now_s: int) -> bool:
+    """It trains, heartbeats, and has done so for long enough: a tracker that has never heard of it never will."""
+    attempt, heartbeat_s = run.current_attempt, lease.heartbeat_s
+    if run.spec.wandb is None or run.state is not RunState.TRAINING or attempt is None or attempt.first_step_s is None:
+        return False
+    heartbeats = lease.attempt == attempt.number and heartbeat_s is not None and now_s - heartbeat_s <= run.spec.health.overdue_s
+    return heartbeats and now_s - attempt.first_step_s > UNHEARD_S_MAX
+
+
+def decide_tracking(run: Run, lease: Lease, seen: TrackerSeen, now_s: int) -> Note | AllClear | None:
+    """What there is to tell of a run that `can_be_untracked`; None: nothing new."""
+    late_s, noted = now_s - seen.heard_s, run.noted_s(UNTRACKED) is not None
+    if noted:
+        return AllClear((UNTRACKED,)) if late_s <= TRACKER_LAG_S_MAX else None
+    since_s = max(seen.heard_s, run.current_attempt.first_step_s or 0 if run.current_attempt is not None else 0)
+    if now_s - since_s <= (TRACKER_LAG_S_MAX if seen.heard_s else UNHEARD_S_MAX):
+        return None
+    step = lease.heartbeat.step if lease.heartbeat is not None else 0
+    if not seen.heard_s:
+        return Note(UNTRACKED, Severity.WARNING, "its tracker has never heard of it", f"it trains at step {step:,}; see {UNHEARD_ADVICE}")
+    heard = f"its tracker heard of it {span(late_s)} ago at step {seen.step:,}"
+    return Note(UNTRACKED, Severity.WARNING, "its tracker has lost it", f"it trains at step {step:,}, and {heard}; {_LOST}")
+
+
+_LOST = "look for wandb in its log"
+UNHEARD_ADVICE = "that it calls wandb.init, takes WANDB_RUN_ID from its environment, and that the config's wandb.entity is where it writes"
+
+
+def lost_attempt(run: Run, lease: Lease, number: int) -> Attempt | None:
+    """The attempt of that number, if it was fenced after it had come up and nobody may write to the tracker in its place yet."""
+    attempt = next((a for a in run.attempts if a.number == number), None)
+    if attempt is None or attempt.fenced_s is None or attempt.first_heartbeat_s is None or run.spec.wandb is None:
+        return None
+    is_replaced = run.state not in _UNWRITTEN or (lease.attempt > number and lease.heartbeat is not None)
+    return None if is_replaced else attempt

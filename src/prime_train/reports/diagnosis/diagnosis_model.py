@@ -1,0 +1,77 @@
+"""What is concluded of a run, and from what."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from prime_train.core.figures import RunFigures, figures
+from prime_train.core.text.formatting import span
+from prime_train.core.tracker.seen_run import RunSeen
+from prime_train.core.verdict import Verdict
+from prime_train.ports import RunRecord
+
+
+class Kind(StrEnum):
+    WELL = "well"
+    WAITING = "waiting"
+    FINISHED = "finished"
+    ENDED = "ended"
+    LOST = "lost"
+    SILENT = "silent"
+    CUT_OFF = "cut_off"
+    STALLED = "stalled"
+    SICK = "sick"
+    UNKNOWN = "unknown"
+    UNSERVED = "unserved"
+    INTERRUPTED = "interrupted"
+    REPLACED = "replaced"
+    REPEATED = "repeated"
+    ZERO_REWARD = "zero_reward"
+    TRACKER_LATE = "tracker_late"
+    TRACKER_LOST = "tracker_lost"
+    TRACKER_STALE = "tracker_stale"
+    TRACKER_UNKNOWN = "tracker_unknown"
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    kind: Kind
+    title: str
+    because: str
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """`verdict`: on an attempt that holds the lease, None where none does; `tracker`: what W&B tells, None where it is not tracked or W&B
+    has never heard of it; `untold`: why W&B could not be asked; `rewards`: by step, as far as the trainer's own figures could be read;
+    `served`: by a control plane, without which nothing is replaced."""
+
+    held: RunRecord
+    now_s: int
+    verdict: Verdict | None = None
+    tracker: RunSeen | None = None
+    untold: str = ""
+    rewards: Mapping[int, float] = field(default_factory=dict)
+    served: bool = True
+
+    @property
+    def step(self) -> int:
+        """The newest that is known of the newest attempt."""
+        return self.figures.step
+
+    @property
+    def figures(self) -> RunFigures:
+        return figures(self.held.run, self.held.lease, self.now_s)
+
+    def last_heartbeat(self) -> str:
+        lease = self.held.lease
+        if lease.heartbeat is None or lease.heartbeat_s is None:
+            return "it never sent a heartbeat"
+        return f"its last heartbeat came {span(self.now_s - lease.heartbeat_s)} ago at step {lease.heartbeat.step:,}"
+
+    def last_heard(self) -> str:
+        if self.tracker is None:
+            return "W&B tells nothing of it"
+        step = f" at step {self.tracker.step:,}" if self.tracker.step else ""
+        return f"W&B heard of it {span(self.now_s - self.tracker.heard_s)} ago{step}"

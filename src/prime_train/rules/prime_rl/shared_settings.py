@@ -1,0 +1,150 @@
+"""What is said once for all parts of prime-rl and again by one of them, and what its launcher keeps for itself."""
+
+from collections.abc import Iterator
+
+from prime_train.core.config_tree import Mapping
+from prime_train.core.finding import Severity
+from prime_train.rules.prime_rl.rule import row, violation
+from prime_train.rules.prime_rl.settings import SHARED, Settings
+from prime_train.rules.rule import Violation
+
+PROTECTED = frozenset(("CUDA_VISIBLE_DEVICES", "PRL_RUN_ID", "PRL_RUN_NAME", "WANDB_RUN_ID"))
+PROTECTED |= {f"WANDB_SHARED_{name}" for name in ("MODE", "LABEL", "PRIMARY", "FINISHER")}
+"""Variables that the launcher sets."""
+
+IDLE = {"VLLM_USE_V1": "since 2025-12-17 (#1427): vLLM has no other engine"}
+"""Variables that once chose something, and since when they do not."""
+
+_SIDES = ("trainer", "orchestrator")
+_VARIABLES = ("env_vars", "trainer.env_vars", "orchestrator.env_vars", "inference.env_vars")
+
+
+def _two_values(settings: Settings) -> Iterator[Violation]:
+    for shared, all_own in SHARED.items():
+        # The way weights are broadcast is laid over the parts' own.
+        if shared == "weight_broadcast.type" or not settings.has(shared):
+            continue
+        common = settings.value(shared)
+        for own in all_own:
+            if settings.has(own) and settings.value(own) != common and common is not None:
+                message = f"{own} is {settings.value(own)!r}, and {shared}, which is for all parts, {common!r}"
+                yield violation(tuple(own.split(".")), message, f"delete one of the two: {own} follows {shared}")
+
+
+def _other_model(settings: Settings) -> Iterator[Violation]:
+    """The same without a shared value to hold them together."""
+    if settings.has("model.name") or not settings.has("inference") or not settings.is_whole:
+        return
+    trained, asked, served = "trainer.model.name", "orchestrator.model.name", "inference.vllm.model"
+    fix = "say model.name once for all"
+    if settings.value(served) != settings.value(asked):
+        own = served if settings.has(served) else asked
+        yield violation(
+            settings.place(own), f"the server has {settings.value(served)}, and the orchestrator asks for {settings.value(asked)}", fix
+        )
+    elif settings.has(trained) and not settings.has(served) and settings.value(trained) != settings.value(served):
+        message = f"{settings.value(trained)} is trained, and {settings.value(served)}, the default, is served"
+        yield violation(settings.place(trained), message, fix)
+
+
+def _other_end(settings: Settings) -> Iterator[Violation]:
+    ends = [settings.whole(f"{side}.max_steps") for side in _SIDES]
+    if settings.is_whole and not settings.has("max_steps") and ends[0] != ends[1]:
+        own = next(f"{side}.max_steps" for side in _SIDES if settings.has(f"{side}.max_steps"))
+        yield violation(settings.place(own), "trainer and orchestrator do not have the same max_steps", "say max_steps once, at the top")
+
+
+def _other_halves(settings: Settings) -> Iterator[Violation]:
+    """What both parts must say alike, where nothing says it for both."""
+    for name in ("monitors.wandb.project", "tokenizer.chat_template", "resume.step", "resume.dir"):
+        part, _, leaf = name.rpartition(".")
+        own, other = (f"{side}.{name}" for side in _SIDES)
+        are_there = part != "monitors.wandb" or all(settings.has(f"{side}.{part}") for side in _SIDES)
+        if settings.is_whole and are_there and not settings.has(name) and settings.value(own) != settings.value(other):
+            said = own if settings.has(own) else other
+            yield violation(
+                settings.place(said), f"trainer and orchestrator do not have the same {leaf} of {part}", f"write [{part}], for both"
+            )
+
+
+def _offline(settings: Settings) -> Iterator[Violation]:
+    if settings.is_on("monitors.wandb.offline"):
+        yield violation(("monitors", "wandb", "offline"), "both parts write to one run of W&B, which needs its server", "delete it")
+
+
+def _one_side(settings: Settings) -> Iterator[Violation]:
+    for own, other in (_SIDES, _SIDES[::-1]):
+        part = f"{own}.monitors.wandb"
+        if settings.has(part) and not settings.has(f"{other}.monitors.wandb") and not settings.has("monitors.wandb") and settings.is_whole:
+            yield violation(tuple(part.split(".")), f"W&B for the {own} alone", "write [monitors.wandb], which is for both", on_key=True)
+
+
+def _kept_variables(settings: Settings) -> Iterator[Violation]:
+    for part in _VARIABLES:
+        node = settings.at(part)
+        for entry in node.entries if isinstance(node, Mapping) else ():
+            if entry.key in PROTECTED:
+                where = (*part.split("."), entry.key)
+                yield violation(where, f"{entry.key} is set by prime-rl's launcher and by nobody else", "delete it", on_key=True)
+
+
+def _idle_variables(settings: Settings) -> Iterator[Violation]:
+    for name, since in IDLE.items():
+        message = f"{name} is read by nobody {since}"
+        for part in _VARIABLES:
+            if settings.has(f"{part}.{name}"):
+                yield violation((*part.split("."), name), message, "delete it", on_key=True)
+        if settings.spec is not None and name in settings.spec.environment:
+            yield Violation(("environment", name), message, "delete it", on_key=True)
+
+
+def _half_a_heart(settings: Settings) -> Iterator[Violation]:
+    for own, other in (_SIDES, _SIDES[::-1]):
+        if settings.spec is None and settings.is_whole and settings.has(f"{own}.heartbeat") and not settings.has(f"{other}.heartbeat"):
+            yield violation((own, "heartbeat"), f"the {own} heartbeats and the {other} does not", f"add {other}.heartbeat.url", on_key=True)
+
+
+def _own_folder(settings: Settings) -> Iterator[Violation]:
+    for side in _SIDES:
+        name = f"{side}.output_dir"
+        if settings.has(name):
+            yield violation(
+                tuple(name.split(".")), f"{name} conflicts with the run's folder", "delete it; output_dir at the top is for all"
+            )
+
+
+_REFUSES = "prime-rl refuses it, on the machine that was rented for it."
+
+RULES = (
+    row("PR380", Severity.ERROR, "two values for one setting", _two_values, why=_REFUSES, fix="say it once"),
+    row(
+        "PR381",
+        Severity.ERROR,
+        "another model is served than is trained",
+        _other_model,
+        why="prime-rl refuses it, or takes it and broadcasts the weights of one model to a server of another.",
+        fix="say model.name once",
+    ),
+    row("PR382", Severity.ERROR, "two last steps", _other_end, why=_REFUSES, fix="say max_steps once"),
+    row("PR389", Severity.ERROR, "two halves that differ", _other_halves, why=_REFUSES, fix="say it once, for both"),
+    row("PR383", Severity.ERROR, "W&B without its server", _offline, why=_REFUSES, fix="delete offline"),
+    row("PR384", Severity.ERROR, "W&B on one side", _one_side, why=_REFUSES, fix="write [monitors.wandb]"),
+    row("PR385", Severity.ERROR, "a variable that the launcher keeps", _kept_variables, why=_REFUSES, fix="delete it"),
+    row(
+        "PR388",
+        Severity.WARNING,
+        "a variable that does nothing",
+        _idle_variables,
+        why="Whoever sets it relies on something that does not happen.",
+        fix="delete it",
+    ),
+    row(
+        "PR386",
+        Severity.WARNING,
+        "a heartbeat on one side",
+        _half_a_heart,
+        why="prime-rl takes it. Whichever side sends no heartbeats can hang for an hour before anything else tells.",
+        fix="give both sides a heartbeat",
+    ),
+    row("PR387", Severity.ERROR, "a folder of one part", _own_folder, why=_REFUSES, fix="delete it"),
+)

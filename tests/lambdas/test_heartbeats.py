@@ -1,0 +1,179 @@
+"""The webhook's function as it hears heartbeats: as the webhook itself would answer, but with next to nothing loaded."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from prime_lambdas.settings import Settings
+from prime_lambdas.webhook import Webhook
+from prime_train.adapters.store_dynamo.schema import lease_key, packed_key
+from prime_train.adapters.store_dynamo.store import DynamoStore
+from prime_train.adapters.store_memory import MemoryStore
+from prime_train.control_plane.server.app import create_app
+from prime_train.control_plane.server.request_handler import RequestHandler
+from prime_train.control_plane.webhook import Request, handle
+from prime_train.core.run import Change
+from prime_train.core.wire import Order
+from prime_train.ports import RunRecord, Store
+from tests import builders as b
+from tests.adapters.answering import Responder
+from tests.fakes import dynamo
+from tests.fakes.s3_servers import S3Server
+from tests.webhook.asking import NOW_S, ask, commit, heartbeat, held, last_heartbeat, stored
+from tests.webhook.asking import webhook as webhook_context
+
+ROOT = Path(__file__).parents[2]
+KEY = "5e" * 32
+MASTER = bytes.fromhex(KEY)
+GIVEN = {"PRIME_TRAIN_BUCKET": "s3://training", "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
+HEAVY = ("pydantic", "pydantic_core", "boto3", "botocore", "requests", "rich", "typer", "http.client", "email")
+FRAMEWORKS = ("fastapi", "starlette", "mangum", "uvicorn")
+
+
+def event(request: Request) -> dict[str, Any]:
+    http = {"method": request.method, "path": request.path, "sourceIp": "127.0.0.1", "protocol": "HTTP/1.1"}
+    context = {"http": http, "domainName": "x.lambda-url.us-east-1.on.aws"}
+    body = request.body.decode()
+    return {"version": "2.0", "rawPath": request.path, "headers": request.headers, "requestContext": context, "body": body}
+
+
+# ------------------------------------------------------------------------------------------------------------- the same, whoever answers
+
+
+@pytest.fixture(scope="module")
+def secret(ministack: S3Server) -> str:
+    keys = {"aws_access_key_id": ministack.access_key, "aws_secret_access_key": ministack.secret_key}
+    client = boto3.client("secretsmanager", region_name=ministack.region, endpoint_url=ministack.url, **keys)
+    made = client.create_secret(Name="of-heartbeats", SecretString=json.dumps({"PRIME_TRAIN_MASTER_KEY": KEY}))
+    return str(made["ARN"])
+
+
+@pytest.fixture
+def store(ministack: S3Server) -> Iterator[DynamoStore]:
+    with dynamo.store(ministack) as store:
+        yield store
+
+
+@pytest.fixture
+def webhook(ministack: S3Server, store: DynamoStore, secret: str) -> Iterator[Webhook]:
+    place = {"PRIME_TRAIN_STORE": f"dynamodb://{store.table_name}", "AWS_ENDPOINT_URL": ministack.url}
+    with closing(Webhook(Settings.of({**GIVEN, **place, "PRIME_TRAIN_SECRET": secret}), clock=lambda: NOW_S + 0.5)) as it:
+        yield it
+
+
+def loaded(store: Store) -> RunRecord:
+    there = store.load(b.RUN_ID)
+    assert there is not None
+    return there
+
+
+def odd(**fields: object) -> bytes:
+    """A heartbeat that is right, but not plainly."""
+    return json.dumps(heartbeat(8).model_dump(mode="json") | fields).encode()
+
+
+REQUESTS = {
+    "a heartbeat": ask("heartbeat", heartbeat(8, step=20, note="größe"), master=MASTER),
+    "a heartbeat with news": ask("heartbeat", heartbeat(8, news=True), master=MASTER),
+    "a heartbeat said before": ask("heartbeat", heartbeat(7), master=MASTER),
+    "a fenced heartbeat": ask("heartbeat", heartbeat(8, attempt=1), attempt=1, master=MASTER),
+    "a heartbeat of nobody's": ask("heartbeat", heartbeat(8, run="other"), run="other", master=MASTER),
+    "the end": ask("exit", last_heartbeat(8), master=MASTER),
+    "an exit without an end": ask("exit", heartbeat(8), master=MASTER),
+    "a heartbeat with a number that is whole": ask("heartbeat", odd(loss=1), master=MASTER),
+    "a heartbeat with a mistake": ask("heartbeat", odd(step="ten"), master=MASTER),
+    "a heartbeat of another run": ask("heartbeat", heartbeat(8, run="other"), master=MASTER),
+    "a commit": ask("commit", commit(10), master=MASTER),
+    "somebody else's": ask("heartbeat", heartbeat(8)),
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_the_function_answers_and_keeps_what_the_webhook_does(name: str, webhook: Webhook, store: DynamoStore) -> None:
+    there = held(order=Order.DRAIN, order_reason='a "reason"')
+    memory = MemoryStore()
+    for one in (store, memory):
+        stored(one, there)
+    told = webhook(event(REQUESTS[name]), None)
+    response = handle(webhook_context(memory, MASTER), REQUESTS[name])
+    assert (told["statusCode"], told["body"]) == (response.status, response.body.decode())
+    assert loaded(store) == loaded(memory)
+
+
+def test_the_pace_is_on_the_lease_and_read_of_the_run_where_it_is_not(webhook: Webhook, store: DynamoStore, ministack: S3Server) -> None:
+    stored(store)
+    client, key = dynamo.client_of(ministack), packed_key(lease_key(b.RUN_ID))
+    assert client.get_item(TableName=store.table_name, Key=key)["Item"]["pace_s"] == {"N": "11"}
+    client.update_item(TableName=store.table_name, Key=key, UpdateExpression="REMOVE pace_s")
+    for seq in (8, 9):
+        assert json.loads(webhook(event(ask("heartbeat", heartbeat(seq), master=MASTER)), None)["body"])["heartbeat_s"] == 11
+    before = loaded(store)
+    assert store.save(Change(replace(before.run, version=before.run.version + 1)))
+    assert "pace_s" in client.get_item(TableName=store.table_name, Key=key)["Item"]
+
+
+# ------------------------------------------------------------------------------------------------------------------- what is loaded
+
+ALONE = f"""
+import json, os, sys
+os.environ.update(json.loads(sys.argv[1]))
+from prime_lambdas import webhook
+events = json.loads(sys.argv[2])
+answers = [webhook.handler(event, None) for event in events]
+print(json.dumps([answers, [name for name in {HEAVY + FRAMEWORKS} if name in sys.modules]]))
+"""
+
+
+def alone(env: dict[str, str], *events: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
+    """What a fresh process answers, and what of the heavy things it has loaded then."""
+    command = [sys.executable, "-c", ALONE, json.dumps(env), json.dumps(events)]
+    answers, heavy = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout)
+    return answers, heavy
+
+
+def test_hearing_heartbeats_loads_nothing_heavy() -> None:
+    answer = {
+        "SecretString": json.dumps({"PRIME_TRAIN_MASTER_KEY": KEY}),
+        "Attributes": {"asked": {"S": "none"}, "asked_why": {"S": ""}, "committed_step": {"N": "5"}, "pace_s": {"N": "11"}},
+    }
+    with Responder([(200, json.dumps(answer).encode(), {})]) as server:
+        place = {"PRIME_TRAIN_STORE": "dynamodb://tab", "PRIME_TRAIN_SECRET": "one", "AWS_ENDPOINT_URL": server.url}
+        at_s = int(time.time())
+        asked = [
+            ask("heartbeat", heartbeat(8), master=MASTER, at_s=at_s),
+            ask("exit", last_heartbeat(9), master=MASTER, at_s=at_s),
+            ask("heartbeat", b"{}"),
+        ]
+        answers, heavy = alone({**GIVEN, **place, "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand"}, *map(event, asked))
+    assert [one["statusCode"] for one in answers] == [200, 200, 401]
+    assert json.loads(answers[0]["body"])["heartbeat_s"] == 11
+    assert heavy == []
+    assert [heard.headers["x-amz-target"].partition(".")[2] for heard in server.heard] == [
+        "GetSecretValue",
+        "GetItem",
+        "UpdateItem",
+        "UpdateItem",
+    ]
+
+
+def test_the_pages_describe_what_uvicorn_serves_however_they_are_loaded() -> None:
+    """With the parsers of models deferred, and without a secret."""
+    env = {**GIVEN, "PRIME_TRAIN_STORE": "dynamodb://tab", "PRIME_TRAIN_SECRET": "one", "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
+    large = event(Request("GET", "/docs", {}, b"x" * 70_000, NOW_S))
+    pages = [event(Request("GET", path, {}, b"", NOW_S)) for path in ("/docs", "/openapi.json")]
+    (docs, described, refused), heavy = alone(env, *pages, large)
+    assert "swagger" in docs["body"]
+    gate = RequestHandler(webhook_context(MemoryStore()))
+    assert json.loads(described["body"]) == create_app(gate).openapi()
+    gate.close()
+    assert refused["statusCode"] == 413
+    assert not {"boto3", "uvicorn", "requests"} & set(heavy)
