@@ -5,9 +5,9 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
 import typer
+from typer.core import TyperGroup
 
 from prime_train.adapters.config_yaml import read_config
 from prime_train.cli.verbs import app
@@ -59,14 +59,17 @@ def test_every_link_leads_to_a_page_and_a_heading_that_are_there(page: Path) -> 
 @pytest.mark.parametrize(("page", "command"), sorted(set(commands())))
 def test_every_command_is_one_that_prime_train_takes(page: str, command: str) -> None:
     words = shlex.split(command, comments=True)[1:]
-    at: click.Command = typer.main.get_command(app)
-    context = click.Context(at, info_name="prime-train")
-    while isinstance(at, click.Group):
-        name = words.pop(0)
-        found = at.get_command(context, name)
+    at, parent = typer.main.get_command(app), None
+    name: str | None = "prime-train"
+    while isinstance(at, TyperGroup):
+        parent = at.make_context(name, words, parent=parent)
+        words = [*parent._protected_args, *parent.args]  # what the group leaves to its commands
+        if not words and at.invoke_without_command:
+            return
+        name, found, words = at.resolve_command(parent, words)
         assert found is not None, f"{page}: there is no {name}"
-        at, context = found, click.Context(found, parent=context, info_name=name)
-    at.make_context(at.name, words, parent=context)
+        at = found
+    at.make_context(name, words, parent=parent)
 
 
 @pytest.mark.parametrize(
