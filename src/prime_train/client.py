@@ -21,7 +21,7 @@ Errors, all of them importable from here:
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -41,6 +41,7 @@ from prime_train.operations.diagnose import RunDiagnosis, diagnose
 from prime_train.operations.launch_config import InvalidConfig, checked, launch_checked
 from prime_train.operations.logs import log_end
 from prime_train.operations.resume import resume
+from prime_train.operations.run_filter import RunFilter
 from prime_train.operations.run_lookup import find
 from prime_train.operations.status import status, statuses
 from prime_train.operations.stop import stop
@@ -71,6 +72,10 @@ def _ignore(_: str) -> None:
     """What could not be looked at is left out where nobody asks for it."""
 
 
+def _words(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
 class Client:
     """The control plane that `home` or the environment names.
 
@@ -91,9 +96,27 @@ class Client:
     def __repr__(self) -> str:
         return f"Client({self._home.elsewhere or str(self._home.root)!r})"
 
-    def runs(self, *, runs_max: int = RUNS_MAX) -> list[RunStatus]:
-        """How the newest `runs_max` runs stand, newest first. Raises OutsideError where the store does not answer."""
-        return statuses(self._home.store(), runs_max=runs_max)
+    def runs(
+        self,
+        *,
+        state: str | Sequence[str] = (),
+        name: str = "",
+        tag: str | Sequence[str] = (),
+        since_s: int | None = None,
+        runs_max: int = RUNS_MAX,
+    ) -> list[RunStatus]:
+        """How the newest `runs_max` runs stand, newest first: of all, or of those that are meant.
+
+        `state`: `training`, `failed` ..., or `active` or `ended`; of several one is enough. `name`: a part of the run's id or of its
+        config's name, or a pattern such as `qwen-*`. `tag`: of the config's `tags`; a run has to have all of several. `since_s`: launched
+        at most so many seconds ago. Raises UsageError where a state is none, and OutsideError where the store does not answer.
+
+        >>> import tempfile
+        >>> Client(tempfile.mkdtemp()).runs(state="active", tag="ablation", since_s=86400)
+        []
+        """
+        wanted = RunFilter(_words(state), name, _words(tag), since_s)
+        return list(statuses(self._home.store(), wanted, runs_max=runs_max).runs)
 
     def run(self, name: str) -> "Run":
         """The run that `name` stands for: its id, the start of one, or a config's name, which means its live or else its newest run.

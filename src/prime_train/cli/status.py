@@ -2,24 +2,62 @@
 
 import os
 import threading
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from prime_train.cli.arguments import seconds
+from prime_train.core.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from prime_train.control_plane.wiring.home import Home
+    from prime_train.operations.run_filter import RunFilter
+    from prime_train.operations.status import RunList
     from prime_train.ports import Store
-    from prime_train.reports.run_status import Standing
 
 WATCH_S = 1.0
+RUNS_MAX = 100
+
+
+@dataclass(frozen=True)
+class _View:
+    """What is shown: one run, or of all that are `wanted` the newest `runs_max`."""
+
+    home: "Home"
+    store: "Store"
+    run: str | None
+    wanted: "RunFilter"
+    runs_max: int
+
+    def standings(self) -> "RunList":
+        from prime_train.operations.status import RunList, statuses
+        from prime_train.operations.status import status as status_of
+
+        if self.run is not None:
+            return RunList((status_of(self.store, self.run),))
+        return statuses(self.store, self.wanted, runs_max=self.runs_max)
 
 
 def status(
     run: Annotated[
         str | None, typer.Argument(help="A run's id, its start, or a config's name; without it, all.", show_default=False)
     ] = None,
+    state: Annotated[
+        list[str] | None, typer.Option("--state", help="Only runs in this state, active or ended; may be repeated.", show_default=False)
+    ] = None,
+    name: Annotated[
+        str, typer.Option("--name", help="Only runs with this in their id or name, or a pattern: 'qwen-*'.", show_default=False)
+    ] = "",
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", help="Only runs with this tag; repeated: with all of them.", show_default=False)
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="DURATION", help="Only runs launched within it, such as 2d.", show_default=False)
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="The most runs, newest first.")] = RUNS_MAX,
     watch: Annotated[bool, typer.Option("--watch", help="Go on showing it until the run is over; without RUN, until Ctrl-C.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: one object, or a list of all.")] = False,
 ) -> None:
@@ -27,55 +65,59 @@ def status(
     import json
 
     from prime_train.control_plane.wiring.home import Home
+    from prime_train.operations.run_filter import RunFilter
 
+    wanted = RunFilter(tuple(state or ()), name, tuple(tag or ()), seconds("--since", since))
+    if run is not None and not wanted.is_empty:
+        raise UsageError("a run is named, and a choice among all runs is made", fix="leave out one of them")
     home = Home.of(os.environ)
-    store = home.store()
+    view = _View(home, home.store(), run, wanted, limit)
     if as_json:
-        found = _standings(store, run)
-        print(json.dumps(found[0].row() if run is not None else [one.row() for one in found], indent=2))
+        rows = [one.row() for one in view.standings().runs]
+        print(json.dumps(rows[0] if run is not None else rows, indent=2))
     elif watch:
         from prime_train.operations.run_lookup import find
 
         # What a name means may change while it is watched.
-        _watch(home, store, run and find(store, run).run.run_id)
+        _watch(replace(view, run=find(view.store, run).run.run_id) if run else view)
     else:
         from prime_train.output import console as open_console
 
-        open_console().print(_shown(home, store, run))
+        open_console().print(_shown(view))
 
 
-def _watch(home: "Home", store: "Store", run_id: str | None) -> None:
+def _watch(view: _View) -> None:
     from prime_train.output import console as open_console
 
     console = open_console()
     if console.is_terminal:
-        _watch_on_screen(console, home, store, run_id)
-    elif run_id is not None:
-        _print_run(home, store, run_id)
+        _watch_on_screen(console, view)
+    elif view.run is not None:
+        _print_run(view.home, view.store, view.run)
     else:
-        _print_all(console, home, store)
+        _print_all(console, view)
 
 
-def _watch_on_screen(console: "Console", home: "Home", store: "Store", run_id: str | None) -> None:
+def _watch_on_screen(console: "Console", view: _View) -> None:
     from rich.live import Live
 
     pause = threading.Event()
-    shown = _shown(home, store, run_id)
+    shown = _shown(view)
     try:
         # On a screen of its own: a terminal that is made narrower would fold what was drawn before into the scrollback.
         with Live(shown, console=console, auto_refresh=False, screen=True) as live:
-            while not _is_done(store, run_id):
+            while not _is_done(view):
                 live.update(shown, refresh=True)
                 pause.wait(WATCH_S)
-                shown = _shown(home, store, run_id)
-        shown = _shown(home, store, run_id)
+                shown = _shown(view)
+        shown = _shown(view)
     finally:
         console.print(shown)
 
 
-def _is_done(store: "Store", run_id: str | None) -> bool:
+def _is_done(view: _View) -> bool:
     """Whether the run is over, and nothing of it is paid for any more."""
-    held = store.load(run_id) if run_id is not None else None
+    held = view.store.load(view.run) if view.run is not None else None
     return held is not None and held.run.is_over and all(attempt.ended_s is not None for attempt in held.run.attempts)
 
 
@@ -88,33 +130,25 @@ def _print_run(home: "Home", store: "Store", run_id: str) -> None:
     typer.echo(f"{run_id} {run.state.value}: {run.why}")
 
 
-def _print_all(console: "Console", home: "Home", store: "Store") -> None:
+def _print_all(console: "Console", view: _View) -> None:
     """All runs, and then each that has changed, as a line."""
     pause = threading.Event()
-    console.print(_shown(home, store, None))
-    before = _lines(store)
+    console.print(_shown(view))
+    before = _lines(view)
     while True:
         console.file.flush()
         pause.wait(WATCH_S)
-        now = _lines(store)
+        now = _lines(view)
         for line in sorted(now - before):
             typer.echo(line)
         before = now
 
 
-def _lines(store: "Store") -> set[str]:
-    return {f"{one.run} {one.state}: {one.figures.steps_said}" for one in _standings(store, None)}
+def _lines(view: _View) -> set[str]:
+    return {f"{one.run} {one.state}: {one.figures.steps_said}" for one in view.standings().runs}
 
 
-def _standings(store: "Store", name: str | None) -> "list[Standing]":
-    """One run, or the newest of all."""
-    from prime_train.operations.status import status as status_of
-    from prime_train.operations.status import statuses
-
-    return [status_of(store, name)] if name is not None else statuses(store)
-
-
-def _shown(home: "Home", store: "Store", name: str | None) -> "RenderableType":
+def _shown(view: _View) -> "RenderableType":
     from rich.console import Group
     from rich.text import Text
 
@@ -122,12 +156,20 @@ def _shown(home: "Home", store: "Store", name: str | None) -> "RenderableType":
     from prime_train.control_plane.wiring.embedded import UNSERVED, is_left_alone
     from prime_train.operations.run_lookup import find
 
-    if name is not None:
-        held = find(store, name)
-        shown, goes_on = tables.one_run(held, store.history(held.run.run_id), store.now_s()), not held.run.is_over
+    if view.run is not None:
+        held = find(view.store, view.run)
+        shown, goes_on = tables.one_run(held, view.store.history(held.run.run_id), view.store.now_s()), not held.run.is_over
     else:
-        found = _standings(store, None)
-        if not found:
-            return "There are no runs yet. Launch one: prime-train run CONFIG"
-        shown, goes_on = tables.all_runs(found), any(one.ended_s is None for one in found)
-    return Group(shown, Text(), Text(UNSERVED, style="bold yellow")) if goes_on and is_left_alone(home) else shown
+        found = view.standings()
+        if not found.runs:
+            return _nothing(view)
+        shown, goes_on = tables.all_runs(found.runs), any(one.ended_s is None for one in found.runs)
+        if found.left_out:
+            shown = Group(shown, Text(f"{found.left_out:,} older ones are left out; --limit {found.left_out + len(found.runs)} shows them"))
+    return Group(shown, Text(), Text(UNSERVED, style="bold yellow")) if goes_on and is_left_alone(view.home) else shown
+
+
+def _nothing(view: _View) -> str:
+    if view.wanted.is_empty:
+        return "There are no runs yet. Launch one: prime-train run CONFIG"
+    return "No run is meant by this choice. Without options, all are shown."

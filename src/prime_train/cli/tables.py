@@ -74,6 +74,7 @@ def _facts(one: Standing) -> list[tuple[str, RenderableType]]:
     if one.pod:
         facts.append(("machine", f"{one.offer}, {one.pod}"))
     facts.append(("commit", one.commit or "none"))
+    facts += [("tags", ", ".join(one.tags))] if one.tags else []
     return facts
 
 

@@ -23,6 +23,7 @@ _WIDE = re.compile(r"\(\?[a-zA-Z]*i.*-(?:\\[uUN]|[^\x00-\x7f])", re.DOTALL)
 PATTERN_CHARS_MAX = 500
 LOG_RULES_MAX = 50
 _ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"
+_TAG = r"^[a-z0-9]([a-z0-9._-]{0,30}[a-z0-9])?$"
 
 
 def _inside(value: str) -> str:
@@ -53,6 +54,7 @@ InsidePath = Annotated[str, BeforeValidator(lambda v: _inside(v) if isinstance(v
 Regex = Annotated[str, BeforeValidator(lambda v: _regex(v) if isinstance(v, str) else v)]
 Deadline = Annotated[str, BeforeValidator(lambda v: _deadline(v) if isinstance(v, str) else v)]
 EnvName = Annotated[str, Field(pattern=_ENV_NAME)]
+Tag = Annotated[str, Field(pattern=_TAG)]
 Seconds = Annotated[int, BeforeValidator(parse_seconds, json_schema_input_type=int | str), Field(ge=1, le=30 * 86400)]
 Hours = Annotated[float, BeforeValidator(parse_hours, json_schema_input_type=float | str), Field(gt=0)]
 WholeGib = Annotated[int, BeforeValidator(parse_whole_gib, json_schema_input_type=int | str), Field(ge=1, le=100_000)]
@@ -421,6 +423,9 @@ class RunSpec(Part):
     environment: dict[EnvName, str] = Field(default_factory=dict)
     secrets: tuple[EnvName, ...] = ()
     """Names of the control plane's environment variables that the trainer gets."""
+    tags: tuple[Tag, ...] = ()
+    """Short words by which runs are found again, such as ablation or paper-2: lower-case letters, digits, dots, hyphens and underscores, 32
+    characters at most."""
 
     @model_validator(mode="after")
     def _saved_where_prime_rl_saves(self) -> Self:

@@ -55,6 +55,7 @@ class Standing:
     offer: str | None
     pod: str | None
     commit: str
+    tags: tuple[str, ...]
     saving: Saving | None
     gpus: GpusNow | None
 
@@ -128,6 +129,7 @@ def standing(held: RunRecord, now_s: int) -> Standing:
         offer=attempt.offer.offer_id if attempt is not None and runs_now else None,
         pod=attempt.pod_id if attempt is not None and runs_now else None,
         commit=run.commit,
+        tags=run.spec.tags,
         saving=saving(held, now_s),
         gpus=gpus_now(held, now_s),
     )

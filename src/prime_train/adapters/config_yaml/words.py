@@ -39,6 +39,7 @@ _PATTERNS = {
     "name": "must be lower-case letters, digits and inner hyphens, 32 at most",
     "environment": "must be the name of a variable: letters, digits and _, no digit in front",
     "secrets": "must be the name of a variable of the control plane, such as HF_TOKEN",
+    "tags": "must be a short word of lower-case letters, digits and inner dots, hyphens and underscores, 32 characters at most",
     "alerts.webhook": "must be the name of a variable of the control plane that holds the URL, such as ALERT_URL",
 }
 """Where a pattern is asked for: what it means."""

@@ -20,6 +20,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "wandb": (("null", ("part", "WandbSpec")), None),
         "environment": (("map", ("text", "^[A-Za-z_][A-Za-z0-9_]{0,127}$", 0), ("text", "", 0)), {}),
         "secrets": (("list", ("text", "^[A-Za-z_][A-Za-z0-9_]{0,127}$", 0)), ()),
+        "tags": (("list", ("text", "^[a-z0-9]([a-z0-9._-]{0,30}[a-z0-9])?$", 0)), ()),
     },
     "TrainerSpec": {
         "kind": (("word", "command", "torchrun", "prime_rl"), "command"),
