@@ -1,1 +1,1 @@
-"""Reading configs: files, their positions, versions, what differs between them, and templates for new ones."""
+"""Reads configs with their positions and versions, compares two configs, and writes templates for new ones."""

@@ -1,4 +1,4 @@
-"""What differs between two configs, key by key, and what it means: in the words of the spec's own fields."""
+"""Compares two configs key by key; each change carries the documentation of the spec's field."""
 
 import json
 import tomllib
@@ -11,14 +11,14 @@ from prime_train.core.spec import Part, RunSpec
 
 VALUE_CHARS_MAX = 60
 ABSENT = object()
-"""Stands for what is not written there."""
+"""Marks a key that is not written in the config."""
 
 Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
 class Change:
-    """One key. `before` and `after` are `ABSENT` where it is not written; `meaning` is empty where nothing is known of it."""
+    """One changed key. `before` and `after` are `ABSENT` if the key is not written; `meaning` is empty if the field is not known."""
 
     key: str
     before: object
@@ -28,7 +28,7 @@ class Change:
 
     @property
     def said(self) -> str:
-        """20 to 40; 1 (its default) to 2"""
+        """Return the change as text, such as "20 to 40" or "1 (its default) to 2"."""
         before, after = (self.default if value is ABSENT else value for value in (self.before, self.after))
         return f"{self._shown(self.before)} to {self._shown(self.after)}{': the same' if before == after else ''}"
 
@@ -39,13 +39,13 @@ class Change:
 
 
 def of_config(before: str, after: str) -> tuple[Change, ...] | None:
-    """Of two YAML texts; None: one of them cannot be read."""
+    """Return the changes between two config texts in YAML, or None if one of them cannot be parsed."""
     first, second = _yaml(before), _yaml(after)
     return None if first is None or second is None else tuple(_changes(first, second, RunSpec))
 
 
 def of_trainer(before: str, after: str) -> tuple[Change, ...] | None:
-    """Of two TOML texts; None: one of them cannot be read."""
+    """Return the changes between two trainer configs in TOML, or None if one of them cannot be parsed."""
     try:
         first, second = tomllib.loads(before), tomllib.loads(after)
     except (ValueError, RecursionError):
@@ -54,7 +54,7 @@ def of_trainer(before: str, after: str) -> tuple[Change, ...] | None:
 
 
 def shown(value: object) -> str:
-    """On one line, and not long."""
+    """Return the value as one line of at most `VALUE_CHARS_MAX` characters."""
     try:
         text = value if isinstance(value, str) and value else json.dumps(value, default=str)
     except ValueError:
@@ -87,7 +87,7 @@ def _changes(before: object, after: object, model: type[Part] | None) -> Iterato
 
 
 def _leaves(value: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
-    """Every value that holds no others; lists of plain values stay whole."""
+    """Yield each leaf value with its path; a list without mappings or lists in it is one leaf."""
     if isinstance(value, Mapping) and value:
         for key, below in value.items():
             yield from _leaves(below, (*path, str(key)))
@@ -103,7 +103,7 @@ def _dotted(path: Path) -> str:
 
 
 def _field(model: type[Part] | None, path: Path) -> tuple[type[Part] | None, str]:
-    """The part and the field that a path leads to, or the last ones on its way."""
+    """Return the model class and the field name that a path leads to, or the last known pair on the way."""
     found: tuple[type[Part] | None, str] = None, ""
     part = model
     for step in path:
@@ -123,5 +123,5 @@ def _part(annotation: object) -> type[Part] | None:
 
 
 def _default(value: object) -> object:
-    """`ABSENT` for none, or one that says nothing."""
+    """Return the default, or `ABSENT` if it is the empty string or not a plain value."""
     return value if isinstance(value, str | int | float) and value != "" else ABSENT

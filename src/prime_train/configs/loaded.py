@@ -1,4 +1,4 @@
-"""One file to judge, with all that was read for it."""
+"""One config file to check, with everything that was read for it."""
 
 import stat
 from dataclasses import dataclass, field
@@ -10,7 +10,8 @@ from prime_train.rules.rule import Subject
 
 @dataclass(frozen=True)
 class Matter:
-    """One file to judge. `subject` is None where it cannot be understood. `others`: files that were read for it, by their real paths."""
+    """One config file to check. `subject` is None if the file cannot be parsed. `others` are the real paths of the further files read for
+    it."""
 
     file: str
     subject: Subject | None
@@ -18,7 +19,7 @@ class Matter:
     sources: dict[str, str] = field(default_factory=dict, repr=False)
     others: frozenset[str] = frozenset()
     is_config: bool = True
-    """False for a file of a folder that is the config of nobody we know."""
+    """False for a file found in a folder that is not a config of any known kind."""
 
 
 def is_file(path: Path) -> bool:
@@ -30,7 +31,7 @@ def is_folder(path: Path) -> bool:
 
 
 def mode(path: Path) -> int:
-    """Of what is there; 0 where nothing is, or can be: of a name that is too long, say."""
+    """Return the mode bits of the path, or 0 if nothing exists there or nothing can (the name is too long, for example)."""
     try:
         return path.stat().st_mode
     except (OSError, ValueError):

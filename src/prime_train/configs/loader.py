@@ -1,4 +1,4 @@
-"""What there is to judge: each path read, with the files that it leads to. Files are read here, and judged nowhere in here."""
+"""Loads the configs to check: each given path with the files that it refers to. Nothing is checked here."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -23,8 +23,8 @@ _SKIPPED = frozenset(("node_modules", "__pycache__", "site-packages"))
 
 
 def matters(paths: Sequence[Path], *, plainly: bool = False) -> list[Matter]:
-    """Every config in the order given, a folder's in the order of their names. A trainer's config that a spec names is judged with it, and
-    not once more by itself. `plainly`: as `read_config` has it."""
+    """Return every config in the given order; those of a folder are sorted by name. A trainer config that a spec names is checked with that
+    spec and not listed again. `plainly` has the same meaning as in `read_config`."""
     folders = {path for path in paths if is_folder(path)}
     named = [(file, path not in folders) for path in paths for file in (_inside(path) if path in folders else [path])]
     once = {os.path.realpath(file): (file, by_name) for file, by_name in reversed(named)}
@@ -40,7 +40,7 @@ def matters(paths: Sequence[Path], *, plainly: bool = False) -> list[Matter]:
 
 
 def _inside(folder: Path) -> Iterator[Path]:
-    """The files of a folder that may be configs, in order; hidden folders are left out."""
+    """Yield the files of a folder that may be configs, sorted by name and `FILES_MAX` at most; hidden folders are skipped."""
     seen = 0
     for here, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)

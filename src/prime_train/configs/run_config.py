@@ -1,4 +1,4 @@
-"""A run's spec with the trainer's config that it names: what is laid over what, and where each of it is written."""
+"""Combines a run's spec with the trainer config that it names, keeping the file and position of each value."""
 
 import os
 import time
@@ -26,28 +26,29 @@ if TYPE_CHECKING:
 
 TREES_UP_MAX = 4
 LAYERS_MAX = 20
-"""Files laid over a trainer's config; those after them are not read."""
+"""The most files that are merged into a trainer's config; later ones are not read."""
 NAMES_MAX = 1000
-"""Of one folder."""
+"""The most file names listed from one folder."""
 TOML = ".toml"
 
 
 def of_config(config: Config) -> Matter:
-    """A run's spec with the trainer's config that it names, as far as that is on this machine."""
+    """Return a run's spec with the trainer config that it names, as far as that config is on this machine."""
     if config.root is None or config.spec is None:
-        # What it names is judged with it, once it can be: by itself it may lack what the spec gives it.
+        # A trainer config that the spec names is checked with the spec once the spec is valid: alone it may lack values that the spec
+        # supplies.
         return Matter(config.file, None, config.findings, {config.file: config.source}, _named_by(config.file, config.root))
     document = Document(config.file, config.root, config.source)
     subject = Subject(spec=config.spec, config=document, run_secrets=listed(os.environ), now_s=int(time.time()))
     if config.spec.trainer.tree.ref is not None:
-        # What lies here may be another version than the one that is checked out: what the command says by itself is all there is.
+        # The files here may be of another version than the checked-out ref, so only the command itself is checked.
         told = _by_command(config, subject)
         return Matter(config.file, told, config.findings, {config.file: config.source}, _named_by(config.file, config.root))
     return _of_prime_rl(config, subject) if config.spec.trainer.prime_rl is not None else _of_command(config, subject)
 
 
 def resumed(file: str, root: Tree) -> frozenset[str]:
-    """The folder that a config of prime-rl resumes from, if it is there, seen from here or from the config."""
+    """Return the folder that a prime-rl config resumes from, if it exists relative to the current folder or to the config's folder."""
     node = find(root, ("resume", "dir"))
     name = node.text if isinstance(node, Scalar) else ""
     there = any(mode(base / name) for base in (Path(), Path(file).parent))
@@ -105,7 +106,8 @@ def _by_command(config: Config, subject: Subject) -> Subject:
 
 
 def _present(file: str, subject: Subject, read: Iterable[str]) -> frozenset[str] | None:
-    """What was read, and of the files that the command names those that are in the working tree. Of a repository it is not known."""
+    """Return the files that were read and the files named in the command that exist in the working tree; None if the tree is a repository,
+    whose files are not known here."""
     assert subject.spec is not None
     if subject.spec.trainer.tree.repo:
         return None
@@ -114,7 +116,8 @@ def _present(file: str, subject: Subject, read: Iterable[str]) -> frozenset[str]
 
 
 def _has_code(file: str, spec: "RunSpec") -> bool:
-    """A repository is taken for the one we stand in where any file that the spec names is here, or it names none."""
+    """Return whether the code of the spec is on this machine. A repository is assumed to be the current one if any file that the spec names
+    exists here, or if the spec names none."""
     trees = _trees(file, spec.trainer.tree.folder)
     if spec.trainer.tree.repo is None:
         return any(map(is_folder, trees))
@@ -124,7 +127,7 @@ def _has_code(file: str, spec: "RunSpec") -> bool:
 
 
 def _beside(file: str, subject: Subject, present: frozenset[str] | None) -> frozenset[str]:
-    """What lies in the folders of the working tree where files that the spec names are missing."""
+    """Return the other files in the folders of the working tree from which files that the spec names are missing."""
     assert subject.spec is not None
     missing = {name for _, name in named_files(subject.spec) if present is not None and name not in present}
     if not missing:
@@ -140,7 +143,7 @@ def _names(trees: Sequence[Path], folder: str) -> list[str]:
 
 
 def _named_by(file: str, root: Tree | None) -> frozenset[str]:
-    """The trainer's config that a spec speaks of which cannot be understood as a whole."""
+    """Return the real path of the trainer config named by a spec that is not valid as a whole."""
     node = find(root, ("trainer", "prime_rl", "config")) if root is not None else None
     folder = find(root, ("trainer", "tree", "folder")) if root is not None else None
     if not isinstance(node, Scalar):
@@ -150,19 +153,20 @@ def _named_by(file: str, root: Tree | None) -> frozenset[str]:
 
 
 def _trees(file: str, folder: str) -> list[Path]:
-    """Where the working tree may be: seen from here, as a launch would, or from one of the folders around the spec."""
+    """Return the folders that may be the working tree: relative to the current folder, as for a launch, or to one of the folders above the
+    spec."""
     return [Path(folder), *(around / folder for around in Path(file).parents[:TREES_UP_MAX])]
 
 
 def _found(trees: Sequence[Path], name: str) -> Path | None:
-    """The file in the first tree that has it. A name that leads out of the tree is not followed."""
+    """Return the path of the file in the first tree that contains it. Absolute names and names with ".." are not followed."""
     if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
         return None
     return next((tree / name for tree in trees if is_file(tree / name)), None)
 
 
 def _sheets(trees: Sequence[Path], names: Sequence[str]) -> dict[str, Sheet]:
-    """Those that are in the working tree, by the names they are called by. A file of many names is read once."""
+    """Return the files that exist in the working tree, by the names used for them. A file with several names is read once."""
     found = [(name, path) for name, path in ((name, _found(trees, name)) for name in names) if path is not None]
     once = {os.path.realpath(path): path for _, path in reversed(found)}
     read = {real: read_sheet(path, file=str(path)) for real, path in once.items()}

@@ -1,4 +1,4 @@
-"""Which variables runs may have, as the environment of whoever asks says."""
+"""The environment variables that a run may receive, read from the caller's environment."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from prime_train.core.run_secrets import VARIABLE, patterns
 
 
 def listed(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The operator's list, or the default one. Raises UsageError where what is set is no list."""
+    """Return the operator's list of name patterns, or the default list. Raises UsageError if the variable does not hold a valid list."""
     try:
         return patterns(environment.get(VARIABLE, ""))
     except ValueError as error:

@@ -1,10 +1,10 @@
-"""The JSON schema of a config, with what its fields mean."""
+"""The JSON schema of a config, with the descriptions of its fields."""
 
 from typing import Any
 
 
 def schema_text() -> str:
-    """The same text for the same spec, with a newline at its end."""
+    """Return the JSON schema as text that ends in a newline; the text is deterministic."""
     import json
 
     from prime_train.core.spec import RunSpec
@@ -20,7 +20,7 @@ def schema_text() -> str:
 
 
 def field_texts() -> dict[str, dict[str, str]]:
-    """What is written below each field of each part of the spec."""
+    """Return the attribute docstrings of the spec's fields, by class name and field name."""
     import ast
     import inspect
 

@@ -1,4 +1,4 @@
-"""Secrets that a spec names and this environment lacks."""
+"""Checks for secrets that a spec names and the environment lacks."""
 
 import os
 import re
@@ -21,7 +21,8 @@ def unset_secrets(spec: "RunSpec", file: str, source: str) -> tuple[Finding, ...
 
 
 def place_of(source: str, name: str) -> tuple[int, int]:
-    """Line and column of the last mention: `secrets` may not name what another key spells."""
+    """Return line and column of the last occurrence of the name, as `secrets` may not name a variable that another key sets; (1, 1) if
+    there is none."""
     found = list(re.finditer(rf"\b{re.escape(name)}\b", source))
     if not found:
         return 1, 1

@@ -1,1 +1,1 @@
-"""What `init` writes: configs for prime-rl and for a script of the user."""
+"""The configs that `init` writes, for prime-rl and for a user's own script."""

@@ -1,4 +1,4 @@
-"""The config of a run that trains with a script of one's own."""
+"""The config of a run whose trainer is the user's own script."""
 
 import json
 import re
@@ -13,7 +13,7 @@ SAVE_EVERY = 50
 
 
 class Kind(StrEnum):
-    """Who trains: prime-rl, or a script that is started by itself, by torchrun, or with a Trainer of Hugging Face in it."""
+    """What trains: prime-rl, or a script started directly, with torchrun, or with a Hugging Face Trainer."""
 
     PRIME_RL = "prime_rl"
     COMMAND = "command"
@@ -23,7 +23,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Own:
-    """`gpu`: a kind such as H100_80GB; empty for a machine of which no GPU is asked."""
+    """The user's choices for a run with a script. `gpu` is a kind such as H100_80GB, or empty if no GPU is requested."""
 
     kind: Kind
     command: str
@@ -97,7 +97,8 @@ def checked_kind(text: str) -> Kind:
 
 
 def name_of(own: Own) -> str:
-    """Given, or made of the script's name; of the folder's where that is train.py or none is named."""
+    """Return the given name, or one made from the script's file name; from the current folder's name if the script has a generic name such
+    as train.py, or no script is named."""
     if own.name:
         return own.name
     script = next((word for word in own.command.split() if word.endswith((".py", ".sh"))), "")
@@ -113,7 +114,7 @@ def _plain(text: str, chars_max: int) -> str:
 
 
 def config(own: Own) -> str:
-    """The YAML, launched from the folder that the script is seen from."""
+    """Return the YAML config; the run is launched from the folder that the script's path is relative to."""
     resume, resumed = _RESUMES[own.kind]
     workers = f"\n  workers: {own.gpus}  # processes: one for each GPU" if own.kind is Kind.TORCHRUN else ""
     return _TEXT.format(
@@ -133,7 +134,8 @@ def config(own: Own) -> str:
 
 
 def _output(command: str) -> str:
-    """Where a Trainer of Hugging Face is told to save; it has no default of its own that could be relied on."""
+    """Return the output folder from the command's --output_dir as a YAML value. A Hugging Face Trainer has no reliable default of its
+    own."""
     said = _OUTPUT_DIR.findall(command)
     return json.dumps(said[-1]) if said else "output"
 

@@ -1,4 +1,5 @@
-"""From what is wanted to the settings of a prime-rl run: how the GPUs are divided, what fits, how long sequences are; with the reasons."""
+"""Derives the settings of a prime-rl run from the user's choices: GPU split, training method, tensor parallelism and sequence length, with
+reasons."""
 
 import re
 from dataclasses import dataclass
@@ -21,12 +22,12 @@ from prime_train.estimate.models.table import Model
 from prime_train.estimate.placement import Fit, fit
 
 GPUS = (2, 4, 8)
-"""prime-rl gives trainer and inference server GPUs of their own."""
+"""The trainer and the inference server of prime-rl each need GPUs of their own."""
 SEQ_LENS = (8192, 4096, 2048)
 SEQ_LEN_MIN = SEQ_LENS[-1]
 KEPT = 2
 MASTER_BYTES = 12
-"""Of a trained parameter in a checkpoint: 32-bit weight and both states of AdamW."""
+"""Bytes per trained parameter in a checkpoint: the 32-bit weight and both AdamW states."""
 DISK_SPARE_GIB = 40
 NAME_CHARS_MAX = 32
 
@@ -50,7 +51,7 @@ class Wanted:
     ref: str
     name: str = ""
     context: int = 0
-    """What the model was made for, in tokens; 0: not known."""
+    """The model's context length in tokens; 0 if not known."""
     gated: bool = False
 
 
@@ -70,7 +71,7 @@ class Settings:
 
     @property
     def completion(self) -> int:
-        """Tokens of an answer: half of the sequence, for the other half is the prompt's."""
+        """Return the most tokens of a completion: half of the sequence, as the other half is for the prompt."""
         return self.seq_len // 2
 
     @property
@@ -79,14 +80,14 @@ class Settings:
 
     @property
     def needs_renderer(self) -> bool:
-        """`auto` knows some models' chats, by their exact ids."""
+        """Return whether a renderer must be set: `auto` recognises only some models, by their exact ids."""
         from prime_train.rules.prime_rl.renderers import renderers
 
         return self.wanted.model_id not in renderers()
 
 
 def settle(wanted: Wanted) -> Settings | str:
-    """The settings; or why there are none, with what would help."""
+    """Return the settings, or the reason why none fit."""
     train = rl_trainers(wanted.gpus)
     infer = wanted.gpus - train
     parallel = next((count for count in (1, 2, 4) if infer % count == 0 and _serves(wanted, SEQ_LEN_MIN, count)), None)
@@ -102,7 +103,7 @@ def settle(wanted: Wanted) -> Settings | str:
 
 
 def name_of(wanted: Wanted, method: Method) -> str:
-    """What the run is called: given, or made of the model's name."""
+    """Return the given run name, or one made from the model's name and the method."""
     if wanted.name:
         return wanted.name
     end = f"-{method.value}"
@@ -133,7 +134,7 @@ def disk_gib(model: Model, training: Training) -> int:
 
 
 def _training(method: Method, length: int) -> Training:
-    """As prime-rl's RL trainer does unless it is told otherwise."""
+    """Return the training setup that prime-rl's RL trainer uses by default."""
     return Training(method=method, seq_len=length, logits=Logits.FUSED, optimizer_offloaded=True)
 
 

@@ -1,4 +1,4 @@
-"""The two files of a new run: what prime-train reads, and what prime-rl reads."""
+"""The two config files of a new run: the one for prime-train and the one for prime-rl."""
 
 import json
 
@@ -8,11 +8,11 @@ from prime_train.estimate.memory.phases import Method
 
 SAVE_EVERY = 8
 KNOWN_REF = "559b4477"
-"""The commit whose settings are written here; where no other is given, it is taken."""
+"""The prime-rl commit whose settings are written here; the default if no other commit is given."""
 LORA_RANK, LORA_ALPHA = 32, 64
 BATCH, GROUP = 128, 16
 INCLUDED = "reverse-text"
-"""The environment that comes with prime-rl."""
+"""The environment that is part of prime-rl."""
 
 _UV = 'env PATH="$HOME/.local/bin:$PATH" uv run --no-sync --project ../prime-rl'
 
@@ -22,7 +22,7 @@ environment:
 
 
 def config(settings: Settings, folder: str) -> str:
-    """The YAML; `folder` is where the trainer's file lies, as seen from where runs are launched."""
+    """Return the YAML config; `folder` is the folder of the trainer's file, relative to where runs are launched."""
     wanted = settings.wanted
     how = "LoRA" if settings.method is Method.LORA else "all weights"
     written_for = "  # of 2026-08-21, which rl.toml was written for" if wanted.ref == KNOWN_REF else ""
@@ -66,7 +66,7 @@ budget:
 
 
 def trainer(settings: Settings) -> str:
-    """The TOML, in the settings of prime-rl 559b4477."""
+    """Return the TOML config with the settings of prime-rl 559b4477."""
     wanted = settings.wanted
     parts = [
         f"""\
