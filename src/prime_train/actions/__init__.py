@@ -1,1 +1,2 @@
-"""What the actions call: one verb each, told everything by the environment and the event's file, answering by outputs and summary."""
+"""The commands that the GitHub Actions call: input comes from environment variables and the event file, results go to step outputs and the
+job summary."""

@@ -1,4 +1,4 @@
-"""Findings as annotations: GitHub shows ten a step of each kind, so the worst come first, and what does not fit is counted."""
+"""Print findings as GitHub annotations. GitHub shows at most ten of each severity per step, so only the first ten of each are printed."""
 
 from collections.abc import Sequence
 
@@ -7,11 +7,11 @@ from prime_train.reports.findings.github import github
 
 SHOWN_MAX = 10
 MESSAGE_CHARS_MAX = 4000
-"""GitHub cuts a message after 4,096."""
+"""GitHub truncates annotation messages after 4,096 characters."""
 
 
 def annotations(findings: Sequence[Finding]) -> str:
-    """Lines for the log: of each severity the first ten, errors before warnings before notes."""
+    """Return the workflow commands for the log: at most `SHOWN_MAX` findings of each severity, in the order error, warning, note."""
     return "\n".join(github([_cut(finding) for finding in of]) for severity in Severity if (of := _first(findings, severity)))
 
 

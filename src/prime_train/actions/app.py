@@ -1,4 +1,4 @@
-"""`prime-train gha`: the verbs of the actions."""
+"""The Typer app of `prime-train gha`, with one command for each action."""
 
 import functools
 import os
@@ -23,7 +23,8 @@ app = typer.Typer(name="gha", help="What the actions call; inputs come from the 
 
 
 def annotated(verb: Callable[P, object]) -> Callable[P, object]:
-    """In a job, what went wrong stands on the page of the workflow's run, and not only in the log of a step."""
+    """Wrap a command so that in a GitHub job an exception becomes an error annotation on the page of the workflow run, not only a line in
+    the step's log."""
 
     @functools.wraps(verb)
     def run(*args: P.args, **kwargs: P.kwargs) -> object:

@@ -1,4 +1,5 @@
-"""Which configs a job is about: those that are named, or those that a pull request touches, itself or in a file that it leads to."""
+"""Select the configs a job checks: those named in its input, or those that a pull request changes directly or through a file they refer
+to."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -13,7 +14,8 @@ PATHS_MAX = 1000
 
 
 def named(text: str) -> tuple[Path, ...]:
-    """Paths separated by spaces or lines. Raises UsageError for one that leads out of the repository, or is none."""
+    """Parse paths separated by whitespace. Raises UsageError for an invalid path, for one outside the repository, or for more than
+    `PATHS_MAX` paths."""
     paths = [inside(word) for word in text.split()]
     if len(paths) > PATHS_MAX:
         raise UsageError(f"{len(paths)} paths are named, more than {PATHS_MAX}")
@@ -21,7 +23,7 @@ def named(text: str) -> tuple[Path, ...]:
 
 
 def inside(text: str) -> Path:
-    """A path within the working folder, as it was written."""
+    """Return `text` as a path, unchanged. Raises UsageError unless it is a relative path inside the working folder."""
     path = Path(text)
     here = Path.cwd().resolve()
     if not text.isprintable() or text.startswith("-") or path.is_absolute() or not _resolved(path).is_relative_to(here):
@@ -32,8 +34,8 @@ def inside(text: str) -> Path:
 
 
 def of_pull(github: GitHub, pull: int, folder: str) -> tuple[Matter, ...]:
-    """Configs in `folder` that the pull request touches, and those that lead to a file that it touches; all of them where it touches more
-    files than GitHub tells."""
+    """Return the configs in `folder` that the pull request changes, and those that refer to a changed file. Returns all configs in `folder`
+    if the list of changed files reaches `LISTED_MAX`, the most that GitHub lists."""
     files = changed_files(github, pull)
     touched = {os.path.realpath(name) for file in files for name in _names(file)}
     root = inside(folder)
@@ -49,12 +51,13 @@ def read_named(paths: Sequence[Path]) -> tuple[Matter, ...]:
 
 
 def runs_among(read: Iterable[Matter]) -> list[str]:
-    """Paths of those that can be launched."""
+    """Return the paths of the configs that define a run."""
     return [matter.file for matter in read if matter.subject is not None and matter.subject.spec is not None]
 
 
 def _kept(read: Iterable[Matter]) -> tuple[Matter, ...]:
-    """Raises UsageError for one that leads out of the repository: what else is on this machine is told to nobody."""
+    """Return the configs unchanged. Raises UsageError if one refers to a file outside the repository, so that no other file of this machine
+    is disclosed."""
     here, kept = os.path.realpath("."), tuple(read)
     for matter in kept:
         if not all(Path(file).is_relative_to(here) for file in _files(matter)):
@@ -63,12 +66,13 @@ def _kept(read: Iterable[Matter]) -> tuple[Matter, ...]:
 
 
 def _files(matter: Matter) -> set[str]:
-    """All that were read, by their real paths."""
+    """Return the real paths of the config and of every file that was read for it."""
     return {os.path.realpath(matter.file), *matter.others}
 
 
 def _names(file: ChangedFile) -> list[str]:
-    """What it is called, and what it was: a config that leads to a file that is gone is touched, too."""
+    """Return the current and the previous name of a changed file: a config that refers to a deleted or renamed file counts as changed,
+    too."""
     return [file.filename, *([file.previous_filename] if file.previous_filename else [])]
 
 

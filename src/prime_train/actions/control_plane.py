@@ -1,4 +1,4 @@
-"""The control plane as the job reaches it, and one look at its runs."""
+"""Access to the control plane from a GitHub job, and sweeps over its runs."""
 
 import os
 import time
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 PAUSE_S = 2.0
 ON_THE_MOVE = frozenset({"launching", "booting", "draining", "uploading"})
-"""States in which a machine is on its way here, or is about to be given back."""
+"""States in which a machine is being set up or is about to be terminated."""
 
 
 def home() -> Home:
-    """Raises UsageError where what the job keeps would be gone with its machine."""
+    """Return the home that the environment names. Raises UsageError if its state would be lost together with the runner."""
     if os.environ.get("RUNNER_ENVIRONMENT") == "github-hosted" and not os.environ.get(STORE):
         lost = "a run that is kept on this runner is forgotten when the job ends, and its machine paid for until it is found"
         fix = "set url and master-key to those of a control plane (prime-train serve, prime-train key --show)"
@@ -34,7 +34,8 @@ def home() -> Home:
 
 
 def own(found: Home) -> "list[Run]":
-    """Runs that were launched from the job's repository: what others train is not for its log. Where the home is the runner's, all."""
+    """Return the runs that were launched from the job's repository, so that runs of other repositories stay out of its log. If the home is
+    on the runner itself, return all runs."""
     repository, runs = os.environ.get("GITHUB_REPOSITORY", ""), found.store().list_runs()
     if not found.elsewhere:
         return runs
@@ -42,7 +43,8 @@ def own(found: Home) -> "list[Run]":
 
 
 def context(found: Home, *, waits: bool) -> "Context":
-    """`waits`: until agents are on their machines, which takes minutes."""
+    """Return the context for a sweep. With `waits`, the sweep waits until agents are installed on their machines, which takes minutes.
+    Raises UsageError if no control plane has served this home yet."""
     said = found.last_serving()
     if said is None:
         raise UsageError("no webhook is known: nothing has served this home yet", fix="prime-train serve, or prime-train serve --no-watch")
@@ -56,15 +58,16 @@ def context(found: Home, *, waits: bool) -> "Context":
 
 
 def look(found: Home) -> "SweepResult":
-    """One sweep, which leaves the agents to whoever looks next."""
+    """Run one sweep without waiting for agents to be installed: the next watcher does that."""
     from prime_train.control_plane.reconcile import sweep
 
     return sweep(context(found, waits=False))
 
 
 def looks(found: Home, *, minutes: float, only: str = "") -> "list[SweepResult]":
-    """One sweep, and for so many minutes more while a machine that can be asked for from here comes or goes: it would be paid for and stand
-    idle until the next job. `only`: the run whose machine counts; none: every run's."""
+    """Run one sweep; then, for up to `minutes`, sweep again as long as a machine of a provider that can be called from here is being set up
+    or terminated. Otherwise that machine would be paid for and stand idle until the next job. `only`: the id of the only run whose machine
+    counts; empty: every run's."""
     from prime_train.control_plane.reconcile import sweep
 
     here, until_s = context(found, waits=True), time.monotonic() + minutes * 60
@@ -78,7 +81,8 @@ def looks(found: Home, *, minutes: float, only: str = "") -> "list[SweepResult]"
 
 
 def _is_on_the_move(run: "Run", providers: "Container[str] | None") -> bool:
-    """Also one that somebody wants to stop: a sweep whose save was lost to a heartbeat has not begun with that yet."""
+    """Return whether the run's machine is being set up or terminated, or a stop was requested. The latter counts because a sweep that lost
+    its write to a heartbeat has not begun to stop the run yet."""
     moves = run.state.value in ON_THE_MOVE or (run.want.value != "run" and not run.is_over)
     return moves and (providers is None or run.spec.hardware.provider in providers)
 
@@ -86,5 +90,5 @@ def _is_on_the_move(run: "Run", providers: "Container[str] | None") -> bool:
 def _say(run_id: str, what: str, text: str) -> None:
     from prime_train.reports.markdown import one_line
 
-    # A line of its own would be a command to GitHub.
+    # GitHub would interpret a line that starts with "::" as a workflow command.
     print(one_line(f"{run_id} {what} {text}"), flush=True)

@@ -1,5 +1,7 @@
-"""The event that started the job, from its file. Whatever is in it was written by anybody: nothing of it is run, and nothing is believed
-that is not asked of GitHub again."""
+"""Parse the event file of a GitHub job.
+
+Anybody may have written what is in an event, so nothing in it is executed, and permissions are checked with GitHub's API instead.
+"""
 
 import json
 from dataclasses import dataclass, field
@@ -13,7 +15,8 @@ EVENT_BYTES_MAX = 32 * 2**20
 
 @dataclass(frozen=True)
 class PullRequest:
-    """`head`: the commit that it proposes, which a job does not check out by itself. `label`: the one that was just set."""
+    """A pull request event. `head`: the commit it proposes, which a job does not check out by default. `label`: the label that was just
+    added."""
 
     action: str
     number: int
@@ -39,7 +42,8 @@ class Comment:
 
 @dataclass(frozen=True)
 class Dispatch:
-    """By hand (`action` is empty), or by an event of that name, with what was sent along."""
+    """A workflow_dispatch event (`action` is empty; `payload` holds the inputs), or a repository_dispatch event named `action` with its
+    payload."""
 
     action: str = ""
     payload: dict[str, object] = field(default_factory=dict)
@@ -60,7 +64,7 @@ Event = PullRequest | Comment | Dispatch | Other
 
 
 def read_event(job: Job) -> Event:
-    """Raises UsageError for a file that does not hold what that event must."""
+    """Read and parse the job's event. Raises UsageError if the event file is missing, is not valid JSON or lacks a required field."""
     if job.event_name in ("pull_request", "pull_request_target"):
         return _pull_request(Fields(_content(job)))
     if job.event_name == "issue_comment":
@@ -74,7 +78,8 @@ def read_event(job: Job) -> Event:
 
 
 class Fields:
-    """Values of a JSON object by path, each refused by name where it is not what it must be."""
+    """Typed access to the values of a JSON object by dotted path. Methods raise UsageError naming the path if a value is missing or has the
+    wrong type."""
 
     def __init__(self, content: object) -> None:
         self._content = content

@@ -1,4 +1,4 @@
-"""The job that this is a step of: what GitHub tells it, and how it answers."""
+"""The GitHub job in which this process is a step: its environment, outputs, summary and annotations."""
 
 import secrets
 import sys
@@ -11,7 +11,7 @@ from prime_train.core.text.safe import without_commands
 from prime_train.output import print_command
 
 SUMMARY_BYTES_MAX = 1_000_000
-"""GitHub drops a step's summary of more than 1 MiB as a whole."""
+"""GitHub discards a step's summary entirely if it is larger than 1 MiB."""
 CUT = "\n\n… cut: a summary holds no more.\n"
 SECRETS = (
     "PRIME_TRAIN_MASTER_KEY",
@@ -26,7 +26,7 @@ SECRETS = (
 
 @dataclass(frozen=True)
 class Job:
-    """`repository` as owner/name; `commit` that the event is about; `token` may be empty."""
+    """A GitHub Actions job. `repository`: owner/name; `commit`: the commit that the event is about; `token`: may be empty."""
 
     repository: str
     event_name: str
@@ -42,7 +42,7 @@ class Job:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Job":
-        """Raises UsageError where this is no job of GitHub's."""
+        """Read the job from environment variables. Raises UsageError outside GitHub Actions."""
         repository = environment.get("GITHUB_REPOSITORY", "")
         if not repository:
             raise UsageError("GITHUB_REPOSITORY is not set: this is no job of GitHub Actions", fix="elsewhere, use prime-train without gha")
@@ -62,18 +62,18 @@ class Job:
 
     @property
     def url(self) -> str:
-        """Where people see it."""
+        """The URL of the workflow run's page, or "" if the run's id is unknown."""
         return f"{self.web_url}/{self.repository}/actions/runs/{self.run_id}" if self.run_id else ""
 
     def output(self, **values: object) -> None:
-        """Outputs of the step; `_` in a name stands for `-`. A delimiter that nobody can guess keeps a value from being two."""
+        """Set outputs of the step; `_` in a name becomes `-`. The random delimiter keeps a value from injecting a second output."""
         for name, value in values.items():
             text = str(value).lower() if isinstance(value, bool) else str(value)
             mark = f"end-{secrets.token_hex(16)}"
             self._append(self.output_file, f"{name.replace('_', '-')}<<{mark}\n{text}\n{mark}\n")
 
     def summary(self, text: str) -> None:
-        """Markdown on the job's page, as much as it takes."""
+        """Append Markdown to the job summary, truncated to `SUMMARY_BYTES_MAX` bytes."""
         whole = text.encode("utf-8", "replace")
         if len(whole) > SUMMARY_BYTES_MAX:
             whole = whole[: SUMMARY_BYTES_MAX - len(CUT.encode())].decode("utf-8", "ignore").encode() + CUT.encode()
@@ -92,7 +92,7 @@ class Job:
 
 
 def hide(environment: Mapping[str, str]) -> None:
-    """Has GitHub strike out of the log what else would only be struck out where it is a secret of the repository's."""
+    """Have GitHub mask the values of `SECRETS` in the log. By default it masks only secrets configured in the repository."""
     for name in SECRETS if environment.get("GITHUB_ACTIONS") == "true" else ():
         for line in environment.get(name, "").splitlines():
             if line.strip():
@@ -100,12 +100,12 @@ def hide(environment: Mapping[str, str]) -> None:
 
 
 def failed(text: str) -> None:
-    """Why the step fails."""
+    """Print the reason why the step fails as an error annotation."""
     _command("error title=prime-train", text)
 
 
 def warned(text: str) -> None:
-    """What somebody should know of, although the step goes on."""
+    """Print a warning annotation; the step continues."""
     _command("warning", text)
 
 

@@ -1,4 +1,7 @@
-"""`prime-train gha launch`: a run from a config as it is at the job's commit. It ends when the machine is asked for; training goes on."""
+"""`prime-train gha launch`: launch a run from a config at the job's commit.
+
+The command returns once the machine has been requested; training continues.
+"""
 
 import os
 from typing import TYPE_CHECKING, Annotated
@@ -58,7 +61,7 @@ def launch(
 
 
 def _spec(home: "Home", asked: "Wish", name: str) -> "RunSpec":
-    """Checked as `validate` checks it. Raises Unfit."""
+    """Return the spec to launch, checked as `validate` does. Raises Unfit if the config is invalid."""
     from prime_train.adapters.config_yaml import read_config
     from prime_train.core.finding import has_errors
     from prime_train.operations.launch import Unfit, on_provider, renamed
@@ -95,7 +98,8 @@ def _launch(job: "Job", home: "Home", github: "GitHub", asked: "Wish", spec: "Ru
 
 
 def _same(store: "Store", job: "Job", asked: "Wish", name: str) -> "Run | None":
-    """The run of this very config at this very commit that goes on now: nobody means to pay for two by pressing a button twice."""
+    """Return the active run of the same config at the same commit, or None. This keeps a repeated button press from paying for a second
+    run."""
     meant = (job.repository, asked.commit, str(asked.config))
     for run in store.list_runs():
         origin = run.origin
@@ -113,7 +117,8 @@ def _origin(job: "Job", asked: "Wish", deployment: int | None) -> "Origin":
 
 
 def _deployment(job: "Job", github: "GitHub", run_id: str, asked: "Wish") -> int | None:
-    """None where the token has no right to it: the run goes on without."""
+    """Return the id of the run's GitHub deployment, created if necessary. Returns None, with a warning, if GitHub refuses, for example
+    because the token lacks the permission; the run is launched anyway."""
     from prime_train.adapters.github import deployment_of, new_deployment
     from prime_train.ports import PermanentError
 
@@ -125,7 +130,7 @@ def _deployment(job: "Job", github: "GitHub", run_id: str, asked: "Wish") -> int
 
 
 def _rent(job: "Job", home: "Home", run: "Run") -> None:
-    """Asks for the machine where the provider can be asked from here."""
+    """Request the machine with one sweep, if the provider can be called from here; otherwise print a notice that a watcher will do so."""
     from prime_train.actions import control_plane as plane
 
     if run.spec.hardware.provider in home.pods().names:

@@ -1,4 +1,4 @@
-"""What the event asks to launch, and whether it may: whoever asks for money to be spent must be allowed to push."""
+"""Determine what an event asks to launch, and whether it may: only a person with push access may cause spending."""
 
 import hashlib
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 
 @dataclass(frozen=True)
 class Wish:
-    """`key`: the same for the same wish, however often it is delivered."""
+    """A request to launch a run. `key`: identifies the request; identical for repeated deliveries of the same event."""
 
     config: Path
     commit: str
@@ -29,7 +29,8 @@ class Wish:
 
 
 def wish(job: Job, event: Event, github: "GitHub", config: Path, *, again: bool) -> Wish:
-    """Raises UsageError where the event may not launch anything, or is about another commit than what is checked out."""
+    """Return the launch request of the event. Raises UsageError if the event may not launch anything, or is about another commit than the
+    one checked out."""
     commit = checked_out(job, event)
     pull = _allowed(job, event, github) if isinstance(event, PullRequest) else _pull_of(github, commit)
     parts = [job.repository, str(config), commit]
@@ -39,7 +40,7 @@ def wish(job: Job, event: Event, github: "GitHub", config: Path, *, again: bool)
 
 
 def run_id_of(name: str, key: str) -> str:
-    """A wish that is delivered twice leads to the same run."""
+    """Return the run id for a request's key. The id is deterministic, so that a request delivered twice leads to the same run."""
     number, letters = int(key, 16), []
     for _ in range(KEY_CHARS):
         number, rest = divmod(number, len(_ALPHABET))
@@ -48,7 +49,8 @@ def run_id_of(name: str, key: str) -> str:
 
 
 def checked_out(job: Job, event: Event) -> str:
-    """The commit of the working folder: that of the event, whole and unchanged."""
+    """Return the commit checked out in the working folder. Raises UsageError if the folder is not a git checkout, has uncommitted changes,
+    or is at another commit than the event's."""
     from prime_train.adapters.code_archive import checkout_of
 
     found = checkout_of(Path())
@@ -76,7 +78,7 @@ def _allowed(job: Job, event: PullRequest, github: "GitHub") -> int:
 
 
 def _why_not(job: Job, event: PullRequest) -> str:
-    """Empty where such a pull request may launch, if whoever did it may."""
+    """Return why this pull request event may not launch a run, or "" if it may, provided that its sender may."""
     if event.head_repository != job.repository:
         return "a fork's pull request launches nothing: it can only be checked"
     match event.action:
@@ -89,7 +91,8 @@ def _why_not(job: Job, event: PullRequest) -> str:
 
 
 def _pull_of(github: "GitHub", commit: str) -> int | None:
-    """Where people are told: the pull request that brought the commit, where there is one."""
+    """Return the number of the pull request that introduced the commit and on which the run is reported, or None. Raises UsageError if the
+    commit is not on GitHub."""
     from prime_train.adapters.github import has_commit, pulls_with
 
     if not has_commit(github, commit):
@@ -98,8 +101,11 @@ def _pull_of(github: "GitHub", commit: str) -> int | None:
 
 
 def _of_dispatch(job: Job, event: Event, *, again: bool) -> str:
-    """What tells one dispatch from another. By hand it is the workflow's run, which stays the same when its jobs are run again; an event
-    may be delivered twice, so it names itself (`id` in its payload), or counts as the same."""
+    """Return the part of the request's key that distinguishes one dispatch from another.
+
+    For a manual dispatch that is the workflow run's id, which stays the same when jobs are rerun. A repository_dispatch event may be
+    delivered twice, so it is identified by `id` in its payload; without an `id`, all such events count as the same unless `again` is set.
+    """
     if isinstance(event, Dispatch) and event.action and (event.text("id") or not again):
         return f"event {event.text('id')}"
     return f"run {job.run_id}"

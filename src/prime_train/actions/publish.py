@@ -1,4 +1,4 @@
-"""A run shown where it was asked for: its deployment, its comment, the job's summary."""
+"""Report a run on GitHub: in its deployment, its pull request comment and the job summary."""
 
 import os
 from typing import TYPE_CHECKING
@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 
 def show(job: "Job", store: "Store", held: "RunRecord") -> str:
-    """The comment's address, or "". What GitHub does not take is a warning: the run is as it is."""
+    """Update the run's deployment and comment, and return the comment's URL, or "" if there is none. Errors from GitHub only cause a
+    warning, because they do not affect the run."""
     from prime_train.adapters.github import GitHubNotifier
     from prime_train.ports import OutsideError
 

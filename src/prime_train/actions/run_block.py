@@ -1,4 +1,4 @@
-"""What a pull request is told of one run: what it takes of each GPU, which machines are for rent, what it costs, what has changed."""
+"""The section on one run in a pull request comment: GPU memory, machines for rent, cost and changes to the config."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -28,12 +28,12 @@ _STEP_FROM = {
 
 
 Texts = Mapping[str, str | None]
-"""Of files, by path; None: there is no such file."""
+"""File contents by path; None: the file does not exist."""
 
 
 def block(file: str, subject: Subject, ranking: Ranking | None, *, before: Texts, after: Texts) -> list[str]:
-    """Markdown lines. `ranking`: what is for rent, None where it cannot be asked. The config and what it leads to, `before` on the base
-    branch, and `after` as it is here."""
+    """Return the section as Markdown lines. `ranking`: the offers, None if the provider cannot be queried. `before` and `after`: contents
+    of the config and the files it refers to, on the base branch and in the working folder."""
     spec = subject.spec
     assert spec is not None
     memory, changes = _memory(subject), list(_changed(before, after))
@@ -63,7 +63,8 @@ def _money(spec: RunSpec, subject: Subject, ranking: Ranking | None) -> list[str
 
 
 def _machines(spec: RunSpec, ranking: Ranking | None) -> tuple[Machine, ...]:
-    """For rent now; where that is not known, at the most the config allows."""
+    """Return the machines for rent now. If the offers are unknown, return one machine at the config's maximum price, or none if it sets no
+    maximum."""
     if ranking is not None:
         return of_offers(ranking.best)
     most = spec.hardware.usd_per_hour_max
@@ -100,7 +101,7 @@ def _words(found: Told, best: Priced) -> list[str]:
 
 
 def _memory(subject: Subject) -> list[str]:
-    """Empty where the config does not tell what is trained."""
+    """Return the lines on GPU memory; none if the config does not specify what is trained."""
     plan, spec = plan_of(subject), subject.spec
     if plan is None or spec is None:
         return []
@@ -116,7 +117,7 @@ def _memory(subject: Subject) -> list[str]:
 
 
 def _changed(before: Texts, after: Texts) -> Iterator[Change]:
-    """In the files that both have."""
+    """Yield the changes in files that exist in both `before` and `after`."""
     for file, text in after.items():
         old = before.get(file)
         if old is not None and text is not None and old != text:

@@ -1,4 +1,4 @@
-"""`prime-train gha status`: how runs stand, on the job's page, and shown anew where each was asked for."""
+"""`prime-train gha status`: report the state of runs in the job summary, and update each run's deployment and comment."""
 
 import json
 import os
@@ -41,7 +41,8 @@ def status(
 
 
 def _meant(store: "Store", name: str, own: "list[str]") -> "list[RunRecord]":
-    """Of the repository's own runs."""
+    """Return the run named `name`, or all active runs if `name` is empty; only runs in `own`, those of this repository, count. Raises
+    UsageError unless exactly one run matches a given name."""
     started = [run_id for run_id in own if run_id == name] or [run_id for run_id in own if run_id.startswith(name)]
     if name and len(started) != 1:
         raise UsageError(f"{len(started)} runs of this repository are called {name[:50]}", fix="write the run's id")

@@ -1,6 +1,6 @@
-"""`prime-train gha stop`: stops a run, or does what a comment or an event asks: stop, resume or status.
+"""`prime-train gha stop`: stop a run, or do what a comment or an event asks: stop, resume or status.
 
-A comment is heard only from a person who may push to the repository, and that is asked of GitHub, not read off the event.
+Comments count only from people with push access to the repository, which is checked with GitHub's API, not read from the event.
 """
 
 import os
@@ -25,7 +25,7 @@ EVENTS = {"prime-train-stop": "stop", "prime-train-resume": "resume"}
 
 @dataclass(frozen=True)
 class Wanted:
-    """`run` may be empty: then it is the one of the pull request."""
+    """A request to act on a run. `does`: one of `DOES`; `run`: the run's name, empty for the run of the pull request."""
 
     does: str
     run: str
@@ -65,7 +65,7 @@ def stop(
 
 
 def _wanted(job: "Job", event: "Event", github: "GitHub", run: str) -> Wanted | None:
-    """None: nobody who may asks for anything."""
+    """Return the event's request, or None if it makes no valid one or its author may not. Raises UsageError if no run is named."""
     from prime_train.actions.event import Comment, Dispatch
 
     if isinstance(event, Comment):
@@ -95,7 +95,8 @@ def _of_comment(job: "Job", event: "Comment", github: "GitHub") -> Wanted | None
 
 
 def _meant(store: "Store", job: "Job", wanted: Wanted) -> "RunRecord":
-    """The run that is named, or that of the pull request. A comment speaks only of runs of its own repository."""
+    """Return the run that the request names, or the run of the pull request. A comment may only refer to runs of its own repository. Raises
+    UsageError if the run is not of this repository, or if not exactly one run of the pull request matches."""
     from prime_train.operations.run_lookup import find
 
     runs = [run for run in store.list_runs() if run.origin is not None and run.origin.repository == job.repository]

@@ -1,4 +1,5 @@
-"""`prime-train gha validate`: the configs that a pull request changes, checked, priced and explained where people read it."""
+"""`prime-train gha validate`: check, price and explain the configs that a pull request changes, in annotations, a comment and the job
+summary."""
 
 import json
 import os
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 NAME = "validate"
 BLOCKS_MAX = 20
 LAUNCHES_MAX = 4
-"""By one label or merge: a file that many configs share is changed more often than all of them are meant."""
+"""The most runs that one label or merge may launch. A file shared by many configs often changes without all of them being meant to run."""
 LEVELS = {"error": ("error",), "warning": ("error", "warning"), "never": ()}
 
 
@@ -92,7 +93,7 @@ def _about(job: "Job", event: "Event", github: "GitHub | None", paths: str, conf
 def _report(
     job: "Job", event: "Event", github: "GitHub | None", read: "Sequence[Matter]", found: "Sequence[Finding]"
 ) -> "tuple[list[str], list[Finding]]":
-    """Its lines; and what could not be told of a config for a mistake of ours."""
+    """Return the report's Markdown lines, and a finding for each config whose section failed because of a bug in prime-train."""
     from prime_train.core.finding import Severity
     from prime_train.reports.findings.markdown import markdown
 
@@ -128,7 +129,8 @@ def _block(job: "Job", event: "Event", github: "GitHub | None", matter: "Matter"
 
 
 def _before(job: "Job", event: "Event", github: "GitHub | None", file: str) -> str | None:
-    """The config on the base branch; outside a pull request it is as it is."""
+    """Return the file's contents on the base branch, or None if it does not exist there or cannot be read. Outside a pull request, return
+    the contents in the working folder."""
     from prime_train.actions.event import PullRequest
     from prime_train.adapters.github import content_at
     from prime_train.ports import OutsideError
@@ -143,7 +145,8 @@ def _before(job: "Job", event: "Event", github: "GitHub | None", file: str) -> s
 
 
 def _for_rent(spec: "RunSpec") -> "Ranking | None":
-    """None: no key, or the provider does not answer now, which is no fault of the config."""
+    """Return the ranked offers for the spec, or None if there is no API key, the spec uses another provider, or the provider does not
+    answer, which is not the config's fault."""
     from prime_train.actions.job import warned
     from prime_train.control_plane.wiring.providers import PRIME, for_rent, has_prime
     from prime_train.core.offers import rank
@@ -160,7 +163,8 @@ def _for_rent(spec: "RunSpec") -> "Ranking | None":
 
 
 def _tell(job: "Job", event: "Event", github: "GitHub | None", text: str, has_configs: bool) -> str:
-    """The comment's address; "" where there is none: a fork's pull request has no right to one, and that is no fault of its author's."""
+    """Create, update or delete the pull request's comment and return its URL, or "" if there is none. Missing permission is only a notice:
+    the token of a pull request from a fork cannot comment, and its author cannot change that."""
     from prime_train.actions.event import PullRequest
     from prime_train.adapters.github import delete_sticky, upsert_sticky
     from prime_train.ports import PermanentError, TemporaryError

@@ -1,4 +1,4 @@
-"""`prime-train gha watch`: one look at every run. Safe beside any other watcher, and after any number of looks that were dropped."""
+"""`prime-train gha watch`: one sweep over all runs. It is safe beside other watchers, and after any number of skipped scheduled jobs."""
 
 import os
 from typing import TYPE_CHECKING, Annotated
@@ -18,9 +18,9 @@ RUNS_SHOWN_MAX = 20
 ENDED_S = 86_400
 TEXT_CHARS_MAX = 200
 STALE_S = 45 * 60
-"""W&B has been seen 20 to 30 minutes behind runs that were well."""
+"""Seconds without news in W&B before a run counts as silent. W&B has been observed to lag healthy runs by 20 to 30 minutes."""
 SILENT_SHOWN_MAX = 10
-"""GitHub shows no more warnings of a step."""
+"""GitHub shows at most this many warnings per step."""
 
 
 def watch(
@@ -65,8 +65,8 @@ def watch(
 
 
 def _tell_of_silent(job: "Job", home: "Home", where: str) -> None:
-    """Runs of that project of W&B from which nothing has come for long, and that nobody here looks after. Where W&B does not answer, that
-    is told, and nothing else is: the sweep is worth the same without it."""
+    """Warn of runs of the W&B project `where` that have been silent for `STALE_S` and that no watcher here looks after. If W&B cannot be
+    queried, only a warning says so: the sweep is valid without it."""
     from prime_train.operations.stale_runs import Place, asked, find_stale, told
     from prime_train.ports import OutsideError
     from prime_train.reports.markdown import one_line, plain
@@ -86,7 +86,7 @@ def _tell_of_silent(job: "Job", home: "Home", where: str) -> None:
 
 
 def _show(job: "Job", home: "Home", runs: "Sequence[Run]") -> None:
-    """Those that go on, and those that ended lately: whoever else watches may not speak to GitHub."""
+    """Update GitHub for active runs and for those that ended within `ENDED_S`, because other watchers may lack access to GitHub."""
     from prime_train.actions.publish import show
 
     store = home.store()
@@ -98,7 +98,8 @@ def _show(job: "Job", home: "Home", runs: "Sequence[Run]") -> None:
 
 
 def _words(home: "Home", looked_at: "Sequence[str]", own: "Sequence[str]", began_s: int) -> str:
-    """How the runs stand that were looked at, and what has happened to them meanwhile; of those from elsewhere, how many there were."""
+    """Return Markdown on the runs that were swept: the state of this repository's runs and their events since `began_s`. Runs of other
+    repositories are only counted."""
     from prime_train.core.text.redaction import masked
     from prime_train.reports.markdown import code, cut, plain, table
     from prime_train.reports.pull_request import headline
