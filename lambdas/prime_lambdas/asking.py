@@ -1,4 +1,4 @@
-"""What a Lambda asks of AWS's services beside its table: seldom, one question at a time."""
+"""Single requests from a Lambda to AWS services other than its DynamoDB table. They are rare, and one is sent at a time."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -13,7 +13,7 @@ BUSY = 429
 
 
 class Question(NamedTuple):
-    """One request to a service. `path` holds nothing that would have to be escaped."""
+    """One request to a service. `path` must contain nothing that needs URL escaping."""
 
     service: str
     path: str
@@ -22,8 +22,11 @@ class Question(NamedTuple):
 
 
 def ask(question: Question, environment: Mapping[str, str], region: str, endpoint: str | None = None) -> bytes:
-    """The answer's body, asked once. TemporaryError: no answer, or not now. PermanentError: refused; the words of the service are left out,
-    for they may repeat the request."""
+    """Send the request once and return the body of the response.
+
+    Raises TemporaryError if there is no response, or its status is 5xx or 429, and PermanentError for any other error status. The service's
+    own message is left out of both, because it may repeat the request.
+    """
     service = Service(question.service, environment, region, endpoint, connect_s=ANSWER_S_MAX, answer_s=ANSWER_S_MAX)
     try:
         said = service.ask(question.path, question.headers, question.body)

@@ -1,4 +1,7 @@
-"""Loading much at once, quickly: for what a function needs seldom, while somebody waits for it. Each is for once, not for every event."""
+"""Faster imports of large modules that a function rarely needs and that a request is waiting for.
+
+Use each context manager for one such import, not for every event.
+"""
 
 import gc
 from collections.abc import Iterator
@@ -7,8 +10,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Nothing of what modules are made of is garbage, but there is so much of it that the collector would look for some again and again,
-    which takes a tenth of the time. It is never looked at later either."""
+    """Pause the garbage collector inside the block, and exempt from collection everything that was created there.
+
+    Modules are made of very many objects, none of them garbage, and searching them again and again takes a tenth of the import's time.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -21,8 +26,11 @@ def uncollected() -> Iterator[None]:
 
 @contextmanager
 def parsers_deferred() -> Iterator[None]:
-    """Models that are made meanwhile build their parsers when those are first used. FastAPI makes the models of OpenAPI's whole document
-    when it is loaded, which takes a third of the time, and one page of all uses them."""
+    """Make pydantic models that are defined inside the block build their validators on first use.
+
+    FastAPI defines the models of the whole OpenAPI document on import. Building their validators takes a third of the import's time, and
+    only one page uses them.
+    """
     from pydantic import BaseModel
 
     BaseModel.model_config["defer_build"] = True

@@ -1,4 +1,5 @@
-"""The pages for people, from the app that uvicorn serves too. They say what can be asked; what is asked never comes by here."""
+"""The API's documentation pages for people, made by the same app that uvicorn serves. API calls themselves never pass through this
+module."""
 
 import time
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Keys to the bucket for one attempt: the pods' role, taken by the webhook for an hour, with less than the role may."""
+"""Bucket keys for one attempt: the webhook assumes the pods' role for an hour, restricted to less than the role allows."""
 
 import logging
 from datetime import datetime
@@ -19,7 +19,10 @@ log = logging.getLogger(__name__)
 
 
 def lend(settings: Settings, run_id: str, attempt: int, now_s: float) -> PodKeys:
-    """New ones. Raises OutsideError, which is also logged: whoever asked is told only that there are none now."""
+    """Return new keys to the bucket for one attempt.
+
+    Raises OutsideError after logging it: the requester only learns that no keys are available at the moment.
+    """
     try:
         body = urlencode(request(settings, run_id, attempt)).encode()
         return parsed(ask(Question("sts", "/", HEADERS, body), settings.environment, settings.region, settings.endpoint), now_s)
@@ -29,7 +32,7 @@ def lend(settings: Settings, run_id: str, attempt: int, now_s: float) -> PodKeys
 
 
 def request(settings: Settings, run_id: str, attempt: int) -> dict[str, str | int]:
-    """What is asked of STS. PermanentError where the policy would be too long."""
+    """Return the parameters of the AssumeRole request to STS. Raises PermanentError if the policy would be too long."""
     at = urlsplit(settings.bucket_url)
     part = Part(at.netloc, at.path.strip("/"), settings.pod_role.split(":")[1])
     try:
@@ -39,9 +42,12 @@ def request(settings: Settings, run_id: str, attempt: int) -> dict[str, str | in
 
 
 def parsed(answer: bytes, now_s: float) -> PodKeys:
-    """Nothing of what cannot be read is repeated, and the error is not chained: it would hold the text."""
+    """Return the keys in an AssumeRole response of STS.
+
+    Raises PermanentError if the response cannot be parsed. The error neither repeats nor chains the response, which may hold keys.
+    """
     try:
-        if len(answer) > ANSWER_BYTES_MAX or b"<!" in answer:  # nothing that would grow while it is read
+        if len(answer) > ANSWER_BYTES_MAX or b"<!" in answer:  # rejects declarations, whose entities could expand while parsing
             raise ValueError
         found = ElementTree.fromstring(answer).find(f"{SPACE}AssumeRoleResult/{SPACE}Credentials")
         said = {} if found is None else {child.tag.removeprefix(SPACE): child.text or "" for child in found}

@@ -1,4 +1,4 @@
-"""The secret of Secrets Manager with everything that must not be seen: one JSON object of names and values."""
+"""The stack's secret in Secrets Manager: one JSON object of names and values that holds everything confidential."""
 
 import json
 import logging
@@ -13,7 +13,7 @@ from prime_train.elapsed import Elapsed
 MASTER = "PRIME_TRAIN_MASTER_KEY"
 MASTER_BYTES = 32
 POD = "PRIME_TRAIN_POD_"
-"""Begins the names of what opens the bucket to pods; they get it by another way."""
+"""Prefix of the variables that open the bucket to pods. Pods receive them as bucket keys (`of_bucket`), not as secrets of a run."""
 PAIR = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 KEYS = (*PAIR, "AWS_SESSION_TOKEN")
 KEPT_S = 300.0
@@ -22,8 +22,10 @@ log = logging.getLogger(__name__)
 
 
 class Secret:
-    """Read when it is first needed and again after `KEPT_S`, so that a changed key needs no deployment. `clock`: seconds that only rise,
-    also while the function's process is frozen; None: this machine's."""
+    """The secret, read on first use and again after `KEPT_S` seconds, so that a changed key needs no deployment.
+
+    `clock` returns monotonic seconds that also count while the function's process is frozen; None uses this machine's.
+    """
 
     def __init__(self, read: Callable[[], Mapping[str, str]], clock: Callable[[], float] | None = None) -> None:
         self._read, self._clock = read, clock or Elapsed()
@@ -31,7 +33,10 @@ class Secret:
         self._read_at_s = 0.0
 
     def values(self) -> Mapping[str, str]:
-        """The same object as long as nothing has changed. Where it cannot be read again, what was read last; else raises OutsideError."""
+        """Return the secret's values, as the same object for as long as they do not change.
+
+        If reading them again fails, return the values read last. Raises OutsideError if they were never read.
+        """
         if self._values is not None and self._clock() - self._read_at_s < KEPT_S:
             return self._values
         try:
@@ -48,19 +53,22 @@ class Secret:
         return self._values
 
     def doubt(self) -> None:
-        """Has it read again when it is needed next, for what is in it will not do."""
+        """Make the next `values()` read the secret again, because its current values turned out to be unusable."""
         self._read_at_s = self._clock() - KEPT_S
 
 
 def read(settings: Settings) -> Mapping[str, str]:
-    """As it is now. Raises OutsideError."""
+    """Return the current values of the secret. Raises OutsideError."""
     headers = {"content-type": "application/x-amz-json-1.1", "x-amz-target": "secretsmanager.GetSecretValue"}
     question = Question("secretsmanager", "/", headers, json.dumps({"SecretId": settings.secret}).encode())
     return parsed(ask(question, settings.environment, settings.region, settings.endpoint))
 
 
 def parsed(answer: bytes) -> Mapping[str, str]:
-    """Nothing of what cannot be read is repeated, and the error is not chained: it would hold the text."""
+    """Return the values in a GetSecretValue response.
+
+    Raises PermanentError if it is not a JSON object of strings. The error neither repeats nor chains the response, which holds the secret.
+    """
     try:
         values = json.loads(json.loads(answer)["SecretString"])
     except (ValueError, KeyError, TypeError):
@@ -71,7 +79,11 @@ def parsed(answer: bytes) -> Mapping[str, str]:
 
 
 def masters(values: Mapping[str, str]) -> tuple[bytes, ...]:
-    """The key that makes new ones first, then older ones that are still taken, separated by commas."""
+    """Return the master keys: first the one that signs new credentials, then older ones that are still accepted (comma-separated in the
+    secret).
+
+    Raises PermanentError if one is not 64 hex digits.
+    """
     try:
         keys = tuple(bytes.fromhex(text.strip()) for text in values.get(MASTER, "").split(","))
     except ValueError:
@@ -82,16 +94,19 @@ def masters(values: Mapping[str, str]) -> tuple[bytes, ...]:
 
 
 def of_runs(values: Mapping[str, str], settings: Settings) -> dict[str, str]:
-    """What runs may have of it, as the stack's list has it."""
+    """Return the values of the secret that the stack's list allows runs to have."""
     return run_secrets.for_runs(values, settings.run_secrets)
 
 
 def of_bucket(values: Mapping[str, str]) -> dict[str, str]:
-    """Environment of pods that opens the bucket to them: never the function's own keys, and never half a pair."""
+    """Return the variables that open the bucket to pods.
+
+    They never include the function's own keys, and include no AWS key at all unless access key ID and secret access key are both set.
+    """
     given = {name.removeprefix(POD): value for name, value in values.items() if name.startswith(POD)}
     return given if has_pod_keys(values) else {name: value for name, value in given.items() if name not in KEYS}
 
 
 def has_pod_keys(values: Mapping[str, str]) -> bool:
-    """Whether somebody has given pods keys that do not end: then they get those."""
+    """Return whether the secret holds long-lived bucket keys for pods, which then take precedence over keys of the role."""
     return all(values.get(POD + name) for name in PAIR)

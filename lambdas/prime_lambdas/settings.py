@@ -1,4 +1,4 @@
-"""What the environment of both Lambdas says, read once."""
+"""Settings of both Lambdas, parsed once from the environment."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -14,8 +14,12 @@ POD_ROLE = "PRIME_TRAIN_POD_ROLE"
 
 
 class Settings(NamedTuple):
-    """`endpoint`: another server than Amazon's for all its services. `watcher`: the function to call when there is news; empty: none.
-    `pod_role`: the role whose keys pods get for an hour, as an ARN; empty: none. `run_secrets`: which names of the secret runs may have."""
+    """Where the stack's parts are, and what pods and runs may have.
+
+    `endpoint` is a server that replaces Amazon's for all services. `watcher` is the name of the function to invoke on news; empty for none.
+    `pod_role` is the ARN of the role whose keys pods get for an hour; empty for none. `run_secrets` lists the names in the secret that runs
+    may have.
+    """
 
     table: str
     bucket_url: str
@@ -30,17 +34,17 @@ class Settings(NamedTuple):
     environment: Mapping[str, str] = MappingProxyType({})
 
     def __repr__(self) -> str:
-        """Without the environment: there are keys in it."""
+        """Leave out the environment, because it holds keys."""
         return f"Settings of {self.table} in {self.region}"
 
     @property
     def place(self) -> dict[str, str]:
-        """Where the bucket is, as variables that AWS's tools read."""
+        """Return the bucket's region and endpoint as environment variables that AWS tools read."""
         return {"AWS_REGION": self.region} | ({"AWS_ENDPOINT_URL": self.endpoint} if self.endpoint else {})
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Settings":
-        """PermanentError names what is not set."""
+        """Parse the environment. Raises PermanentError naming the variables that are missing or invalid."""
         missing = [name for name in (STORE, BUCKET, SECRET, "AWS_REGION") if not environment.get(name)]
         if missing:
             raise PermanentError(f"the function's environment lacks {', '.join(missing)}; deploy it again")

@@ -1,11 +1,11 @@
-"""The watcher as a Lambda: once a minute, and whenever the webhook hears news.
+"""The watcher as a Lambda: invoked once a minute, and by the webhook on news.
 
-A call by the clock looks again every 15 s until the next call is near, but only where a run lives: with none, it leaves at once and costs
-next to nothing. A call by news looks once. Any number of them at once does no harm.
+A scheduled invocation sweeps every 15 s until the next invocation is near, but only while a run is active: without one it returns at once
+and costs next to nothing. An invocation on news sweeps once. Concurrent invocations do no harm.
 
-Agents are brought to machines meanwhile, which takes minutes. A process stands still between two calls, so a call stays until those that
-it has begun are there, as far as it may; it goes on looking, as only so many calls may be at once. What is cut off then is begun anew by
-a later call, of this process or another one.
+Installing agents on machines takes minutes and goes on in the background. A Lambda's process is frozen between invocations, so an
+invocation stays until its installs are finished, as far as its time allows. It keeps sweeping meanwhile, because the number of concurrent
+invocations is limited. A later invocation, in this process or another one, restarts an install that was cut off.
 """
 
 import hashlib
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 INTERVAL_S = 15.0
 LOOK_S_MAX = 50.0
-"""From the first look of a call to the start of its last: the next call comes after a minute."""
+"""Seconds from the first to the last sweep of one invocation; the next invocation comes after a minute."""
 MARGIN_S = 20.0
-"""A sweep is not begun with less left."""
+"""No sweep is started with fewer seconds of the invocation left."""
 LEAVING_S = 5.0
-"""An agent is not waited for with less left."""
+"""Running installs are not waited for with fewer seconds of the invocation left."""
 HOME = Path("/tmp/prime-train")
 FOLDER_CHARS = 8
 STACK = "PRIME_TRAIN_STACK"
@@ -54,7 +54,7 @@ class LambdaContext(Protocol):
 
 @dataclass
 class Tally:
-    """What was done in a call."""
+    """Counts of what one invocation did."""
 
     sweeps: int = 0
     steps: int = 0
@@ -72,7 +72,7 @@ class Tally:
 
 
 class WatcherOfStack:
-    """Keeps what one call has read for the next: the secret, and clients that know their connections."""
+    """The watcher of a stack. It keeps the secret, and clients with their open connections, from one invocation to the next."""
 
     def __init__(self, settings: Settings, home: Path = HOME, *, interval_s: float = INTERVAL_S) -> None:
         self._settings, self._root, self._interval_s = settings, home, interval_s
@@ -80,8 +80,11 @@ class WatcherOfStack:
         self._context: tuple[Mapping[str, str], Context, BackgroundPusher] | None = None
 
     def look(self, seconds: float, left_s: Callable[[], float]) -> Tally:
-        """Sweeps at once, and again every `interval_s` while a run lives and the next sweep would begin within `seconds`, or an agent is
-        being brought to a machine. `left_s`: how long the call may still last."""
+        """Sweep at once and return the counts of what was done.
+
+        Sweep again every `interval_s` while a run is active and the next sweep would start within `seconds`, or while an agent is being
+        installed. `left_s` returns the seconds that the invocation may still last.
+        """
         tally, begun_s, pause = Tally(), time.monotonic(), threading.Event()
         try:
             current, pushes = self._current()
@@ -112,9 +115,9 @@ class WatcherOfStack:
 
     def _new_context(self, values: Mapping[str, str]) -> "tuple[Context, BackgroundPusher]":
         newest = masters(values)[0]
-        # A folder for each key: what is in it is made of the key, and an instance outlives a change of the secret.
+        # One folder for each master key: its contents derive from the key, and an instance outlives a change of the secret.
         root = self._root / hashlib.sha256(newest).hexdigest()[:FOLDER_CHARS]
-        # Keys of AWS there are a run's, and never the watcher's own.
+        # AWS keys in the secret are for runs and must never be the watcher's own.
         given = {name: value for name, value in values.items() if not name.startswith("AWS_")}
         home = Home(root, {**self._settings.environment, **given, MASTER: newest.hex()})
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -123,7 +126,7 @@ class WatcherOfStack:
 
 
 def _look(context: Context, pushes: "BackgroundPusher", tally: Tally) -> bool:
-    """One sweep; whether a run lives that is worth another look soon."""
+    """Do one sweep, and return whether an active run makes another sweep soon worthwhile. A failed sweep counts as True."""
     tally.sweeps += 1
     _guarded(tally, lambda: tell_failed(context, pushes))
     return _guarded(tally, lambda: _swept(context, tally)) is not False
@@ -139,12 +142,12 @@ def _swept(context: Context, tally: Tally) -> bool:
 
 
 def _guarded(tally: Tally, does: Callable[[], _T]) -> _T | None:
-    """None: it failed, which is told here."""
+    """Return the result of `does`, or log its failure and return None."""
     try:
         return does()
     except OutsideError as error:
         log.error("the sweep was cut short: %s", error)
-    except Exception:  # whatever it was, the next sweep may work, and nobody else would look after the runs
+    except Exception:  # whatever the error, the next sweep may work, and nothing else would look after the runs
         log.exception("the sweep failed")
     tally.errors += 1
     return None
@@ -161,7 +164,7 @@ def _watcher() -> WatcherOfStack:
 
 
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, float]:
-    """What Lambda calls; gives back what was done."""
+    """Handle an invocation by Lambda, and return the counts of what was done."""
 
     def left_s() -> float:
         return context.get_remaining_time_in_millis() / 1000

@@ -1,8 +1,8 @@
-"""The webhook as a Lambda behind a Function URL: what `prime-train serve` answers, without a process that stays up.
+"""The webhook as a Lambda behind a Function URL. It serves what `prime-train serve` serves, without a permanent process.
 
-Nearly all that comes is a heartbeat that is plainly right. For those a few modules of our own and Python's are loaded, and one write is
-made. Whatever else is asked is left to the same functions that uvicorn serves (by `prime_lambdas.webhook_context`), loaded when it is first
-asked for; so are the pages for people, with the framework that makes them.
+Nearly all requests are valid heartbeats of the plain form. Those need only a few modules of our own and the standard library, and one
+write. All other requests go to the same functions that uvicorn serves (through `prime_lambdas.webhook_context`), which are imported on
+first use, as are the pages for people with their web framework.
 """
 
 import base64
@@ -36,13 +36,13 @@ PAGES = frozenset({"/docs", "/docs/oauth2-redirect", "/openapi.json"})
 CHECK = "check"
 HOP_BY_HOP = frozenset({"connection", "keep-alive", "transfer-encoding"})
 STARTING = "AWS_LAMBDA_INITIALIZATION_TYPE"
-"""Set where Lambda starts a copy of a function."""
+"""Environment variable that Lambda sets while it starts an instance of a function."""
 
 log = logging.getLogger(__name__)
 
 
 class Webhook:
-    """Answers events of payload version 2.0. `clock`: instead of the function's own, and of the table's."""
+    """Handler for events of payload version 2.0. `clock` replaces both the function's own clock and the table's."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float] | None = None) -> None:
         self._settings, self._clock = settings, clock or time.time
@@ -63,7 +63,7 @@ class Webhook:
             if request.path in PAGES and request.method == "GET":
                 return self._page(request, event, context)
             response = self._answer(event, request)
-        except OutsideError as error:  # of the secret: the store's own are answered where they come up
+        except OutsideError as error:  # from reading the secret: errors of the store are handled where they occur
             log.error("the secret cannot be had: %s", error)
             response = unavailable(error, now_s)
         except Exception:
@@ -74,11 +74,11 @@ class Webhook:
         return said(response)
 
     def close(self) -> None:
-        """Closes its connections to the table; asked again, it opens others. In a function they end with the process."""
+        """Close the connections to the table; a later call opens new ones. In Lambda they end with the process."""
         self._calls.close()
 
     def check(self) -> dict[str, str]:
-        """Which keys machines get, "role" or "static", and what is wrong with them; never the keys."""
+        """Return which keys machines get ("role" or "static") and what is wrong with them ("" if nothing), but never the keys."""
         from prime_lambdas.webhook_context import checked
 
         return checked(self._settings, self._secret.values, self._clock)
@@ -87,7 +87,7 @@ class Webhook:
         admitted = admit(self._current(), request)
         if isinstance(admitted, Response):
             return admitted
-        # From here on the time is the table's: what a stranger asks must not make anybody ask for it.
+        # From here on use the table's time. Only admitted requests get this far, so a stranger's request cannot cause a read of that time.
         try:
             request = request._replace(now_s=int(self._store_clock()))
         except OutsideError as error:
@@ -126,7 +126,7 @@ class Webhook:
             try:
                 self._keyring = values, Keyring(masters(values))
             except OutsideError:
-                self._secret.doubt()  # mended, it counts at once
+                self._secret.doubt()  # so that a corrected secret takes effect at once
                 raise
         return self._keyring[1]
 
@@ -140,7 +140,7 @@ class Webhook:
         return self._desk[1]
 
     def _wake(self) -> None:
-        """Has the watcher look now. It looks every minute anyway, so a failure is only told."""
+        """Invoke the watcher now. It also runs every minute, so a failure is only logged."""
         headers = {"content-type": "application/json", "x-amz-invocation-type": "Event"}
         path = f"/2015-03-31/functions/{self._settings.watcher}/invocations"
         question = Question("lambda", path, headers, b'{"news":true}')
@@ -150,7 +150,8 @@ class Webhook:
             log.warning("the watcher was not woken: %s", error)
 
     def _page(self, request: Request, event: Mapping[str, Any], context: object) -> dict[str, Any]:
-        """Kept once it is made: making one takes a hundred times as long as a heartbeat, and anybody may ask for it."""
+        """Return a page for people, made once and then cached: making it takes a hundred times as long as a heartbeat, and anybody may
+        request it."""
         from prime_lambdas.pages import page
 
         if len(request.body) > body_bytes_max(request.path):
@@ -161,7 +162,7 @@ class Webhook:
 
 
 def asked(event: Mapping[str, Any], now_s: int) -> Request | None:
-    """None: the event is of another kind, or its body is not what it says it is."""
+    """Return the HTTP request in an event; None if the event is of another kind, or its body is not encoded as it declares."""
     try:
         http, body = event["requestContext"]["http"], event.get("body") or ""
         method, path, headers = str(http["method"]), str(event["rawPath"]), event.get("headers") or {}
@@ -179,18 +180,20 @@ def said(response: Response) -> dict[str, Any]:
 
 @cache
 def _webhook() -> Webhook:
-    # The runtime's own level is WARNING: what is told here is wanted, and holds no secret.
+    # The runtime's default level is WARNING; the INFO messages here are needed and hold no secret.
     logging.getLogger("prime_lambdas").setLevel(logging.INFO)
     return Webhook(Settings.of(os.environ))
 
 
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
-    """What Lambda calls. Who may call the function by its name may also have it checked; by its address, nobody."""
+    """Handle an invocation by Lambda. An event with the key `check` runs the self-check; only callers with permission to invoke the
+    function by name can send one, not those of its URL."""
     if CHECK in event:
         return _webhook().check()
     return _webhook()(event, context)
 
 
 if STARTING in os.environ:
-    # Now there is a whole core, and later a third of one: whom to trust is read, and what is not set is told at once.
+    # Lambda gives a starting instance a whole core, and later a third of one. Trusted CA certificates are loaded and missing settings
+    # reported now.
     _webhook()

@@ -1,4 +1,4 @@
-"""The whole webhook as a function has it, for whatever is no plain heartbeat."""
+"""The complete webhook for the Lambda, which handles everything except plain heartbeats."""
 
 from collections.abc import Callable, Mapping
 
@@ -12,11 +12,11 @@ from prime_train.core.errors import OutsideError
 from prime_train.core.pod_policy import ATTEMPT_MAX
 
 CHECKED_RUN = "doctor" * 8
-"""As long as a run's name can be, for its policy has to be one that AWS takes."""
+"""As long as the longest run name, so that the check fails if AWS would refuse the policy of such a run."""
 
 
 def new_context(settings: Settings, values: Mapping[str, str], calls: Calls, host: str, clock: Callable[[], float]) -> WebhookContext:
-    """`host`: by which the function was called."""
+    """Return the webhook's context. `host` is the domain name in the request's URL, used as the public URL if none is set."""
     return WebhookContext(
         DynamoStore(calls, settings.table),
         masters(values),
@@ -32,7 +32,7 @@ def new_context(settings: Settings, values: Mapping[str, str], calls: Calls, hos
 
 
 def checked(settings: Settings, values: Callable[[], Mapping[str, str]], clock: Callable[[], float]) -> dict[str, str]:
-    """Which keys machines get, "role" or "static", and what is wrong with them; never the keys."""
+    """Return which keys machines get ("role" or "static") and what is wrong with them ("" if nothing), but never the keys."""
     try:
         lends = bool(settings.pod_role) and not has_pod_keys(values())
         if lends:

@@ -1,16 +1,13 @@
 """Train a character-level neural language model, with checkpoints that resume bit for bit.
 
-The same seed, batch size and step give the same weights to the last bit, whether the run
-went through in one piece or was cut and resumed at any checkpoint. That holds on one kind
-of processor and one numpy build; another kind may round differently in the last place. The
-environment of whoever starts it has no say: variables that choose other kernels are dropped.
+The same seed, batch size and step give bit-identical weights, whether the run was uninterrupted or resumed at any checkpoint. That holds on
+one kind of processor and one numpy build; another kind may round differently in the last place. Environment variables that select other
+kernels are removed, so that they have no effect.
 
-Steps count from 1: "step N" means that N updates have been made. A checkpoint is the folder
-`OUT/checkpoints/step_<N>` with weights.npz, optimizer.npz, state.json and, written last, the
-marker COMPLETE. A folder without the marker was cut short and is never loaded.
+Steps count from 1: "step N" means that N updates have been made. A checkpoint is the folder `OUT/checkpoints/step_<N>` with weights.npz,
+optimizer.npz, state.json and, written last, the marker COMPLETE. A folder without the marker is incomplete and is never loaded.
 
-Exit status: 0 done, 1 an injected fault, 2 wrong options or no usable checkpoint, 143 stopped
-by SIGTERM after saving.
+Exit status: 0 done, 1 an injected fault, 2 wrong options or no usable checkpoint, 143 stopped by SIGTERM after saving.
 """
 
 import argparse
@@ -27,11 +24,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-# Read when numpy loads. Kernels for another processor than this one round differently: they must not depend on who starts the run.
+# numpy reads these variables on import. Kernels for another processor round differently, so results must not depend on the environment.
 for _name in [name for name in os.environ if name.startswith(("OPENBLAS_", "NVPL_BLAS_", "BLIS_", "MKL_", "NPY_"))]:
     del os.environ[_name]
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
-    os.environ[_name] = "1"  # one thread, so sums always run in one order
+    os.environ[_name] = "1"  # one thread, so that sums always run in one order
 
 import numpy as np  # noqa: E402
 import numpy.typing as npt  # noqa: E402
@@ -48,7 +45,7 @@ MARKER = "COMPLETE"
 
 
 class CheckpointError(Exception):
-    """The checkpoint asked for is absent, incomplete, damaged or from a different run."""
+    """The requested checkpoint is absent, incomplete, damaged or from a different run."""
 
 
 # ---------------------------------------------------------------- data and model
@@ -122,7 +119,7 @@ def loss_and_gradients(params: Params, contexts: IntArray, targets: IntArray) ->
 
 
 def learning_rate(step: int) -> float:
-    """Return the rate of a step. It does not depend on --steps, so a run can be lengthened later."""
+    """Return the learning rate of a step. It does not depend on --steps, so that a run can be lengthened later."""
     return float(LEARNING_RATE * min(1.0, step / WARMUP) * 0.5 ** (step / HALF_LIFE))
 
 
@@ -131,7 +128,7 @@ def learning_rate(step: int) -> float:
 
 @dataclass
 class Trainer:
-    """Weights, Adam moments ("m.<name>", "v.<name>") and what is needed to draw the next batch."""
+    """Weights, Adam moments ("m.<name>", "v.<name>") and the state that determines the next batch."""
 
     params: Params
     moments: Params
@@ -142,13 +139,13 @@ class Trainer:
 
     @classmethod
     def fresh(cls, vocab: int, seed: int, batch_size: int) -> "Trainer":
-        """Return a trainer that has made no step."""
+        """Return a trainer at step 0."""
         params = init_params(vocab, seed)
         moments = {f"{kind}.{name}": np.zeros_like(value) for kind in "mv" for name, value in params.items()}
         return cls(params, moments, seed, batch_size)
 
     def advance(self, text: IntArray) -> None:
-        """Make one Adam update; step and loss then describe it (the loss is the one before the update)."""
+        """Make one Adam update and set `step` and `loss` to describe it (the loss is the one before the update)."""
         self.step += 1
         contexts, targets = sample_batch(text, self.seed, self.step, self.batch_size)
         self.loss, gradients = loss_and_gradients(self.params, contexts, targets)
@@ -210,7 +207,7 @@ def _remove_checkpoint(folder: Path) -> None:
 
 
 def save_checkpoint(root: Path, trainer: Trainer) -> Path:
-    """Write root/step_<N> anew, under its final name, each file synced, the marker last; return it."""
+    """Write root/step_<N> from scratch under its final name, sync each file, write the marker last, and return the folder."""
     folder = root / f"step_{trainer.step}"
     if folder.exists():
         _remove_checkpoint(folder)
@@ -228,7 +225,7 @@ def save_checkpoint(root: Path, trainer: Trainer) -> Path:
 
 
 def load_checkpoint(root: Path, step: int, vocab: int) -> Trainer:
-    """Return the trainer saved at exactly this step; raise CheckpointError if it cannot be trusted."""
+    """Return the trainer saved at exactly this step. Raises CheckpointError if the checkpoint is absent, incomplete or unreadable."""
     folder = root / f"step_{step}"
     if not folder.is_dir():
         raise CheckpointError(f"no checkpoint at {folder}")
@@ -248,7 +245,7 @@ def load_checkpoint(root: Path, step: int, vocab: int) -> Trainer:
 
 
 def prune_checkpoints(root: Path, newest: Path, keep: int) -> None:
-    """Leave `newest` and the keep - 1 written last before it; folders without a marker go first."""
+    """Delete all checkpoints except `newest` and the keep - 1 written last before it; folders without a marker are deleted first."""
 
     def age(folder: Path) -> tuple[bool, int]:
         marker = folder / MARKER
@@ -282,7 +279,7 @@ FAULTS = (*FAULT_TEXTS, "hang", "kill", "sigterm-ignore")
 
 
 def first_time(flag: Path | None) -> bool:
-    """Return whether the fault is still due: always without a flag file, else once, creating the file."""
+    """Return whether the fault is still due: always True without a flag file, otherwise True once, and create the file."""
     if flag is None:
         return True
     flag.parent.mkdir(parents=True, exist_ok=True)
@@ -294,8 +291,8 @@ def first_time(flag: Path | None) -> bool:
 
 
 def strike(fault: str) -> None:
-    """Let a fault happen. Returns only for sigterm-ignore; a hang answers to nothing but SIGKILL."""
-    if fault in {"hang", "sigterm-ignore"}:  # the others show by themselves
+    """Inject a fault. Returns only for sigterm-ignore; a hang ends only by SIGKILL."""
+    if fault in {"hang", "sigterm-ignore"}:  # the other faults are visible by themselves
         print(f"injected fault: {fault}", flush=True)
     if fault == "sigterm-ignore":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -313,10 +310,10 @@ def strike(fault: str) -> None:
 
 
 class StopFlag:
-    """Set by SIGTERM; the training loop looks at it between steps."""
+    """Flag set by SIGTERM; the training loop checks it between steps."""
 
     def __init__(self) -> None:
-        """Take over SIGTERM for the rest of the process."""
+        """Install the SIGTERM handler for the rest of the process."""
         self.requested = False
         signal.signal(signal.SIGTERM, self._request)
 
@@ -324,7 +321,7 @@ class StopFlag:
         self.requested = True
 
     def wait_until(self, moment: float) -> None:
-        """Sleep until a time.monotonic() moment in seconds, or until a stop is asked for."""
+        """Sleep until `moment` (seconds of time.monotonic()) or until a stop is requested."""
         while not self.requested and (left := moment - time.monotonic()) > 0:
             time.sleep(min(left, 0.02))
 
@@ -343,7 +340,7 @@ def report_step(trainer: Trainer, options: argparse.Namespace, progress: TextIO 
 
 
 def train(trainer: Trainer, text: IntArray, options: argparse.Namespace, stop: StopFlag, progress: TextIO | None) -> bool:
-    """Run to the last step with checkpoints on the way; return False if SIGTERM stopped it before."""
+    """Train to the last step, saving checkpoints on the way. Return False if SIGTERM stopped it earlier."""
     root = options.out / "checkpoints"
     while trainer.step < options.steps:
         if trainer.step + 1 == options.fail_at_step and first_time(options.fail_once):
@@ -362,7 +359,7 @@ def train(trainer: Trainer, text: IntArray, options: argparse.Namespace, stop: S
 
 
 def start(options: argparse.Namespace, vocab: int) -> Trainer:
-    """Return a fresh trainer, or the one at --resume-step; raise CheckpointError if that does not fit."""
+    """Return a fresh trainer, or the one at --resume-step. Raises CheckpointError if the checkpoint does not match the options."""
     if options.resume_step is None:
         return Trainer.fresh(vocab, options.seed or 0, options.batch_size or 128)
     trainer = load_checkpoint(options.out / "checkpoints", options.resume_step, vocab)
@@ -379,7 +376,7 @@ def start(options: argparse.Namespace, vocab: int) -> Trainer:
 
 
 def finish(trainer: Trainer, out: Path) -> None:
-    """Write out/final.json in one move and print the closing line."""
+    """Write out/final.json atomically and print the closing line."""
     final = {"step": trainer.step, "loss": trainer.loss, "sha256": trainer.digest()}
     partial = out / "final.json.partial"
     _write_text(partial, json.dumps(final) + "\n")
@@ -394,7 +391,7 @@ def _positive(text: str) -> int:
 
 
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Parse the command line; a wrong one ends the process with status 2."""
+    """Parse the command line. Invalid arguments end the process with status 2."""
     parser = argparse.ArgumentParser(prog="python -m prime_train.demo.train", description="Train a small model.")
     add = parser.add_argument
     add("--steps", type=_positive, default=300, help="last step (default 300)")
