@@ -1,6 +1,7 @@
-"""`prime-train stop RUN`: save, flush, give the machine back."""
+"""`prime-train stop RUN...`: save, flush, give the machine back."""
 
 import os
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,36 +10,83 @@ from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from prime_train.control_plane.wiring.home import Home
+    from prime_train.operations.stop import StopResult
 
 
 def stop(
-    run: Annotated[str | None, typer.Argument(help="The run, or the start of its id.", show_default=False)] = None,
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[RUN]...", help="Runs, by id, its start, or their config's name.", show_default=False),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="All runs that are not over.")] = False,
     now: Annotated[bool, typer.Option("--now", help="At once, without saving.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")] = False,
     machine: Annotated[str | None, typer.Option("--machine", help="A machine of no run, by its id.", show_default=False)] = None,
-) -> None:
-    """Stop a run.
+) -> Exit:
+    """Stop runs.
 
-    It saves, flushes and gives its machine back.
+    Each saves, flushes and gives its machine back. Where one cannot be stopped, the others are all the same.
     """
     from prime_train.control_plane.wiring.home import Home
 
+    if [bool(runs), every, machine is not None].count(True) != 1:
+        raise UsageError("either runs, or all of them, or a machine", fix="prime-train stop RUN, stop --all, or stop --machine ID")
     home = Home.of(os.environ)
-    if (run is None) == (machine is None):
-        raise UsageError("either a run or a machine", fix="prime-train stop RUN, or prime-train stop --machine ID", code=Exit.USAGE)
-    if run is not None:
-        _stop_run(home, run, now=now)
     if machine is not None:
         _give_back(home, machine)
+        return Exit.OK
+    names = runs or _all(home, now=now, yes=yes)
+    return _stop(home, names, now=now, even_ended=every)
 
 
-def _stop_run(home: "Home", run: str, *, now: bool) -> None:
-    from prime_train.operations.stop import stop as stop_run
+def _all(home: "Home", *, now: bool, yes: bool) -> list[str]:
+    """The ids of all runs that are not over, shown and agreed to."""
+    from prime_train.cli.confirm import confirm
+    from prime_train.operations.stop import active_runs
 
-    held = stop_run(home, run, now=now)
-    typer.echo(f"{held.run.run_id}: asked to {'end at once' if now else 'save and stop'}")
-    if home.serving() is None:
-        typer.echo("no control plane serves it: start one (prime-train serve), or it goes on")
+    found = active_runs(home.store())
+    for one in found:
+        typer.echo(f"{one.run}: {one.state}, step {one.progress}, {one.money}")
+    if found:
+        how = "End at once, without saving," if now else "Stop"
+        confirm(f"{how} {'this run' if len(found) == 1 else f'these {len(found)} runs'}?", yes=yes)
+    else:
+        typer.echo("no run is active")
+    return [one.run for one in found]
+
+
+def _stop(home: "Home", names: "Sequence[str]", *, now: bool, even_ended: bool) -> Exit:
+    from prime_train.operations.stop import stop_each
+
+    codes = [_said(result, now=now) for result in stop_each(home, names, now=now, even_ended=even_ended)]
+    failed = [code for code in codes if code is not Exit.OK]
+    if len(codes) > 1 and failed:
+        print(f"prime-train: {len(failed)} of {len(codes)} runs could not be asked to stop", file=sys.stderr)
+    if len(failed) < len(codes) and home.serving() is None:
+        it, goes = ("it", "it goes") if len(codes) - len(failed) == 1 else ("them", "they go")
+        typer.echo(f"no control plane serves {it}: start one (prime-train serve), or {goes} on")
+    return failed[0] if failed else Exit.OK
+
+
+def _said(result: "StopResult", *, now: bool) -> Exit:
+    """Says what became of it; the exit code it would leave with by itself."""
+    from prime_train.reports.errors import explained
+
+    if result.run is None:
+        assert result.error is not None
+        code, text = explained(result.error)
+        print(f"prime-train: {text}", file=sys.stderr)
+        return code
+    run = result.run.run
+    typer.echo(f"{run.run_id}: {run.state.value} already" if run.is_over else f"{run.run_id}: asked to {_asked(now)}")
+    return Exit.OK
+
+
+def _asked(now: bool) -> str:
+    return "end at once" if now else "save and stop"
 
 
 def _give_back(home: "Home", pod_id: str) -> None:

@@ -1,13 +1,27 @@
 """Stopping runs, and giving back machines that no run has."""
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.change import wished
-from prime_train.core.errors import UsageError
+from prime_train.core.errors import OutsideError, UsageError
 from prime_train.core.keys import parse_pod_name
-from prime_train.core.run import DesiredState
+from prime_train.core.run import DesiredState, IllegalMove
 from prime_train.core.verdict import Pod, PodStatus
+from prime_train.operations.run_lookup import find
 from prime_train.operations.run_requests import ask
-from prime_train.ports import RunRecord
+from prime_train.ports import RunRecord, Store
+from prime_train.reports.run_status import Standing, standing
+
+
+@dataclass(frozen=True)
+class StopResult:
+    """What became of one request. `run`: as it was saved, or as it ended before it could be asked; None where `error` says why not."""
+
+    name: str
+    run: RunRecord | None
+    error: UsageError | OutsideError | None = None
 
 
 def stop(home: Home, name: str, *, now: bool = False) -> RunRecord:
@@ -17,6 +31,24 @@ def stop(home: Home, name: str, *, now: bool = False) -> RunRecord:
     """
     want = DesiredState.CANCEL if now else DesiredState.STOP
     return ask(home.store(), name, lambda run, now_s: wished(run, want, now_s))
+
+
+def active_runs(store: Store) -> list[Standing]:
+    """How the runs that are not over stand, newest first: all that stopping every run would stop."""
+    now_s = store.now_s()
+    held = [store.load(run.run_id) for run in store.list_runs() if not run.is_over]
+    return [standing(one, now_s) for one in held if one is not None and not one.run.is_over]
+
+
+def stop_each(home: Home, names: Sequence[str], *, now: bool = False, even_ended: bool = False) -> Iterator[StopResult]:
+    """As `stop`, one run after the other, each name once; one that cannot be stopped keeps none of the others. `even_ended`: it is no error
+    where a run is over by now."""
+    for name in dict.fromkeys(names):
+        try:
+            yield StopResult(name, stop(home, name, now=now))
+        except (UsageError, OutsideError) as error:
+            is_over = isinstance(error.__cause__, IllegalMove)
+            yield StopResult(name, find(home.store(), name)) if even_ended and is_over else StopResult(name, None, error)
 
 
 def give_back(home: Home, pod_id: str) -> Pod:

@@ -120,12 +120,12 @@ def _code(account: "Account", target: "Target", given: Path | None) -> tuple[str
 
 def _settle(stack: "Stack", plan: "Plan", bring: Callable[[], None], later: str, *, dry_run: bool, yes: bool) -> None:
     """Carries the plan out where it is wanted; else nothing of it is left. `later`: what to say where AWS is left to go on by itself."""
-    from prime_train.cli.aws.stack import agreed
+    from prime_train.cli.confirm import confirm
     from prime_train.ports import TemporaryError
 
     try:
         if not dry_run:
-            agreed("Carry these out?", yes)
+            confirm("Carry these out?", yes=yes)
             bring()
     except BaseException:
         stack.drop(plan)

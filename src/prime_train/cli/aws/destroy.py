@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prime_train.cli.aws.stack import STACK, Region, StackName
+from prime_train.cli.confirm import confirm
 from prime_train.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def destroy(
     if not stack.state():
         raise UsageError(f"there is no stack {name} in account {account.number}, region {account.region}")
     kept = _kept(account, stack)
-    aws_place.agreed(f"Delete stack {name} in account {account.number}, region {account.region}?", yes)
+    confirm(f"Delete stack {name} in account {account.number}, region {account.region}?", yes=yes)
     stack.delete(typer.echo)
     aws_place.forget(name)
     typer.echo(f"stack {name} is gone")

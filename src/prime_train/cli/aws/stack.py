@@ -52,22 +52,6 @@ def forget(name: str) -> None:
     _remembered(name).unlink(missing_ok=True)
 
 
-def agreed(question: str, yes: bool) -> None:
-    """Returns where the user agrees."""
-    import sys
-
-    if yes:
-        return
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("there is nobody to ask: this is no terminal", fix="add --yes")
-    try:
-        if typer.confirm(question):
-            return
-    except typer.Abort:
-        raise KeyboardInterrupt from None
-    raise UsageError("not agreed to: nothing was changed")
-
-
 def _remembered(name: str) -> Path:
     from prime_train.control_plane.wiring.home import Home
 
