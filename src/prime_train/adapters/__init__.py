@@ -1,1 +1,1 @@
-"""The outside, one technology a module, each behind a port of `prime_train.ports`."""
+"""Adapters to external systems: one module or package per technology, each behind a port of `prime_train.ports`."""

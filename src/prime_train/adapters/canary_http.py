@@ -1,4 +1,4 @@
-"""The watcher's own heartbeat: sent to the webhook's public address, the way the agents' heartbeats come."""
+"""The watcher's canary heartbeat, sent to the webhook's public address by the same route as the agents' heartbeats."""
 
 import json
 import logging
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class CanaryHttp:
-    """A `Canary`: True only if a signed nonce came back through the webhook and its store."""
+    """A `Canary` that sends a signed nonce to the webhook at `url`."""
 
     def __init__(self, url: str, master: bytes) -> None:
         self._url = url.rstrip("/") + PATH
@@ -25,7 +25,11 @@ class CanaryHttp:
         self._direct = is_loopback(url)
 
     def sings(self, now_s: int) -> bool:
-        """Signed by `now_s`; if that is not the webhook's time, once more by what the webhook says it is."""
+        """Return True only if the webhook and its store echoed a signed nonce.
+
+        The request is signed with the time `now_s`. If the webhook refuses it and reports a time of its own, the request is signed with
+        that time and sent once more.
+        """
         nonce = secrets.token_hex(16)
         body = json.dumps({"nonce": nonce}).encode()
         try:
@@ -44,7 +48,7 @@ class CanaryHttp:
         headers = {TIMESTAMP_HEADER: str(at_s), SIGNATURE_HEADER: sign(self._key, at_s, "POST", PATH, body)}
         headers["content-type"] = "application/json"
         with requests.Session() as session:
-            session.trust_env = not self._direct  # a proxy never leads to this machine itself
+            session.trust_env = not self._direct  # a proxy cannot lead back to this machine
             with session.post(self._url, data=body, headers=headers, timeout=TIMEOUT_S, allow_redirects=False, stream=True) as response:
                 text = response.raw.read(ANSWER_BYTES_MAX)
                 status = response.status_code

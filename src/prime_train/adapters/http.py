@@ -1,10 +1,10 @@
-"""The one door to HTTP: every call has its time, every answer its size, and what fails is told in our words.
+"""HTTP client shared by all adapters: every call has a timeout, every response a size limit, and every failure is an error of `ports`.
 
-What is asked again here is only what cannot do harm twice: a GET or DELETE, and anything at all as long as no connection came about, for
-then nothing was sent. Whether to ask again later is the caller's business; the type of the error says whether that may help.
+A request is retried here only if a repeat does no harm: a GET, HEAD or DELETE, or any request for which no connection was made, because
+then nothing was sent. Later retries are the caller's decision; the type of the error says whether they may help.
 
-The key is a secret. It is given to no other host (redirects are not followed), is in no error and no log, and where an answer repeats it,
-it is struck out before anybody can read it. Exceptions of the libraries below hold the whole request, so they are not chained.
+The key is a secret. It is sent to no other host (redirects are not followed), appears in no error and no log, and is removed from a
+response that repeats it. Exceptions of the underlying libraries hold the whole request, so they are not chained.
 """
 
 import json
@@ -29,7 +29,7 @@ CONNECT_S = 10.0
 READ_S = 30.0
 PAUSE_S = 0.2
 BODY_S_MAX = 60.0
-"""For reading an answer's body, whatever the pace at which it drips."""
+"""Limit in seconds for reading a whole response body, however slowly it arrives."""
 BODY_BYTES_MAX = 8 * 2**20
 READ_BYTES = 64 * 2**10
 RETRIES_MAX = 2
@@ -43,27 +43,27 @@ Parameters = Mapping[str, str | int | Sequence[str]]
 
 
 class NoSuchHost(TemporaryError):
-    """Nobody knows the host's name now; where the name is a mistake, it stays so."""
+    """The host name cannot be resolved now; if the name is a mistake, retrying does not help."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back, whatever its status. `what` names the request, such as `GET host/path`."""
+    """A response of any status. `what` names the request, such as `GET host/path`."""
 
     what: str
     status: int
     body: bytes = field(repr=False)
     delay_s: float = 0.0
-    """How long the other side asks to be left alone."""
+    """Seconds to wait before the next request, as asked for by the server's Retry-After header."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Names in lower case."""
+    """Response headers by name in lower case."""
 
     @property
     def is_ok(self) -> bool:
         return 200 <= self.status < 300
 
     def content(self) -> object:
-        """The JSON in it; None where there is none."""
+        """Return the parsed JSON body, or None if the body is not JSON."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
@@ -71,10 +71,10 @@ class Answer:
 
 
 class Http:
-    """Asks the server at `url`, as whoever holds `key`, which is the password of `user` where one is named. Safe between threads.
+    """Client of the server at `url`, authenticated with `key` as a bearer token, or as the password of `user` if one is given. Thread-safe.
 
-    `ask` gives an answer of any status back. It raises TemporaryError where none came, or not a whole one: of a request that changes
-    something it is then not known whether it did. NoSuchHost, which is one, and PermanentError: nothing was sent.
+    `ask` returns a response of any status. It raises TemporaryError if no response, or only part of one, arrived; it is then unknown
+    whether a changing request took effect. Its subclass NoSuchHost, and PermanentError, mean that nothing was sent.
     """
 
     def __init__(self, url: str, *, key: str = "", user: str = "", pause_s: float = PAUSE_S) -> None:
@@ -82,7 +82,7 @@ class Http:
         self._host = _host(url)
         self._session = _session(pause_s)
         self._session.auth = _Header(f"{'Basic' if user else 'Bearer'} {self._secrets[0]}") if key else None
-        self._session.trust_env = not is_loopback(url)  # a proxy never leads to this machine itself
+        self._session.trust_env = not is_loopback(url)  # a proxy cannot lead back to this machine
 
     def ask(
         self,
@@ -95,7 +95,7 @@ class Http:
         headers: Mapping[str, str] | None = None,
         read_s: float = READ_S,
     ) -> Answer:
-        """`body` is sent as JSON, `data` as it is, which is JSON too."""
+        """Send one request and return its response. `body` is serialised as JSON; `data` is sent unchanged, and must be JSON too."""
         what = f"{method} {self._host}{path}"
         try:
             with self._session.request(
@@ -128,7 +128,7 @@ class Http:
 
 
 def _as_sent(key: str, user: str) -> tuple[str, ...]:
-    """The secret as it stands in the header, and the key itself where that is something else."""
+    """Return the secret as it appears in the header, and the key itself if that differs."""
     return (b64encode(f"{user}:{key}".encode()).decode(), key) if key and user else (key,) if key else ()
 
 
@@ -141,7 +141,7 @@ def _extra(data: bytes | None, headers: Mapping[str, str] | None) -> dict[str, s
 
 
 def failure(answer: Answer, said: str = "") -> TemporaryError | PermanentError:
-    """The error to raise for an answer that is none of success; `said` is what to tell of its body."""
+    """Return the error to raise for a response whose status is not a success. `said` is a summary of its body for the message."""
     told = f"{answer.what} was answered {answer.status}{': ' if said else ''}{said}"
     if answer.status >= 500 or answer.status in LATER_STATUS:
         return TemporaryError(told, delay_s=answer.delay_s)
@@ -149,7 +149,8 @@ def failure(answer: Answer, said: str = "") -> TemporaryError | PermanentError:
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float:
-    """Retry-After in seconds, bounded; its other form, a date, is not used by those who limit rates."""
+    """Return the Retry-After header in seconds, at most `DELAY_S_MAX`; 0 if there is none, or if it is a date, a form that rate limiters do
+    not use."""
     text = headers.get("retry-after", "")
     return min(DELAY_S_MAX, float(text)) if text.isascii() and text.isdigit() and len(text) < 10 else 0.0
 
@@ -163,12 +164,12 @@ def is_loopback(url: str) -> bool:
 
 
 def is_safe(url: str) -> bool:
-    """Whether a secret can be sent there: by https, or within this machine."""
+    """Return whether a secret may be sent to `url`: by HTTPS, or within this machine."""
     return urlsplit(url).scheme == "https" or is_loopback(url)
 
 
 class _Header(AuthBase):
-    """As an auth object, for a header of the session would give way to what ~/.netrc says of the host."""
+    """Authorization header as an auth object: a session's plain header would be overridden by an entry for the host in ~/.netrc."""
 
     def __init__(self, value: str) -> None:
         self._value = value
@@ -185,18 +186,18 @@ def _session(pause_s: float) -> requests.Session:
         allowed_methods=RETRY_METHODS,
         status_forcelist=RETRY_STATUS,
         backoff_factor=pause_s,
-        respect_retry_after_header=False,  # we do not sleep here; whoever asks comes again
+        respect_retry_after_header=False,  # never sleep here; the caller retries
         raise_on_status=False,
     )
     session = requests.Session()
-    session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # nothing of one thread's answer is in another's request
+    session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # no cookie of one thread's response may reach another's request
     for scheme in ("http://", "https://"):
         session.mount(scheme, HTTPAdapter(max_retries=retry, pool_maxsize=CONNECTIONS_MAX))
     return session
 
 
 def _host(url: str) -> str:
-    """Host and port, without what may be a password."""
+    """Return host and port of `url`, without user info, which may be a password."""
     try:
         return urlsplit(url).netloc.rpartition("@")[2]
     except ValueError:
@@ -216,7 +217,7 @@ def _read(response: requests.Response, what: str) -> bytes:
 
 
 def _unanswered(what: str, error: Exception) -> TemporaryError | PermanentError:
-    # Found before anything was sent, and it does not go away by itself.
+    # The certificate was checked before anything was sent, and the failure will not go away by itself.
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
         return PermanentError(f"{what}: the server's certificate is not trusted; name its authority's file in REQUESTS_CA_BUNDLE")
     if _is_unknown_name(error):
@@ -225,7 +226,7 @@ def _unanswered(what: str, error: Exception) -> TemporaryError | PermanentError:
 
 
 def _is_unknown_name(error: Exception) -> bool:
-    """Whether the resolver said for certain that there is no such name; that it cannot say is something else."""
+    """Return whether the resolver reported for certain that the name does not exist, as opposed to a resolver failure."""
     reason = getattr(error.args[0], "reason", None) if error.args else None
     cause = reason.__cause__ if isinstance(reason, NameResolutionError) else None
     return isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME

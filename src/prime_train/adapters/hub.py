@@ -1,7 +1,7 @@
-"""What Hugging Face's hub, or a mirror of it, says of a model: two requests, of what anybody may read.
+"""What Hugging Face's hub, or a mirror of it, publishes about a model, read by two requests.
 
-The first is answered for gated models too; the second, `config.json`, only for whom they are open to. Both are asked for in the forms that
-lead to no redirect. A model that is private or not there is answered alike: the hub does not tell which.
+The first request is answered for gated models too; the second, `config.json`, only if the token has access. Both use URLs that do not
+redirect. The hub answers alike for a private model and for one that does not exist.
 """
 
 import re
@@ -14,7 +14,7 @@ from prime_train.ports import PermanentError, TemporaryError
 
 ENDPOINT = "HF_ENDPOINT"
 TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
-"""The second is what the first was called."""
+"""Names of the token variable, the current one first and then the deprecated one."""
 DEFAULT_ENDPOINT = "https://huggingface.co"
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}(/[A-Za-z0-9][A-Za-z0-9._-]{0,95})?")
@@ -30,14 +30,14 @@ Config = Mapping[str, object]
 
 @dataclass(frozen=True)
 class HubModel:
-    """One model as the hub knows it. What it does not say is None or empty."""
+    """One model as the hub describes it. Fields that the hub does not report are None or empty."""
 
     id: str
     commit: str
     gated: str
-    """no, auto or manual"""
+    """One of no, auto, manual."""
     readable: bool
-    """Whether its files are open to us."""
+    """Whether the model's files can be read with this token."""
     architecture: str
     is_vision_language: bool
     params: int | None
@@ -47,14 +47,15 @@ class HubModel:
 
 
 class Hub:
-    """Asks as whoever holds `token`. `model` raises TemporaryError and PermanentError as every adapter does."""
+    """Client of the hub, authenticated with `token`. `model` raises TemporaryError and PermanentError as every adapter does."""
 
     def __init__(self, endpoint: str = DEFAULT_ENDPOINT, *, token: str = "", read_s: float = READ_S, pause_s: float = PAUSE_S) -> None:
         self._http, self._read_s = Http(endpoint, key=token, pause_s=pause_s), read_s
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Hub":
-        """As the environment says, in the variables that Hugging Face's own tools read. PermanentError: it names no address."""
+        """Build a client from the variables that Hugging Face's own tools read. Raises PermanentError if `HF_ENDPOINT` is not an http or
+        https URL."""
         endpoint = environment.get(ENDPOINT) or DEFAULT_ENDPOINT
         if not endpoint.startswith(("http://", "https://")):
             raise PermanentError(f"{ENDPOINT} is {endpoint[:100]!r}, which is no http or https URL")
@@ -62,7 +63,7 @@ class Hub:
         return cls(endpoint, token=token)
 
     def model(self, model_id: str) -> HubModel | None:
-        """None: there is no such model, or none that we may know of."""
+        """Return the model, or None if it does not exist or is not visible with this token."""
         if not _ID.fullmatch(model_id) or ".." in model_id:
             raise PermanentError(f"{model_id[:100]!r} is no id of a model; one is written owner/name")
         answer = self._ask(f"/api/models/{model_id}")
@@ -74,7 +75,7 @@ class Hub:
         return _read(model_id, told, config)
 
     def _config(self, model_id: str, commit: str) -> Config | None:
-        """None: it has none, or it is not open to us."""
+        """Return the parsed `config.json`, or None if the model has none or access to it is refused."""
         if not _ID.fullmatch(model_id) or not _COMMIT.fullmatch(commit):
             return None
         answer = self._ask(f"/{model_id}/raw/{commit}/config.json")
@@ -118,7 +119,7 @@ def _read(model_id: str, told: Config, config: Config | None) -> HubModel:
 
 
 def shape(name: str, params: int | None, config: Config, *, tied: bool = False) -> Model | None:
-    """The shape that a `config.json` describes, or its part for text; None where it lacks what memory is counted from."""
+    """Return the shape described by a `config.json`, or by its text part; None if a value needed for the memory estimate is missing."""
     layers, hidden, heads = (_int(config.get(key)) for key in ("num_hidden_layers", "hidden_size", "num_attention_heads"))
     ffn, vocab = _int(config.get("intermediate_size")), _int(config.get("vocab_size"))
     if None in (params, layers, hidden, heads, vocab) or not (params and layers and hidden and heads and vocab):
@@ -149,14 +150,15 @@ def shape(name: str, params: int | None, config: Config, *, tied: bool = False) 
 
 
 def _gated(value: object) -> str:
-    """The hub says false, auto or manual; whatever else it may say one day, it is not open to all."""
+    """Map the hub's false, auto or manual to no, auto or manual. Any other true value counts as manual, because the model is not open to
+    all."""
     if value in ("auto", "manual"):
         return str(value)
     return "manual" if value else "no"
 
 
 def _takes_tools(brief: Config) -> bool | None:
-    """Whether one of its chat templates speaks of tools; None: it tells none."""
+    """Return whether one of the model's chat templates mentions tools; None if it has no template."""
     template = brief.get("chat_template_jinja") or _mapping(brief.get("tokenizer_config")).get("chat_template")
     match template:
         case str(text):

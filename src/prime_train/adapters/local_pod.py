@@ -1,18 +1,19 @@
-"""The first process of a local pod: being alive is what makes the pod a machine.
+"""The first process of a local pod: the pod counts as a machine for as long as this process lives.
 
     python local_pod.py FOLDER [LOCK]
 
-It leads a session of its own and is nobody's child, so that it outlives whoever rented the pod. Standard library only, and nothing of
-this project: it must be up in a few milliseconds and then cost nothing. The pod's folder is all it shares with the control plane:
+It is detached and leads a session of its own, so that it outlives the process that rented the pod. It imports the standard library only,
+and nothing of this project, so that it starts in a few milliseconds and then costs nothing. It shares only the pod's folder with the
+control plane:
 
-    pod.json     what the pod is; written before this process is started          alive.lock   held while this process lives
-    control      a fifo: a line `start` asks for the agent                        init.json    {"pid"}: this process, once it listens
-    start.json   {"command"}: how the agent is started                            init.log     what this process says when it fails
-    agent.json   {"pid"}: the agent has been started; it never is a second time   agent.error  why it could not be started
-    agent.exit   {"code"}: it has ended by itself; negative is a signal           disk/        the pod's disk, the agent's folder
+    pod.json     what the pod is; written before this process starts              alive.lock   held while this process lives
+    control      a fifo: the line `start` starts the agent                        init.json    {"pid"} of this process, once it listens
+    start.json   {"command"}: how the agent is started                            init.log     errors of this process
+    agent.json   {"pid"} of the agent, which is started only once                 agent.error  why the agent could not be started
+    agent.exit   {"code"}: the agent's exit code; negative is a signal            disk/        the pod's disk, the agent's folder
 
-LOCK is the descriptor of `alive.lock`, locked by the parent: the lock passes over without a moment in which nobody holds it.
-On Linux, processes of the pod whose parent dies become children of this one, however they tried to leave: none is lost snapshot of.
+LOCK is the descriptor of `alive.lock`, already locked by the parent, so that the lock is held without a gap. On Linux, processes of the pod
+whose parent ends become children of this process, even if they have detached themselves, so that it can reap all of them.
 """
 
 import fcntl
@@ -30,7 +31,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def main(argv: list[str]) -> int:
-    """Starts the pod's first process and returns 0 once it listens (1: it failed; init.log says why)."""
+    """Start the pod's first process. Return 0 once it listens, or 1 if it failed; init.log then says why."""
     folder = Path(argv[1]).resolve()
     if len(argv) > 2:
         os.set_inheritable(int(argv[2]), False)
@@ -48,7 +49,8 @@ def main(argv: list[str]) -> int:
 
 
 def _adopt_orphans() -> None:
-    """Linux only; elsewhere the marker in the environment alone tells which processes are the pod's."""
+    """Make this process the parent of orphaned descendants. Linux only; elsewhere the pod's processes are found by their environment marker
+    alone."""
     if sys.platform == "linux":
         import ctypes
 
@@ -60,7 +62,7 @@ class _Machine:
         self._folder = folder
         self._agent: int | None = None
         os.chdir(folder / "disk")
-        # Open for both, so that it never comes to an end when a writer closes it.
+        # Opened for reading and writing, so that the fifo does not reach end of file when a writer closes it.
         self._control = os.open(folder / "control", os.O_RDWR | os.O_NONBLOCK)
         self._woken, waker = os.pipe()
         os.set_blocking(self._woken, False)
@@ -69,7 +71,7 @@ class _Machine:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def run(self, said: int) -> None:
-        """Until it is killed; or, should somebody delete the folder, until everything on the pod has ended."""
+        """Serve start requests until killed or, if the pod's folder has been deleted, until every process on the pod has ended."""
         self._tell("init.json", {"pid": os.getpid()})
         os.write(said, b"1")
         os.close(said)
@@ -89,7 +91,7 @@ class _Machine:
                 condemned = True
 
     def _start(self) -> None:
-        """Starts the agent, once in the life of the pod; asked again, only tells again."""
+        """Start the agent once in the life of the pod. A repeated request only rewrites agent.json."""
         if self._agent is None:
             (self._folder / "agent.error").unlink(missing_ok=True)
             try:
@@ -101,7 +103,7 @@ class _Machine:
         self._tell("agent.json", {"pid": self._agent})
 
     def _spawn(self, command: list[str]) -> int:
-        """In a process group of its own; Python's own ignored signals are given back their meaning."""
+        """Spawn `command` in a process group of its own, with the signals that Python ignores reset to their defaults. Return its pid."""
         log = str(self._folder / "disk" / "agent.log")
         files = [
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -113,7 +115,7 @@ class _Machine:
         )
 
     def _reap(self) -> bool:
-        """Buries dead children, and notes the agent's end. True if no child is left."""
+        """Reap child processes that have ended, and record the agent's exit code. Return True if no child is left."""
         for _ in range(REAPED_A_TURN_MAX):
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -126,7 +128,7 @@ class _Machine:
         return False
 
     def _tell(self, name: str, content: dict[str, object]) -> None:
-        """Writes a file of the pod's folder, whole or not at all. A full disk must not end the machine: it is said in init.log."""
+        """Write a file of the pod's folder atomically. A failure such as a full disk goes to init.log and must not end the machine."""
         draft = self._folder / f".{name}"
         try:
             draft.write_text(json.dumps(content))

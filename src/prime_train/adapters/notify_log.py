@@ -8,9 +8,9 @@ _LEVELS = {Severity.INFO: logging.INFO, Severity.WARNING: logging.WARNING, Sever
 
 
 class LogNotifier:
-    """A `Notifier` that never fails; the logger `prime_train.alerts` decides where the lines go.
+    """A `Notifier` that never fails. The logger `prime_train.alerts` decides where the lines go.
 
-    One line each, at the level of its severity: the kind, as the runbook lists it, title and text.
+    Each alert is one line at the level of its severity: its kind as listed in the runbook, its title and its text.
     """
 
     def __init__(self, logger: logging.Logger | None = None) -> None:
@@ -24,5 +24,6 @@ class LogNotifier:
 
 
 def _one_line(text: str) -> str:
-    """What a trainer wrote may be in it: nothing in it moves the cursor or begins a line of its own."""
+    """Return `text` on one line without control characters: it may hold a trainer's output, which must not move the cursor or start a
+    line."""
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())

@@ -1,10 +1,10 @@
-"""Alerts as JSON to a URL: the control plane's own, the run's own, or both. One of Discord's webhooks gets a message in Discord's form.
+"""Alerts as JSON to a URL: the control plane's own, the run's own, or both. A Discord webhook gets a message in Discord's format.
 
-A receiver of our own form knows an alert by its key, so where an answer is lost it is sent again. Discord knows no key: what it was sent
-whole counts as told, whatever became of the answer, as it would say the same again each time.
+A receiver of our own format recognises an alert by its key, so the alert is sent again if the response was lost. Discord does not
+deduplicate: an alert that was sent to it completely counts as delivered whatever the response, because a repeat would be posted twice.
 
-The URL is a secret (whoever knows it can post). So errors name its host only, exceptions of the libraries below, which carry the path, are
-not chained, and what those libraries would log while we send is dropped.
+The URL is a secret, since whoever has it can post. So errors name only its host, exceptions of the underlying libraries, which hold the
+path, are not chained, and what those libraries log during a send is dropped.
 """
 
 import contextlib
@@ -31,38 +31,40 @@ from prime_train.reports.discord import discord_message
 CONNECT_S = 3.0
 READ_S = 5.0
 DISCORD_READ_S = 15.0
-"""Longer, for nothing is known of what it does with a message after that."""
+"""Read timeout in seconds for Discord: longer, because after a timeout it is unknown whether the message was posted."""
 RETRIES_MAX = 2
 RETRY_ONLY_CONNECTING = frozenset({"GET"})
-"""We only post: with this, nothing is repeated that was sent. An empty set would mean every method."""
+"""Only POST is used, so with this set nothing that was sent is repeated. An empty set would mean every method."""
 RETRY_STATUS = frozenset({500, 502, 503, 504})
 LATER_STATUS = frozenset({408, 425, 429}) | RETRY_STATUS
 MUTE_S = 30.0
-"""After a failure an address is left alone for so long, so that one that is down does not hold up the watcher alert by alert."""
+"""Seconds for which an address is skipped after a failure, so that one that is down does not delay the watcher at every alert."""
 DISCORD_PATH = "/api/webhooks/"
 ANSWER_BYTES_MAX = 1024
 SAID_CHARS_MAX = 120
 GUESSABLE_CHARS = 4
-"""Pieces of a URL shorter than this are no secret."""
+"""Parts of a URL that are shorter than this are not treated as secret."""
 TOOK_MAX = 4096
 
 log = logging.getLogger(__name__)
 
 
 def webhooks_from(secrets: Mapping[str, str], url: str | None) -> "tuple[WebhookNotifier, ...]":
-    """One for the URLs that specs name, and one for the `url` that gets every alert, if there is such. Of two URLs in one notifier, a
-    process that does not know which of them took an alert would send it to both again."""
+    """Return one notifier for the URLs that specs name and, if `url` is given, one for the URL that gets every alert.
+
+    They are separate because a process that does not know which of two URLs has received an alert would send it to both again.
+    """
     named = WebhookNotifier(secrets, beside=url)
     return (named, WebhookNotifier(None, url)) if url else (named,)
 
 
 class WebhookNotifier:
-    """A `Notifier`. `secrets` holds the URLs that specs name under `alerts.webhook`, None where those are not this one's; `url` gets every
-    alert; `beside` is a URL that another notifier sends every alert to.
+    """A `Notifier`. `secrets` holds the URLs that specs name under `alerts.webhook`, or is None if this notifier does not handle them;
+    `url` gets every alert; `beside` is a URL to which another notifier sends every alert.
 
-    TemporaryError, with `delay_s` where the other side named one: send again later. PermanentError: it was refused, or there is no URL
-    by that name. Where an alert goes to two URLs, both are tried, and one that took it is not told again for the other. `discord_read_s`:
-    how long Discord may take to answer; `clock`: seconds that only rise.
+    Raises TemporaryError, with `delay_s` if the receiver named one, if the alert should be sent again later; PermanentError if it was
+    refused or no URL has that name. If an alert goes to two URLs, both are tried, and one that has received it does not get it again
+    because of the other. `discord_read_s` is the read timeout for Discord in seconds; `clock` returns monotonic seconds.
     """
 
     def __init__(
@@ -78,7 +80,7 @@ class WebhookNotifier:
         self._discord = _Form(discord_message, knows_keys=False, read_s=discord_read_s)
         self._muted: dict[str, float] = {}
         self._took: dict[tuple[str, str | None], None] = {}
-        """Who took an alert (by its key) that another URL has not taken yet, the newest `TOOK_MAX`."""
+        """The newest `TOOK_MAX` pairs of alert key and URL: alerts that this URL has received and another one has not yet."""
 
     def send(self, alert: Alert, run: Run | None) -> None:
         failures: list[OutsideError] = []
@@ -92,7 +94,7 @@ class WebhookNotifier:
                 failures.append(error)
             else:
                 self._took[alert.key, url] = None
-        # One that may still work decides: the alert comes again.
+        # A temporary failure takes precedence, so that the alert is sent again.
         later = next((failure for failure in failures if isinstance(failure, TemporaryError)), None)
         if later is not None:
             for oldest in list(self._took)[: max(0, len(self._took) - TOOK_MAX)]:
@@ -104,7 +106,7 @@ class WebhookNotifier:
             raise failures[0]
 
     def _targets(self, run: Run | None) -> list[tuple[str, str | None]]:
-        """What to call each URL, and the URL; None where a named one is not there."""
+        """Return the label and the URL of each target; the URL is None if a named one is not in the environment."""
         targets: list[tuple[str, str | None]] = [("the control plane's alert URL", self._url)] if self._url else []
         own = run.spec.alerts.webhook if run is not None else None
         if own is None or self._secrets is None or (self._beside and self._secrets.get(own) == self._beside):
@@ -138,12 +140,12 @@ def _host(url: str) -> str | None:
 
 
 class _Unheard(TemporaryError):
-    """It was sent whole, to somebody who would not know it again, and no answer came."""
+    """The alert was sent completely, to a receiver that does not deduplicate, and no response arrived."""
 
 
 @dataclass(frozen=True)
 class _Form:
-    """How somebody wants it. `knows_keys`: the same alert may be sent again, for its key tells that it is the same."""
+    """A receiver's format. `knows_keys`: the receiver recognises a repeated alert by its key, so it may be sent again."""
 
     body: Callable[[AlertCard], Mapping[str, object]]
     knows_keys: bool
@@ -151,7 +153,7 @@ class _Form:
 
 
 class _Body(io.BytesIO):
-    """`is_sent`: the connection has taken all of it, for its end was asked for. A connection that does not come about reads nothing."""
+    """A request body. `is_sent` is True once it has been read to its end; if no connection is made, nothing is read."""
 
     is_sent = False
 
@@ -170,7 +172,7 @@ def _post(url: str, host: str, card: AlertCard, form: _Form) -> None:
             with session.post(url, data=body, headers=headers, timeout=timeout, allow_redirects=False, stream=True) as response:
                 _judge(response, url, host)
         except (requests.RequestException, OSError, ValueError) as error:
-            # Not chained: the text of these names the whole URL.
+            # Not chained: the text of these exceptions holds the whole URL.
             if body.is_sent and not form.knows_keys:
                 raise _Unheard(f"{host} was sent it and did not answer: {type(error).__name__}") from None
             raise TemporaryError(f"{host} could not be reached: {type(error).__name__}") from None
@@ -201,7 +203,7 @@ def _session(form: _Form) -> requests.Session:
         allowed_methods=None if form.knows_keys else RETRY_ONLY_CONNECTING,
         status_forcelist=RETRY_STATUS,
         backoff_factor=0.2,
-        respect_retry_after_header=False,  # we do not sleep here; whoever sends comes again
+        respect_retry_after_header=False,  # never sleep here; the caller retries
         raise_on_status=False,
     )
     session = requests.Session()
@@ -221,10 +223,10 @@ def _judge(response: requests.Response, url: str, host: str) -> None:
 
 
 def _said(response: requests.Response, url: str) -> str:
-    """The start of the answer's body, unless it repeats a piece of the URL, or does not come."""
+    """Return the start of the response body as a suffix for an error; empty if it repeats a part of the URL or cannot be read."""
     try:
         text = response.raw.read(ANSWER_BYTES_MAX, decode_content=True).decode(errors="replace")
-    except (HTTPError, OSError):  # the status has said what counts
+    except (HTTPError, OSError):  # the status is enough
         return ""
     pieces = {piece for whole in (url, unquote(url)) for piece in _pieces(whole)}
     if not text.strip() or any(piece in text for piece in pieces):
@@ -248,7 +250,7 @@ _sending = _Sending()
 
 
 class _NotOurs(logging.Filter):
-    """Drops what is logged by a thread that is sending an alert."""
+    """Log filter that drops records of a thread that is sending an alert."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return not _sending.now
@@ -259,7 +261,7 @@ _FILTER = _NotOurs()
 
 @contextlib.contextmanager
 def _unlogged() -> Iterator[None]:
-    """urllib3 logs paths, when it retries even as warnings."""
+    """Suppress urllib3's logs, which contain paths, and at warning level when it retries."""
     for name in ("urllib3.connectionpool", "urllib3.util.retry"):
         logging.getLogger(name).addFilter(_FILTER)  # adding it again changes nothing
     _sending.now = True

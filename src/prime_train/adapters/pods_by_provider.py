@@ -1,6 +1,6 @@
 """The port `Pods` over several providers: a control plane may rent from one, and train on its own machine as well.
 
-Ids of pods are unique among all: those of any provider but the local one begin with its name and a slash.
+Pod ids are unique across providers: the id of a pod that is not local begins with its provider's name and a slash.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ ADVICE = {"prime": "set PRIME_API_KEY, or log in with `prime login` and set PRIM
 
 
 class PodsByProvider:
-    """`providers` by name, as in `Offer.provider`; `default` is asked where a run names none."""
+    """Several providers as one `Pods`. `providers` are keyed by `Offer.provider`; `default` is used if a run names none."""
 
     def __init__(self, providers: Mapping[str, Pods], default: str) -> None:
         self._providers, self._default = dict(providers), default
@@ -28,14 +28,14 @@ class PodsByProvider:
         return frozenset(self._providers)
 
     def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
-        """Of the one provider that the run names. PermanentError: it is not set up here."""
+        """Return the offers of the provider that the run names, or of the default one. Raises PermanentError if it is not set up here."""
         return self._of(hardware.provider or self._default).offers(hardware)
 
     def create(self, name: str, offer: Offer, hardware: HardwareSpec) -> Pod:
         return _with_id(offer.provider, self._of(offer.provider).create(name, offer, hardware))
 
     def list(self) -> Sequence[Pod]:
-        """Of all. One that cannot be asked makes all of it unknown: a part of the list would look like the whole."""
+        """Return the pods of all providers. Raises if one of them cannot be listed, because a partial list would look complete."""
         return [_with_id(name, pod) for name, pods in self._providers.items() for pod in pods.list()]
 
     def get(self, pod_id: str) -> Pod | None:
@@ -57,14 +57,14 @@ class PodsByProvider:
         return self._providers[name]
 
     def _seen(self, name: str) -> Pods:
-        """That it cannot be asked here says nothing of its pods."""
+        """Return the provider of existing pods. Raises TemporaryError if it is not set up here, which proves nothing about its pods."""
         if name not in self._providers:
             raise TemporaryError(f"provider {name} cannot be asked from here; {ADVICE.get(name, 'it is not known')}")
         return self._providers[name]
 
 
 class AccountOfOne:
-    """The account of one of several providers: pods on its bills have the ids that they have here."""
+    """The account of one of several providers, with the pod ids on its bills prefixed as in `PodsByProvider`."""
 
     def __init__(self, account: Account) -> None:
         self._account = account
@@ -81,7 +81,7 @@ class AccountOfOne:
 
 
 def provider_of(pod_id: str) -> tuple[str, str]:
-    """The provider's name, and the id as the provider knows it."""
+    """Return the provider's name and the pod's id at that provider."""
     name, slash, own_id = pod_id.partition("/")
     return (name, own_id) if slash else (LOCAL, pod_id)
 

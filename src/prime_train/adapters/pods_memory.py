@@ -1,4 +1,4 @@
-"""Pods that are only remembered: the provider for tests that need no process, with the behaviour of the real ones."""
+"""Pods held in memory: the provider for tests that need no process, with the behaviour of real ones."""
 
 import threading
 import time
@@ -30,10 +30,10 @@ def _now_s() -> int:
 
 
 class MemoryPods:
-    """Lives as long as the object; safe between threads.
+    """A `Pods` whose machines exist only in this object. Thread-safe.
 
-    `stock` limits how many pods an offer has. `clock` gives whole seconds; a pod is pending for `boot_s` of them. `started` is told of
-    each agent that is started, once a pod.
+    `stock` limits the number of pods per offer. `clock` returns whole seconds; a pod is pending for its first `boot_s` seconds. `started`
+    is called for each agent that is started, once per pod.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class MemoryPods:
         self._lock = threading.Lock()
 
     def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
-        """Those with stock left."""
+        """Return the offers with stock left."""
         with self._lock:
             return [offer for offer in self._offers.values() if self._has(offer.offer_id)]
 
@@ -98,17 +98,17 @@ class MemoryPods:
             self._rented.pop(pod_id, None)
 
     def preempt(self, pod_id: str, notice_s: int = 0) -> None:
-        """What the world does to a spot machine."""
+        """Remove the pod, as a spot preemption does."""
         self.terminate(pod_id)
 
     def tickets(self, pod_id: str) -> Sequence[Ticket]:
-        """The tickets of the agents that were started on the pod: one at most."""
+        """Return the tickets of the agents started on the pod: at most one."""
         with self._lock:
             rented = self._rented.get(pod_id)
             return tuple(rented.tickets) if rented is not None else ()
 
     def set_stock(self, offer_id: str, count: int) -> None:
-        """So many pods of the offer can there be from now on; those that are there stay."""
+        """Limit the offer to `count` pods from now on; existing pods stay."""
         with self._lock:
             self._stock[offer_id] = count
 

@@ -1,6 +1,6 @@
-"""The store in memory: for tests and simulations. What it says is what every other store must say.
+"""The store in memory, for tests and simulations; the reference that every other store must match.
 
-One lock, no copies (all values are frozen) and no chance: the same calls give the same answers.
+It uses one lock, makes no copies (all values are frozen) and is deterministic: the same calls give the same answers.
 """
 
 import time
@@ -16,7 +16,7 @@ from prime_train.ports import Answer, LeaseStatus, RunRecord
 
 
 class MemoryStore:
-    """A `Store` that forgets everything with its process. `clock`: seconds; they must neither step nor run backward."""
+    """A `Store` whose content ends with its process. `clock` returns seconds, and must neither step nor run backward."""
 
     def __init__(self, clock: Callable[[], float] | None = None) -> None:
         self._clock = clock or counting_on(Anchor("", time.time() - uptime_s()))

@@ -1,7 +1,8 @@
-"""The store of a control plane elsewhere, over https: what a scheduled job or a laptop works with where nothing of it is at hand.
+"""The store of a remote control plane, over HTTPS, for a scheduled job or a laptop that has no direct access to it.
 
-Every call is signed with the operator's key, which is made of the master key. A call that only reads is asked again after a failure; of
-one that writes and got no answer it is not known whether it was heard: TemporaryError, and whoever decides looks again.
+Every call is signed with the operator's key, which is derived from the master key. A call that only reads is retried after a failure. If a
+call that writes gets no response, it is unknown whether it took effect: TemporaryError is raised, and the caller reads again before it
+decides.
 """
 
 import time
@@ -28,16 +29,16 @@ HINTS: Mapping[int, str] = {
     403: "is this the address of a control plane?",
     404: "is this the address of a control plane, and nothing after it?",
 }
-"""What to look at, by the status."""
+"""Advice for the user by HTTP status."""
 
 
 class Unknown(PermanentError):
-    """The control plane has no such call: it is older than this."""
+    """The control plane does not have this call, because it is an older version."""
 
 
 class RemoteStore:
-    """A `Store`. `url`: where the control plane serves, without a path. PermanentError where that is no https address, nor one of this
-    machine."""
+    """A `Store` at `url`, the control plane's address without a path. Raises PermanentError if that is neither an https address nor one of
+    this machine."""
 
     def __init__(self, url: str, master: bytes) -> None:
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
@@ -50,18 +51,18 @@ class RemoteStore:
         self._is_same_version = False
         self._clock = MeasuredClock(lambda: float(self._call("now_s")))
         self._ahead_s = 0
-        """How far the control plane's clock is ahead of this machine's, as far as its refusals told."""
+        """Seconds by which the control plane's clock is ahead of this machine's, as learned from refused requests."""
 
     def now_s(self) -> int:
         return self._clock()
 
     def about(self) -> About:
-        """What the control plane says of itself."""
+        """Return what the control plane reports about itself, such as its version."""
         told: About = ABOUT_GIVES.validate_json(self._ask(ABOUT, b"[]", tries=READS_MAX))
         return told
 
     def opening(self) -> Opening:
-        """What opens the control plane's bucket, newly made; of one that is too old to say, nothing."""
+        """Return settings and newly issued credentials for the control plane's bucket; an empty `Opening` if its version is too old."""
         try:
             told: Opening = OPENING_GIVES.validate_json(self._ask(OPENING, b"[]", tries=READS_MAX))
         except Unknown:
@@ -140,7 +141,7 @@ class RemoteStore:
             raise PermanentError(f"{name}: the control plane's answer cannot be read; is it of another version?") from error
 
     def _check_version(self) -> None:
-        """Before anything is written: who does not know a field of a run would drop it."""
+        """Raise PermanentError before a write if the versions differ: a control plane that lacks a field of a run would drop it."""
         if not self._is_same_version:
             theirs = self.about().version
             if theirs != __version__:
@@ -171,8 +172,8 @@ class RemoteStore:
         raise AssertionError("there is at least one try")
 
     def _signed(self, method: str, path: str, body: bytes) -> Answered:
-        """The answer to one signed request. Where it was refused for its time, it is signed once more, by the control plane's clock; with
-        one that was refused nothing has been done."""
+        """Return the response to one signed request. If it was refused because of its timestamp, sign it once more by the control plane's
+        clock; a refused request has had no effect."""
         answer = self._signed_once(method, path, body)
         if answer.status == UNAUTHORIZED and self._learns_time(answer.content()):
             answer = self._signed_once(method, path, body)
@@ -184,7 +185,7 @@ class RemoteStore:
         return self._http.ask(method, path, data=body, headers=headers)
 
     def _learns_time(self, said: object) -> bool:
-        """Whether a refusal told of another clock than the one that was signed by."""
+        """Take over the control plane's clock from a refusal. Return whether it differs from the clock that the request was signed with."""
         now_s = told_time_s(said)
         if now_s is None:
             return False
@@ -193,6 +194,6 @@ class RemoteStore:
 
 
 def _said(content: object) -> str:
-    """Why it was refused, in the control plane's words."""
+    """Return the control plane's reason for a refusal, or an empty string."""
     said = content.get("error") if isinstance(content, dict) else None
     return str(said)[:300] if said is not None else ""

@@ -1,4 +1,4 @@
-"""Our values as the JSON that stores keep, and back."""
+"""Conversion between our values and the JSON that stores keep."""
 
 import json
 from typing import Any, TypeVar
@@ -12,24 +12,24 @@ _parsers: dict[type, TypeAdapter[Any]] = {}
 
 
 def dump(value: object) -> str:
-    """JSON that loads again whatever is in the value: pydantic's own would turn an infinite number into null, and half a surrogate pair
-    (from an odd file name in an error's text) cannot be written at all."""
+    """Return `value` as JSON that loads again. Pydantic's own JSON would turn an infinite number into null, and half a surrogate pair (from
+    an odd file name in an error's text) cannot be encoded at all."""
     return readable(json.dumps(_parser(type(value)).dump_python(value, mode="json"), ensure_ascii=False, separators=(",", ":")))
 
 
 def load(kind: type[_Value], text: str) -> _Value:
-    """Raises ValueError where the text is no JSON of such a value; `first_problem` says why."""
+    """Return the value of type `kind` in `text`. Raises ValueError if the JSON does not fit; `first_problem` describes it."""
     value: _Value = _parser(kind).validate_json(text)
     return value
 
 
 def readable(text: str) -> str:
-    """Without halves of surrogate pairs."""
+    """Return `text` with halves of surrogate pairs replaced."""
     return text.encode("utf-8", "replace").decode()
 
 
 def first_problem(error: ValueError) -> str:
-    """In words, without the values: pydantic's own message would print them."""
+    """Return the first problem without the values, which pydantic's own message would contain."""
     if not isinstance(error, ValidationError):
         return str(error)[:PROBLEM_CHARS_MAX]
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
@@ -37,7 +37,7 @@ def first_problem(error: ValueError) -> str:
 
 
 def _parser(kind: type) -> TypeAdapter[Any]:
-    """Made when it is first used: to make one takes as long as a hundred values."""
+    """Return the type's parser, built on first use: building one takes as long as parsing a hundred values."""
     if kind not in _parsers:
         _parsers[kind] = TypeAdapter(kind)
     return _parsers[kind]

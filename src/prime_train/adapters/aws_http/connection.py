@@ -1,8 +1,8 @@
-"""One connection that requests of HTTP/1.1 go over, one after the other.
+"""One HTTP/1.1 connection for requests in sequence.
 
-Python's own takes half of a heartbeat's time and more of a cold start, for it reads headers with what reads mail. Here is only what an API
-needs: a POST whose body is at hand, and an answer whose length is told, comes in pieces, or ends with the connection. What is none of these
-is `ProtocolError`, never guessed at.
+Python's own client takes half of a heartbeat's time and more of a cold start, because it parses headers with the mail parser. This one
+supports only what an API needs: a POST whose body is in memory, and a response with a content length, in chunks, or ended by the
+connection. Anything else raises `ProtocolError`.
 """
 
 import socket
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 HEAD_BYTES_MAX = 64 * 1024
 BODY_BYTES_MAX = 16 * 2**20
-"""Of an answer; DynamoDB's own limit."""
+"""Size limit of a response body; DynamoDB's own limit."""
 READ_BYTES = 64 * 1024
 SIZE_DIGITS_MAX = 9
 TRAILERS_MAX = 64
@@ -22,11 +22,11 @@ _END = b"\r\n"
 
 
 class ProtocolError(Exception):
-    """The answer is no HTTP that is understood here, or it is too large, or it is cut off."""
+    """The response is not HTTP as supported here, or too large, or truncated."""
 
 
 class Said(NamedTuple):
-    """An answer. `keeps`: the connection may be asked again. `date`: the header of that name; empty where there is none."""
+    """A response. `keeps`: the connection may be reused. `date`: the Date header, or empty if there is none."""
 
     status: int
     body: bytes
@@ -35,7 +35,8 @@ class Said(NamedTuple):
 
 
 class Connection:
-    """Raises OSError and `ProtocolError`; after either it is of no more use. `host` may have a port. For one thread at a time."""
+    """A connection to `host`, which may include a port. Raises OSError and `ProtocolError`; after either the connection cannot be used
+    again. For one thread at a time."""
 
     def __init__(self, host: str, *, is_tls: bool, connect_s: float, answer_s: float) -> None:
         name, port = _address(host, is_tls)
@@ -51,7 +52,8 @@ class Connection:
         self._read = b""
 
     def post(self, path: str, headers: dict[str, str], body: bytes) -> Said:
-        """`headers` in what letters they hold are for the caller to vouch for; the body's length is added."""
+        """Send a POST and return its response. The caller must ensure that `headers` hold no invalid characters; the content length is
+        added here."""
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         self._socket.sendall(f"POST {path} HTTP/1.1\r\n{lines}content-length: {len(body)}\r\n\r\n".encode() + body)
         first, *told = self._until(b"\r\n\r\n", HEAD_BYTES_MAX).split(_END)
@@ -78,7 +80,8 @@ class Connection:
         return Said(status, self._to_the_end(), keeps=False)
 
     def _done(self, status: int, body: bytes, keeps: bool) -> Said:
-        """What came unasked behind an answer must not be taken for the next one."""
+        """Return the response. If unrequested bytes follow it, the connection is not reused, so that they are not taken for the next
+        response."""
         return Said(status, body, keeps and not self._read)
 
     def _in_pieces(self) -> bytes:
@@ -95,7 +98,7 @@ class Connection:
         raise ProtocolError("an answer that does not end")
 
     def _until(self, end: bytes, most: int) -> bytes:
-        """What comes before `end`, which is taken away too."""
+        """Return the bytes before `end`, and consume `end` too."""
         while (at := self._read.find(end)) < 0:
             if len(self._read) > most:
                 raise ProtocolError("an answer that is too large")
@@ -134,7 +137,7 @@ class Connection:
 
 @cache
 def trusted() -> ssl.SSLContext:
-    """Whom the system trusts; read once, for it takes a fiftieth of a second."""
+    """Return the TLS context with the system's certificate authorities; cached because loading them takes 20 ms."""
     return ssl.create_default_context()
 
 
@@ -144,7 +147,8 @@ def _address(host: str, is_tls: bool) -> tuple[str, int]:
 
 
 def _headers(lines: list[bytes]) -> dict[bytes, bytes]:
-    """Names in lower case. One that comes twice and says where the answer ends must say the same."""
+    """Return headers with names in lower case. Raises ProtocolError if a header that sets the body's length comes twice with different
+    values."""
     found: dict[bytes, bytes] = {}
     for line in lines:
         name, colon, value = line.partition(b":")
@@ -157,7 +161,7 @@ def _headers(lines: list[bytes]) -> dict[bytes, bytes]:
 
 
 def _size(text: bytes, base: int) -> int:
-    """Plain digits only: `int` would take signs and underscores too."""
+    """Parse a length of plain digits; `int` alone would accept signs and underscores too."""
     if not 0 < len(text) <= SIZE_DIGITS_MAX or not text.isalnum():
         raise ProtocolError("a length in the answer")
     try:

@@ -1,4 +1,4 @@
-"""One service of AWS's: signed questions over connections that are kept for the next."""
+"""Signed requests to one AWS service, over connections that are kept for reuse."""
 
 import time
 from collections.abc import Mapping
@@ -11,11 +11,12 @@ IDLE_MAX = 16
 
 
 class Unanswered(Exception):
-    """No answer came, or not a whole one: it is not known whether the question was heard."""
+    """No response, or only a part of one, arrived; it is unknown whether the request took effect."""
 
 
 class Service:
-    """`endpoint` None: Amazon's in that region. KeyError where the environment has no keys. Any thread may call."""
+    """One AWS service. If `endpoint` is None, Amazon's endpoint in that region is used. Raises KeyError if the environment has no keys.
+    Thread-safe."""
 
     def __init__(
         self, name: str, environment: Mapping[str, str], region: str, endpoint: str | None = None, *, connect_s: float, answer_s: float
@@ -25,11 +26,11 @@ class Service:
         self._connect_s, self._answer_s = connect_s, answer_s
         self._signer = Signer(environment, region, name)
         if self._is_tls:
-            trusted()  # rather now than while somebody waits for an answer
+            trusted()  # loaded now rather than during a request
         self._idle: list[Connection] = []
 
     def ask(self, path: str, headers: Mapping[str, str], body: bytes) -> Said:
-        """The answer to a POST, asked once. Raises `Unanswered`."""
+        """Send one POST without retries and return its response. Raises `Unanswered`."""
         connection = None
         try:
             connection = self._connection()
@@ -37,7 +38,7 @@ class Service:
         except (OSError, ProtocolError) as error:
             if connection is not None:
                 connection.close()
-            self.close()  # whatever ended this one is likely to have ended them too
+            self.close()  # the cause has probably broken the other connections too
             raise Unanswered(f"{type(error).__name__}: {error}") from error
         if said.keeps and len(self._idle) < IDLE_MAX:
             self._idle.append(connection)
@@ -46,7 +47,7 @@ class Service:
         return said
 
     def close(self) -> None:
-        """Closes the connections that no question is using; a later one opens its own."""
+        """Close the idle connections. Later requests open new ones."""
         while True:
             try:
                 self._idle.pop().close()

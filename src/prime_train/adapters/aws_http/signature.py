@@ -1,4 +1,4 @@
-"""Requests signed as Signature Version 4 has it."""
+"""Request signing by AWS Signature Version 4."""
 
 import hashlib
 import hmac
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 
 class Signer:
-    """Signs for one service in one region, by the environment's keys; KeyError where it has none. Any thread may call."""
+    """Signer for one service in one region, with the environment's keys. Raises KeyError if there are none. Thread-safe."""
 
     def __init__(self, environment: Mapping[str, str], region: str, service: str) -> None:
         self._key, self._secret = environment["AWS_ACCESS_KEY_ID"], environment["AWS_SECRET_ACCESS_KEY"]
@@ -16,7 +16,8 @@ class Signer:
         self._today = ("", b"")
 
     def headers(self, host: str, path: str, headers: Mapping[str, str], body: bytes, *, at_s: float) -> dict[str, str]:
-        """All headers of a POST at that second, its signature with them. Names are in lower case; `path` has nothing to be escaped."""
+        """Return all headers of a POST sent at `at_s` seconds, including its signature. Header names must be in lower case, and `path` must
+        need no escaping."""
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(at_s))
         signed = {**headers, "host": host, "x-amz-date": stamp}
         if self._token:
@@ -31,7 +32,7 @@ class Signer:
         return signed | {"authorization": f"AWS4-HMAC-SHA256 {told}"}
 
     def _signing_key(self, scope: str) -> bytes:
-        """Another one each day."""
+        """Return the signing key of `scope`, cached because it changes only once a day."""
         known, key = self._today
         if known != scope:
             key = f"AWS4{self._secret}".encode()

@@ -1,4 +1,4 @@
-"""Objects by key: in a folder, or in anything that speaks S3."""
+"""Objects by key, in a folder or in any S3-compatible server."""
 
 from prime_train.adapters.bucket.folder import FolderBucket
 from prime_train.adapters.bucket.open import address, open_bucket

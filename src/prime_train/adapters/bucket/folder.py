@@ -1,8 +1,8 @@
 """Objects by key, in a folder: a reader sees an object whole or not at all, whatever happens to its writer.
 
-An object is written to `.tmp/` of the same file system, made durable, and renamed into place. What changes a key (a write, a conditional
-write, a delete) does so under a lock file, so that "is the tag still the same?" and "write" are one step for every process and thread;
-readers never wait. The kernel drops a dead writer's lock, and the file it left in `.tmp/` is swept when it is an hour old.
+An object is written to `.tmp/` of the same file system, made durable, and renamed into place. Every change of a key (a write, a conditional
+write, a delete) holds a lock file, so that comparing the tag and writing are one step for all processes and threads; readers never wait.
+The kernel releases the lock of a process that ends, and the file it left in `.tmp/` is removed when it is an hour old.
 """
 
 import errno
@@ -39,9 +39,9 @@ _NO_FAST_COPY = frozenset({errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOT
 class FolderBucket:
     """A folder as bucket; keys are paths in it. A key cannot lie under another one (`a` and `a/b`): the later write is refused.
 
-    A folder that is missing is an error and not an empty bucket, unless it is to be made: a disk that is not mounted has not lost its
-    checkpoints. Where such a disk is mounted there is a folder all the same: with a `mark`, the bucket's identity, each call that writes or
-    finds nothing looks whether it is this bucket that is there.
+    A missing folder is an error and not an empty bucket, unless `make` is set: an unmounted disk has not lost its checkpoints. The mount
+    point of such a disk exists nevertheless, so with a `mark`, the bucket's identity, each call that writes or finds nothing checks that
+    the folder bears this mark.
     """
 
     def __init__(self, root: Path, *, mark: str = "", make: bool = False) -> None:
@@ -71,7 +71,7 @@ class FolderBucket:
             return True
 
     def put_file(self, key: str, path: Path) -> None:
-        """PermanentError if there is no such file, or it cannot be read."""
+        """Copy the file to `key`. Raises PermanentError if the file does not exist or cannot be read."""
         target = self._path(key)
         try:
             source = path.open("rb")
@@ -103,7 +103,8 @@ class FolderBucket:
                 return file.read(GET_BYTES_MAX + 1)
 
     def get_file(self, key: str, path: Path) -> bool:
-        """Makes the folder of `path` where it is missing. `path` is whole or untouched."""
+        """Copy the object to `path` atomically, and create the folder of `path` if it is missing. Return False if there is no such
+        object."""
         origin = self._path(key)
         with _told(origin):
             source = self._open(origin)
@@ -147,7 +148,7 @@ class FolderBucket:
                 self._must_be_there()
                 return
             except (IsADirectoryError, PermissionError):
-                # A folder is no object: there is nothing of that key (Linux says EISDIR, macOS EPERM).
+                # A folder is not an object, so there is no object with that key (Linux reports EISDIR, macOS EPERM).
                 if not path.is_dir():
                     raise
                 return
@@ -158,7 +159,7 @@ class FolderBucket:
         return self._root / key
 
     def _open(self, path: Path) -> int | None:
-        """A descriptor of the object to read from, or None where there is none."""
+        """Return a descriptor to read the object from, or None if it does not exist."""
         try:
             source = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except (FileNotFoundError, NotADirectoryError):
@@ -184,12 +185,12 @@ class FolderBucket:
             return b""
 
     def _must_take(self) -> None:
-        """Before something is written: not beside a bucket that is not there now."""
+        """Check before a write that the bucket is there, so that nothing is written next to an unmounted one."""
         self._must_be_there()
         self._temp.mkdir(exist_ok=True)
 
     def _walk(self, folder: str, start: str) -> Iterator[Stat]:
-        """Objects under `folder` ("" or ending in /) whose next part begins with `start`, in the order of keys."""
+        """Yield the objects under `folder` ("" or ending in /) whose next part begins with `start`, in the order of keys."""
         for name, entry in self._entries(folder, start):
             try:
                 seen = None if name.endswith("/") else entry.stat()
@@ -203,7 +204,8 @@ class FolderBucket:
                 yield Stat(folder + name, seen.st_size, int(seen.st_mtime))
 
     def _entries(self, folder: str, start: str) -> Sequence[tuple[str, os.DirEntry[str]]]:
-        """Sorted as keys are: a folder counts with its slash, so that `a-b` comes before what lies in `a/`."""
+        """Return the folder's entries in the order of keys: a folder is sorted with its slash, so that `a-b` comes before what lies in
+        `a/`."""
         path = self._root / folder
         try:
             with os.scandir(path) as entries:
@@ -217,7 +219,7 @@ class FolderBucket:
 
     @contextmanager
     def _draft(self) -> Iterator[Path]:
-        """A name to write to before the object is put in its place; nothing is left of it afterwards."""
+        """Yield a path to write to before the object is moved into place; the draft is always removed afterwards."""
         self._must_take()
         self._sweep()
         draft = self._temp / secrets.token_hex(16)
@@ -228,7 +230,7 @@ class FolderBucket:
 
     @contextmanager
     def _locked(self, key: str) -> Iterator[None]:
-        """Alone with this key among all threads and processes. TemporaryError after `LOCK_WAIT_S_MAX`."""
+        """Hold the key's lock among all threads and processes. Raises TemporaryError after `LOCK_WAIT_S_MAX` seconds."""
         self._must_take()
         place = int.from_bytes(hashlib.sha256(key.encode()).digest()[:4], "big") % LOCKS_MAX
         lock = os.open(self._temp / f"lock-{place:03d}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -243,7 +245,7 @@ class FolderBucket:
             os.close(lock)
 
     def _place(self, draft: Path, path: Path) -> None:
-        """Renames the finished draft to its name, durably. Another key's delete may take an empty folder away: made again."""
+        """Rename the finished draft to its name, durably. The folder is made again if the delete of another key removed it meanwhile."""
         for _ in range(PLACE_TRIES_MAX):
             with suppress(FileNotFoundError):
                 _make_folder_durably(path.parent)
@@ -253,14 +255,15 @@ class FolderBucket:
         raise TemporaryError(f"{path}: it or its draft was taken away {PLACE_TRIES_MAX} times while it was written")
 
     def _prune(self, folder: Path) -> None:
-        """Takes away the folders that a delete left empty, so that a listing does not grow with what is gone."""
+        """Remove the folders that a delete left empty, so that listings do not slow down."""
         with suppress(OSError):
             while folder != self._root:
                 folder.rmdir()
                 folder = folder.parent
 
     def _sweep(self) -> None:
-        """Takes away what dead writers left; a slow writer's draft stays young, each block renews its time."""
+        """Remove drafts left by writers that have ended. A slow writer's draft stays, because each block it writes renews its modification
+        time."""
         if time.monotonic() - self._swept_s < SWEEP_EVERY_S and self._swept_s:
             return
         self._swept_s = time.monotonic()
@@ -273,7 +276,7 @@ class FolderBucket:
 
 @contextmanager
 def _told(path: Path) -> Iterator[None]:
-    """Turns an error of the operating system into one of ours that names `path`."""
+    """Convert an OSError to an error of `ports` that names `path`."""
     try:
         yield
     except OSError as error:
@@ -301,7 +304,8 @@ def _write_durably(path: Path, data: Data) -> None:
 
 
 def _copy(source: int, target: int) -> None:
-    """Copies from here to the end of the file, inside the kernel where it can (a copy-on-write file system then moves no byte)."""
+    """Copy from the current position to the end of the file, inside the kernel if possible (a copy-on-write file system then copies no
+    data)."""
     try:
         while os.copy_file_range(source, target, COPY_BLOCK_BYTES):
             pass
@@ -310,21 +314,22 @@ def _copy(source: int, target: int) -> None:
     except OSError as error:
         if error.errno not in _NO_FAST_COPY:
             raise
-    # Some file systems (those of /proc, some network ones) say "copied 0 bytes" where there is more: reading on finds the true end.
-    # The writer is buffered: a raw one may write less than it was given, and the copy would have a hole.
+    # Some file systems (/proc, some network ones) report 0 bytes copied although there is more: reading on finds the true end. The writer
+    # is buffered because a raw one may write less than it was given, which would leave a hole in the copy.
     with os.fdopen(source, "rb", buffering=0, closefd=False) as reader, os.fdopen(target, "wb", closefd=False) as writer:
         shutil.copyfileobj(reader, writer, COPY_BLOCK_BYTES)
 
 
 def _make_folder_durably(folder: Path) -> None:
-    """As `mkdir -p`; a folder that had to be made survives a power cut as its content does."""
+    """Create the folder and its parents so durably that they survive a power cut, as their content does."""
     if folder.is_dir():
         return
     _make_folder_durably(folder.parent)
     try:
         folder.mkdir()
     except FileExistsError:
-        # Another writer was first; or a file is in the way, which the renaming will say; or it is gone again, and comes the next try.
+        # Another writer was first; or a file is in the way, which the rename will report; or the folder is deleted again, and is made by
+        # the next try.
         return
     _sync_folder(folder.parent)
 

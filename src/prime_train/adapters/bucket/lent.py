@@ -1,4 +1,4 @@
-"""Keys to a bucket that end by themselves, as the bulk library asks for them."""
+"""Temporary bucket credentials, in the form that obstore requests them."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -10,13 +10,14 @@ if TYPE_CHECKING:
     from obstore.store import S3Config, S3Credential
 
 Lent = Callable[[], PodKeys]
-"""The newest there are. Called for each request, by any thread."""
+"""Returns the newest keys. Called for each request, from any thread."""
 KEPT_UNTIL = datetime(2000, 1, 1, tzinfo=UTC)
-"""The library would keep what it was given until five minutes before its end by a clock that may be set meanwhile."""
+"""A time in the past, so that obstore asks for every request: it would otherwise cache keys until five minutes before their end, by a clock
+that may be set meanwhile."""
 
 
 class LentKeys:
-    """A credential provider that is asked for each request; one that is under way goes on with the keys it was signed by."""
+    """A credential provider that is called for each request; a request under way continues with the keys it was signed with."""
 
     def __init__(self, lent: Lent) -> None:
         self._lent = lent

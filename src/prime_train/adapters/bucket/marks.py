@@ -1,7 +1,7 @@
-"""The mark of a bucket: an object with its identity, put there when the bucket is made.
+"""The mark of a bucket: an object that holds its identity, written when the bucket is made.
 
-A folder on a disk that is not mounted looks like a new and empty bucket, and an address with a typing error may be somebody else's. A
-control plane remembers the identity of the bucket at each address that it has used, and refuses one that lacks its mark.
+A folder on an unmounted disk looks like a new and empty bucket, and a mistyped address may be somebody else's bucket. A control plane
+remembers the identity of the bucket at each address that it has used, and refuses a bucket without that mark.
 """
 
 import json
@@ -16,17 +16,17 @@ _MARK = re.compile(r"[0-9a-f]{32}")
 
 
 class OtherBucket(TemporaryError):
-    """The bucket that is known at this address is not there; nothing, or another one, is."""
+    """The bucket known at this address is missing, or another one is in its place."""
 
 
 def other_bucket(where: str, found: str, known: str) -> str:
-    """What is wrong, in words. `found`: the identity of what is there; empty where it has no mark."""
+    """Return the error message. `found` is the identity of the bucket at the address; empty if it has no mark."""
     what = f"is another bucket ({found})" if found else f"lacks its mark, {MARK_KEY}"
     return f"the bucket {where} {what}, and is not the one that is known here by this address ({known})"
 
 
 def mark_in(data: bytes) -> str:
-    """The identity that is in the mark; empty where it is none."""
+    """Return the identity in the mark's content, or an empty string if the content is not a mark."""
     try:
         said = json.loads(data).get("id")
     except (ValueError, AttributeError, RecursionError):
@@ -35,13 +35,14 @@ def mark_in(data: bytes) -> str:
 
 
 def mark_of(bucket: Bucket) -> str:
-    """The identity of the bucket; empty where it has no mark. Raises OutsideError."""
+    """Return the identity of the bucket, or an empty string if it has no mark. Raises OutsideError."""
     content = bucket.get(MARK_KEY)
     return mark_in(content.data) if content is not None else ""
 
 
 def marked(bucket: Bucket) -> str:
-    """The identity of the bucket, which gets one if it has none: whoever comes first gives it. Raises OutsideError."""
+    """Return the identity of the bucket, after giving it one if it has none; the first of concurrent callers sets it. Raises
+    OutsideError."""
     if bucket.get(MARK_KEY) is None:
         bucket.put_if(MARK_KEY, json.dumps({"id": token_hex(16)}).encode() + b"\n", tag=None)
     found = mark_of(bucket)

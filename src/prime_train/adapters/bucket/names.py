@@ -1,15 +1,15 @@
-"""What can be the key of an object: the same in a folder as in S3."""
+"""Valid object keys, the same for a folder and for S3."""
 
 from prime_train.ports import PermanentError
 
 KEY_BYTES_MAX = 1024
 HIDDEN = ".tmp"
-"""Where a folder keeps what is being written."""
+"""The part of a folder bucket that holds unfinished writes."""
 
 
 def check_key(key: str) -> None:
-    """Raises PermanentError for what is no key: relative parts with / between them, no "." or "..", no control characters, 1024 bytes
-    at most."""
+    """Raise PermanentError if `key` is not valid: relative parts with / between them, no "." or "..", no control characters, at most 1024
+    bytes of UTF-8, not starting with `HIDDEN`."""
     try:
         size = len(key.encode())
     except UnicodeEncodeError:
@@ -22,7 +22,7 @@ def check_key(key: str) -> None:
 
 
 def folder_of(prefix: str) -> str | None:
-    """The folder in which all keys with this prefix lie, "" for all; None where there can be none."""
+    """Return the folder that contains all keys with this prefix ("" for the root), or None if no valid key can have it."""
     folder = prefix.rpartition("/")[0]
     return folder if (not folder and not prefix.startswith("/")) or _is_path(folder) else None
 

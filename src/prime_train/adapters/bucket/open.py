@@ -1,4 +1,4 @@
-"""From a URL to the bucket it names."""
+"""Opens the bucket that a URL names."""
 
 import os
 from collections.abc import Mapping
@@ -14,18 +14,18 @@ from prime_train.ports import Bucket, PermanentError
 def open_bucket(
     url: str, environment: Mapping[str, str] | None = None, lent: Lent | None = None, *, mark: str = "", make: bool = False
 ) -> Bucket:
-    """The bucket at `url`: a folder (`file:///srv/bucket`) or a bucket that speaks S3 (see `places`).
+    """Return the bucket at `url`: a folder (`file:///srv/bucket`) or an S3-compatible bucket (see `places`).
 
-    Keys and settings are read from `environment` (this process's own, when it is None) and from AWS's own files, as AWS's tools read
-    them; where keys are `lent`, those count. PermanentError for a scheme that is not known, a path that is not absolute, and settings that
-    are missing or make no sense. Nothing is asked of the bucket yet. A folder with a known `mark` is looked at whenever something is
-    written or not found: where it does not bear that mark, OtherBucket is raised. A folder that is not there is made only with `make`.
+    Keys and settings are read from `environment` (this process's own if None) and from AWS's own files, as AWS's tools do; `lent` keys take
+    precedence. Raises PermanentError for an unknown scheme, a path that is not absolute, and settings that are missing or invalid. No
+    request is sent yet. A folder with a known `mark` is checked whenever something is written or not found: OtherBucket is raised if it
+    does not bear that mark. A missing folder is created only with `make`.
     """
     scheme = split(url).scheme
     if scheme == "file":
         return FolderBucket(_folder(url), mark=mark, make=make)
     if scheme in PLACES:
-        # Only here, for it takes a while, and a run on one machine never needs it.
+        # Imported only here: it is slow, and a run on one machine never needs it.
         from prime_train.adapters.bucket.s3 import S3Bucket
 
         return S3Bucket(place_of(url, os.environ if environment is None else environment), lent)
@@ -33,8 +33,7 @@ def open_bucket(
 
 
 def address(url: str) -> str:
-    """One text for all the ways in which the address of a bucket can be written. PermanentError for a path that is no folder of this
-    machine."""
+    """Return the canonical form of a bucket's address. Raises PermanentError for a path that is not a folder of this machine."""
     return _folder(url).as_uri() if split(url).scheme == "file" else url.rstrip("/")
 
 

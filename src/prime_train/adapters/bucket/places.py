@@ -1,12 +1,13 @@
-"""Where a bucket is, and who may use it: its URL, and the settings other tools for S3 read.
+"""Location and credentials of a bucket, from its URL and the settings that other S3 tools read.
 
     s3://bucket/prefix                   Amazon S3, or any server that AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL names
     s3://bucket?endpoint=https://host    MinIO and others
-    r2://bucket?account=ID               Cloudflare R2; the account may stand in R2_ACCOUNT_ID
-    b2://bucket?region=us-west-004       Backblaze B2; the region may stand in B2_REGION
+    r2://bucket?account=ID               Cloudflare R2; the account may be set in R2_ACCOUNT_ID
+    b2://bucket?region=us-west-004       Backblaze B2; the region may be set in B2_REGION
     gs://bucket                          Google Cloud Storage, with an HMAC key
 
-Keys of R2, B2 and GCS are looked for under their own names first, and then as AWS's. What a server cannot do is part of its row.
+Keys for R2, B2 and GCS are read from their own variables first, then from AWS's. What a server does not support is part of its entry in
+`PLACES`.
 """
 
 import re
@@ -19,10 +20,11 @@ from prime_train.adapters.bucket.names import check_key
 from prime_train.ports import PermanentError
 
 CHECKSUMS = ("crc64nvme", "sha256", "signed")
-"""How the server knows that it got what was sent. signed: by the SHA-256 that every signature can cover."""
+"""How the server verifies the content it received. `signed`: by the SHA-256 in the request's signature."""
 
 POD_PREFIX = "PRIME_TRAIN_POD_"
-"""Keys for pods alone, such as PRIME_TRAIN_POD_AWS_ACCESS_KEY_ID: with fewer rights than the control plane's own."""
+"""Prefix of variables with keys for pods alone, such as PRIME_TRAIN_POD_AWS_ACCESS_KEY_ID, with fewer rights than the control plane's
+own."""
 
 _AWS = (
     "AWS_ACCESS_KEY_ID",
@@ -39,7 +41,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 @dataclass(frozen=True)
 class Place:
-    """One bucket. `endpoint` and `region` None: what AWS's settings say; `keys` None: likewise."""
+    """One bucket. If `endpoint`, `region` or `keys` is None, AWS's own settings apply."""
 
     url: str
     bucket: str
@@ -56,7 +58,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Kind:
-    """What a scheme stands for. `endpoint` is filled in from the options and variables named in `needs`."""
+    """Defaults of a URL scheme. `endpoint` is filled in from the options and variables named in `needs`."""
 
     endpoint: str | None = None
     region: str | None = None
@@ -94,7 +96,7 @@ PLACES: Mapping[str, Kind] = {
 
 
 def place_of(url: str, environment: Mapping[str, str]) -> Place:
-    """Reads the URL. PermanentError says what is missing or not understood; what may be a key is not repeated."""
+    """Parse the URL. Raises PermanentError that names what is missing or invalid, without repeating anything that may be a key."""
     parts = split(url)
     kind = PLACES[parts.scheme]
     bucket, options = _bucket(parts), _options(parts)
@@ -116,8 +118,8 @@ def place_of(url: str, environment: Mapping[str, str]) -> Place:
 
 
 def pod_keys(url: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """What a pod needs in its environment to open the bucket at `url`: the variables above as they are set here, or, where
-    PRIME_TRAIN_POD_<name> is set, that one instead. PermanentError where there are no keys."""
+    """Return the environment variables that a pod needs to open the bucket at `url`: those that are set here, each replaced by
+    PRIME_TRAIN_POD_<name> if that is set. Raises PermanentError if there are no keys."""
     if urlsplit(url).scheme not in PLACES:
         return {}
     kind = PLACES[urlsplit(url).scheme]
@@ -130,7 +132,7 @@ def pod_keys(url: str, environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def split(url: str) -> SplitResult:
-    """As `urlsplit`. PermanentError for what is no URL; it is not repeated, for who knows what it is."""
+    """Split the URL as `urlsplit` does. Raises PermanentError if it is invalid, without repeating it, because it may hold a secret."""
     try:
         return urlsplit(url)
     except ValueError as error:
@@ -138,7 +140,7 @@ def split(url: str) -> SplitResult:
 
 
 def _bucket(parts: SplitResult) -> str:
-    # A secret key may hold a slash, so what is before an @ may reach into the path.
+    # A secret key may hold a slash, so user info before an @ may reach into the path.
     if not _PLAIN.fullmatch(parts.netloc) or "@" in parts.path:
         raise PermanentError(
             f"a bucket of scheme {parts.scheme} needs a plain name, such as {parts.scheme}://name; keys go into the environment"
@@ -181,18 +183,18 @@ def _choice(url: str, name: str, value: str, known: tuple[str, ...]) -> str:
 
 
 def _first(environment: Mapping[str, str], kind: Kind, *names: str) -> str | None:
-    """The first of AWS's variables that is set; they are not meant for other places."""
+    """Return the first of AWS's variables that is set; None for other kinds, which AWS's variables do not apply to."""
     return next((environment[name] for name in names if environment.get(name)), None) if kind is PLACES["s3"] else None
 
 
 def _keys(kind: Kind, environment: Mapping[str, str]) -> tuple[str, str] | None:
-    """The kind's own keys, if they are set; AWS's are left to AWS's library, which knows where else they may be."""
+    """Return the kind's own keys if they are set; AWS's are left to AWS's library, which also looks elsewhere for them."""
     key, secret = (environment.get(name) for name in kind.keys)
     return (key, secret) if key and secret and kind.keys[0] != "AWS_ACCESS_KEY_ID" else None
 
 
 def _plain(url: str, name: str, value: str | None, variable: str) -> str:
-    """A part of the endpoint's name."""
+    """Return a part of the endpoint's host name. Raises PermanentError if it is missing or not a plain name."""
     if not value:
         raise PermanentError(f"the bucket {url!r} needs {name}: write ?{name}=... or set {variable}")
     if not _PLAIN.fullmatch(value):

@@ -1,4 +1,4 @@
-"""What a server's refusal means: whether asking again may help, and what a person can do about it."""
+"""Meaning of a server's error: whether a retry may help, and advice for the user."""
 
 import re
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from prime_train.ports import PermanentError, TemporaryError
 
 MESSAGE_CHARS_MAX = 200
 NEEDS = "it needs to get, put, list and delete objects, and to abort uploads in parts"
-"""An upload that fails is aborted; where that is refused too, the refusal is all that the library tells."""
+"""A failed upload is aborted; if the abort is refused too, the library reports only that refusal."""
 
 
 @dataclass(frozen=True)
 class Refusal:
     advice: str
     again: bool = False
-    """Whether it may work later."""
+    """Whether a retry may succeed."""
 
 
 REFUSALS = {
@@ -51,10 +51,11 @@ _REFUSED_STATUSES = frozenset({400, 401, 403, 404, 405, 411, 413, 501})
 
 
 def outside_error(url: str, what: str, text: str, *, endpoint: str) -> PermanentError | TemporaryError:
-    """The error to raise for `what` (such as `put runs/x/spec.json`); of the server's own words a code and a short message are kept."""
+    """Return the error to raise for the operation `what` (such as `put runs/x/spec.json`). Of the server's response it keeps a code and a
+    short message."""
     found, status = _CODE.search(text), _STATUS.search(text)
     code = found.group(1) if found else ("PermanentRedirect" if _REDIRECTED.search(text) else "")
-    # The answer to a HEAD has no body, and so no code.
+    # The response to a HEAD has no body, and so no code.
     if not code and status is not None and status.group(1) in REFUSALS:
         code = status.group(1)
     refusal = REFUSALS.get(code)
@@ -75,5 +76,5 @@ def outside_error(url: str, what: str, text: str, *, endpoint: str) -> Permanent
 
 
 def shortened(text: str) -> str:
-    """What a library says, without the server's body, which repeats signatures and keys, and without its own innards."""
+    """Return a library's message without the server's body, which repeats signatures and keys, and without the library's internals."""
     return text.partition("\n")[0].partition("<")[0].rstrip(" :")[:MESSAGE_CHARS_MAX]

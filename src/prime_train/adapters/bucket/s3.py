@@ -1,11 +1,11 @@
-"""Objects by key, in anything that speaks S3.
+"""Objects by key, in any S3-compatible server.
 
-Bulk data goes through obstore (Rust's object_store): of the libraries measured it costs the least CPU a gigabyte, and its work holds no
-lock of the interpreter. Where keys, region and endpoint come from is left to boto3, so that profiles, roles and container credentials work
-as in any other tool.
+Bulk data goes through obstore (Rust's object_store): of the libraries measured it costs the least CPU per gigabyte, and it does not hold
+the interpreter's lock. Keys, region and endpoint are found by boto3, so that profiles, roles and container credentials work as in any other
+tool.
 
-Content is not covered by the signature but by a checksum of its own, CRC-64/NVME, which the server compares on arrival: over TLS that is as
-safe, and a third of the CPU of a SHA-256. Servers that do not know it are listed in `places`.
+Content is not covered by the signature but by a separate CRC-64/NVME checksum, which the server compares on arrival: over TLS that is as
+safe, and takes a third of the CPU of a SHA-256. Servers that do not support it are listed in `places`.
 """
 
 import hashlib
@@ -36,25 +36,26 @@ if TYPE_CHECKING:
 
 CONNECT_S_MAX = 10
 REQUEST_S_MAX = 300
-"""For one request: 16 MiB at half a megabit a second."""
+"""Timeout in seconds of one request: 16 MiB at half a megabit per second."""
 READ_S_MAX = 60
-"""Without a byte."""
+"""Seconds without a received byte after which a request fails."""
 RETRIES_MAX = 8
 RETRY_S_MAX = 240
 BACKOFF_BASE = 4
-"""A pause is a random part of so many times the one before, 15 s at most: eight take half a minute, where the library's own 2 takes 2 s."""
+"""Growth factor of the pauses: each is a random part of this many times the previous one, at most 15 s. Eight of them take half a minute;
+with the library's default of 2 they take 2 s."""
 IDLE_CONNECTIONS_MAX = 64
 PART_BYTES = 16 * 2**20
 PARTS_AT_ONCE = 4
 LIST_PAGE = 1000
 CREDENTIALS_S = 300
-"""After so long the credentials are asked for anew; boto3 renews them before they end."""
+"""Seconds after which credentials are requested again; boto3 renews them before they expire."""
 
 _LOST_RACE = (refused.AlreadyExistsError, refused.PreconditionError, refused.NotModifiedError)
 
 
 class S3Bucket:
-    """A bucket, or the part of it under a prefix. What fails for now is asked again `retries_max` times."""
+    """A bucket, or the part of it under a prefix. A temporary failure is retried `retries_max` times."""
 
     def __init__(self, place: Place, lent: Lent | None = None, *, retries_max: int = RETRIES_MAX) -> None:
         self._place = place
@@ -63,11 +64,12 @@ class S3Bucket:
     def put(self, key: str, data: Data) -> None:
         check_key(key)
         with self._told("put", key):
-            # An empty buffer has no memory that could be lent.
+            # obstore cannot borrow the memory of an empty buffer
             obstore.put(self._store, key, data if len(data) else b"", use_multipart=False)
 
     def put_if(self, key: str, data: bytes, *, tag: str | None) -> bool:
-        """Where the server knows no conditional writes: looks first, and of two that write at once one is lost."""
+        """Write only if the object's tag is still `tag`. If the server has no conditional writes, the tag is read first, and of two
+        concurrent writes one is lost."""
         check_key(key)
         if not self._place.conditional:
             now = self.get(key)
@@ -83,7 +85,7 @@ class S3Bucket:
         return True
 
     def put_file(self, key: str, path: Path) -> None:
-        """In parts, where it is large. PermanentError if there is no such file, or it cannot be read."""
+        """Upload the file, in parts if it is large. Raises PermanentError if the file does not exist or cannot be read."""
         check_key(key)
         try:
             with path.open("rb") as file, self._told("put", key):
@@ -117,7 +119,8 @@ class S3Bucket:
         return memoryview(await answer.bytes_async()), answer.meta
 
     def get_file(self, key: str, path: Path) -> bool:
-        """Makes the folder of `path` where it is missing. `path` is whole or untouched."""
+        """Download the object to `path` atomically, and create the folder of `path` if it is missing. Return False if there is no such
+        object."""
         check_key(key)
         draft = path.with_name(f".{secrets.token_hex(8)}.part")
         try:
@@ -145,7 +148,7 @@ class S3Bucket:
         return Stat(key, meta["size"], int(meta["last_modified"].timestamp()))
 
     def list(self, prefix: str) -> Iterator[Stat]:
-        # The library lists folders; what the prefix says beyond the last one is filtered here.
+        # The library lists folders; the rest of the prefix is filtered here.
         folder = folder_of(prefix)
         if folder is None:
             return
@@ -165,7 +168,7 @@ class S3Bucket:
 
     @contextmanager
     def _told(self, what: str, key: str) -> Iterator[None]:
-        """Turns whatever the library raises into an error of ours that says what was tried."""
+        """Convert the library's exceptions to errors of `ports` that name the operation."""
         try:
             yield
         except _LOST_RACE as error:
@@ -179,16 +182,16 @@ class S3Bucket:
 
     def _error(self, what: str, key: str, error: Exception) -> PermanentError | TemporaryError:
         text = str(error)
-        error.args = (shortened(text),)  # it stays the cause of ours, and is printed where that is
+        error.args = (shortened(text),)  # the library's error is chained to ours and printed with it
         return outside_error(self._place.url, f"{what} {key}", text, endpoint=self._endpoint)
 
 
 class Missing(Exception):
-    """There is no such object."""
+    """The object does not exist."""
 
 
 class LostRace(Exception):
-    """The object is not what the condition said."""
+    """The object does not match the write's condition."""
 
 
 def _write(draft: Path, answer: "GetResult") -> None:
@@ -199,7 +202,7 @@ def _write(draft: Path, answer: "GetResult") -> None:
 
 
 def _connect(place: Place, lent: Lent | None, retries_max: int) -> tuple[str, S3Store]:
-    """The endpoint in words, and the store. PermanentError where settings are missing or wrong."""
+    """Return the endpoint's URL and the store. Raises PermanentError if settings are missing or wrong."""
     try:
         session = _session(place) if lent is None else _without_keys(place)
         client = session.client("s3", endpoint_url=place.endpoint, region_name=place.region or session.region_name or "us-east-1")
@@ -229,12 +232,12 @@ def _found_keys(place: Place, session: boto3.session.Session) -> Boto3Credential
 
 
 def _without_keys(place: Place) -> boto3.session.Session:
-    """It only tells where the bucket is."""
+    """Return a session with dummy keys, used only to find the bucket's endpoint and region."""
     return boto3.session.Session("none", "none", region_name=place.region)
 
 
 def _session(place: Place) -> boto3.session.Session:
-    """The keys that are given for this place, else wherever AWS's tools would look."""
+    """Return a session with the keys given for this place, or else with those that AWS's tools would find."""
     if place.keys is not None:
         return boto3.session.Session(place.keys[0], place.keys[1], region_name=place.region)
     given = {name: place.environment.get(name) for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")}
@@ -244,7 +247,7 @@ def _session(place: Place) -> boto3.session.Session:
 
 
 def _config(place: Place, endpoint: str, region: str) -> "S3Config":
-    # The library reads AWS's variables too; both names of the endpoint are given, so that none of them is taken for another place.
+    # The library reads AWS's variables too; both names of the endpoint are set, so that no variable redirects it elsewhere.
     config: S3Config = {"endpoint": endpoint, "aws_endpoint_url_s3": endpoint, "region": region}
     config["unsigned_payload"] = place.checksum != "signed"
     if place.checksum != "signed":

@@ -1,4 +1,5 @@
-"""Keys for pods, lent by a control plane that may take a role on AWS: for one attempt's part of the bucket, for an hour."""
+"""Temporary bucket credentials for pods, issued by a control plane that may assume an AWS role: for one attempt's part of the bucket, for
+an hour."""
 
 import logging
 from collections.abc import Mapping
@@ -32,8 +33,8 @@ _log = logging.getLogger(__name__)
 
 
 class Lender:
-    """By the role that `environment` names in `ROLE`; who we are is found as AWS's tools find it. PermanentError where there can be no such
-    keys. Any thread may call."""
+    """Issues credentials by assuming the role that `environment` names in `ROLE`; the caller's own credentials are found as AWS's tools
+    find them. Raises PermanentError if such credentials cannot be issued for `url`. Thread-safe."""
 
     def __init__(self, url: str, environment: Mapping[str, str]) -> None:
         self._role = environment[ROLE]
@@ -48,8 +49,8 @@ class Lender:
         self._client = _client(place, environment)
 
     def __call__(self, run_id: str, attempt: int) -> PodKeys:
-        """Raises OutsideError, which is also logged: whoever asked is told only that there are none now. It is not chained: what it comes
-        from may hold the answer."""
+        """Return credentials for the attempt. Raises OutsideError, which is also logged, because the requesting pod learns only that there
+        are none now. The error is not chained: its cause may hold the response."""
         try:
             return _keys(self._client.assume_role(**assumed(self._role, self._part, run_id, attempt))["Credentials"])
         except (BotoCoreError, ClientError, ResponseParserError, ValueError) as error:
@@ -80,7 +81,7 @@ def _client(place: Place, environment: Mapping[str, str]) -> Any:
 
 
 def _told(error: Exception) -> PermanentError | TemporaryError:
-    """The words of the service may repeat the request; its code does not."""
+    """Return the error to raise. It keeps the service's error code only, because its message may repeat the request."""
     if isinstance(error, ValueError):
         return PermanentError(str(error))
     code = error.response.get("Error", {}).get("Code", "") if isinstance(error, ClientError) else ""

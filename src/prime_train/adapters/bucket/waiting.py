@@ -1,8 +1,8 @@
-"""Waiting for the library's asynchronous calls, in threads that know nothing of it.
+"""Runs obstore's asynchronous calls for threads that have no event loop.
 
-A thread that waits in obstore itself is woken for every packet that arrives: 90,000 times a gigabyte, and a third of the CPU of a download
-was spent on that (`tests/benchmarks/transfer.py`). Here the packets are put together in the library's own threads; the loop hears of the
-whole, and the thread that asked is woken once.
+A thread that waits in obstore itself is woken for every packet that arrives: 90,000 times per gigabyte, which took a third of the CPU of a
+download (`tests/benchmarks/transfer.py`). Here the library's own threads assemble the packets; the event loop is notified once the object
+is complete, and the calling thread is woken once.
 """
 
 import asyncio
@@ -18,7 +18,8 @@ _MAKING = threading.Lock()
 
 
 def await_here(work: Coroutine[Any, Any, T]) -> T:
-    """What `work` returns or raises; it runs in the one loop of this process. The loop has to stay free: `work` may do nothing but wait."""
+    """Return the result of `work`, or raise its exception. `work` runs in the one event loop of this process, so it must only await and
+    never block."""
     with _MAKING:
         loop = _loop(os.getpid())
     return asyncio.run_coroutine_threadsafe(work, loop).result()
@@ -26,7 +27,8 @@ def await_here(work: Coroutine[Any, Any, T]) -> T:
 
 @functools.cache
 def _loop(pid: int) -> asyncio.AbstractEventLoop:
-    """By process, for a fork takes no threads along. It ends with the process: nobody waits for it, as nothing of it outlives a call."""
+    """Return the event loop of process `pid`, because a fork does not copy threads. Its thread is a daemon, since no work outlives a
+    call."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name=f"bucket-loop-{pid}", daemon=True).start()
     return loop

@@ -1,4 +1,4 @@
-"""Brings the agent to a machine that was just rented, by SSH, and starts it there."""
+"""Installs the agent over SSH on a machine that was just rented, and starts it there."""
 
 from prime_train.adapters.provisioning.parcel import Parcel, pack
 from prime_train.adapters.provisioning.push import AgentPusher, Recipe

@@ -1,8 +1,8 @@
-"""What a machine needs to run the agent: a wheel of the very code that runs here, and the pins of all it depends on.
+"""The files a machine needs to run the agent: a wheel of the code that runs here, and the pinned versions of its dependencies.
 
-The wheel is not built from sources, which an installed control plane does not have, nor fetched, as nobody may have published what runs
-here. It is zipped from where the packages are imported, which is the same for a checkout and for an installation. Two machines with the
-same files make the same bytes: its hash says whether a pod has it already.
+The wheel is neither built from sources, which an installed control plane lacks, nor downloaded, since this version may not be published. It
+is zipped from the imported packages, which works alike for a checkout and an installation. Two machines with the same files produce the
+same bytes, so the hash shows whether a pod already has it.
 """
 
 import base64
@@ -24,13 +24,13 @@ PINS = "runtime.txt"
 PINS_INSIDE = f"prime_train/adapters/pushing/{PINS}"
 FILES_MAX = 5_000
 MADE = (1980, 1, 1, 0, 0, 0)
-"""The time of every file in a wheel: the earliest there is."""
+"""Timestamp of every file in a wheel: the earliest that zip supports."""
 WHEEL = "Wheel-Version: 1.0\nGenerator: prime-train\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 
 
 @dataclass(frozen=True)
 class Parcel:
-    """Files by name, and the hash of them all."""
+    """Files by name, and the hash over all of them."""
 
     files: Mapping[str, bytes] = field(repr=False)
     digest: str
@@ -42,7 +42,7 @@ class Parcel:
 
 @cache
 def pack() -> Parcel:
-    """Made once in the life of a process. PermanentError: what runs here is not there as files."""
+    """Return the parcel, built once per process. Raises PermanentError if the running code is not available as files."""
     found = _distribution()
     name, files = f"prime_train-{found.version}-py3-none-any.whl", _packed(found)
     if len(files) > FILES_MAX:
@@ -59,7 +59,7 @@ def _distribution() -> Distribution:
 
 
 def _packed(found: Distribution) -> dict[str, bytes]:
-    """Every file of the wheel but its record."""
+    """Return all files of the wheel by name, including its RECORD."""
     about = f"prime_train-{found.version}.dist-info"
     files = {name: path.read_bytes() for package in PACKAGES for name, path in _files(package)} | {PINS_INSIDE: _pins()}
     for name in ("METADATA", "entry_points.txt"):
@@ -86,7 +86,7 @@ def _folder(package: str) -> Path:
 
 
 def _pins() -> bytes:
-    """As it is packaged, or of the checkout."""
+    """Return the pins, from the package or from the checkout."""
     known = (Path(__file__).with_name(PINS), Path(__file__).parents[4] / "requirements" / PINS)
     path = next((path for path in known if path.exists()), None)
     if path is None:

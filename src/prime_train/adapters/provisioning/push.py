@@ -1,7 +1,7 @@
-"""One push: look what is there, bring what is missing, start the agent.
+"""One push of the agent: inspect the machine, send what is missing, start the agent.
 
-All that decides is done on the machine, in bring_up.sh: a connection may end between any two steps, and another control plane may be at
-the same. The ticket goes by standard input into a file of its owner's only; no command names what is in it.
+All decisions are made on the machine, in bring_up.sh, because a connection may end between any two steps and another control plane may be
+pushing at the same time. The ticket is sent by standard input into a file readable by its owner only; no command line contains any of it.
 """
 
 import re
@@ -24,22 +24,22 @@ _LOOKED = re.compile(r"^(running|installed|bare)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a machine comes to its agent. `python`: one there that has the agent already (an image may bring it); empty: it is installed.
-    `disks`: where the agent may work; of those that can be written to, the one with the most room is taken."""
+    """How the agent is installed on a machine. `python`: an interpreter there that already has the agent (an image may contain it); if
+    empty, the agent is installed. `disks`: candidate folders for the agent's work; the writable one with the most free space is used."""
 
     python: str = ""
     disks: tuple[str, ...] = DISKS
 
 
 def _untold(_: str) -> None:
-    """Nobody wants to know how far it is."""
+    """Ignore the progress."""
 
 
 class AgentPusher:
-    """The port `Pusher`. Logs in with `key`; what machines of an attempt showed is kept in `attempts`/<run>-e<attempt>/known_hosts.
+    """The port `Pusher`. It logs in with `key`, and keeps the host keys of an attempt in `attempts`/<run>-e<attempt>/known_hosts.
 
-    An agent that has ended is started again: asking is the control plane's decision, and a fenced one leaves by itself. `progress` is
-    told in words what is being done.
+    An agent that has ended is started again: pushing is the control plane's decision, and a fenced agent leaves by itself. `progress` is
+    called with a short text for each step.
     """
 
     def __init__(self, key: LoginKey, attempts: Path, *, recipe: Recipe | None = None, progress: Callable[[str], None] = _untold) -> None:
@@ -47,13 +47,14 @@ class AgentPusher:
         self._recipe = recipe if recipe is not None else Recipe()
 
     def __call__(self, connection: Address, ticket: Ticket) -> None:
-        """TemporaryError: not reached, or it is not known what became of it; ask again. PermanentError: it cannot run there."""
+        """Install and start the agent. Raises TemporaryError, after which the caller should retry, if the machine was not reached or the
+        outcome is unknown; PermanentError if the agent cannot run there."""
         attempt = f"{ticket.run}-e{ticket.attempt}"
         with connect(connection, self._key, KnownHosts(self._attempts / attempt / "known_hosts")) as shell:
             try:
                 self._bring(shell, attempt, ticket)
             except (TemporaryError, PermanentError) as error:
-                # Words of the machine may be in it, and it has read the ticket.
+                # The message may hold text from the machine, which has read the ticket.
                 raise type(error)(str(error).replace(ticket.key, "***")) from None
 
     def _bring(self, shell: Shell, attempt: str, ticket: Ticket) -> None:
@@ -86,7 +87,7 @@ class AgentPusher:
 
 
 def _fit(shell: Shell, said: Said) -> Said:
-    """The answer of a script that did what it should."""
+    """Return the script's result if it succeeded. Raises PermanentError if the machine cannot run the agent, else TemporaryError."""
     if said.code == 0:
         return said
     kind = PermanentError if said.code == NEVER else TemporaryError

@@ -1,4 +1,4 @@
-"""The key pair with which a control plane logs in to its machines."""
+"""The SSH key pair with which a control plane logs in to its machines."""
 
 import hashlib
 import hmac
@@ -21,17 +21,17 @@ COMMENT = "prime-train"
 
 @dataclass(frozen=True)
 class LoginKey:
-    """`public` is a line of OpenSSH's, to be registered where machines are rented."""
+    """A key pair. `public` is a line in OpenSSH's format, to be registered with the provider of the machines."""
 
     public: str
     private: paramiko.PKey = field(repr=False)
 
 
 def login_key(folder: Path, master: bytes) -> LoginKey:
-    """The pair in `folder`: id_ed25519, for its owner only. Where there is none it is made of the master key, so that every watcher of one
-    control plane has the same, wherever it runs. Many may ask at once; all get the same.
+    """Return the pair in `folder`, the file id_ed25519, readable by its owner only. If there is none, it is derived from the master key, so
+    that every watcher of one control plane has the same pair on any machine. Concurrent calls get the same pair.
 
-    PermanentError: what is there is no key. TemporaryError: it cannot be read or written.
+    Raises PermanentError if the file is not a key, TemporaryError if it cannot be read or written.
     """
     path = folder / NAME
     try:
@@ -51,7 +51,7 @@ def _make(path: Path, seed: bytes) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        # A link, not a rename: it fails where somebody else was first, whose key may be registered already.
+        # A link, not a rename: it fails if another process made the key first, which may already be registered.
         with suppress(FileExistsError):
             os.link(draft, path)
     finally:
@@ -63,6 +63,6 @@ def _read(path: Path) -> LoginKey:
     try:
         private = paramiko.Ed25519Key.from_private_key(io.StringIO(text))
     except (paramiko.SSHException, ValueError, IndexError):
-        # Not chained: what it holds is a piece of the file.
+        # Not chained: the exception holds a part of the file.
         raise PermanentError(f"{path} is no Ed25519 key without a passphrase; move it away, and a new pair is made") from None
     return LoginKey(f"{private.get_name()} {private.get_base64()} {COMMENT}", private)

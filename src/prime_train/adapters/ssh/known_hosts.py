@@ -1,8 +1,8 @@
 """Host keys pinned on first use.
 
-Nobody tells the key of a machine that was just rented, so the first one that is shown is believed; from then on it is this machine's only
-if it shows the same. A provider gives the same address to one customer after the other, so keys are kept by the pod's id, and a file is for
-one attempt. It has the format of OpenSSH: `ssh -o UserKnownHostsFile=FILE -o HostKeyAlias=POD_ID`.
+No provider publishes the host key of a new machine, so the first key that a machine shows is trusted and every later connection must show
+the same one. A provider reuses addresses for different customers, so keys are stored by pod id, in one file per attempt. The file has
+OpenSSH's format: `ssh -o UserKnownHostsFile=FILE -o HostKeyAlias=POD_ID`.
 """
 
 import fcntl
@@ -17,13 +17,14 @@ FILE_BYTES_MAX = 2**20
 
 
 class KnownHosts:
-    """The file at `path`, which need not be there yet. Safe between threads and processes."""
+    """The known-hosts file at `path`, which is created when the first key is pinned. Safe between threads and processes."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def check(self, pod_id: str, key: paramiko.PKey) -> None:
-        """Pins the key where none is. PermanentError: this pod has shown another one. TemporaryError: the file cannot be kept."""
+        """Pin the key if none is pinned for this pod. Raises PermanentError if the pod has shown another key before, TemporaryError if the
+        file cannot be read or written."""
         shown = f"{pod_id} {key.get_name()} {key.get_base64()}"
         try:
             pinned = self._pinned(pod_id, shown)
@@ -36,7 +37,8 @@ class KnownHosts:
             )
 
     def knows(self, pod_id: str) -> bool:
-        """Whether a key is pinned for this pod: only then has anybody logged in there. TemporaryError: the file cannot be read."""
+        """Return whether a key is pinned for this pod; without one, nobody has logged in there. Raises TemporaryError if the file cannot be
+        read."""
         try:
             with self._path.open(encoding="utf-8", errors="replace") as file:
                 return any(line.split(" ")[0] == pod_id for line in file.read(FILE_BYTES_MAX).splitlines())
@@ -46,7 +48,7 @@ class KnownHosts:
             raise TemporaryError(f"{self._path}: {error.strerror or error}") from error
 
     def _pinned(self, pod_id: str, shown: str) -> str:
-        """The line of this pod; from now on `shown`, if there was none."""
+        """Return the pinned line of this pod, after writing `shown` if none was pinned."""
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with os.fdopen(os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+") as file:
             fcntl.flock(file, fcntl.LOCK_EX)

@@ -1,12 +1,10 @@
 """Commands and files over one SSH connection.
 
-What a call may take is bounded by a clock that closes the connection: the library below has waits without a limit, and a machine that is
-taken away in the middle says nothing at all. So a command that did not end in time ends the connection too, and what became of it is not
-known; whoever asks again must be able to do it twice.
+Every call is limited by a timer that closes the connection, because paramiko has waits without a timeout and a machine that is taken away
+sends nothing at all. So a command that exceeds its time ends the connection too, and its outcome is unknown; callers must be idempotent.
 
-A command's output is that of a machine that is not ours. It is cut to its last `OUTPUT_BYTES_MAX`, and what goes in by standard input
-is in no error and no log. Only one that is followed may go on for ever: it has to say something now and then, and each piece of it is
-handed on at once.
+Output comes from an untrusted machine. It is cut to its last `OUTPUT_BYTES_MAX` bytes, and standard input appears in no error and no log.
+Only `follow` has no total limit: the command must print something now and then, and each piece is yielded at once.
 """
 
 import logging
@@ -39,12 +37,12 @@ TAIL_CHARS_MAX = 300
 CUT = 75
 """The exit code for a file that did not arrive whole."""
 
-# Whatever it would log with a traceback is raised, and said once.
+# Paramiko also raises what it would log with a traceback; errors are reported once.
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)
 
 
 class Address(Protocol):
-    """Where a pod's SSH server is, and who logs in."""
+    """Address of a pod's SSH server, and the user to log in as."""
 
     @property
     def pod_id(self) -> str: ...
@@ -58,36 +56,36 @@ class Address(Protocol):
 
 @dataclass(frozen=True)
 class Said:
-    """What a command came to: its exit code, and the end of what it printed on both streams."""
+    """Result of a command: its exit code, and the end of what it printed on both streams."""
 
     code: int
     text: str
 
     @property
     def tail(self) -> str:
-        """On one line and cut short, for an error."""
+        """The end of the output on one line, at most `TAIL_CHARS_MAX` characters, for an error message."""
         words = " ".join(self.text[-4 * TAIL_CHARS_MAX :].split())[-TAIL_CHARS_MAX:]
         return "".join(c if c.isprintable() else " " for c in words)
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """What a command came to: its exit code, and all that it printed by its standard output."""
+    """Result of a command: its exit code and its whole standard output."""
 
     code: int
     data: bytes
 
 
 def _unwatched(sent_bytes: int) -> None:
-    """Nobody wants to know how far it is."""
+    """Ignore the progress."""
 
 
 @contextmanager
 def connect(address: Address, key: LoginKey, hosts: KnownHosts, *, handshake_s: float = HANDSHAKE_S_MAX) -> Iterator["Shell"]:
-    """A shell on the machine, closed at the end.
+    """Yield a shell on the machine, and close it at the end.
 
-    TemporaryError: it cannot be reached now, or does not let us in (it may still be getting our key). PermanentError: its host key
-    has changed; then it has been told nothing, not even who we are.
+    Raises TemporaryError if the machine cannot be reached now or refuses the key (which it may not have received yet); PermanentError if
+    its host key has changed, in which case nothing was sent to it, not even the user name.
     """
     where = f"{address.user}@{address.host}:{address.port}"
     with ExitStack() as opened:
@@ -102,7 +100,7 @@ def connect(address: Address, key: LoginKey, hosts: KnownHosts, *, handshake_s: 
 
 
 class Shell:
-    """One connection. Every method raises TemporaryError where it ends before the answer is there."""
+    """One SSH connection. Every method raises TemporaryError if the connection ends before the result is complete."""
 
     def __init__(self, transport: paramiko.Transport, where: str) -> None:
         self._transport, self.where = transport, where
@@ -110,21 +108,22 @@ class Shell:
     def run(
         self, command: str, *, stdin: bytes = b"", limit_s: float = COMMAND_S_MAX, progress: Callable[[int], None] = _unwatched
     ) -> Said:
-        """Runs it in a login without a terminal. `progress` is called with the bytes of `stdin` that are sent, again and again."""
+        """Run the command without a terminal and return its result. `progress` is called repeatedly with the number of bytes of `stdin`
+        sent so far."""
         with _told(self.where), _limit(self._transport, limit_s), self._transport.open_session() as channel:
             channel.set_combine_stderr(True)
             channel.exec_command(command)
             _send(channel, stdin, progress)
             text = _received(channel)
-            # Set also when the connection is lost; then there is no code.
+            # Also set when the connection is lost; there is no exit code then.
             channel.status_event.wait()
             if channel.exit_status < 0:
                 raise TemporaryError(f"{self.where}: the connection ended before the command did")
             return Said(channel.exit_status, text.decode(errors="replace"))
 
     def fetch(self, command: str, *, bytes_max: int, limit_s: float = FETCH_S_MAX) -> Fetched:
-        """What the command prints by its standard output; its other one is not read, and must not be flooded. One that prints more than
-        `bytes_max` is given up: PermanentError."""
+        """Return the command's exit code and standard output. Standard error is not read, so the command must not print much there. Raises
+        PermanentError if it prints more than `bytes_max` bytes."""
         with _told(self.where), _limit(self._transport, limit_s), self._transport.open_session() as channel:
             channel.exec_command(command)
             data = bytearray()
@@ -138,8 +137,8 @@ class Shell:
             return Fetched(channel.exit_status, bytes(data))
 
     def follow(self, command: str, *, stdin: bytes = b"", look_s: float = LOOK_S, silence_s: float = SILENCE_S_MAX) -> Iterator[bytes]:
-        """What the command prints by its standard output, piece by piece, as long as it runs; b"" whenever nothing came for `look_s`, so
-        that whoever follows can look at something else, or leave. TemporaryError: it has ended, or said nothing for `silence_s`."""
+        """Yield the command's standard output piece by piece while it runs, and b"" whenever nothing came for `look_s` seconds, so that the
+        caller can do something else or stop. Raises TemporaryError when the command ends, or after `silence_s` seconds without output."""
         with _told(self.where), ExitStack() as opened:
             with _limit(self._transport, COMMAND_S_MAX):
                 channel = opened.enter_context(self._transport.open_session())
@@ -161,9 +160,9 @@ class Shell:
             raise TimeoutError(None, f"nothing was heard for {silence_s:g} s")
 
     def put(self, path: str, data: bytes, *, limit_s: float = PUT_S_MAX, progress: Callable[[int], None] = _unwatched) -> None:
-        """Writes a file, whole or not at all, for its owner only; missing folders are made. A relative `path` starts at the home.
+        """Write a file atomically, readable by its owner only, and create missing folders. A relative `path` starts at the home folder.
 
-        PermanentError: the machine refuses it.
+        Raises PermanentError if the machine refuses the write, TemporaryError if the file did not arrive whole.
         """
         said = self.run(_writing(path, len(data)), stdin=data, limit_s=limit_s, progress=progress)
         if said.code == CUT:
@@ -173,7 +172,8 @@ class Shell:
 
 
 def _writing(path: str, size_bytes: int) -> str:
-    """The size is counted on the other side: when a connection ends in the middle, it looks there like the end of the file."""
+    """Return the command that writes the file. It checks the size on the machine, because a connection that breaks looks there like the end
+    of the file."""
     script = f"""\
 umask 077
 draft="$1.{secrets.token_hex(4)}"
@@ -197,7 +197,7 @@ def _connected(address: Address) -> Iterator[paramiko.Transport]:
 
 @contextmanager
 def _told(where: str) -> Iterator[None]:
-    """Turns the errors of the network and of the library into ours."""
+    """Convert errors of the network and of paramiko to TemporaryError."""
     try:
         yield
     except OutsideError:
@@ -211,7 +211,8 @@ def _told(where: str) -> Iterator[None]:
 
 @contextmanager
 def _limit(transport: paramiko.Transport, limit_s: float) -> Iterator[None]:
-    """Closes the connection when the time is up: every wait inside then ends, with whatever error."""
+    """Close the connection after `limit_s` seconds, which ends every wait inside the block with some error; that error becomes
+    TimeoutError."""
     up = threading.Event()
 
     def close() -> None:
@@ -233,7 +234,7 @@ def _limit(transport: paramiko.Transport, limit_s: float) -> Iterator[None]:
 
 def _send(channel: paramiko.Channel, data: bytes, progress: Callable[[int], None]) -> None:
     view = memoryview(data)
-    # A command may end without reading all of it. Its exit code says why; where there is none, the connection is lost.
+    # A command may end without reading all of it. Its exit code says why; if there is none, the connection is lost.
     with suppress(OSError):
         for start in range(0, len(view), PIECE_BYTES):
             channel.sendall(bytes(view[start : start + PIECE_BYTES]))
@@ -242,7 +243,7 @@ def _send(channel: paramiko.Channel, data: bytes, progress: Callable[[int], None
 
 
 def _received(channel: paramiko.Channel) -> bytes:
-    """Until the other side closes; only the end is kept."""
+    """Read until the other side closes, and return the last `OUTPUT_BYTES_MAX` bytes."""
     kept = bytearray()
     while data := channel.recv(PIECE_BYTES):
         kept += data

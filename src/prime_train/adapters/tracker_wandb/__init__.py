@@ -1,9 +1,9 @@
-"""Weights & Biases as an outside sign of life, asked through its own SDK, or without it where it is not installed.
+"""Weights & Biases as an independent sign of life, queried through its SDK, or without it if it is not installed.
 
-What W&B says is late (20 to 30 minutes have been seen) and its own `crashed` comes minutes after the last heartbeat, so a heartbeat is only
-ever taken as a moment in the past at which the run was alive. An old one says nothing of a run whose agent sends heartbeats.
+W&B's data is late (delays of 20 to 30 minutes have been observed) and its state `crashed` comes minutes after the last heartbeat, so its
+heartbeat only proves that the run was alive at that moment. An old one proves nothing about a run whose agent sends heartbeats.
 
-A run's id here is its id there. `Run.mark_preempting` can only be called by the process that writes the run, which is the trainer's.
+A run has the same id here and in W&B. `Run.mark_preempting` can only be called by the process that writes the run, which is the trainer.
 """
 
 from collections.abc import Mapping
@@ -21,13 +21,13 @@ __all__ = ["ENTITY", "KEY", "URL", "RunSeen", "Wandb", "WandbTracker", "tracker_
 
 
 def tracker_from(environment: Mapping[str, str]) -> WandbTracker | None:
-    """None without a key. Nothing is imported or asked before the first look."""
+    """Return the tracker, or None without an API key. Nothing is imported or requested before the first look."""
     wandb = wandb_from(environment)
     return WandbTracker(wandb) if wandb is not None else None
 
 
 def wandb_from(environment: Mapping[str, str]) -> Wandb | None:
-    """For the account whose key the environment has; None where it has none."""
+    """Return a client for the account whose key is in the environment, or None if there is no key."""
     key, url, entity = (environment.get(name, "").strip() for name in (KEY, URL, ENTITY))
     if not key:
         return None
@@ -41,6 +41,6 @@ def wandb_from(environment: Mapping[str, str]) -> Wandb | None:
 
 
 def _has_sdk() -> bool:
-    """A folder of that name is none: W&B leaves one wherever something was trained."""
+    """Return whether the SDK is installed. A folder named `wandb` does not count: W&B leaves one wherever something was trained."""
     spec = find_spec("wandb")
     return spec is not None and spec.origin is not None

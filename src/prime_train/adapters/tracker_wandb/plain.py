@@ -1,6 +1,6 @@
-"""W&B's GraphQL without its SDK, which is 74 MB and starts a process of its own: too much for a function that wakes once a minute.
+"""W&B's GraphQL API without its SDK, which is 74 MB and starts a process of its own: too much for a function that runs once a minute.
 
-It is asked what the SDK asks, by the same names, and nothing that the SDK could not do.
+It sends the same queries as the SDK, under the same names, and does nothing that the SDK could not do.
 """
 
 import json
@@ -33,7 +33,7 @@ Node = Mapping[str, object]
 
 
 class PlainWandb:
-    """A `Wandb` that asks as the holder of `key`; `url` and `entity`: where W&B's own are not meant."""
+    """A `Wandb` authenticated with `key`. `url` and `entity` replace W&B's own server and the account's entity."""
 
     def __init__(self, key: str, *, url: str = "", entity: str = "", call_s: int = CALL_S) -> None:
         self._key, self._call_s = key, call_s
@@ -59,13 +59,13 @@ class PlainWandb:
         return bool(_part(said, "updateRunState").get("success"))
 
     def entity(self) -> str:
-        """Whose runs are meant where nobody says it: asked once, as the account's own."""
+        """Return the default entity: the configured one, or else the account's own, which is requested once."""
         with self._turn:
             self._own = self._own or self.account_entity()
         return self._own
 
     def account_entity(self) -> str:
-        """The one that the account of this key works for by itself. PermanentError where W&B knows no such key."""
+        """Return the account's default entity. Raises PermanentError if W&B does not recognise the key."""
         own = str(_part(self._asked(VIEWER, {}), "viewer").get("entity") or "")
         if not own:
             raise PermanentError("W&B does not say whose key this is")
@@ -101,16 +101,16 @@ class PlainWandb:
         if said:
             raise TemporaryError(f"W&B could not be asked: {said}")
         if not isinstance(content, dict) or not isinstance(content.get("data"), dict):
-            raise TemporaryError("W&B's answer is not understood")  # it must not be taken for a run that nobody has heard of
+            raise TemporaryError("W&B's answer is not understood")  # it must not pass for a run that does not exist
         return _part(content, "data")
 
     def _site(self) -> str:
-        """Where people see its runs: W&B's own has another address for that."""
+        """Return the web address of the runs; W&B's own service has a different host for its web pages."""
         return SITE if urlsplit(self._url).hostname == urlsplit(API).hostname else self._url
 
 
 def _part(content: object, name: str) -> Node:
-    """Empty where there is none; whatever else stands there is no answer."""
+    """Return the object `name` of `content`, or an empty one if it is missing. Raises TemporaryError if it is not an object."""
     part = content.get(name) if isinstance(content, dict) else None
     if part is not None and not isinstance(part, dict):
         raise TemporaryError(f"W&B's answer is not understood: {name} is no object")

@@ -1,7 +1,7 @@
-"""W&B's own SDK: what it raises and prints ends here.
+"""W&B's own SDK; its exceptions and its output do not leave this module.
 
-The SDK asks through a process of its own, which tries again by itself for longer than anybody here wants to wait: each call has its time.
-Its errors may hold whole requests, so they are not chained, and the key is struck out of what they say.
+The SDK makes its requests in a process of its own, whose retries last longer than a caller can wait, so each call has a timeout. Its errors
+may hold whole requests, so they are not chained, and the key is removed from their messages.
 """
 
 import threading
@@ -18,12 +18,11 @@ BUSY = "did not respond in time"
 
 T = TypeVar("T")
 Api = Any
-"""The SDK's, which is not typed throughout."""
+"""The SDK's `Api`, which is not fully typed."""
 
 
 class SdkWandb:
-    """A `Wandb` that asks as the holder of `key`; `url` and `entity`: where the SDK's own defaults are not meant. One question at a
-    time."""
+    """A `Wandb` authenticated with `key`. `url` and `entity` replace the SDK's own defaults. Queries run one at a time."""
 
     def __init__(self, key: str, *, url: str = "", entity: str = "", call_s: int = CALL_S) -> None:
         self._key, self._url, self._entity, self._call_s = key, url, entity, call_s
@@ -45,7 +44,7 @@ class SdkWandb:
                 return question(self._opened())
             except OutsideError:
                 raise
-            except Exception as error:  # whatever the SDK raises, of which it says little
+            except Exception as error:  # the SDK does not document what it raises
                 raise self._failure(error) from None
 
     def _opened(self) -> Api:
@@ -56,7 +55,7 @@ class SdkWandb:
             overrides = {"base_url": self._url} if self._url else {}
             overrides |= {"entity": self._entity} if self._entity else {}
             self._api = wandb.Api(overrides=overrides, api_key=self._key, timeout=self._call_s)
-        self._api.flush()  # it would give the same answer for ever
+        self._api.flush()  # drop the SDK's cache, which would return the same answer for ever
         return self._api
 
     def _failure(self, error: Exception) -> OutsideError:
@@ -69,12 +68,12 @@ class SdkWandb:
 
 
 def _path(*parts: str) -> str:
-    """Without an entity, the SDK takes the account's own."""
+    """Return the SDK's path of a run or project. Without an entity, the SDK uses the account's own."""
     return "/".join(part for part in parts if part)
 
 
 def _one(api: Api, path: str) -> Any:
-    """The SDK's run; None where there is none."""
+    """Return the SDK's run, or None if it does not exist."""
     try:
         return api.run(path)
     except Exception as error:
@@ -88,7 +87,7 @@ def _is_absent(error: Exception) -> bool:
 
 
 def _status(error: Exception) -> int:
-    """W&B's status, from the error that the SDK's own is made of; 0: it got none."""
+    """Return W&B's HTTP status from the SDK's error, or 0 if it has none."""
     response = getattr(getattr(error, "exc", None) or error, "response", None)
     return int(getattr(response, "http_status", 0) or 0)
 

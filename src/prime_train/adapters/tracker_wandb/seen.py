@@ -1,4 +1,4 @@
-"""A run as W&B tells of it."""
+"""Conversion of W&B's data to `RunSeen`."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ TEXT_CHARS_MAX = 500
 
 
 def seen(run: Any) -> RunSeen:
-    """Of the SDK's run. Raises TemporaryError where that has not the shape it should have."""
+    """Convert the SDK's run. Raises TemporaryError if it lacks an expected field."""
     with _understood():
         names = ("id", "name", "state", "heartbeatAt", "notes")
         told = {name: getattr(run, name) for name in names} | {"historyKeys": getattr(run, "historyKeys", None)}
@@ -22,7 +22,7 @@ def seen(run: Any) -> RunSeen:
 
 
 def seen_in(node: Mapping[str, object], entity: str, project: str, site: str) -> RunSeen:
-    """Of a run in W&B's GraphQL, which calls the id of a run its name. Raises as `seen`."""
+    """Convert a run of W&B's GraphQL, whose `name` is the run's id. Raises TemporaryError as `seen` does."""
     with _understood():
         run_id = str(node["name"])
         return _seen({**node, "name": node["displayName"]}, entity, project, run_id, address(entity, project, run_id, site=site))
@@ -52,12 +52,12 @@ def _understood() -> Iterator[None]:
 
 
 def _shown(text: object) -> str:
-    """What somebody has written there, as it may stand on a terminal."""
+    """Return user-written text without control characters and secrets, cut short, safe to print on a terminal."""
     return masked("".join(char if char.isprintable() else " " for char in str(text)[:TEXT_CHARS_MAX]).strip())
 
 
 def _second(text: object) -> int:
-    """Times without a zone are UTC, as W&B's are."""
+    """Return the second of an ISO time, or 0 for None. A time without a zone is UTC, as W&B's are."""
     if text is None:
         return 0
     at = datetime.fromisoformat(str(text))

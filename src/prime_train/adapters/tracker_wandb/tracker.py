@@ -1,8 +1,7 @@
-"""The port `Tracker`: what W&B last heard of a run, without anybody waiting for W&B.
+"""The port `Tracker`: W&B's last heartbeat of a run, read without holding up the caller.
 
-A question is asked on a thread of its own. Whoever looks waits a moment for it; if that is not enough, this look brings nothing, and the
-answer is there for the next one. As long as W&B does not answer, it is left alone for a while, so that a sweep over many runs loses that
-moment once and not once for each of them.
+Each query runs in a thread of its own. The caller waits a moment for it; if that is not enough, this look returns nothing and the next one
+gets the answer. While W&B does not answer, no query is sent for some time, so that a sweep over many runs waits once and not once per run.
 """
 
 import logging
@@ -21,9 +20,9 @@ WAIT_S = 5.0
 FRESH_S = 20.0
 CLOSED_S = 30.0
 REFUSED_S = 300.0
-"""Asking again will not help before somebody has changed something."""
+"""Seconds for which a refusal is kept: a retry does not help before somebody has changed something."""
 AHEAD_S_MAX = 300
-"""How far W&B's clock may be ahead of ours: a heartbeat from further on would be a sign of life for ever."""
+"""Seconds by which W&B's clock may be ahead of ours: a heartbeat further in the future would be a sign of life for ever."""
 KEPT_MAX = 1000
 
 log = logging.getLogger(__name__)
@@ -39,15 +38,15 @@ class _Look:
 
 @dataclass
 class _Mark:
-    """`settled`: there is no need to ask again."""
+    """One request to mark an attempt's run as failed. `settled`: no further request is needed."""
 
     settled: bool = False
     done: threading.Event = field(default_factory=threading.Event)
 
 
 class WandbTracker:
-    """`wait_s`: how long a look waits for an answer; `fresh_s`: how long an answer serves; `closed_s`: how long W&B is left alone after it
-    failed. `clock`: seconds that only rise; `now`: the time of day."""
+    """A `Tracker` and `Marking` on W&B. All times are in seconds: `wait_s` is how long a look waits for an answer, `fresh_s` how long an
+    answer is reused, `closed_s` the pause after a failure of W&B. `clock` is monotonic; `now` is the time of day."""
 
     def __init__(
         self,
@@ -68,30 +67,31 @@ class WandbTracker:
         self._troubles: dict[str, str] = {}
 
     def look(self, run: Run) -> TrackerSeen | None:
-        """Never raises; why there is nothing is told by `trouble`."""
+        """Return W&B's last heartbeat and step of the run, or None if there is nothing to use; `trouble` then says why. Never raises."""
         if run.spec.wandb is None:
             return None
         look, begun = self._current(run)
         return look.seen if look is not None and self._is_done(look.done, run, begun=begun) else None
 
     def trouble(self, run_id: str) -> str:
-        """Why the last look at this run brought nothing; empty where it brought something."""
+        """Return why the last look at this run returned nothing, or an empty string if it succeeded."""
         return self._troubles.get(run_id, "")
 
     def mark_lost(self, run: Run, attempt: Attempt) -> bool:
-        """Never raises, and waits no longer than a look; why it could not be done is told by `trouble`."""
+        """Mark the fenced attempt's run as failed. Return whether that is settled; if not, `trouble` says why. Never raises, and waits no
+        longer than a look."""
         mark, begun = self._marking(run, attempt)
         return mark is not None and self._is_done(mark.done, run, begun=begun) and mark.settled
 
     def _is_done(self, done: threading.Event, run: Run, *, begun: bool) -> bool:
-        """Whoever has begun it waits a moment; if that was not enough, nobody else does for a while."""
+        """Return whether the query is done. Only the caller that began it waits; if it times out, W&B is not queried for a while."""
         if done.wait(self._wait_s if begun else 0.0):
             return True
         self._fail(run.run_id, f"W&B did not answer within {self._wait_s:g} s")
         return False
 
     def _marking(self, run: Run, attempt: Attempt) -> tuple[_Mark | None, bool]:
-        """The one that is under way, else a new one, and whether it is new; none while W&B is left alone."""
+        """Return the mark under way or settled, or a new one, and whether it is new; (None, False) while W&B is not queried."""
         key = run.run_id, attempt.number
         with self._lock:
             mark = self._marks.get(key)
@@ -106,7 +106,8 @@ class WandbTracker:
         return mark, True
 
     def _mark(self, run: Run, attempt: Attempt, mark: _Mark) -> None:
-        """What spoke after the fence is not the attempt that was fenced, or it is not dead: it is left as it is."""
+        """Mark the run as failed unless it sent something after the fence: then it is a newer attempt, or still alive, and is left as it
+        is."""
         assert run.spec.wandb is not None
         assert attempt.fenced_s is not None
         tracked = run.spec.wandb
@@ -123,7 +124,7 @@ class WandbTracker:
             mark.done.set()
 
     def _current(self, run: Run) -> tuple[_Look | None, bool]:
-        """The look that is under way or still fresh, else a new one, and whether it is new; none while W&B is left alone."""
+        """Return the look under way or still fresh, or a new one, and whether it is new; (None, False) while W&B is not queried."""
         with self._lock:
             look = self._looks.get(run.run_id)
             if look is not None and (not look.done.is_set() or self._clock() - look.begun_s < look.serves_s):
@@ -142,7 +143,7 @@ class WandbTracker:
     def _ask(self, run: Run, look: _Look) -> None:
         try:
             look.seen = self._answer(run)
-        except PermanentError as error:  # of this run alone: others may be in projects that the key may see
+        except PermanentError as error:  # this run only: the key may have access to the projects of other runs
             look.serves_s = max(look.serves_s, REFUSED_S)
             self._tell(run.run_id, str(error))
         except TemporaryError as error:
@@ -154,7 +155,7 @@ class WandbTracker:
         assert run.spec.wandb is not None
         found = self._wandb.run(run.spec.wandb.project, run.run_id, entity=entity_of(run))
         if found is None or not found.heard_s:
-            self._tell(run.run_id, "W&B has heard nothing of it", logging.INFO)  # as it is until its trainer starts
+            self._tell(run.run_id, "W&B has heard nothing of it", logging.INFO)  # normal until the run's trainer starts
             return UNHEARD
         if found.heard_s > self._now() + AHEAD_S_MAX:
             self._tell(run.run_id, f"its last word is {found.heard_s - self._now():.0f} s in the future: a clock is wrong")
@@ -167,7 +168,7 @@ class WandbTracker:
         self._tell(run_id, why)
 
     def _tell(self, run_id: str, why: str, level: int = logging.WARNING) -> None:
-        """Once as long as it is the same."""
+        """Store the reason, and log it only when it has changed."""
         if self._troubles.get(run_id) != why:
             self._troubles[run_id] = why
             log.log(level, "run %s: its tracker says nothing: %s", run_id, why)
