@@ -1,1 +1,1 @@
-"""What a user can ask for, as plain functions: values in, values out, nothing printed."""
+"""The operations offered to users, as plain functions that take and return values and print nothing."""

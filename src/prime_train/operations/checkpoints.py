@@ -1,4 +1,4 @@
-"""The run whose checkpoints are meant: as the store of this machine knows it, or in a bucket alone."""
+"""Look up a run and its checkpoints, in the store and the bucket or, if the store does not have the run, in the bucket alone."""
 
 import json
 import os
@@ -28,8 +28,8 @@ WHOLE = "write the whole id, and the bucket's prefix if it has one"
 
 @dataclass(frozen=True)
 class Found:
-    """A run in a bucket. `held`: what this machine's store says of it, None where it does not know it. `now_s`: the store's time; where
-    there is no store, this machine's."""
+    """A run in a bucket. `held`: its record in the store, None if the store does not have it. `now_s`: the store's time in seconds, or this
+    machine's if there is no store."""
 
     run_id: str
     url: str
@@ -39,12 +39,13 @@ class Found:
 
     @cached_property
     def catalog(self) -> Catalog:
-        """As it was when it was first asked for."""
+        """The catalogue of the run's checkpoints, read once and then cached."""
         return Reader(self.bucket, self.run_id).catalog()
 
     @property
     def committed_step(self) -> int:
-        """Everything from here on stays. Where no commit can be known, that of the newest complete checkpoint."""
+        """The newest committed step; checkpoints from this step on are always kept. If the run is not in the store, the step of the newest
+        complete checkpoint, or 0 if there is none."""
         if self.held is not None:
             return max(self.held.run.durable_step, self.held.lease.committed_step)
         complete = self.catalog.complete()
@@ -52,8 +53,11 @@ class Found:
 
     @property
     def held_back(self) -> "Mapping[str, str]":
-        """Keys of what is kept besides all policy, and why: the checkpoint that an attempt of a run that goes on restores, now or should it
-        be lost; where that cannot be known, the newest two that are complete."""
+        """The reason, by manifest key, for each checkpoint that is kept regardless of the retention policy.
+
+        That is the checkpoint an active run resumed from, which is restored again if the attempt is lost. If the run is not in the store,
+        it is the newest two complete checkpoints.
+        """
         if self.held is None:
             return {manifest.key: "newest two" for manifest in self.catalog.complete()[:2]}
         run = self.held.run
@@ -61,7 +65,7 @@ class Found:
 
     @cached_property
     def rules(self) -> CheckpointSpec | None:
-        """What the run's spec says of checkpoints; None where it cannot be read."""
+        """The checkpoint settings of the run's spec, or None if the spec cannot be read."""
         if self.held is not None:
             return self.held.run.spec.checkpoints
         content = self.bucket.get(spec_key(self.run_id))
@@ -73,11 +77,11 @@ class Found:
 
     @property
     def pattern(self) -> str | None:
-        """How the run names the folder of a checkpoint."""
+        """The pattern by which the run names checkpoint folders, or None if the spec cannot be read."""
         return self.rules.pattern if self.rules is not None else None
 
     def why_kept(self, policy: Policy) -> "Mapping[str, str]":
-        """Why each checkpoint that stays does, by key."""
+        """Return the reason for each checkpoint that is kept under `policy`, by manifest key."""
         pinned = self.catalog.pinned
         said = dict(why_kept(self.catalog.kept(policy), policy, committed_step=self.committed_step, pinned=pinned))
         here = self.held_back.keys() & {manifest.key for manifest in self.catalog.manifests}
@@ -85,8 +89,8 @@ class Found:
 
 
 def look(run: str, url: str | None, home: Home | None = None) -> Found:
-    """The run of that id (or start of an id, where the store knows it), in the bucket at `url` or that of this machine. `home`: by default
-    the one that the environment names."""
+    """Return the run with the id `run`, in the bucket at `url` or by default in that of `home`. The start of an id is enough if the run is
+    in the store. `home`: by default the one that the environment names. Raises UsageError if there is no such run or bucket."""
     home = home or Home.of(os.environ)
     bucket = _open(home, url)
     store = home.store() if home.root.is_dir() or home.environment.get(STORE) else None
@@ -95,7 +99,8 @@ def look(run: str, url: str | None, home: Home | None = None) -> Found:
 
 
 def of_step(found: Found, step: int) -> Manifest:
-    """The checkpoint of this step; of several, a complete one of the newest attempt."""
+    """Return the checkpoint of `step`. If there are several, complete ones are preferred, then the newest attempt's. Raises UsageError if
+    there is none."""
     whole = {manifest.key for manifest in found.catalog.complete()}
     of_it = [manifest for manifest in found.catalog.manifests if manifest.step == step]
     if not of_it:
@@ -104,7 +109,7 @@ def of_step(found: Found, step: int) -> Manifest:
 
 
 def newest(found: Found, *, before_step: int | None = None) -> Manifest:
-    """The newest complete checkpoint, of a step below `before_step`."""
+    """Return the newest complete checkpoint, if `before_step` is given of a step below it. Raises UsageError if there is none."""
     complete = found.catalog.complete()
     older = [manifest for manifest in complete if before_step is None or manifest.step < before_step]
     if older:
@@ -115,9 +120,11 @@ def newest(found: Found, *, before_step: int | None = None) -> Manifest:
 
 
 class Row(TypedDict):
-    """One manifest. `committed`: the control plane has accepted it, or a later one; None where it cannot be asked.
+    """One manifest in the bucket. `committed`: whether the control plane has accepted this or a later checkpoint; None if the run is not in
+    the store.
 
-    `kept`: why it stays, None where nothing holds it or the policy cannot be read. `stored_bytes`: what its chunks take, each once.
+    `kept`: the reason why retention keeps it; None if it may be deleted or the policy cannot be read. `stored_bytes`: the size of its
+    chunks, each counted once.
     """
 
     step: int
@@ -136,7 +143,7 @@ class Row(TypedDict):
 
 
 def rows_of(found: Found) -> list[Row]:
-    """Every manifest in the bucket, newest first."""
+    """Return a row for every manifest of the run in the bucket, newest first."""
     pointer = _latest(found)
     why = found.why_kept(found.policy) if found.policy is not None else {}
     return [
@@ -169,7 +176,8 @@ def _latest(found: Found) -> str | None:
 
 
 def _open(home: Home, url: str | None) -> Bucket:
-    """A folder that is not there is a mistake, and not an empty bucket to be made."""
+    """Open the bucket at `url`, or by default that of `home`. Raises UsageError if a file:// folder does not exist, instead of creating an
+    empty bucket."""
     from prime_train.adapters.bucket import open_bucket
 
     parts = urlsplit(url or home.bucket_url)

@@ -1,4 +1,4 @@
-"""Which runs used which version of a config: the store has their specs."""
+"""Find the runs that used each version of a config, by the specs in the store."""
 
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.run import Run
@@ -7,8 +7,11 @@ from prime_train.operations.config_versions import Version, spec_of
 
 
 def users(versions: tuple[Version, ...], runs: list[Run]) -> dict[int, tuple[Run, ...]]:
-    """The runs of each version, by its number: those with its spec, whatever their name and whoever rented out their machines. Of
-    versions with one spec, it is the newest that was there when the run was launched, for they differ only in the trainer's file."""
+    """Return the runs of each version, by its number.
+
+    Runs are matched by their spec, ignoring its name and provider. If several versions have the same spec, because they differ only in the
+    trainer's file, a run counts for the newest of them that was saved before the run was launched.
+    """
     found: dict[int, list[Run]] = {version.number: [] for version in versions}
     plain = [(version, _plain(spec)) for version in versions if (spec := spec_of(version.texts.config)) is not None]
     for run in runs:
@@ -21,12 +24,12 @@ def users(versions: tuple[Version, ...], runs: list[Run]) -> dict[int, tuple[Run
 
 
 def runs_of(home: Home) -> list[Run]:
-    """All runs of the store; none where there is no store."""
+    """Return all runs of the store, or none if there is no store."""
     return home.store().list_runs() if (home.root / "control.sqlite").exists() else []
 
 
 def used_by(run: Run) -> str:
-    """small-x4k2p (succeeded at step 20), W&B team/project"""
+    """Return a line such as "small-x4k2p (succeeded, step 20), W&B team/project/small-x4k2p"."""
     tracked = run.spec.wandb
     project = f", W&B {f'{tracked.entity}/' if tracked.entity else ''}{tracked.project}/{run.run_id}" if tracked else ""
     return f"{run.run_id} ({run.state.value}, step {run.best_step:,}){project}"

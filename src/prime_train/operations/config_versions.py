@@ -1,7 +1,7 @@
-"""Versions of a config: its text and that of the trainer's own file, with a note, one file a version.
+"""Versions of a config: its text and that of the trainer's own config file, with a note, one JSON file for each version.
 
-They lie under the home folder (`configs/NAME/0001.json`), beside the store whose runs used them: there they are in nobody's way in the
-repository, and a checkout that is thrown away does not take them along. NAME is that of the file, without its ending.
+They are stored in the home folder (`configs/NAME/0001.json`), beside the store of the runs that used them. There they do not clutter the
+repository, and survive the deletion of a checkout. NAME is the config's file name without its suffix.
 """
 
 import json
@@ -25,7 +25,7 @@ TRIES_MAX = 20
 
 @dataclass(frozen=True)
 class Texts:
-    """What a version holds. `trainer` None: the config names no file of its trainer's, or it is not there."""
+    """The texts of a version. `trainer`: None if the config names no config file of the trainer's, or the file does not exist."""
 
     config: str = field(repr=False)
     trainer: str | None = field(default=None, repr=False)
@@ -45,7 +45,7 @@ class Version:
 
 @dataclass(frozen=True)
 class Versions:
-    """Of the config at `path`, which need not be there."""
+    """The saved versions of the config at `path`. The config file itself need not exist."""
 
     home: Home
     path: Path
@@ -55,7 +55,7 @@ class Versions:
         return self.home.root / "configs" / self.path.stem
 
     def all(self) -> tuple[Version, ...]:
-        """Oldest first."""
+        """Return all versions, oldest first."""
         return tuple(_read(file) for file in sorted(self.folder.glob("[0-9]*.json")))
 
     def get(self, number: int) -> Version:
@@ -67,12 +67,13 @@ class Versions:
         return _read(file)
 
     def now(self) -> Texts:
-        """As the files are. Raises UsageError where there is no config that can be read."""
+        """Return the current texts of the files. Raises UsageError if the config cannot be read."""
         config = _text(self.path)
         return Texts(config, _text_or_none(trainer_file(config)))
 
     def add(self, texts: Texts, note: str) -> Version:
-        """As the next version, whoever else adds one at the same time."""
+        """Save `texts` as the next version and return it. Safe if other processes add versions at the same time. Raises UsageError if no
+        number is free."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for _ in range(TRIES_MAX):
             number = max((int(file.stem) for file in self.folder.glob("[0-9]*.json")), default=0) + 1
@@ -85,21 +86,22 @@ class Versions:
 
 
 def versions_of(config: Path) -> Versions:
-    """In the home that the environment names. Raises UsageError for what can be no file."""
+    """Return the versions of a config in the home that the environment names. Raises UsageError if `config` is not a file name."""
     if config.stem in ("", ".", ".."):
         raise UsageError(f"{config} names no file", fix="write the config's, such as configs/demo.yaml")
     return Versions(Home.of(os.environ), config)
 
 
 def spec_of(text: str) -> "RunSpec | None":
-    """None: it is no config that could be launched."""
+    """Return the spec in a config's text, or None if the config is invalid."""
     from prime_train.adapters.config_yaml import read_text
 
     return read_text(text, "").spec
 
 
 def trainer_file(text: str) -> Path | None:
-    """Where the trainer's own file lies that the config names; None: it names none."""
+    """Return the path of the trainer's own config file that the config names, or None if it names none or the code comes from a
+    repository."""
     spec = spec_of(text)
     if spec is None or spec.trainer.prime_rl is None or spec.trainer.tree.repo:
         return None
@@ -128,7 +130,7 @@ def _text_or_none(path: Path | None) -> str | None:
 
 
 def _create(file: Path, text: str) -> bool:
-    """Whole or not at all; False: there is one already."""
+    """Create the file atomically. Return False if it already exists."""
     draft = file.with_name(f".{file.name}-{secrets.token_hex(8)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -144,7 +146,7 @@ def _create(file: Path, text: str) -> bool:
 
 
 def _spans(numbers: list[int]) -> str:
-    """1 to 7, 9"""
+    """Format numbers as spans, such as "1 to 7, 9"."""
     return ", ".join(str(low) if low == high else f"{low} to {high}" for low, high in _runs(sorted(numbers)))
 
 

@@ -1,4 +1,4 @@
-"""What happened to a run, from everything that is known of it."""
+"""Explain what happened to a run, from all available evidence."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,8 +25,8 @@ EVIDENCE_MAX = 1000
 
 @dataclass(frozen=True)
 class RunDiagnosis:
-    """`facts`: what is known; `conclusions`: what follows from it, the most important first; `evidence`: keys in the bucket of what its
-    attempts left; `wandb_url`: its page there, empty where there is none."""
+    """The diagnosis of a run. `facts`: the observations; `conclusions`: what follows from them, most important first; `evidence`: the
+    bucket keys of files that the run's attempts left; `wandb_url`: the run's page in W&B, empty if it has none."""
 
     facts: Facts
     conclusions: tuple[Diagnosis, ...]
@@ -35,8 +35,9 @@ class RunDiagnosis:
 
 
 def diagnose(home: Home, name: str, warn: Callable[[str], None]) -> RunDiagnosis:
-    """Look at a run's attempts, heartbeats, provider, figures, evidence and tracker, and conclude. `warn` is called with what could not be
-    looked at. Raises UsageError where there is no such run, and the port's errors where the store or the bucket does not answer."""
+    """Diagnose a run from its attempts, heartbeats, provider, metrics, evidence and tracker. `warn` is called with a message for each
+    source that could not be read. Raises UsageError if there is no such run, and OutsideError if the store or the bucket does not
+    answer."""
     facts = _facts(home, find(home.store(), name), warn)
     return RunDiagnosis(facts, tuple(conclude(facts)), tuple(_kept(home, facts.held.run)), _url(home, facts))
 
@@ -56,7 +57,7 @@ def _facts(home: Home, held: RunRecord, warn: Callable[[str], None]) -> Facts:
 
 
 def _verdict(home: Home, held: RunRecord, tracker: RunSeen | None, now_s: int) -> Verdict | None:
-    """As a watcher would find it now; None where no attempt holds the lease."""
+    """Return the verdict that a watcher would reach now, or None if no attempt holds the lease."""
     if held.run.state not in ATTENDED or held.run.current_attempt is None:
         return None
     context = home.context("")
@@ -67,7 +68,8 @@ def _verdict(home: Home, held: RunRecord, tracker: RunSeen | None, now_s: int) -
 
 
 def _tracked(home: Home, run: Run) -> tuple[RunSeen | None, str]:
-    """What W&B tells of it, None where it has never heard of it or has not to; and why it could not be asked."""
+    """Return the run as W&B has it, and the reason why W&B could not be queried ("" if it could). The former is None if the run does not
+    use W&B, or W&B has no data of it or cannot be queried."""
     if run.spec.wandb is None:
         return None, ""
     wandb = wandb_from(home.environment)
@@ -81,7 +83,8 @@ def _tracked(home: Home, run: Run) -> tuple[RunSeen | None, str]:
 
 
 def _rewards(home: Home, held: RunRecord, warn: Callable[[str], None]) -> dict[int, float]:
-    """By step, from the trainer's own figures; of a step that was made twice, the last. Empty where they cannot be had."""
+    """Return the reward of each step from the trainer's own metrics. For a step that was trained twice, the last value counts. Empty if the
+    metrics cannot be read."""
     try:
         source = of_run(home, held, warn)
     except OutsideError as error:
@@ -93,7 +96,7 @@ def _rewards(home: Home, held: RunRecord, warn: Callable[[str], None]) -> dict[i
 
 
 def _kept(home: Home, run: Run) -> list[str]:
-    """The keys of what its attempts left in the bucket."""
+    """Return the bucket keys of the evidence that the run's attempts left, at most `EVIDENCE_MAX`."""
     return [stat.key for stat in islice(home.bucket().list(evidence_prefix(run.run_id)), EVIDENCE_MAX)]
 
 

@@ -1,4 +1,4 @@
-"""What a launch would do now: the decision, the machine it would take, and why not the others."""
+"""Report what a launch would do now: the decision, the machine it would rent, and why other machines are rejected."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ REASONS_MAX = 10
 
 
 def ranking(home: Home, spec: RunSpec) -> Ranking:
-    """The offers as a launch would rank them now."""
+    """Return the offers, ranked as a launch would rank them now."""
     now_s = wall_s()
     decision = decide(Run(spec.name, spec, created_s=now_s), None, PodsSeen((), frozenset()), now_s)
     on_demand = isinstance(decision, Launch) and decision.on_demand
@@ -25,7 +25,7 @@ def ranking(home: Home, spec: RunSpec) -> Ranking:
 
 
 def rows(spec: RunSpec, made: Plan, ranked: Ranking) -> Iterator[tuple[str, str]]:
-    """What would be done: a name and a text for each row."""
+    """Yield the report as rows of a name and a text."""
     yield from _decided(spec, ranked)
     yield "tree", _tree(spec, made)
     yield "commit", _commit(made)
@@ -48,7 +48,7 @@ def _commit(made: Plan) -> str:
 
 
 def _others(ranked: Ranking) -> Iterator[tuple[str, str]]:
-    """The next best, and the reasons for leaving out the rest, each with the machines it left out."""
+    """Yield rows for the next best offers, and for each reason for rejection with the offers rejected for it."""
     for offer in ranked.best[1 : 1 + NEXT_MAX]:
         yield "next best", f"{_named(offer)}, {usd(offer.usd_per_hour)} an hour"
     if len(ranked.best) > 1 + NEXT_MAX:

@@ -1,4 +1,4 @@
-"""From a spec to a queued run: pack the working tree, put it into the bucket, store the run."""
+"""Launch a run from a spec: pack the working tree, upload it to the bucket and store the run as queued."""
 
 import hashlib
 import secrets
@@ -24,7 +24,7 @@ TRIES_MAX = 5
 
 
 class Unfit(Exception):
-    """The run cannot be launched as it is: the findings say why."""
+    """The run cannot be launched; `findings` give the reasons."""
 
     def __init__(self, findings: "tuple[Finding, ...]") -> None:
         super().__init__("; ".join(finding.message for finding in findings))
@@ -33,7 +33,8 @@ class Unfit(Exception):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a launch would start from: the packed folder (None: a repository) and the commit."""
+    """What a launch would start from. `tree`: the folder to pack, None if the code comes from a repository; `commit`: the commit of the
+    code."""
 
     tree: "Tree | None"
     commit: str
@@ -41,7 +42,8 @@ class Plan:
 
 
 def plan(spec: "RunSpec", *, file: str = "") -> Plan:
-    """Looks at the working tree, and at nothing else. Raises Unfit, and the port's errors where a repository cannot be asked."""
+    """Return what a launch would start from, without changing anything. Raises Unfit if the working tree cannot be used, and OutsideError
+    if a remote repository cannot be queried."""
     from prime_train.core.finding import has_errors
 
     made = _repository(spec, file) if spec.trainer.tree.repo else _folder(spec)
@@ -51,7 +53,8 @@ def plan(spec: "RunSpec", *, file: str = "") -> Plan:
 
 
 def launch(home: Home, spec: "RunSpec", made: Plan) -> "Run":
-    """Stores the run as queued. The tree is in the bucket before anybody can see the run. Raises Unfit, and the port's errors."""
+    """Store a run as queued and return it. The tree is uploaded before the run becomes visible. Raises Unfit if the tree cannot be packed,
+    UsageError if no free id is found, and OutsideError if the store or the bucket fails."""
     for _ in range(TRIES_MAX):
         run = launch_as(home, new_id(spec.name), spec, made)
         if run is not None:
@@ -60,7 +63,7 @@ def launch(home: Home, spec: "RunSpec", made: Plan) -> "Run":
 
 
 def launch_as(home: Home, run_id: str, spec: "RunSpec", made: Plan, *, origin: "Origin | None" = None) -> "Run | None":
-    """As `launch`, by an id that is given. None: there is such a run already, and nothing is changed."""
+    """Launch as `launch` does, under the given id. Return None and change nothing if a run with this id exists."""
     from prime_train.core.keys import code_key
     from prime_train.core.run import Run
 
@@ -77,8 +80,11 @@ def launch_as(home: Home, run_id: str, spec: "RunSpec", made: Plan, *, origin: "
 
 
 def on_provider(spec: "RunSpec", home: Home) -> "RunSpec":
-    """With the provider named: what the control plane rents from by default may be another one tomorrow. What serves the home is asked
-    first, for its environment has the key, and ours may not; where it is elsewhere and we have the key, it is we who rent."""
+    """Return the spec with its provider set, because the control plane's default may change later.
+
+    The default is that of the process which serves the home, because its environment has the provider's key and this one may not. If the
+    control plane is elsewhere and this environment has the key, this process rents, and its own default counts.
+    """
     from prime_train.control_plane.wiring.providers import PROVIDER, default_provider, has_prime
 
     is_ours = bool(home.environment.get(PROVIDER)) or (bool(home.elsewhere) and has_prime(home.environment))
@@ -89,7 +95,7 @@ def on_provider(spec: "RunSpec", home: Home) -> "RunSpec":
 
 
 def renamed(config: "Config", name: str) -> "RunSpec":
-    """The spec under another name. Raises UsageError where that is no name."""
+    """Return the config's spec under another name. Raises UsageError if `name` is invalid."""
     from prime_train.core.spec import RunSpec
 
     assert config.spec is not None
@@ -113,13 +119,14 @@ def _folder(spec: "RunSpec") -> Plan:
 
 
 def _made_by_runs(spec: "RunSpec") -> tuple[str, ...]:
-    """Folders of the tree that earlier runs may have left here, and that no machine is to start from."""
+    """Return the folders that earlier runs may have left in the tree and that no machine should start from."""
     part = spec.trainer.prime_rl
     return (spec.checkpoints.folder, *([part.folder] if part is not None else []))
 
 
 def _repository(spec: "RunSpec", file: str) -> Plan:
-    """The very commit that every attempt checks out: the ref's, or else that of the checkout we stand in, or the default branch's."""
+    """Return a plan with the commit that every attempt checks out: that of `ref`; otherwise that of the current checkout, if it is one of
+    this repository; otherwise that of the default branch."""
     from prime_train.adapters.code_archive import checkout_of, commit_of, is_commit, same_repository
     from prime_train.core.finding import Finding
 
@@ -141,7 +148,8 @@ def _repository(spec: "RunSpec", file: str) -> Plan:
 
 
 def put_code(home: Home, tree: "Tree", key: str) -> str:
-    """Packs the folder into the bucket; the SHA-256 of what was put. Raises Unfit, and the port's errors."""
+    """Pack the folder, upload the archive to the bucket under `key`, and return the archive's SHA-256 in hex. Raises Unfit if the folder
+    cannot be packed, and OutsideError if the upload fails."""
     from prime_train.adapters.code_archive import pack
 
     with tempfile.TemporaryDirectory(prefix="prime-train-") as folder:

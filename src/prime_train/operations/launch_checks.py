@@ -1,4 +1,4 @@
-"""What keeps a config from being launched from here and now, though nothing is wrong with it elsewhere."""
+"""Checks for problems that prevent launching a config from this machine now, although the config itself is valid."""
 
 import resource
 from collections.abc import Iterator, Sequence
@@ -15,20 +15,21 @@ from prime_train.operations.validate import judged
 from prime_train.rules.spec import named_files, only_installs
 
 ZEROS_MAX = 16
-"""At the end of a commit that somebody made there are never so many."""
+"""A real commit hash practically never ends in this many zeros."""
 
 
 def found_for(
     read: Config, spec: RunSpec, run_secrets: Sequence[str], more: tuple[Finding, ...] = ()
 ) -> tuple[tuple[Finding, ...], dict[str, str]]:
-    """What `validate` says of the spec as it would be launched, what is missing here, and `more`; and the text of each file.
-    `run_secrets`: what the control plane hands to runs."""
+    """Return all findings on the spec as it would be launched, and the text of each file. The findings are those of `validate`, those on
+    what is missing on this machine, and `more`. `run_secrets`: the names of the secrets that the control plane hands to runs."""
     found = (*_placeholder(spec, read), *_left_behind(spec, read), *unset_secrets(spec, read.file, read.source), *more)
     return judged(replace(read, spec=spec), found, run_secrets=run_secrets)
 
 
 def unfit_here(read: Config, spec: RunSpec, home: Home) -> tuple[Finding, ...]:
-    """What is known to end every attempt where this machine is all that provider `local` has; of a control plane elsewhere nothing is."""
+    """Return findings for what would make every attempt fail on this machine, if it is the provider (`local`). Empty if the control plane
+    is elsewhere, because nothing is known of its machine."""
     if spec.hardware.provider != LOCAL or home.elsewhere:
         return ()
     return (*_too_few_files(read, spec, home), *_no_offer(read, spec, home))
@@ -46,7 +47,8 @@ def _too_few_files(read: Config, spec: RunSpec, home: Home) -> Iterator[Finding]
 
 
 def _hard_limit(home: Home) -> int:
-    """Of what serves the home, for attempts are started by it; or of this process, where nobody does."""
+    """Return the hard limit of open files of the process that serves the home, because it starts the attempts; of this process if none
+    serves it."""
     serving = home.serving()
     if serving is not None and hasattr(resource, "prlimit"):
         try:
@@ -67,7 +69,8 @@ def _can_raise(wanted: int) -> bool:
 
 
 def _no_offer(read: Config, spec: RunSpec, home: Home) -> Iterator[Finding]:
-    """None of what this machine offers will ever fit. That all of it is taken now is no reason: it comes back."""
+    """Yield a finding if no offer of this machine can ever fit the spec. Offers that are only taken now count as fitting, because they
+    become free again."""
     from prime_train.core.offers import rank
 
     ranked = rank(home.pods().offers(spec.hardware), spec.hardware)
@@ -80,7 +83,8 @@ def _no_offer(read: Config, spec: RunSpec, home: Home) -> Iterator[Finding]:
 
 
 def _placeholder(spec: RunSpec, read: Config) -> tuple[Finding, ...]:
-    """A commit that nobody made, as examples have it: a machine would be paid for to find that out."""
+    """Return a finding if the commit of prime-rl is a placeholder, as in the examples. Otherwise a rented machine would be the first to
+    find out."""
     part = spec.trainer.prime_rl
     if part is None or not part.ref.endswith("0" * ZEROS_MAX):
         return ()
@@ -91,7 +95,8 @@ def _placeholder(spec: RunSpec, read: Config) -> tuple[Finding, ...]:
 
 
 def _left_behind(spec: RunSpec, read: Config) -> Iterator[Finding]:
-    """What lies beside the config, or above it, and not in the folder that is packed: `validate` finds it, and no machine would."""
+    """Yield a finding for each named file that is beside the config or above it, but not in the folder that is packed: `validate` finds
+    such a file, and a machine would not."""
     tree = spec.trainer.tree
     if tree.repo is not None or not only_installs(spec.setup):
         return

@@ -1,4 +1,4 @@
-"""From a config's file to a queued run: read, checked as `validate` does it, packed, stored."""
+"""Launch a run from a config file: read it, check it as `validate` does, pack the working tree and store the run."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from prime_train.operations.validate import judged
 
 @dataclass(frozen=True)
 class Checked:
-    """A config that can be launched. `findings`: what was found all the same, none of it an error; `sources`: the text of each file."""
+    """A config that can be launched. `findings`: findings that are not errors; `sources`: the text of each file."""
 
     spec: RunSpec
     plan: Plan
@@ -25,7 +25,7 @@ class Checked:
 
 
 class InvalidConfig(Unfit):
-    """As Unfit, with the text of each file that a finding is about."""
+    """The config cannot be launched. `findings` give the reasons, and `sources` the text of each file they refer to."""
 
     def __init__(self, findings: tuple[Finding, ...], sources: dict[str, str]) -> None:
         super().__init__(findings)
@@ -33,9 +33,10 @@ class InvalidConfig(Unfit):
 
 
 def checked(home: Home, config: Path, *, name: str | None = None) -> Checked:
-    """Read and check the config and look at the working tree; nothing is changed. `name`: another than the config's.
+    """Read and check the config and the working tree, changing nothing. `name`: a name that replaces the config's.
 
-    Raises InvalidConfig where something is wrong with it, UsageError where `name` is no name, and the port's errors.
+    Raises InvalidConfig if the config or the working tree has errors, UsageError if `name` is invalid, and OutsideError if an external
+    service fails.
     """
     read = read_config(config)
     if read.spec is None:
@@ -52,10 +53,10 @@ def checked(home: Home, config: Path, *, name: str | None = None) -> Checked:
 
 
 def launch_checked(home: Home, what: Checked) -> Run:
-    """Queue the run.
+    """Queue a checked run and return it.
 
-    Raises InvalidConfig where the working tree cannot be packed, UsageError where what serves this home has another bucket, and the port's
-    errors.
+    Raises InvalidConfig if the working tree cannot be packed, UsageError if the process that serves this home uses another bucket, and
+    OutsideError if the store or the bucket fails.
     """
     serving = home.serving()
     if serving is not None and serving.bucket_url != home.bucket_url:

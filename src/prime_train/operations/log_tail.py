@@ -1,4 +1,4 @@
-"""The ends of logs: on the disk of a pod of this machine, or kept as evidence in the bucket."""
+"""Read the ends of logs: on the disk of a pod on this machine, or kept as evidence in the bucket."""
 
 import os
 from collections.abc import Iterator
@@ -10,13 +10,13 @@ from prime_train.core.keys import evidence_key
 from prime_train.core.run import Run
 
 LOGS = ("trainer.log", "smoke.log", "setup.log", "agent.log")
-"""The agent's files, the most wanted one first."""
+"""The agent's log files, in order of preference."""
 TAIL_BYTES_MAX = 4 * 2**20
 READ_BYTES_MAX = 256 * 1024
 
 
 class Tail:
-    """One growing file. A file that was rotated or replaced is read from its start."""
+    """A reader of one growing file. A file that was rotated or replaced is read from its start."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -24,16 +24,16 @@ class Tail:
         self._inode = 0
 
     def move_to(self, path: Path | None) -> None:
-        """Goes on with another file; None keeps the old one."""
+        """Switch to another file; None keeps the current one."""
         if path is not None and path != self._path:
             self._path, self._offset, self._inode = path, 0, 0
 
     def last(self, lines: int) -> str:
-        """The last lines, and from here on only what is new."""
+        """Return the last `lines` lines; later calls of `more` return only what is written after them."""
         return last_lines(self._read(TAIL_BYTES_MAX, from_end=True), lines)
 
     def more(self) -> str:
-        """What was written since; at most `READ_BYTES_MAX`."""
+        """Return what was written since the last read, at most `READ_BYTES_MAX` bytes."""
         return self._read(READ_BYTES_MAX, from_end=False)
 
     def _read(self, limit: int, *, from_end: bool) -> str:
@@ -54,7 +54,7 @@ class Tail:
 
 
 def log_on_disk(home: Home, run: Run) -> Path | None:
-    """The newest log of the current attempt, where its pod is on this machine."""
+    """Return the path of the preferred log of the current attempt, or None if its pod is not on this machine or has no log yet."""
     attempt = run.current_attempt
     disk = home.local_pods().disk(attempt.pod_id) if attempt is not None and attempt.pod_id is not None else None
     if disk is None:
@@ -65,7 +65,7 @@ def log_on_disk(home: Home, run: Run) -> Path | None:
 
 @dataclass(frozen=True)
 class Kept:
-    """A log in the bucket, or its end."""
+    """A log, or the end of one, kept in the bucket as evidence."""
 
     attempt: int
     name: str
@@ -74,7 +74,7 @@ class Kept:
 
 
 def kept_logs(home: Home, run: Run) -> Iterator[Kept]:
-    """Those that attempts left there, the newest and most wanted first."""
+    """Yield the logs that the run's attempts left in the bucket, newest attempt first, then in order of preference."""
     bucket = home.bucket()
     for attempt in reversed(run.attempts):
         for name in LOGS:
@@ -85,7 +85,7 @@ def kept_logs(home: Home, run: Run) -> Iterator[Kept]:
 
 
 def kept_log(home: Home, run: Run, lines: int) -> tuple[str, str]:
-    """Key and last lines of the newest log that was kept; empty where there is none."""
+    """Return the key and the last lines of the newest log in the bucket; two empty strings if there is none."""
     kept = next(kept_logs(home, run), None)
     return (kept.key, last_lines(kept.text, lines)) if kept is not None else ("", "")
 

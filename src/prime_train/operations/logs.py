@@ -1,4 +1,4 @@
-"""The end of a run's newest log, wherever it lies."""
+"""Read the end of a run's newest log, wherever it is stored."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from prime_train.ports import RunRecord, TemporaryError
 
 @dataclass(frozen=True)
 class LogEnd:
-    """`name`: where the log lies, empty where there is none; `text`: its last lines; `tail`: reads what is written to it from here on,
-    where it lies on this machine."""
+    """The end of a log. `name`: where it is stored, empty if there is none; `text`: its last lines; `tail`: reads what is appended to it
+    later, if it is on this machine."""
 
     name: str
     text: str
@@ -21,8 +21,8 @@ class LogEnd:
 
 
 def log_end(home: Home, held: RunRecord, lines: int, warn: Callable[[str], None]) -> LogEnd:
-    """The last lines of the newest log: on the disk of the run's machine, here or elsewhere, or kept as evidence in the bucket. `warn` is
-    called with why a machine could not be reached; what was kept is taken instead."""
+    """Return the last lines of the run's newest log: on the disk of the run's machine, here or elsewhere, or else from the evidence in the
+    bucket. If a machine cannot be reached, `warn` is called with the reason, and the evidence is used."""
     path = log_on_disk(home, held.run)
     tail = Tail(path)
     name, text = (str(path), tail.last(lines)) if path is not None else _elsewhere(home, held, lines, warn)

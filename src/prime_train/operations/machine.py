@@ -1,4 +1,4 @@
-"""The machine that a run is on now, where that is reached by SSH, and what lies there."""
+"""Access to a run's current machine over SSH, and to files on it."""
 
 import shlex
 import zlib
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 NO_FILE = 76
 FETCH_S_MAX = 120.0
 GZIP = 31
-"""How zlib is told of that format."""
+"""zlib's `wbits` value for the gzip format."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A connection to it; `attempt` is the run's, by the name of the agent's folder there."""
+    """A connection to a run's machine. `attempt`: the name of the agent's folder on it."""
 
     shell: "Shell"
     attempt: str
 
     @property
     def disk(self) -> str:
-        """For a shell there: the folder in which the agent works."""
+        """A shell expression, evaluated on the machine, for the folder in which the agent works."""
         return f'"$(cat "$HOME/.prime-train/{self.attempt}/disk")"'
 
 
 def is_elsewhere(run: "Run") -> bool:
-    """Whether it has a rented machine now; ids of pods on this one bear no provider's name."""
+    """Return whether the run has a rented machine now. Ids of pods on this machine have no provider's name in them."""
     from prime_train.adapters.pods_by_provider import LOCAL, provider_of
 
     attempt = run.current_attempt
@@ -44,7 +44,7 @@ def is_elsewhere(run: "Run") -> bool:
 
 
 def why_unknown(home: "Home", run: "Run") -> str:
-    """Why a rented machine cannot be asked after from here; "" where it can."""
+    """Return why the run's rented machine cannot be queried from here, or "" if it can or there is none."""
     from prime_train.adapters.pods_by_provider import ADVICE, provider_of
 
     if not is_elsewhere(run) or run.current_attempt is None or run.current_attempt.pod_id is None:
@@ -58,16 +58,17 @@ def why_unknown(home: "Home", run: "Run") -> str:
 
 
 def is_watched_elsewhere(home: "Home", run: "Run") -> bool:
-    """Whether somebody else has brought the agent to the run's machine, which has been heard of since: then the key is pinned that it shows
-    at the first login from here."""
+    """Return whether another watcher has installed the agent on the run's machine, which has sent a heartbeat since. If so, the host key
+    that the machine presents at the first login from here is pinned."""
     return bool(home.elsewhere or home.table_url) and run.current_attempt is not None and run.current_attempt.first_heartbeat_s is not None
 
 
 @contextmanager
 def reached(home: "Home", run: "Run") -> "Iterator[Machine | None]":
-    """None: it has no machine, or none that is reached by SSH, or nobody has brought the agent there yet; then it is not logged in to.
+    """Connect to the run's machine for the duration of the `with` block. Yields None, without logging in, if there is no machine, if it is
+    not reached by SSH, or if nobody has installed the agent on it yet.
 
-    TemporaryError: it cannot be reached now. PermanentError: it is not the machine that it was.
+    Raises TemporaryError if the machine cannot be reached now, and PermanentError if its host key has changed.
     """
     reach = home.reach(run) if is_elsewhere(run) else None
     if reach is None:
@@ -84,7 +85,8 @@ def reached(home: "Home", run: "Run") -> "Iterator[Machine | None]":
 
 
 def file_of(machine: Machine, path: str, *, bytes_max: int) -> bytes:
-    """The end of a file below the agent's folder; empty where there is none. It comes compressed. TemporaryError: it did not come whole."""
+    """Return at most the last `bytes_max` bytes of a file; `path` is relative to the agent's folder. Empty if there is no such file. The
+    file is transferred compressed. Raises TemporaryError if the transfer is incomplete."""
     file = shlex.quote(path)
     command = f"cd {machine.disk} 2>/dev/null && [ -f {file} ] && tail -c {bytes_max} {file} | gzip -1 || exit {NO_FILE}"
     fetched = machine.shell.fetch(command, bytes_max=bytes_max, limit_s=FETCH_S_MAX)

@@ -1,4 +1,4 @@
-"""Where a run's metrics are read: on the disk of its machine, here or elsewhere, or in the bucket, where an attempt's end has left them."""
+"""Locate a run's metrics: on the disk of its machine, here or elsewhere, or in the bucket, where an ending attempt leaves them."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -21,14 +21,14 @@ READ_BYTES_MAX = 64 * 2**20
 
 @dataclass(frozen=True)
 class Source:
-    """Lines, and in words where they are from."""
+    """The lines of a metrics file, and the name of the place they were read from."""
 
     name: str
     lines: Iterable[str]
 
 
 def of_file(path: Path) -> Source:
-    """Its end, if it is very long."""
+    """Read a metrics file, at most the last `READ_BYTES_MAX` bytes. Raises UsageError if it cannot be read."""
     try:
         return Source(str(path), _tail(path))
     except OSError as error:
@@ -36,7 +36,7 @@ def of_file(path: Path) -> Source:
 
 
 def of_run(home: Home, held: "RunRecord", warn: Callable[[str], None]) -> Source | None:
-    """The newest there is; None: there is none. `warn` is called with why a machine could not be read."""
+    """Return the run's newest metrics, or None if there are none. `warn` is called with the reason if a machine could not be read."""
     return _on_disk(home, held.run) or _elsewhere(home, held.run, warn) or _kept(home, held.run)
 
 
@@ -49,7 +49,8 @@ def _on_disk(home: Home, run: "Run") -> Source | None:
 
 
 def _elsewhere(home: Home, run: "Run", warn: Callable[[str], None]) -> Source | None:
-    """From the machine that the run is on now. One that cannot be reached is no reason to look no further."""
+    """Return the metrics on the run's machine, or None. If the machine cannot be reached, `warn` is called and the search continues in the
+    bucket."""
     from prime_train.operations.machine import file_of, reached, why_unknown
     from prime_train.ports import TemporaryError
 

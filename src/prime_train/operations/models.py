@@ -1,4 +1,4 @@
-"""The registry of models, as it came with this version."""
+"""The registry of models that is part of this version of prime-train."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ def registry() -> Registry:
 
 
 def registry_file() -> Path:
-    """Beside the code that reads it, however that was installed."""
+    """Return the path of the registry file, which is installed beside the code that reads it."""
     return Path(registries.__file__).with_name(registries.FILE)
 
 

@@ -1,4 +1,4 @@
-"""The newest log of an attempt on a rented machine, followed over SSH: what was shown is not shown again after a lost connection."""
+"""Follow the newest log of an attempt on a rented machine over SSH; after a lost connection, lines already shown are not repeated."""
 
 import binascii
 import codecs
@@ -22,7 +22,7 @@ _SCRIPT = Path(__file__).with_name("remote_tail.sh")
 
 @dataclass(frozen=True)
 class Place:
-    """In which file, by its number there, and from which byte on nothing was shown yet. `inode` 0: nothing was."""
+    """A position in a remote log. `inode`: the file's inode, 0 if nothing was shown yet; `offset`: the first byte not yet shown."""
 
     name: str = ""
     inode: int = 0
@@ -31,15 +31,16 @@ class Place:
 
 @dataclass(frozen=True)
 class Piece:
-    """`name`: of the log it is from; `text` is empty where nothing came for a moment."""
+    """A piece of a log. `name`: the log's name; `text`: empty if nothing was written for a moment."""
 
     name: str
     text: str
 
 
 def remote_lines(machine: "Machine", lines: int) -> tuple[str, str]:
-    """Name and last lines of the newest log there; empty where there is none. TemporaryError: the connection is lost."""
-    # Names of ours, with nothing in them for a shell.
+    """Return the name and the last lines of the newest log on the machine; two empty strings if there is none. Raises TemporaryError if the
+    connection is lost."""
+    # These names are constants, so they need no quoting for the shell.
     logs = " ".join(LOGS)
     say = f'[ ! -e "$log" ] || {{ echo "$log"; tail -n {lines} "$log" | tail -c {TAIL_BYTES_MAX}; exit; }}'
     fetched = machine.shell.fetch(f"cd {machine.disk}/logs && for log in {logs}; do {say}; done", bytes_max=TAIL_BYTES_MAX + LINE_BYTES_MAX)
@@ -48,8 +49,8 @@ def remote_lines(machine: "Machine", lines: int) -> tuple[str, str]:
 
 
 class RemoteTail:
-    """Of one attempt. `place` goes along with what was handed out, so a new connection goes on from there. `lines`: so many of the past
-    come first; None: all."""
+    """A reader of one attempt's logs. `place` advances with the text handed out, so that a new connection continues there. `lines`: the
+    number of past lines to show first; None: all."""
 
     def __init__(self, lines: int | None) -> None:
         self._lines = "all" if lines is None else str(lines)
@@ -57,7 +58,8 @@ class RemoteTail:
         self._decoder = _decoder()
 
     def follow(self, machine: "Machine") -> Iterator[Piece]:
-        """For ever; an empty piece at least every half a second. TemporaryError: the connection is lost, or there is no log yet."""
+        """Yield pieces of the log without end, at least every half a second, with an empty piece if there is nothing new. Raises
+        TemporaryError if the connection is lost or its output cannot be parsed."""
         place = self.place
         words = ("sh", "-s", "--", machine.attempt, self._lines, place.name, str(place.inode), str(place.offset))
         rest = b""

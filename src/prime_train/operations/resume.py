@@ -1,4 +1,4 @@
-"""Letting an ended run go on, from its newest checkpoint."""
+"""Resume an ended run from its newest checkpoint."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,10 +20,11 @@ from prime_train.ports import RunRecord
 
 
 def resume(home: Home, name: str, limits: Mapping[Limit, float | str], *, config: Path | None = None) -> RunRecord:
-    """Queue an ended run again. `limits`: new ones of its budget; `config`: the spec and the code to go on with, as they are here now.
+    """Queue an ended run again and return it as saved. `limits`: new limits of its budget; `config`: a config whose spec, together with the
+    current code, replaces the run's.
 
-    Returns the run as it was saved. Raises UsageError where there is no such run, it is not over, or its budget is spent; Unfit where the
-    config has mistakes; and the port's errors.
+    Raises UsageError if there is no such run, it has not ended, or its budget is spent; Unfit if the config has errors; and OutsideError if
+    an external service fails.
     """
     store = home.store()
     try:
@@ -36,8 +37,8 @@ def resume(home: Home, name: str, limits: Mapping[Limit, float | str], *, config
 
 
 def _renewed(home: Home, run: Run, config: Path) -> Renewed:
-    """The config, checked as for a launch, with its code in the bucket: under a key of its own, so that nothing is changed for the run
-    before it takes it up. Raises Unfit."""
+    """Check the config as for a launch and upload its code. The code is stored under a key of its own, so that nothing changes for the run
+    until it is resumed. Raises Unfit if the config has errors."""
     read = read_config(config)
     if read.spec is None:
         raise Unfit(judged(read)[0])

@@ -1,4 +1,4 @@
-"""Which of all runs are meant: by state, name, tag and age."""
+"""Select runs by state, name, tag and age."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,17 +8,17 @@ from prime_train.core.errors import UsageError
 from prime_train.core.run import TERMINAL, Run, RunState
 
 STATE_GROUPS = {"active": frozenset(RunState) - TERMINAL, "ended": TERMINAL}
-"""Words for several states at once."""
+"""Names for groups of states."""
 _GLOB_CHARS = frozenset("*?[")
 
 
 @dataclass(frozen=True)
 class RunFilter:
-    """Every part that says something has to hold; one that says nothing holds for all runs.
+    """A filter for runs: a run must match every field that is set.
 
-    `states`: names of states, or of `STATE_GROUPS`, of which one is enough. `name`: a part of the run's id or of its config's name, or a
-    pattern of the whole of it where it has `*`, `?` or `[`. `tags`: the run has all of them. `since_s`: launched at most so many seconds
-    ago.
+    `states`: names of states or of `STATE_GROUPS`; the run must be in one of them. `name`: a part of the run's id or of its config's name,
+    or, if it contains `*`, `?` or `[`, a glob pattern for the whole of either. `tags`: the run must have all of them. `since_s`: launched
+    at most this many seconds ago.
     """
 
     states: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class RunFilter:
 
 
 def matching(runs: Iterable[Run], wanted: RunFilter, now_s: int) -> list[Run]:
-    """Those of `runs` that are meant, in their order. Raises UsageError where a state is none."""
+    """Return those of `runs` that match `wanted`, in their order. Raises UsageError if a state is unknown."""
     states = _states(wanted.states)
     return [
         run

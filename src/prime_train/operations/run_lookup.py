@@ -1,4 +1,4 @@
-"""Which run is meant: by its id, by the start of it, or by the config's name."""
+"""Look up a run by its id, by the start of its id, or by its config's name."""
 
 import difflib
 from typing import TYPE_CHECKING
@@ -13,8 +13,8 @@ LISTED_MAX = 6
 
 
 def find(store: "Store", name: str) -> "RunRecord":
-    """The run that `name` stands for: an id, the start of one, or a config's name, which means its run that goes on, or else its newest.
-    Raises UsageError where there is none, or more than one, naming those that are near."""
+    """Return the run that `name` stands for: an id, the start of one, or a config's name. A config's name stands for its active run, or if
+    none is active, for its newest. Raises UsageError, naming similar runs, unless exactly one run matches."""
     held = store.load(name)
     if held is not None:
         return held
@@ -33,7 +33,8 @@ def find(store: "Store", name: str) -> "RunRecord":
 
 
 def _one_of(store: "Store", name: str, named: "list[Run]") -> "RunRecord":
-    """Of runs of one config, newest first. Which of two that go on is meant cannot be known."""
+    """Return the active run among `named`, the runs of one config, newest first; the newest if none is active. Raises UsageError if several
+    are active, because the choice would be arbitrary."""
     live = [run.run_id for run in named if not run.is_over]
     if len(live) > 1:
         raise UsageError(f"{len(live)} runs of {name} go on: {_listed(live)}", fix="write the id of one")

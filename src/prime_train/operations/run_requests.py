@@ -1,4 +1,4 @@
-"""What the user asks of a run, saved against whatever the watchers save at the same time."""
+"""Save a user's request for a run, safely beside concurrent writes of the watchers."""
 
 from collections.abc import Callable
 
@@ -12,12 +12,12 @@ from prime_train.reports.remedies import needed
 
 TRIES_MAX = 20
 COMMANDS = {Event.STOP: "stop", Event.CANCEL: "stop --now", Event.RESUME: "resume"}
-"""What of the table of moves a user can ask for, and how."""
+"""The state transitions that a user can request, and the commands for them."""
 
 
 def ask(store: Store, name: str, change: Callable[[Run, int], Change]) -> RunRecord:
-    """Saves `change(run, now_s)`, decided anew each time somebody else was first. Raises UsageError where the run's state does
-    not allow it, or its budget is spent."""
+    """Save `change(run, now_s)` and return the run as saved; the change is computed anew after each lost conditional write. Raises
+    UsageError if the run's state does not allow it, its budget is spent, or `TRIES_MAX` writes were lost."""
     run_id = find(store, name).run.run_id
     for _ in range(TRIES_MAX):
         held = find(store, run_id)
@@ -34,7 +34,7 @@ def ask(store: Store, name: str, change: Callable[[Run, int], Change]) -> RunRec
 
 
 def impossible(error: IllegalMove) -> UsageError:
-    """As the commands are called, not the moves."""
+    """Return a UsageError for a transition that is not allowed, which names commands instead of transitions."""
     possible = [f"prime-train {verb} {error.run_id}" for event, verb in COMMANDS.items() if (error.state, event) in TRANSITIONS]
     said = f"run {error.run_id} is {error.state.value}: {COMMANDS[error.event]} is not possible"
     return UsageError(f"{said}; possible: {', '.join(possible) or 'nothing'}")

@@ -1,7 +1,7 @@
-"""Runs that W&B calls running and that have fallen silent, whoever launched them.
+"""Find runs that are running according to W&B but have fallen silent, whoever launched them.
 
-Where no agent sends heartbeats, W&B alone has to do as a witness, and it is a late one. So what is found is told with all that speaks for
-and against, and nothing is ended, marked or launched: whether it is dead is for a person to say.
+Where no agent sends heartbeats, W&B is the only witness, and its data is late. So the evidence for and against is reported, and nothing is
+ended, marked or launched: a person has to decide whether a run is dead.
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,14 @@ from prime_train.core.verdict import Pod, PodStatus
 from prime_train.reports.remedies import go_on
 
 NAME_CHARS_MIN = 4
-"""Shorter names are found within any other."""
+"""Shorter names would match parts of too many other names."""
 STALE_MAX = 100
 
 
 @dataclass(frozen=True)
 class Stale:
-    """`run`: ours of that id; `pods`: machines that are named like it; `unseen`: why machines could not be asked about."""
+    """A silent run. `run`: the run of prime-train with the same id, or None; `pods`: machines with a similar name; `unseen`: the reason why
+    machines could not be listed."""
 
     seen: RunSeen
     run: Run | None
@@ -53,7 +54,8 @@ def asked(home: Home) -> Wandb:
 
 
 def find_stale(home: Home, wandb: Wandb, place: Place, now_s: int, quiet_s: int) -> list[Stale]:
-    """The longest silent first, `STALE_MAX` at most; ours that are looked after are left out. Raises what W&B's adapter raises."""
+    """Return runs silent for more than `quiet_s` seconds, longest silence first, at most `STALE_MAX`. Active runs of this home are left
+    out, because its watchers look after them. Raises OutsideError if W&B cannot be queried."""
     silent = [seen for seen in wandb.running(place.project, entity=place.entity) if seen.is_stale(now_s, quiet_s)]
     if not silent:
         return []
@@ -63,7 +65,7 @@ def find_stale(home: Home, wandb: Wandb, place: Place, now_s: int, quiet_s: int)
 
 
 def told(stale: Stale, now_s: int) -> str:
-    """For people: what is known of it, and what they may do."""
+    """Return a text for people: what is known of the silent run, and what they may do."""
     seen = stale.seen
     heard = f"last heard of it {span(now_s - seen.heard_s)} ago"
     named = f" ({seen.name})" if seen.name != seen.run_id else ""
@@ -103,7 +105,8 @@ def _is_named_like(pod: Pod, seen: RunSeen) -> bool:
 
 
 def _pods(home: Home) -> Sequence[Pod] | str:
-    """Of every machine that can be seen from here, also of those that somebody else has rented on the account; or why they cannot."""
+    """Return all pods that can be listed from here, including those that others rented on the account, or the reason why they cannot be
+    listed."""
     from prime_train.ports import OutsideError
 
     try:

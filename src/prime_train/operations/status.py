@@ -1,4 +1,4 @@
-"""How runs stand."""
+"""Report the current state of runs."""
 
 from dataclasses import dataclass
 
@@ -12,19 +12,20 @@ RUNS_MAX = 100
 
 @dataclass(frozen=True)
 class RunList:
-    """`runs`: newest first; `left_out`: how many older ones are meant as well."""
+    """A list of runs. `runs`: newest first; `left_out`: the number of older runs that match as well but are not listed."""
 
     runs: tuple[Standing, ...]
     left_out: int = 0
 
 
 def status(store: Store, name: str) -> Standing:
-    """How one run stands now, by the store's time. Raises UsageError where there is no such run."""
+    """Return the current state of one run, by the store's time. Raises UsageError if there is no such run."""
     return standing(find(store, name), store.now_s())
 
 
 def statuses(store: Store, wanted: RunFilter | None = None, *, runs_max: int = RUNS_MAX) -> RunList:
-    """How the newest `runs_max` of the `wanted` runs stand now; without `wanted`, of all. Raises UsageError where a state is none."""
+    """Return the current state of the newest `runs_max` runs that match `wanted`; without `wanted`, of all runs. Raises UsageError if a
+    state in `wanted` is unknown."""
     now_s = store.now_s()
     meant = matching(store.list_runs(), wanted or RunFilter(), now_s)
     held = [store.load(run.run_id) for run in meant[:runs_max]]

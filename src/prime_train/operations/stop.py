@@ -1,4 +1,4 @@
-"""Stopping runs, and giving back machines that no run has."""
+"""Stop runs, and terminate orphaned machines."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,9 +25,9 @@ class StopResult:
 
 
 def stop(home: Home, name: str, *, now: bool = False) -> RunRecord:
-    """Ask the run to save, upload and end; with `now`, to end at once. The control plane carries it out.
+    """Request that the run saves, uploads and ends; with `now`, that it ends at once. The control plane carries the request out.
 
-    Returns the run as it was saved. Raises UsageError where there is no such run, or it is over.
+    Returns the run as saved. Raises UsageError if there is no such run, or it has ended.
     """
     want = DesiredState.CANCEL if now else DesiredState.STOP
     return ask(home.store(), name, lambda run, now_s: wished(run, want, now_s))
@@ -52,8 +52,8 @@ def stop_each(home: Home, names: Sequence[str], *, now: bool = False, even_ended
 
 
 def give_back(home: Home, pod_id: str) -> Pod:
-    """Ask the provider to take back a machine that belongs to no run known here. Raises UsageError where there is no such machine, or
-    it is a run's: about that one, whoever watches the run decides."""
+    """Terminate a machine that belongs to no run in the store, and return its pod. Raises UsageError if there is no such machine, or it
+    belongs to a run: then that run's watcher decides about it."""
     pods = home.pods()
     pod = pods.get(pod_id)
     named = parse_pod_name(pod.name) if pod is not None else None

@@ -1,4 +1,4 @@
-"""What is wrong with configs that were read: every rule asked, comments that ignore findings honoured."""
+"""Check configs by all rules, honouring comments that ignore findings."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -15,7 +15,8 @@ SLOW = frozenset(("memory",))
 
 
 def with_unset_secrets(matter: Matter) -> Matter:
-    """Jobs that check what others launch have no secrets, and need none: there nothing is said of them."""
+    """Return `matter` with a finding for each secret that is not set in this environment. CI jobs that check what others launch do not call
+    this, because they neither have nor need the secrets."""
     from prime_train.configs.unset_secrets import unset_secrets
 
     spec = matter.subject.spec if matter.subject is not None else None
@@ -24,7 +25,7 @@ def with_unset_secrets(matter: Matter) -> Matter:
 
 
 def found_in(read: Sequence[Matter], *, fast: bool = False) -> tuple[tuple[Finding, ...], dict[str, str]]:
-    """What is wrong with all of it, in order; and the text of each file."""
+    """Return all findings on the configs, in order, and the text of each file. `fast`: leave out the rules of `SLOW`."""
     sources = {file: text for matter in read for file, text in matter.sources.items()}
     said = [finding for matter in read for finding in matter.findings]
     judged = [finding for matter in read for finding in _judged_alone(matter, fast=fast)]
@@ -34,9 +35,9 @@ def found_in(read: Sequence[Matter], *, fast: bool = False) -> tuple[tuple[Findi
 def judged(
     config: Config, found: Iterable[Finding] = (), *, run_secrets: Sequence[str] | None = None
 ) -> tuple[tuple[Finding, ...], dict[str, str]]:
-    """What is wrong with one run's spec and with what it names, with what was `found` besides; and the text of each file.
+    """Return all findings on one run's spec and the files it names, together with those in `found`, and the text of each file.
 
-    `run_secrets`: what the control plane hands to runs, where it was asked; None: what this machine's environment says of that.
+    `run_secrets`: the names of the secrets that the control plane hands to runs; None: those that this machine's environment names.
     """
     matter = of_config(config)
     subject = matter.subject if matter.subject is None or run_secrets is None else replace(matter.subject, run_secrets=tuple(run_secrets))
@@ -55,7 +56,7 @@ def _judged(subject: Subject, *, fast: bool) -> tuple[Finding, ...]:
 
 
 def _without_rent(subject: Subject) -> Subject:
-    """One's own machine has what it has: kinds and number of GPUs say what to rent, and nothing of it."""
+    """Return the subject without GPU kinds if the run uses this machine (`local`): they specify what to rent, and nothing is rented."""
     spec = subject.spec
     if spec is None or spec.hardware.provider != "local" or not spec.hardware.gpus:
         return subject

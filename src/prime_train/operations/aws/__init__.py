@@ -1,1 +1,1 @@
-"""What a deployment to AWS is made of."""
+"""The parts of a deployment to AWS."""

@@ -1,4 +1,4 @@
-"""What is brought to AWS: the template, our own files as they run here, and the pins of what they depend on."""
+"""What is uploaded to AWS: the template, prime-train's own files as installed here, and its pinned dependencies."""
 
 import hashlib
 import io
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LAMBDAS = "prime_lambdas"
 CODE = "code.zip"
-"""What the template calls the code, as long as it lies beside it."""
+"""The template's reference to the code archive, until `placed` replaces it."""
 CODE_BYTES_MAX = 250 * 2**20
 NOT_COMPILED = (
     "Python {python} is not on this machine, so the code is not compiled and a cold start takes twice as long; put python{python} on PATH "
@@ -31,12 +31,12 @@ def template() -> str:
 
 
 def placed(bucket: str, key: str) -> str:
-    """The template with the code where it was brought."""
+    """Return the template with its reference to the code replaced by the uploaded archive's address in S3."""
     return template().replace(f"CodeUri: {CODE}", f"CodeUri: s3://{bucket}/{key}")
 
 
 def parameter_names() -> tuple[str, ...]:
-    """What the template lets one choose."""
+    """Return the names of the template's parameters."""
     _, _, rest = template().partition("\nParameters:\n")
     block = re.split(r"^(?=\S)", rest, maxsplit=1, flags=re.MULTILINE)[0]
     return tuple(re.findall(r"^  (\w+):$", block, re.MULTILINE))
@@ -47,7 +47,8 @@ def pins() -> bytes:
 
 
 def own() -> dict[str, bytes]:
-    """By the names they have in the zip. The wheel that machines get is in it as files: its parts are what the watcher sends them."""
+    """Return prime-train's own files by their paths in the zip. The wheel for machines is included unpacked, because the watcher sends
+    machines its parts."""
     from prime_train.adapters.provisioning.parcel import pack
 
     wheel = next(data for name, data in pack().files.items() if name.endswith(".whl"))
@@ -60,8 +61,9 @@ def own() -> dict[str, bytes]:
 
 @dataclass(frozen=True)
 class Code:
-    """`name` tells it from any other, and `make` makes it. `lacks`: what is worse about it than it could be, and what to do; empty:
-    nothing. Otherwise `better` is the name of what another machine may have brought of the same sources."""
+    """A code archive. `name`: identifies its content; `make`: builds it; `lacks`: a shortcoming of this archive and its remedy, empty if
+    there is none. If there is one, `better` is the name of an archive without it that another machine may have uploaded from the same
+    sources."""
 
     name: str
     make: Callable[[], bytes]
@@ -70,7 +72,8 @@ class Code:
 
 
 def code(target: "Target", given: Path | None, said: Callable[[str], object]) -> Code:
-    """`given`: a zip that was made before."""
+    """Return the code archive to deploy, built from this installation unless `given` names an existing zip. `said` is called with progress
+    messages. Raises UsageError if that zip is too large or lacks the functions' code."""
     from prime_train.adapters.aws_deploy import digest_of, interpreter, package
 
     if given is not None:

@@ -1,4 +1,4 @@
-"""What a user wishes of the control plane on AWS: its parameters, its secrets, and what its functions shall run on."""
+"""The user's settings for the control plane on AWS: stack parameters, secrets, and the runtime of its functions."""
 
 import json
 import os
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from prime_train.adapters.aws_deploy import Target
 
 SECRET_BYTES_MAX = 60 * 1024
-"""AWS takes 64 KiB in all."""
+"""AWS limits a secret to 64 KiB in total."""
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 LOCAL = ("127.0.0.1", "::1", "localhost")
 OPTIONS = frozenset({"AlarmEmail", "Architecture", "Provider", "PublicUrl", "Runtime"})
-"""Parameters that have options of their own."""
+"""Parameters with command-line options of their own."""
 MASTER = "PRIME_TRAIN_MASTER_KEY"
 PYTHON = "python"
-"""What stands before the version in Lambda's name for it."""
+"""The prefix of the version in the names of Lambda runtimes."""
 
 
 def parameters(**named: str | None) -> dict[str, str]:
-    """Those that were said, as they were said, unless they cannot be meant."""
+    """Return the parameters that were given (not None), unchanged. Raises UsageError for an invalid URL or e-mail address."""
     said = {name: value for name, value in named.items() if value is not None}
     address, email = said.get("PublicUrl"), said.get("AlarmEmail")
     if address and not _is_address(address):
@@ -39,7 +39,7 @@ def parameters(**named: str | None) -> dict[str, str]:
 
 
 def others(pairs: list[str]) -> dict[str, str]:
-    """From NAME=VALUE."""
+    """Parse stack parameters of the form NAME=VALUE. Raises UsageError for a malformed pair or an unknown name."""
     from prime_train.operations.aws.code import parameter_names
 
     known, found = [name for name in parameter_names() if name not in OPTIONS], dict[str, str]()
@@ -58,7 +58,7 @@ def others(pairs: list[str]) -> dict[str, str]:
 def secrets(names: list[str]) -> dict[str, str]:
     for name in names:
         if not NAME.fullmatch(name):
-            # What follows may be a secret.
+            # What follows the "=" may be a secret.
             shown = name.partition("=")[0]
             example = shown if NAME.fullmatch(shown) else "HF_TOKEN"
             fix = f"export {example}=..., prime-train deploy --secret {example}"
@@ -79,18 +79,21 @@ def secrets(names: list[str]) -> dict[str, str]:
 
 
 def for_nobody(names: Iterable[str], parameters: Mapping[str, str]) -> tuple[str, ...]:
-    """Those that go into the secret and that no run gets, by the stack's list, though the control plane does not need them either."""
+    """Return the names that go into the stack's secret but that no run receives by its `RunSecrets` parameter, although the control plane
+    does not need them either."""
     given = [name for name in names if not name.startswith(NEVER)]
     return refused(given, listed({VARIABLE: parameters.get("RunSecrets", "")}))
 
 
 def is_masters(text: str) -> bool:
-    """Whether the functions take it for master keys: the newest first, and others that are still believed."""
+    """Return whether the functions accept `text` as master keys: the newest first, then older keys that are still accepted, separated by
+    commas."""
     return re.fullmatch(r"[0-9a-fA-F]{64}(,[0-9a-fA-F]{64})*", text) is not None
 
 
 def target(machine: str | None, python: str | None, now: Mapping[str, str]) -> "Target":
-    """What was said; else what the stack's parameters are `now`; else what is best."""
+    """Return the architecture and Python version of the functions: as given; otherwise the stack's current parameters (`now`); otherwise
+    the defaults. Raises UsageError for an unsupported value."""
     from prime_train.adapters.aws_deploy import Target
     from prime_train.ports import PermanentError
 
@@ -104,7 +107,8 @@ def target(machine: str | None, python: str | None, now: Mapping[str, str]) -> "
 
 
 def _is_address(text: str) -> bool:
-    """Of https, with nothing after its path: what is said there must stay between two. Of http on this machine, for tests of it."""
+    """Return whether `text` is an https URL without query, fragment or user, because what is sent there must stay confidential. For tests,
+    http is accepted on this machine."""
     try:
         parts = urlsplit(text)
         host, _ = parts.hostname or "", parts.port
