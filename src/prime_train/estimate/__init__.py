@@ -1,1 +1,1 @@
-"""What a training needs and what it costs: GPU memory, step time, dollars, and the machine to take."""
+"""Estimates what a training needs and costs: GPU memory, step time, dollars, and the best machine for it."""

@@ -1,58 +1,58 @@
-"""What a preemption costs a run, and how often its trainer should save.
+"""The expected cost of preemptions, and how often a trainer should save.
 
-The model. A trainer starts a save every `interval_s` and stands still for `stall_s` of it; the upload runs beside the training and is done
-`upload_s` after the save. Machines are taken away on average every `mtbf_s`, with no memory of how long they were held. Each time, what
-was trained since the newest durable checkpoint is lost: half an interval on average, plus the time its upload took, during which the
-training had gone on. Then nothing is trained for `restart_s`. So of each paid second is lost, to first order,
+The model. A trainer starts a save every `interval_s` and pauses training for `stall_s` of it; the upload runs in parallel with training and
+ends `upload_s` after the save. Preemptions are memoryless, with a mean of `mtbf_s` between them. Each one loses the training since the
+newest durable checkpoint: half an interval on average, plus the training done while that checkpoint was uploaded. Then no training happens
+for `restart_s`. To first order, the lost share of the paid time is
 
     stall / interval + (interval / 2 + upload + restart) / mtbf
 
-which holds while interval, upload and restart are small beside the mean time between preemptions. Upload and restart do not depend on the
-interval, and so do not move the optimum; they set a floor under the loss.
+which holds while interval, upload and restart are small compared to the mean time between preemptions. Upload and restart do not depend on
+the interval, so they do not move the optimum; they only add a constant to the loss.
 
-J. W. Young, "A first order approximation to the optimum checkpoint interval", CACM 17(9), 1974: sqrt(2 stall mtbf) is that optimum.
-J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps", FGCS 22(3), 2006: without the assumption that
-a save is short beside mtbf, and with failures during the save and the restart, two more terms of a series in sqrt(stall / 2 mtbf). Daly
-counts the interval without its stall; here it is from the start of one save to the start of the next, as it is observed.
+J. W. Young, "A first order approximation to the optimum checkpoint interval", CACM 17(9), 1974: sqrt(2 stall mtbf) is that optimum. J. T.
+Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps", FGCS 22(3), 2006: without the assumption that a save
+is short compared to mtbf, and with failures during the save and the restart; it adds two terms of a series in sqrt(stall / 2 mtbf). Daly's
+interval excludes the stall; here an interval is from the start of one save to the start of the next, as it is observed.
 """
 
 import math
 from dataclasses import dataclass, fields
 
 RESTART_S = 600.0
-"""Until one has been observed: 90 s until the heartbeats are overdue, some minutes for another machine and its set-up, some for the
-restore."""
+"""The assumed seconds for a restart until one was observed: 90 s until heartbeats are overdue, some minutes to rent and set up another
+machine, and some minutes to restore."""
 
 PRIOR_MTBF_S = 12 * 3600.0
-"""What is believed of a machine before anything was seen: a cautious guess for spot machines, no measurement."""
+"""The assumed mean time between preemptions before any observation: a cautious guess for spot machines, not a measurement."""
 
 PREEMPTIONS_MIN = 2
-"""With as many, a run's own figures speak for themselves."""
+"""From this number of preemptions on, the run's own mean is used without the prior."""
 
 STALL_SHARE_MAX = 0.01
 """A stall up to this share of the time between preemptions is small enough for Young's formula."""
 
 GAIN_MIN = 0.005
 GAIN_SHARE_MIN = 0.2
-"""Advice is given when it saves at least this share of the paid time, and this share of what is lost now."""
+"""Advice is given if it saves at least `GAIN_MIN` of the paid time and at least `GAIN_SHARE_MIN` of the current loss."""
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How a run saves and is interrupted, all of it observed or a default.
+    """How often a run saves and is preempted; each value is observed or a default.
 
-    `interval_s` is from the start of one save to the start of the next; where only `interval_steps` is known, it is so many steps and one
-    stall. None: not known yet.
+    `interval_s` is from the start of one save to the start of the next; if only `interval_steps` is known, the interval is that many steps
+    plus one stall. None means not known yet.
     """
 
     stall_s: float
     upload_s: float
-    """From the trainer's completion of a checkpoint until it is durable."""
+    """From the completion of a checkpoint by the trainer until the checkpoint is durable."""
     mtbf_s: float
     restart_s: float = RESTART_S
-    """From the loss of the machine until steps are made again: detection, provision and restore."""
+    """From the loss of the machine to the next training step: detection, provisioning and restore."""
     step_s: float | None = None
-    """Mean of a step, the stalls of saves left out: with them, it would change with the interval."""
+    """The mean step time without the stalls of saves, so that it does not depend on the interval."""
     interval_s: float | None = None
     interval_steps: int | None = None
 
@@ -74,28 +74,32 @@ class Pace:
 
 @dataclass(frozen=True)
 class Advice:
-    """`loss_s`, `loss_usd`: expected for one preemption. Shares are of the paid time, 0 to 1. `text`: None where no change is worth it."""
+    """The expected loss of a preemption and the best interval. `loss_s` and `loss_usd` are per preemption; shares are of the paid time, 0
+    to 1. `text` is None if no change is worthwhile."""
 
     loss_s: float
     loss_usd: float
     loss_share: float
     best_interval_s: float | None
-    """None where saving takes no time, and so the shorter the better."""
+    """None if saving takes no time, as shorter intervals are then always better."""
     best_loss_share: float | None
     text: str | None
 
 
 def durable_lag_s(saved_s: int | None, now_s: int) -> int | None:
-    """Seconds of training that are lost if the machine goes now: the age of the newest committed step, saved at `saved_s`."""
+    """Return the seconds of training lost if the machine is lost now: the age of the newest committed step, which was saved at
+    `saved_s`."""
     return None if saved_s is None else max(0, now_s - saved_s)
 
 
 def mtbf_s(paid_s: float, preemptions: int) -> float:
-    """Mean paid seconds between preemptions.
+    """Return the mean paid seconds between preemptions.
 
-    None or one says little: a run of ten minutes without any is not safe for ever, and one in its first minute does not mean one a minute.
-    So up to then the rate is the mean of a gamma distribution whose prior is one preemption in `PRIOR_MTBF_S`: as if that had been seen
-    before the run began. It gives way to what is observed, up or down, as paid time goes by.
+    Fewer than `PREEMPTIONS_MIN` say little: ten minutes without a preemption do not make a run safe, and one in the first minute does not
+    mean one per minute. Until then the rate is the mean of a gamma posterior whose prior is one preemption in `PRIOR_MTBF_S`, as if that
+    had been observed before the run. Observations outweigh the prior as paid time grows.
+
+    Raises ValueError if an argument is negative.
     """
     if paid_s < 0 or preemptions < 0:
         raise ValueError(f"{preemptions} preemptions in {paid_s} s; neither can be negative")
@@ -105,12 +109,13 @@ def mtbf_s(paid_s: float, preemptions: int) -> float:
 
 
 def young_s(stall_s: float, mtbf_s: float) -> float:
-    """The interval that loses least to first order (Young 1974)."""
+    """Return the interval in seconds that minimises the loss to first order (Young 1974)."""
     return math.sqrt(2 * stall_s * mtbf_s)
 
 
 def daly_s(stall_s: float, mtbf_s: float) -> float:
-    """The interval that loses least where a save is not short beside `mtbf_s` (Daly 2006), the stall counted in."""
+    """Return the interval in seconds, stall included, that minimises the loss even if a save is not short compared to `mtbf_s` (Daly
+    2006)."""
     if stall_s >= 2 * mtbf_s:
         return mtbf_s + stall_s
     root = math.sqrt(stall_s / (2 * mtbf_s))
@@ -118,23 +123,23 @@ def daly_s(stall_s: float, mtbf_s: float) -> float:
 
 
 def loss_s(pace: Pace, interval_s: float) -> float:
-    """Expected seconds that one preemption costs: training done again, and waiting for a machine that trains.
+    """Return the expected seconds that one preemption costs: training repeated, and waiting until training resumes.
 
-    A save that ends while an upload is under way is not sent, so that durable ones are whole intervals apart, `upload_s` or more.
+    A save that completes during an upload is not uploaded, so durable checkpoints are whole intervals apart, and at least `upload_s`.
     """
     uploads_every_s = interval_s * max(1, math.ceil(pace.upload_s / interval_s))
     return uploads_every_s / 2 + pace.upload_s + pace.restart_s
 
 
 def loss_share(pace: Pace, interval_s: float) -> float:
-    """Share of the paid time that is lost to saving and to preemptions, 1 at most."""
+    """Return the share of the paid time lost to saves and preemptions, at most 1."""
     return min(1.0, pace.stall_s / interval_s + loss_s(pace, interval_s) / pace.mtbf_s)
 
 
 def best_interval_s(pace: Pace) -> float | None:
-    """The interval that loses least; of whole steps, where a step's length is known. None where saving takes no time at all.
+    """Return the interval in seconds that minimises the loss, rounded to whole steps if `step_s` is known; None if saving takes no time.
 
-    Never below the upload, or saves would be skipped, nor below the stall, or nothing would be trained.
+    The interval is never shorter than the upload, as saves would be skipped, nor than the stall, as no training would happen.
     """
     formula = young_s if pace.stall_s <= STALL_SHARE_MAX * pace.mtbf_s else daly_s
     best_s = max(formula(pace.stall_s, pace.mtbf_s), pace.upload_s, pace.stall_s)
@@ -148,7 +153,8 @@ def _whole_steps_s(pace: Pace, best_s: float, step_s: float) -> float:
 
 
 def advise(pace: Pace, *, usd_per_hour: float) -> Advice | None:
-    """What preemptions cost at the present pace, and whether another is worth a word. None while the interval is not known."""
+    """Return the cost of preemptions at the current interval, with advice if another interval is worthwhile; None if the interval is not
+    known."""
     interval_s = pace.saves_every_s
     if interval_s is None:
         return None

@@ -1,7 +1,7 @@
-"""What GPUs can do, by their makers' data sheets, and the names people call them by.
+"""What GPUs can do according to their makers' data sheets, and the names used for them.
 
-A kind is named as providers' lists do: family and memory (H100_80GB), at times with the socket told apart. Rates are dense, in 16-bit
-brain floats with sums in 32 bit, of one GPU. A kind that is not in the table is not known to us; nothing is assumed of it.
+A kind is named as in providers' lists: family and memory (H100_80GB), sometimes with the socket given separately. Rates are those of one
+GPU, dense, in bf16 with 32-bit accumulation. Nothing is assumed about a kind that is not in the table.
 """
 
 import re
@@ -10,12 +10,13 @@ from dataclasses import dataclass
 _SUFFIX = re.compile(r"_(\d{1,4})GB$")
 _NOT_WORDY = re.compile(r"[^A-Z0-9]")
 USABLE_SHARE = 0.98
-"""Of the GB that a GPU is sold with, as GiB (an H100 of 80 GB has 79.2): what is left beside the driver and CUDA itself."""
+"""The usable share of a GPU's nominal GB, taken as GiB (an 80 GB H100 has 79.2); the rest is for the driver and CUDA."""
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """`tflops`: 10^12 operations a second; `gb_per_s`: of its memory, 10^9 bytes. `linked`: several of one box talk by NVLink."""
+    """A GPU family. `tflops` is 10^12 operations per second, `gb_per_s` the memory bandwidth in 10^9 bytes per second. `linked` means that
+    the GPUs of one box are connected by NVLink."""
 
     family: str
     tflops: float
@@ -64,7 +65,7 @@ _DESKTOP = (
 GPUS = {gpu.family: gpu for gpu in (*_DATA_CENTRE, *_WORKSTATION, *_DESKTOP)}
 
 PCIE = {"A100": Gpu("A100", 312, 1935), "H100": Gpu("H100", 756, 2000), "H200": Gpu("H200", 835, 4800)}
-"""The same chips on a card: less power, and no NVLink that can be relied on."""
+"""The PCIe versions of the same chips: less power, and no reliable NVLink."""
 
 _RENTED = """
 A10_24GB A100_40GB A100_80GB A2000_6GB A30_24GB A40_48GB A4000_16GB A4500_20GB A5000_24GB A6000_48GB B200_180GB B300_262GB CPU_NODE
@@ -74,14 +75,14 @@ RTX4080Ti_16GB RTX4080_16GB RTX4090_24GB RTX5000Ada_32GB RTX5000_16GB RTX5090_32
 RTX_PRO_6000B_96GB T4_16GB V100_16GB V100_32GB
 """
 RENTED = frozenset(_RENTED.split())
-"""Kinds by the names that Prime Intellect rents them out under; not all are in the table of what GPUs can do."""
+"""The GPU kinds that Prime Intellect rents, by its names; not all of them are in `GPUS`."""
 
 WITHOUT_BF16 = frozenset({"V100", "P100", "T4", "P4", "P40", "RTX4000", "RTX5000", "RTX6000", "RTX8000"})
-"""Families older than 16-bit brain floats, in which all of this is trained."""
+"""Families older than bf16, in which all training here runs."""
 
 
 def facts(kind: str, socket: str = "") -> Gpu | None:
-    """None: the kind is not in the table."""
+    """Return the data of a GPU kind, or None if it is not in the table."""
     name = plain(family(kind))
     return PCIE.get(name, GPUS.get(name)) if plain(socket) == "PCIE" else GPUS.get(name)
 
@@ -91,23 +92,24 @@ def has_bf16(kind: str) -> bool:
 
 
 def named_gb(kind: str) -> int:
-    """Memory of one GPU as its name ends in it; 0: it does not."""
+    """Return the GB of memory that the kind's name ends in, or 0 if it names none."""
     found = _SUFFIX.search(kind)
     return int(found[1]) if found else 0
 
 
 def names(kind: str, socket: str = "") -> frozenset[str]:
-    """What a kind is called, `plain`: whole (H100_80GB), by its family (H100: whatever its memory), either with the socket (H100 SXM5)."""
+    """Return the names of a kind, normalised by `plain`: the whole name (H100_80GB), the family (H100, for any memory size), and each with
+    the socket (H100 SXM5)."""
     whole = plain(kind)
     found = {plain(family(kind)), whole, whole.removesuffix("GB")}
     return frozenset(found | {name + plain(socket) for name in found})
 
 
 def family(kind: str) -> str:
-    """Without the memory."""
+    """Return the kind's name without the memory size."""
     return _SUFFIX.sub("", kind)
 
 
 def plain(word: str) -> str:
-    """Capitals, spaces, dashes and underscores do not count."""
+    """Return the word in capitals without spaces, dashes, underscores and other separators, for comparison."""
     return _NOT_WORDY.sub("", word.upper())

@@ -1,4 +1,4 @@
-"""Which of the machines for rent to take for a training: what each would need and cost, what speaks against it, and the best of them."""
+"""Chooses a machine for a training from those for rent: what each would need and cost, why it is unsuitable, and the best one."""
 
 import math
 from collections.abc import Sequence
@@ -16,21 +16,21 @@ from prime_train.estimate.memory.phases import GIB, Method, Need, Serving, Train
 from prime_train.estimate.models.table import Model
 
 COUNTS = (1, 2, 4, 8, 16)
-"""GPUs of a box that a config can ask for."""
+"""The GPU counts that a config can request."""
 FIXED_WEIGHT = 3
-"""How many objections that an option would lift are as bad as one that stays."""
+"""How many fixable mismatches weigh as much as one that no option can fix."""
 NEAREST_MAX = 3
 
 
 class Fit(StrEnum):
     YES = "yes"
     TIGHT = "tight"
-    """The estimate fits, the upper end of its band does not."""
+    """The estimate fits, but the upper end of its band does not."""
     NO = "no"
 
 
 class Against(StrEnum):
-    """Kinds of reasons why a machine is left out; the order is that in which the first is told."""
+    """Kinds of reasons to exclude a machine, in the order in which they are reported."""
 
     NO_GPU = "no_gpu"
     KIND = "kind"
@@ -45,7 +45,8 @@ class Against(StrEnum):
 
 @dataclass(frozen=True)
 class Mismatch:
-    """`why` is the same words for all machines it holds of, so that they can be counted; `fix` is what to write instead, if anything."""
+    """A reason to exclude a machine. `why` has the same wording for all machines with that reason, so that they can be counted; `fix` is
+    the option that would help, or empty."""
 
     against: Against
     why: str
@@ -54,7 +55,7 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be trained, how, and how much of it."""
+    """What is to be trained, how, and on how many tokens."""
 
     model: Model
     training: Training
@@ -67,7 +68,7 @@ class Job:
         return Work(self.tokens, training.seq_len, training.method, self.rl, training.micro_batch, training.recompute)
 
     def need(self, count: int) -> Need:
-        """Of each of so many GPUs."""
+        """Return the memory need of each of `count` GPUs."""
         if self.rl:
             return rl_need(self.model, self.training, Serving(self.training.seq_len), count)
         return training_need(self.model, self.training, count)
@@ -75,7 +76,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Wishes:
-    """`gpus` None: any number. `kinds` empty: any. `usd_per_hour_max`: of the whole box."""
+    """The user's constraints. `gpus` None: any number. `kinds` empty: any kind. `usd_per_hour_max` is for the whole box."""
 
     gpus: int | None = None
     usd_per_hour_max: float | None = None
@@ -86,7 +87,7 @@ class Wishes:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A machine with what this job would need and cost on it. Of a machine without a known GPU, `gpu` and what follows of it are None."""
+    """A machine with what this job would need and cost on it. If its GPU is not known, `gpu` and the values derived from it are None."""
 
     offer: Offer
     job: Job
@@ -125,19 +126,21 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Choice:
-    """`able`: nothing speaks against them; those that fit for certain first, then by expected total. `left_out`: the rest."""
+    """The result. `able` are the machines without a mismatch: those that certainly fit first, then by expected total cost. `left_out` are
+    the others."""
 
     able: tuple[Candidate, ...]
     left_out: tuple[Candidate, ...]
 
     @property
     def best(self) -> Candidate | None:
-        """The cheapest expected total among those that fit with the upper end of the band."""
+        """Return the machine with the lowest expected total cost among those that fit even at the upper end of the band; None if there is
+        none."""
         return self.certain[0] if self.certain else None
 
     @property
     def runner_up(self) -> Candidate | None:
-        """The next that is another machine, not the same in another place at no better price."""
+        """Return the next machine of a different type; the same type in another place is not an alternative. None if there is none."""
         best = self.best
         return next((one for one in self.certain[1:] if best is not None and _differs(one.offer, best.offer)), None)
 
@@ -147,8 +150,8 @@ class Choice:
 
     @property
     def nearest(self) -> tuple[Candidate, ...]:
-        """Where nothing fits for certain: those that the least speaks against, one for each set of reasons, what lacks least memory and
-        costs least first."""
+        """Return up to `NEAREST_MAX` nearly suitable machines if none certainly fits: those with the smallest weight of mismatches, one for
+        each set of reasons, ordered by missing memory and price."""
         if self.certain:
             return ()
         told = sorted((one for one in (*self.able, *self.left_out) if one.usd is not None), key=_distance)
@@ -158,19 +161,19 @@ class Choice:
 
 
 def choose(offers: Sequence[Offer], job: Job, wishes: Wishes) -> Choice:
-    """Every offer is in it, once."""
+    """Return the choice, which contains every offer once."""
     seen = [Candidate(offer, job, tuple(objections(offer, job, wishes))) for offer in offers]
     able = sorted((one for one in seen if not one.against), key=_order)
     return Choice(tuple(able), tuple(one for one in seen if one.against))
 
 
 def fit(need: Need, gpu_gb: int) -> Fit:
-    """Into GPUs that are sold with so many GB each."""
+    """Return whether the need fits GPUs with a nominal `gpu_gb` GB each."""
     return fit_into(need, usable_bytes(gpu_gb))
 
 
 def fit_into(need: Need, usable: float) -> Fit:
-    """Into so many bytes of each."""
+    """Return whether the need fits `usable` bytes on each GPU."""
     if need.high <= usable:
         return Fit.YES
     return Fit.TIGHT if need.peak.total <= usable else Fit.NO
@@ -181,7 +184,7 @@ def usable_bytes(gpu_gb: int) -> float:
 
 
 def objections(offer: Offer, job: Job, wishes: Wishes) -> list[Mismatch]:
-    """All that speaks against it, in the order of `Against`."""
+    """Return all mismatches of the offer, in the order of `Against`."""
     if not offer.gpu or offer.gpu_count < 1:
         return [Mismatch(Against.NO_GPU, "without a GPU")]
     found = [*_against_wishes(offer, wishes), *_against_machine(offer, wishes)]
@@ -223,7 +226,7 @@ def _against_machine(offer: Offer, wishes: Wishes) -> list[Mismatch]:
 
 
 def _more_memory(offer: Offer, job: Job) -> str:
-    """What would make it fit for certain."""
+    """Return the options with which the job would certainly fit, or an empty string."""
     count = next((each for each in COUNTS if fit(job.need(each), offer.gpu_gb) is Fit.YES), None)
     ways = [f"--gpus {count}"] if count is not None and count > offer.gpu_count else []
     lora = replace(job, training=replace(job.training, method=Method.LORA))
@@ -251,12 +254,12 @@ def _distance(one: Candidate) -> tuple[float, ...]:
 
 
 def _weight(one: Candidate) -> int:
-    """What nothing can be done about weighs more than what another option would change."""
+    """Return the weight of all mismatches; one that no option can fix weighs more."""
     return sum(1 if objection.fix else FIXED_WEIGHT for objection in one.against)
 
 
 def _shortfall(one: Candidate) -> float:
-    """How many times its memory is needed; 1 or less: it is enough."""
+    """Return the needed memory relative to the available memory; 1 if it is enough."""
     if one.need is None or one.offer.gpu_gb < 1:
         return math.inf
     return max(1.0, one.need.peak.total / usable_bytes(one.offer.gpu_gb))

@@ -57,7 +57,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Settings:
-    """Of one run, with what to tell about them: (subject, words)."""
+    """The settings of one run. `reasons` are pairs of subject and explanation to show to the user."""
 
     wanted: Wanted
     name: str

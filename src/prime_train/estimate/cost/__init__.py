@@ -1,1 +1,1 @@
-"""How long a training takes on a machine, and what it costs."""
+"""Estimates how long a training takes on a machine and what it costs."""

@@ -1,12 +1,13 @@
-"""What a run comes to, line by line: how long each part takes from ... to, why, and what that costs at a price.
+"""The estimated time and cost of a run, line by line, each as a range with its reason.
 
-    provisioning    order to agent          set-up    the config's own commands, the model's download
-    smoke run       its steps, at most its time-out
-    training        steps times what one takes, and where that is known from
-    saving          steps stand still for each checkpoint
-    preemptions     on spot: how often, times half of what lies between two checkpoints, another machine, set-up and restore
+    provisioning    from the order to the running agent
+    set-up          the config's own commands, the model's download, compilation
+    smoke run       its steps, at most its timeout
+    training        steps times the time of one, and the source of that time
+    saving          training pauses for each checkpoint
+    preemptions     on spot: their number times half a checkpoint interval, another machine, set-up and restore
 
-Nothing here knows the machine by name: a `Rate` is a price and whether it can be taken away.
+This module does not depend on a machine type: a `Rate` is a price and whether the machine can be preempted.
 """
 
 import math
@@ -18,19 +19,19 @@ from prime_train.estimate.cost.duration import HOUR_S, PREEMPTION_EVERY_S, Betwe
 PROVISIONING_S = Between(60.0, 300.0)
 SETUP_S = Between(120.0, 600.0)
 COMPILING_S = Between(60.0, 300.0)
-"""The first step, before it is a step like the others."""
+"""The first step takes longer than the others because of compilation."""
 DOWNLOAD_B_PER_S = Between(100e6, 1e9)
-"""Of models from the hub, and of checkpoints from the bucket."""
+"""The download rate of models from the hub and of checkpoints from the bucket."""
 INTERVAL_S = 1800.0
-"""Between two checkpoints, where that is not known."""
+"""The time between two checkpoints if it is not known."""
 STEP_SPREAD = Between(1 / 1.15, 1.15)
-"""What a step time that is given or was measured may be off by."""
+"""The error factor of a step time that is given or was measured."""
 SAVE_S = Between(2.0, 30.0)
-"""Steps stand still for a save."""
+"""How long training pauses for a save."""
 
 
 class Known(StrEnum):
-    """Where the time of a step is known from, the surest first."""
+    """The source of a step time, the most reliable first."""
 
     GIVEN = "given"
     MEASURED = "measured in an earlier run"
@@ -46,7 +47,8 @@ class StepTime:
 
 @dataclass(frozen=True)
 class Amount:
-    """What is to be done. Bytes: of the model that is downloaded, and of one checkpoint; 0: none, or not known."""
+    """The work to be done. `model_bytes` is the size of the downloaded model, `checkpoint_bytes` that of one checkpoint; 0 means none or
+    not known."""
 
     steps: int
     step: StepTime
@@ -63,7 +65,7 @@ class Amount:
 
 @dataclass(frozen=True)
 class Rate:
-    """`usd_per_hour`: of the whole machine."""
+    """The price of a machine. `usd_per_hour` is for the whole machine."""
 
     usd_per_hour: float
     spot: bool
@@ -91,7 +93,7 @@ class Bill:
 
     @property
     def training(self) -> Between:
-        """Of it, what counts as hours of the budget: from the first step on."""
+        """Return the part of the time that counts towards the budget's hours: training and saving, from the first step on."""
         return sum((line.time for line in self.lines if line.name in ("training", "saving")), start=Between(0.0, 0.0))
 
     @property
@@ -99,7 +101,7 @@ class Bill:
         return self.rate.usd(self.time)
 
     def budget_says(self, usd_max: float, hours_max: float | None = None) -> str:
-        """Whether the budget is enough, in words."""
+        """Return a sentence that says whether the budget is enough."""
         usd, hours = self.usd, self.training * Between(1 / HOUR_S, 1 / HOUR_S)
         if hours_max is not None and hours.low > hours_max:
             return f"too few hours: {hours_max:g} h against {hours.low:.1f} h at the least; the run is stopped before it ends"
@@ -111,7 +113,7 @@ class Bill:
 
 
 def full_run(amount: Amount, rate: Rate) -> Bill:
-    """The run to its last step."""
+    """Return the bill of the run to its last step."""
     start = _start(amount)
     training = amount.step.seconds * Between(amount.steps, amount.steps)
     lines = [*start, *_smoke(amount), Line("training", training, _training_why(amount))]
@@ -124,7 +126,8 @@ def full_run(amount: Amount, rate: Rate) -> Bill:
 
 
 def smoke_run(amount: Amount, rate: Rate) -> Bill | None:
-    """Only as far as the smoke run: what it costs to learn that the config works. None: there is none."""
+    """Return the bill up to the end of the smoke run, which is the cost of finding out that the config works; None if there is no smoke
+    run."""
     smoke = _smoke(amount)
     return Bill((*_start(amount), *smoke), rate) if smoke else None
 
@@ -163,7 +166,7 @@ def _preemptions(amount: Amount, lines: list[Line]) -> Line:
     interval = Between(INTERVAL_S, INTERVAL_S)
     if amount.every_steps:
         interval = amount.step.seconds * Between(amount.every_steps, amount.every_steps)
-    # At the least, nothing but half an interval and a new machine; never more than what was trained.
+    # The least is half an interval and a new machine; the most never exceeds what was trained.
     lost = Between(min(interval.low, total.low) / 2, min(interval.high, total.high) / 2)
     again = lost + lines[0].time + lines[1].time + _transfer(amount.checkpoint_bytes)
     times, each = f"{number.low:.1f} to {number.high:.1f} times", f"{again.low / 60:.0f} to {again.high / 60:.0f} min each"

@@ -1,8 +1,9 @@
-"""How long a stated amount of training takes on a machine, and what it costs: always from ... to, for nobody knows it closer before a run.
+"""Estimates how long an amount of training takes on a machine and what it costs, always as a range, as nobody knows it more exactly before
+a run.
 
-Time is tokens over the speed that such GPUs reach (cost_speed.py), or steps times what a step takes where that is known; on top comes the
-start, which is paid as well. Money is time times price; on a spot machine, what preemptions cost comes on top. What a whole run comes to,
-line by line, is told by cost_bill.py.
+The time is tokens divided by the published speed of such GPUs (estimate/cost/training_speed.py), plus the start, which is paid as well. The
+cost is time times price; on a spot machine the cost of preemptions is added. estimate/cost/bill.py has the bill of a whole run, line by
+line.
 """
 
 import math
@@ -18,7 +19,7 @@ HOUR_S = 3600.0
 
 @dataclass(frozen=True)
 class Between:
-    """A range of finite amounts, both ends in it."""
+    """A range of finite, non-negative amounts; both ends are included. Raises ValueError for any other range."""
 
     low: float
     high: float
@@ -29,7 +30,7 @@ class Between:
 
     @property
     def expected(self) -> float:
-        """The middle in ratio: as much below as above."""
+        """Return the geometric mean of both ends."""
         return math.sqrt(self.low * self.high)
 
     def __mul__(self, factor: "Between") -> "Between":
@@ -41,14 +42,15 @@ class Between:
 
 PREEMPTION_EVERY_S = Between(3 * HOUR_S, 24 * HOUR_S)
 START_S = Between(5 * 60.0, 20 * 60.0)
-"""Boot, set-up, download of the model, compilation."""
+"""The time of boot, set-up, model download and compilation."""
 SPOT_SHARE = Between(0.02, 0.15)
-"""What preemptions add: 25 minutes each (half of 30 between checkpoints, 10 until another machine trains), once a day or in 3 hours."""
+"""The share of time that preemptions add: 25 minutes each (half of 30 between checkpoints, 10 until another machine trains), every 3 to 24
+hours."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """`tokens`: trained on. `rl`: they are sampled first, by the same machine."""
+    """An amount of training. `tokens` are the trained ones. `rl` means that the same machine samples them first."""
 
     tokens: float
     seq_len: int = 4096
@@ -64,7 +66,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Machine:
-    """GPUs of one kind, and the price of all of them."""
+    """GPUs of one kind, with the price of all of them per hour."""
 
     gpu: Gpu
     count: int
@@ -73,13 +75,13 @@ class Machine:
 
 
 def time_s(model: Model, work: Work, machine: Machine) -> Between:
-    """From the order to the last token, what preemptions cost counted in."""
+    """Return the seconds from the order to the last token, including preemptions on a spot machine."""
     trained = START_S + training_s(model, work, machine)
     return trained * Between(1 + SPOT_SHARE.low, 1 + SPOT_SHARE.high) if machine.spot else trained
 
 
 def training_s(model: Model, work: Work, machine: Machine) -> Between:
-    """From the first token to the last."""
+    """Return the seconds from the first token to the last."""
     done = Pass(work.seq_len, work.micro_batch, work.method, work.recompute, work.rl)
     slow, fast = tokens_per_s(model, done, machine.gpu, machine.count)
     return Between(work.tokens / fast, work.tokens / slow)

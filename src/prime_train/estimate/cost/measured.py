@@ -1,4 +1,4 @@
-"""How long a step took in earlier runs of the same config."""
+"""Measures the step time in earlier runs of the same config."""
 
 from collections.abc import Iterable
 
@@ -8,17 +8,19 @@ from prime_train.estimate.cost.bill import STEP_SPREAD, Known, StepTime
 from prime_train.estimate.cost.duration import Between
 
 STEPS_MIN = 5
-"""Fewer tell too little."""
+"""Fewer steps give no reliable mean."""
 
 
 def measured(runs: Iterable[Run], spec: RunSpec) -> StepTime | None:
-    """Of the first of the runs (newest first) that trained the same on the same hardware, and made enough steps."""
+    """Return the step time of the first run (newest first) with the same trainer, GPU kinds and GPU count that made enough steps; None if
+    there is no such run."""
     same = (run for run in runs if run.spec.trainer == spec.trainer and _machine(run.spec) == _machine(spec))
     return next((found for found in map(step_of, same) if found is not None), None)
 
 
 def step_of(run: Run) -> StepTime | None:
-    """Mean over all attempts, saves and all; the first step of each starts its clock."""
+    """Return the mean step time over all attempts, saves included; None below `STEPS_MIN` steps. The first step of each attempt is not
+    counted, as its end starts the clock."""
     told = [(attempt, _steps(attempt), _seconds(attempt)) for attempt in run.attempts]
     steps = sum(steps for _, steps, seconds in told if steps > 0 and seconds > 0)
     seconds = sum(seconds for _, steps, seconds in told if steps > 0 and seconds > 0)

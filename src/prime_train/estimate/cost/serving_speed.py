@@ -1,9 +1,9 @@
-"""How fast an inference server makes tokens: new tokens a second, from ... to, within a factor of two.
+"""Estimates how fast an inference server generates: new tokens per second, as a range within a factor of two.
 
-Prompts are read at a share of the GPU's peak: 2 operations for each parameter a token passes, and attention over half of the prompt. New
-tokens are made a step at a time for as many sequences as the cache holds: the weights (of a mixture of experts those that so many tokens
-pass) and the cache are read from memory, at a share of its bandwidth. What a request and a step cost beside that is a constant. The shares
-are read off published speeds of vLLM and SGLang (tests/data/serving_speeds.json).
+Prompts are processed at a share of the GPU's peak: 2 operations per active parameter and token, and attention over half of the prompt. New
+tokens are generated one step at a time for as many sequences as the cache holds: the weights (for a mixture of experts, those that the
+batch's tokens activate) and the cache are read from memory at a share of its bandwidth. Each request and each step adds a constant. The
+shares are derived from published speeds of vLLM and SGLang (tests/data/serving_speeds.json).
 """
 
 import math
@@ -17,14 +17,15 @@ HALF_WIDTH = 1.4
 STEP_S = 1.5e-3
 REQUEST_S = 1e-3
 TOGETHER_STEP_S, TOGETHER_REQUEST_S, TOGETHER_SHARE = 4.6e-3, 5.5e-3, 0.81
-"""The same with tensor parallelism, and what it leaves of the share of the peak."""
+"""The same constants with tensor parallelism, and the factor it applies to the reached share of the peak."""
 DECODING_SHARE = 0.4
-"""Of the peak, that matrices reach for one token of each of many sequences."""
+"""The share of the peak that matrix multiplications reach with one token of each of many sequences."""
 
 
 @dataclass(frozen=True)
 class Reach:
-    """Shares: of the peak while prompts are read, for dense models and for mixtures of experts; of the memory's bandwidth."""
+    """Reached shares: of the peak while prompts are processed, for dense models and for mixtures of experts, and of the memory
+    bandwidth."""
 
     dense: float
     experts: float
@@ -37,7 +38,7 @@ OTHERS = Reach(0.50, 0.30)
 
 @dataclass(frozen=True)
 class Requests:
-    """So many, of which the server is sent `at_once`; each has a prompt and is answered with new tokens."""
+    """The requests to serve: `count` in all and `at_once` in parallel, each with `prompt` tokens of prompt and `new` tokens of answer."""
 
     count: int
     prompt: int
@@ -50,7 +51,7 @@ class Requests:
 
 
 def seconds(model: Model, serving: Serving, gpu: Gpu, gpus: int, requests: Requests, *, gpu_bytes: float, utilization: float) -> float:
-    """Until all are answered, the middle of the range."""
+    """Return the seconds until all requests are answered, the middle of the range."""
     reach, peak, bytes_per_s = REACH.get(gpu.family, OTHERS), gpu.tflops * 10**12 * gpus, gpu.gb_per_s * 10**9
     together = gpus > 1
     prompts = requests.count * requests.prompt
@@ -69,14 +70,14 @@ def seconds(model: Model, serving: Serving, gpu: Gpu, gpus: int, requests: Reque
 def new_tokens_per_s(
     model: Model, serving: Serving, gpu: Gpu, gpus: int, requests: Requests, *, gpu_bytes: float, utilization: float
 ) -> tuple[float, float]:
-    """Of the whole server, slow end and fast end."""
+    """Return the new tokens per second of the whole server, as (low, high)."""
     took_s = seconds(model, serving, gpu, gpus, requests, gpu_bytes=gpu_bytes, utilization=utilization)
     middle = requests.count * requests.new / took_s
     return middle / HALF_WIDTH, middle * HALF_WIDTH
 
 
 def _share_read(model: Model, batch: float) -> float:
-    """Of the weights, in one step: experts that none of the tokens pass are not."""
+    """Return the share of the weights read in one step; experts that no token of the batch activates are not read."""
     if not model.is_moe:
         return 1.0
     passed = 1 - math.pow(1 - model.experts_used / model.experts, batch)

@@ -1,15 +1,16 @@
-"""How fast a GPU trains: tokens a second, from ... to, within a factor of two.
+"""Estimates how fast GPUs train: tokens per second, as a range within a factor of two.
 
-Seconds of one token are those of its operations in matrices, of its attention, and of starting the kernels of each layer, which many
-tokens at once share:
+The seconds per token are those of its matrix operations, of its attention, and of launching each layer's kernels, which all tokens of a
+pass share:
 
-    matrices     6 for each parameter it passes (4 with LoRA, whose frozen weights have no gradient), 2 more where layers are made again
-    attention    6 x layers x width x length (causal), a third more where layers are made again
-    kernels      1.5 ms for each layer, forward and backward
+    matrices     6 operations per active parameter (4 with LoRA, whose frozen weights have no gradient), 2 more if layers are recomputed
+    attention    6 x layers x width x length (causal), a third more if layers are recomputed
+    kernels      1.5 ms per layer, forward and backward
 
-The shares of a GPU's peak that are reached are read off published speeds (tests/data/training_speeds.json): matrices by GPU, less where
-they are narrow; for GPUs without any, `OTHERS` holds nine in ten of them all. A mixture of experts reaches half of them. RL with
-roll-outs takes 6 times as long: of two published runs one is in its range, the other 3 times slower; a smoke run tells more than this.
+The reached shares of a GPU's peak are derived from published speeds (tests/data/training_speeds.json): per GPU, lower for narrow matrices;
+for GPUs without published speeds, the range of `OTHERS` covers nine in ten of all speeds. A mixture of experts reaches half of the share.
+RL with rollouts takes 6 times as long: of two published runs one is within the range, the other 3 times slower; a smoke run is more
+reliable than this.
 """
 
 from dataclasses import dataclass
@@ -19,17 +20,17 @@ from prime_train.estimate.memory.setup import Method, Recompute
 from prime_train.estimate.models.table import Model
 
 HALF_WIDTH = 1.4
-"""Slow and fast end, from the middle: 1.96 times between them."""
+"""The factor from the middle to the slow and to the fast end; the ends are 1.96 times apart."""
 KERNELS_S = 1.5e-3
 MOE_SHARE = 0.5
 RL_TIMES = 6.0
 UNLINKED_SHARE = 0.6
-"""Of what several GPUs reach without NVLink between them: shards go over PCIe."""
+"""The factor for several GPUs without NVLink, whose shards go over PCIe."""
 
 
 @dataclass(frozen=True)
 class Reach:
-    """Shares of a GPU's peak. `narrow`: the width of hidden states at which half of what matrices could reach is lost."""
+    """Reached shares of a GPU's peak. `narrow` is the width of the hidden states at which matrices reach half of their share."""
 
     matrices: float
     attention: float
@@ -51,7 +52,7 @@ OTHERS = Reach(0.60, 0.24, 150)
 
 @dataclass(frozen=True)
 class Pass:
-    """What is done to tokens, and how many of them a GPU has at once."""
+    """How tokens are trained, and how many of them are on a GPU in one pass."""
 
     seq_len: int = 4096
     micro_batch: int = 1
@@ -61,7 +62,7 @@ class Pass:
 
 
 def token_s(model: Model, done: Pass, gpu: Gpu, gpus: int) -> float:
-    """Seconds of one GPU for one token, the middle of the range."""
+    """Return the GPU-seconds per token, the middle of the range."""
     again = {Recompute.FULL: 1.0, Recompute.SELECTIVE: 0.35, Recompute.NONE: 0.0}[done.recompute]
     reach, peak = REACH.get(gpu.family, OTHERS), gpu.tflops * 10**12
     share = reach.matrices * model.hidden / (model.hidden + reach.narrow) * (MOE_SHARE if model.is_moe else 1.0)
@@ -74,11 +75,11 @@ def token_s(model: Model, done: Pass, gpu: Gpu, gpus: int) -> float:
 
 
 def tokens_per_s(model: Model, done: Pass, gpu: Gpu, gpus: int) -> tuple[float, float]:
-    """Of all GPUs together, slow end and fast end."""
+    """Return the tokens per second of all GPUs together, as (low, high)."""
     middle = gpus / token_s(model, done, gpu, gpus)
     return middle / HALF_WIDTH, middle * HALF_WIDTH
 
 
 def matrix_operations(model: Model, method: Method) -> float:
-    """Of one token, forward and backward, nothing made again."""
+    """Return the matrix operations per token, forward and backward, without recomputation."""
     return (6 if method is Method.FULL else 4) * model.active

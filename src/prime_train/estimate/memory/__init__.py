@@ -1,1 +1,1 @@
-"""How much GPU memory a training or an inference server takes, phase by phase."""
+"""Estimates the GPU memory of a training or an inference server, phase by phase."""

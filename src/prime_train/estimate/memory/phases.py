@@ -1,17 +1,17 @@
-"""GPU memory of a model while it is trained or serves: what lies on one GPU, in each phase, and how far the estimate may be off.
+"""The GPU memory of a model in training or serving: what one GPU holds in each phase, and the error band of the estimate.
 
-Weights, gradients and optimizer states are counted: bytes of a number times numbers, divided by the GPUs that they are sharded over. The
-rest is estimated (memory_terms.py), with what trainers differ by (memory_learned.py). A training's peak is the largest of its phases:
+Weights, gradients and optimizer states are counted: their number times bytes each, divided by the GPUs that they are sharded over. The rest
+is estimated (terms.py), with constants per trainer (learned.py). A training's peak is the largest of its phases:
 
-    loss        borders of layers (or all activations, where nothing is made again) and the logits with their copies and gradients
-    backward    the same activations, and one layer that is made again and gone back through
-    step        states, and one more copy of the gradients where the optimizer goes over all parameters at once (`foreach`)
-    load        the whole model beside its shard, where the trainer loads it so
+    loss        layer inputs (or all activations without recomputation) and the logits with their copies and gradients
+    backward    the same activations, and one layer that is recomputed for its backward pass
+    step        states, and one more copy of the gradients if the optimizer steps all parameters at once (`foreach`)
+    load        the whole model and its shard, if the trainer loads it that way
 
-The band holds nine in ten of the published peaks of tests/data/memory_peaks.json, also where nothing was learned from their source:
-counted parts are taken as 0.97 to 1.06 of what is counted, estimated ones as 0.72 to 1.4 (0.6 to 1.8 where a doubt is added: a mixture
-of experts, a shape guessed from the size, activations that are not made again). tests/benchmarks/memory_model.py prints how the estimate
-and its band do, on peaks that were learned from and on others, and two other formulas beside them.
+The band contains nine in ten of the published peaks of tests/data/memory_peaks.json, even if nothing was fitted to their source: counted
+parts are taken as 0.97 to 1.06 of the count, estimated ones as 0.72 to 1.4 (0.6 to 1.8 for a doubtful case: a mixture of experts, a shape
+guessed from the size, activations that are not recomputed). tests/benchmarks/memory_model.py prints how the estimate and its band perform
+on peaks used in the fit and on others, next to two other formulas.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -45,7 +45,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class Use:
-    """Bytes on one GPU in one phase."""
+    """The bytes on one GPU in one phase."""
 
     phase: Phase
     weights: float = 0.0
@@ -59,7 +59,7 @@ class Use:
 
     @property
     def parts(self) -> dict[str, float]:
-        """Bytes by what they are for."""
+        """Return the bytes by purpose, without `phase`."""
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "phase"}
 
     @property
@@ -75,14 +75,14 @@ class Use:
         return self.total - self.counted
 
     def beside(self, other: "Use") -> "Use":
-        """Both on the same GPU at once."""
+        """Return the sum of both uses, for the same GPU at the same time."""
         mine, theirs = self.parts, other.parts
         return Use(self.phase, **{part: size + theirs[part] for part, size in mine.items()})
 
 
 @dataclass(frozen=True)
 class Need:
-    """Bytes of one GPU: of the GPU that needs most, where they do different things. `doubted`: the wider band holds."""
+    """The bytes needed on one GPU; if the GPUs have different roles, on the one that needs most. `doubted` selects the wider band."""
 
     uses: tuple[Use, ...]
     doubted: bool = False
@@ -105,7 +105,7 @@ class Need:
 
 
 def training_need(model: Model, training: Training, gpus: int) -> Need:
-    """Of each of `gpus` GPUs."""
+    """Return the need of each of `gpus` GPUs that train."""
     states = _states(model, training, gpus)
     shards = training.shards(gpus)
     held = replace(states, rest=states.rest + terms.workspace(model, training), gathered=terms.gathered(model, training, shards))
@@ -122,12 +122,12 @@ def training_need(model: Model, training: Training, gpus: int) -> Need:
 
 
 def serving_need(model: Model, serving: Serving, gpus: int) -> Need:
-    """Of each of `gpus` GPUs that serve one copy together (tensor parallel)."""
+    """Return the need of each of `gpus` GPUs that serve one copy together (tensor parallel)."""
     return Need((_serving_use(server_parts(model, serving, gpus)),), doubted=model.is_moe or model.guessed)
 
 
 def rl_need(model: Model, training: Training, serving: Serving, gpus: int) -> Need:
-    """Half of the GPUs train and the others make the roll-outs; a single one does both at once."""
+    """Return the need for RL: half of the GPUs train and the others generate rollouts; a single GPU does both at once."""
     if gpus == 1:
         server = serving_need(model, serving, 1)
         trainer = training_need(model, training, 1)
@@ -138,12 +138,12 @@ def rl_need(model: Model, training: Training, serving: Serving, gpus: int) -> Ne
 
 
 def rl_trainers(gpus: int) -> int:
-    """How many of the GPUs train."""
+    """Return how many of the GPUs train."""
     return max(1, gpus // 2)
 
 
 def _states(model: Model, training: Training, gpus: int) -> Use:
-    """What stays from step to step."""
+    """Return what stays in memory from step to step."""
     whole, parts = training.shards(gpus), training.sharding
     state_shards = gpus if parts is not Sharding.NONE else whole
     gradient_shards = gpus if parts not in (Sharding.NONE, Sharding.ZERO1) else whole
@@ -166,7 +166,8 @@ def _step(states: Use, training: Training) -> Use:
 
 
 def _load(model: Model, training: Training, loss: Use, shards: int) -> Use:
-    """The first pass comes while both are there still; all-weights training loads in 32 bit."""
+    """Return the use of the load phase, as the first pass runs while the whole model and the shard are both in memory; full training loads
+    in 32 bit."""
     each = 2 * training.weight_bytes if training.method is Method.FULL else training.weight_bytes
     whole = terms.weight_bytes(model, training) / training.weight_bytes * each
     return Use(Phase.LOAD, weights=whole * (1 + 1 / shards), activations=loss.activations, logits=loss.logits, rest=loss.rest)

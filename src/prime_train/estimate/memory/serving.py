@@ -1,8 +1,8 @@
-"""GPU memory of an inference server (vLLM): what it must have, and what its share of a GPU leaves for the cache.
+"""Estimates the GPU memory of an inference server (vLLM): its fixed parts, and what its share of a GPU leaves for the KV cache.
 
-A server takes `utilization` of the whole GPU when it starts, weights and activations out of it, and makes a cache of what is left. Since
-vLLM 0.21.0 CUDA graphs come out of that share; before, they came on top of it. Activations are those of one pass over `PREFILL_TOKENS`,
-and the sampler's logits in 32 bit; neither is divided by tensor parallelism (Llama-3-8B: 1.26 GiB on one GPU and on two, vLLM PR 10511).
+At the start a server takes `utilization` of the whole GPU, which includes weights and activations, and uses the remainder as KV cache. CUDA
+graphs are within that share since vLLM 0.21.0; before, they were on top of it. Activations are those of one pass over `PREFILL_TOKENS`,
+plus the sampler's logits in 32 bit; tensor parallelism divides neither (Llama-3-8B: 1.26 GiB on one GPU and on two, vLLM PR 10511).
 """
 
 from dataclasses import dataclass
@@ -11,29 +11,29 @@ from prime_train.estimate.models.table import Model
 
 _GIB = 2**30
 PREFILL_TOKENS = 8192
-"""What it takes in at once, and measures its own activations by."""
+"""The tokens of one prefill pass, by which vLLM also measures its own activations."""
 SAMPLED = 256
-"""Sequences whose logits are made at once (max_num_seqs)."""
+"""Sequences whose logits are computed at once (max_num_seqs)."""
 SAMPLED_LOGIT_BYTES = 16
 GRAPH_BYTES = 0.64 * _GIB
 """CUDA graphs; 0.3 to 1.6 GiB are published."""
 BUFFER_BYTES = 1.2 * _GIB
-"""Outside of torch: CUDA context, kernels; 0.2 to 1.8 GiB by version."""
+"""Memory outside of torch: CUDA context and kernels; 0.2 to 1.8 GiB by version."""
 PARALLEL_BYTES = 0.9 * _GIB
-"""More of it with tensor parallelism: NCCL's and all-reduce's buffers."""
+"""Additional buffers of NCCL and all-reduce with tensor parallelism."""
 WIDE = 2
 
 
 @dataclass(frozen=True)
 class Serving:
-    """What an inference server must hold at the least: so many sequences of that length."""
+    """The minimum load of an inference server: `sequences` sequences of `seq_len` tokens at once."""
 
     seq_len: int = 4096
     sequences: int = 16
     weight_bytes: float = 2
     cache_bytes: float = 2
     eager: bool = False
-    """No CUDA graphs."""
+    """No CUDA graphs are used."""
 
     def __post_init__(self) -> None:
         if self.seq_len < 1 or self.sequences < 1:
@@ -42,7 +42,7 @@ class Serving:
 
 @dataclass(frozen=True)
 class ServerParts:
-    """Bytes on one GPU."""
+    """The bytes on one GPU, by purpose."""
 
     weights: float
     kv_cache: float
@@ -53,25 +53,26 @@ class ServerParts:
 
     @property
     def fixed(self) -> float:
-        """All but the cache."""
+        """Return the bytes of all parts except the KV cache."""
         return self.weights + self.activations + self.logits + self.graphs + self.buffers
 
 
 @dataclass(frozen=True)
 class Share:
-    """What a server's share of one GPU holds. `kv_tokens`: of the cache, below 0 where not even the rest fits."""
+    """What a server's share of one GPU holds. `kv_tokens` is the capacity of the KV cache; it is negative if not even the fixed parts
+    fit."""
 
     budget: float
     parts: ServerParts
     kv_tokens: float
 
     def sequences(self, seq_len: int) -> float:
-        """How many of that length at once."""
+        """Return how many sequences of `seq_len` tokens the KV cache holds at once."""
         return max(0.0, self.kv_tokens / seq_len)
 
 
 def server_parts(model: Model, serving: Serving, gpus: int) -> ServerParts:
-    """On each of `gpus` GPUs that serve one copy together."""
+    """Return the parts on each of `gpus` GPUs that serve one copy together."""
     embedding = model.embedding_params * WIDE
     weights = model.params * serving.weight_bytes
     if serving.weight_bytes < 1:
@@ -87,13 +88,14 @@ def server_parts(model: Model, serving: Serving, gpus: int) -> ServerParts:
 
 
 def share(model: Model, serving: Serving, gpus: int, *, utilization: float, gpu_bytes: float) -> Share:
-    """Of one of `gpus` GPUs with so many bytes each, of which the server may have `utilization`."""
+    """Return the server's share of one of `gpus` GPUs with `gpu_bytes` bytes each, of which the server may use `utilization`."""
     parts = server_parts(model, serving, gpus)
     budget = utilization * gpu_bytes
     return Share(budget, parts, (budget - parts.fixed) / kv_bytes(model, serving, gpus))
 
 
 def kv_bytes(model: Model, serving: Serving, gpus: int = 1) -> float:
-    """Keys and values of one token on one GPU. Heads are divided among the GPUs, and copied where there are fewer of them."""
+    """Return the bytes of keys and values of one token on one GPU. Heads are divided among the GPUs, and replicated if there are fewer
+    heads than GPUs."""
     heads = max(1.0, model.kv_heads / gpus)
     return 2 * model.layers * heads * model.head_dim * serving.cache_bytes

@@ -1,4 +1,4 @@
-"""How a model is trained, and what an inference server must hold: what an estimate of memory is made from."""
+"""Describes how a model is trained; the input of the memory estimate."""
 
 import math
 from dataclasses import dataclass
@@ -13,41 +13,41 @@ class Method(StrEnum):
 
 
 class Logits(StrEnum):
-    """How the loss is made of the hidden states; what a logit takes at the peak is the software's."""
+    """How the loss is computed from the hidden states; the bytes per logit at the peak depend on the trainer."""
 
     WHOLE = "whole"
-    """All at once, with their 32-bit copies and gradients: prime-rl's SFT, transformers."""
+    """All logits at once, with their 32-bit copies and gradients: prime-rl's SFT, transformers."""
     CHUNKED = "chunked"
-    """In pieces that are all kept for the backward pass: torchtune, lit-gpt."""
+    """In chunks that are all kept for the backward pass: torchtune, lit-gpt."""
     FUSED = "fused"
-    """Only some at a time: prime-rl's RL, Liger."""
+    """Only a chunk of them at a time: prime-rl's RL, Liger."""
 
 
 class Recompute(StrEnum):
-    """Which activations inside layers are made again in the backward pass (activation or gradient checkpointing)."""
+    """Which activations within layers are recomputed in the backward pass (activation or gradient checkpointing)."""
 
     FULL = "full"
     SELECTIVE = "selective"
-    """Outputs of matrices and attention are kept, every other one of the matrices' made again."""
+    """Outputs of attention and of every other matrix are kept; the rest is recomputed."""
     NONE = "none"
 
 
 class Sharding(StrEnum):
-    """What is divided among the GPUs; on one GPU, FSDP still has its unsharded gradients and ZeRO its buffers."""
+    """What is sharded over the GPUs; on one GPU, FSDP still has its unsharded gradients and ZeRO its buffers."""
 
     NONE = "none"
-    """Each has a whole copy: one GPU, or DDP."""
+    """Each GPU has a whole copy: one GPU, or DDP."""
     ZERO1 = "zero1"
-    """Optimizer states."""
+    """Optimizer states are sharded."""
     ZERO2 = "zero2"
-    """Optimizer states and gradients."""
+    """Optimizer states and gradients are sharded."""
     ZERO3 = "zero3"
     FSDP1 = "fsdp1"
     FSDP2 = "fsdp2"
 
     @property
     def is_whole(self) -> bool:
-        """Weights, gradients and states are all divided."""
+        """Return whether weights, gradients and optimizer states are all sharded."""
         return self in (Sharding.ZERO3, Sharding.FSDP1, Sharding.FSDP2)
 
 
@@ -59,38 +59,38 @@ class Training:
     seq_len: int = 4096
     micro_batch: int = 1
     weight_bytes: float = 4
-    """Less than 1: quantised, but for embedding and head."""
+    """Bytes per weight; less than 1 means quantised, except for embedding and head."""
     embedding_bytes: float = 2
-    """Of embedding and head where the rest is quantised; 4 where they are made 32-bit for stability (PEFT's
+    """Bytes per weight of embedding and head if the rest is quantised; 4 if they are cast to 32 bit for stability (PEFT's
     prepare_model_for_kbit_training)."""
     gradient_bytes: float = 4
-    """0: each is used and freed in the backward pass."""
+    """Bytes per gradient; 0 if each gradient is applied and freed in the backward pass."""
     state_bytes: float = 8
-    """Of the optimizer, for one trained parameter; a 32-bit copy of 16-bit weights is part of it."""
+    """Bytes of optimizer state per trained parameter, including a 32-bit copy of 16-bit weights."""
     recompute: Recompute = Recompute.FULL
     activations_offloaded: bool = False
-    """Borders of layers are kept in the host's memory; one layer's stay."""
+    """Layer inputs are kept in host memory; only one layer's stay on the GPU."""
     eager_attention: bool = False
-    """Scores of all pairs of tokens are made."""
+    """The attention scores of all pairs of tokens are materialised."""
     logits: Logits = Logits.WHOLE
     lora_rank: int = 16
     adapter_bytes: float = 4
-    """Of the weights of adapters."""
+    """Bytes per adapter weight."""
     adapters: int = 1
-    """RunRecord at once; one of them has gradients and states."""
+    """The number of adapters in memory at once; one of them has gradients and optimizer states."""
     adapter_params: int = 0
-    """Of one adapter; 0: as many as are beside all matrices of each layer."""
+    """Parameters of one adapter; 0 means that they are computed for adapters on all matrices of each layer."""
     adapts_mlp: bool = True
-    """Adapters are beside all matrices of a layer, not only those that make queries, keys and values."""
+    """Adapters are on all matrices of a layer, not only on the query, key and value projections."""
     trains_embeddings: bool = False
-    """Embedding and head are trained beside the adapters."""
+    """Embedding and head are trained in addition to the adapters."""
     foreach: bool = False
-    """The optimizer goes over all parameters at once and needs one more copy of the gradients."""
+    """The optimizer steps all parameters at once and needs one more copy of the gradients."""
     sharding: Sharding = Sharding.FSDP2
     tensor_parallel: int = 1
     pipeline_parallel: int = 1
     states_offloaded: bool = False
-    """Weights, gradients and states are in the host's memory; layers come when they are needed."""
+    """Weights, gradients and optimizer states are in host memory; layers are loaded when needed."""
     optimizer_offloaded: bool = False
     compiled: bool = False
     software: Software = PRIME_RL
@@ -105,12 +105,12 @@ class Training:
 
     @property
     def tokens(self) -> float:
-        """RunRecord at once on a GPU. Where the length is only a cap, the longest sample grows as its root."""
+        """Return the tokens on a GPU in one pass. If `seq_len` is only a limit, the longest sample grows with its square root."""
         natural = self.software.natural_tokens
         if natural and self.seq_len > natural:
             return self.micro_batch * math.sqrt(natural * self.seq_len)
         return self.micro_batch * self.seq_len
 
     def shards(self, gpus: int) -> int:
-        """Over how many GPUs weights are divided."""
+        """Return the number of GPUs that the weights are divided over."""
         return gpus if self.sharding.is_whole else self.tensor_parallel * self.pipeline_parallel

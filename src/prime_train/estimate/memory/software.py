@@ -1,4 +1,4 @@
-"""What trainers differ by in memory, beside what a config says, made of what was learned from published peaks (memory_learned.py)."""
+"""How trainers differ in memory beyond what a config says, derived from constants fitted to published peaks (learned.py)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,35 +7,36 @@ from enum import StrEnum
 from prime_train.estimate.memory.learned import SHARED, TRAINERS, UNKNOWN
 
 UNKNOWN_MARGIN = 1.08
-"""Times what is estimated of a trainer without published peaks: with each source left out in turn, one peak in twenty is then more than
-10 % above what is told."""
+"""The factor on estimated parts for a trainer without published peaks: with each source left out in turn, one peak in twenty is then more
+than 10 % above the estimate."""
 
 
 class Measure(StrEnum):
-    """What a peak counts."""
+    """What a published peak measures."""
 
     ALLOCATED = "allocated"
-    """Tensors."""
+    """The bytes of all tensors."""
     RESERVED = "reserved"
-    """What torch's allocator holds."""
+    """The bytes reserved by torch's allocator."""
     DEVICE = "device"
-    """All on the GPU, the CUDA context with it: nvidia-smi."""
+    """Everything on the GPU, including the CUDA context, as nvidia-smi reports it."""
 
 
 class Loss(StrEnum):
-    """What a logit is while the loss is made of it, where all are made at once."""
+    """The precision of logits while the loss is computed from all of them at once."""
 
     WIDE = "wide"
-    """32 bit: its 16-bit original and gradient, and 32-bit copies, their logarithms and gradients: 2 + 2 + 3 x 4 = 16 bytes."""
+    """In 32 bit: the 16-bit original and its gradient, and 32-bit copies, log-probabilities and gradients: 2 + 2 + 3 x 4 = 16 bytes."""
     NARROW = "narrow"
-    """16 bit throughout, as under DeepSpeed, which has no autocast: 4 or 5 copies of 2 bytes."""
+    """In 16 bit throughout, as under DeepSpeed, which has no autocast: 4 or 5 copies of 2 bytes."""
     COMPILED = "compiled"
     """Fused by the compiler: logits and their gradients in 16 bit, 4 bytes."""
 
 
 @dataclass(frozen=True)
 class MadeWith:
-    """A trainer as an estimate is asked for. `ragged`: batches are of many lengths, and what torch cached for one serves no other."""
+    """The trainer to estimate for. `ragged` means that batches have mixed lengths, so that the memory torch cached for one length cannot
+    serve another."""
 
     trainer: str
     measure: Measure = Measure.RESERVED
@@ -45,7 +46,7 @@ class MadeWith:
 
 @dataclass(frozen=True)
 class Learned:
-    """Constants shared by all trainers, and how many times of them each that has peaks takes."""
+    """The constants shared by all trainers, and each fitted trainer's factors on them."""
 
     shared: Mapping[str, float]
     times: Mapping[str, Mapping[str, float]]
@@ -59,25 +60,25 @@ LEARNED = Learned(SHARED, {name: trainer.times for name, trainer in TRAINERS.ite
 
 @dataclass(frozen=True)
 class Software:
-    """Bytes of a logit at the peak are for all its copies and gradients together."""
+    """A trainer's memory constants. Bytes per logit at the peak include all its copies and gradients."""
 
     name: str
     whole_logit_bytes: float
     chunked_logit_bytes: float
     rest_gib: float
-    """Allocator, libraries; with the CUDA context where peaks are told by nvidia-smi."""
+    """GiB of allocator and libraries; with the CUDA context if peaks are reported by nvidia-smi."""
     compiled_share: float
-    """Of what layers keep, where they are compiled."""
+    """The share of activations that compiled layers keep."""
     loss_fragments: float = 1.0
-    """Times the loss's buffers: cached for batches of several lengths."""
+    """The factor on the loss's buffers, which are cached for batches of mixed lengths."""
     natural_tokens: float = 0
-    """Above so many tokens the cap on lengths is met by few samples; 0: every sequence is exactly that long."""
+    """The token count above which few samples reach the length limit; 0 if every sequence has exactly that length."""
     whole_at_load: bool = False
     unties_head: bool = False
 
 
 def software(made: MadeWith, learned: Learned = LEARNED) -> Software:
-    """Of a trainer, known or not."""
+    """Return the memory constants of a trainer, whether it has published peaks or not."""
     name, facts = made.trainer, TRAINERS.get(made.trainer, UNKNOWN)
     margin = 1.0 if name in learned.times else UNKNOWN_MARGIN
     cached = made.ragged and made.measure is not Measure.ALLOCATED

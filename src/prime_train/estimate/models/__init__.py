@@ -1,1 +1,1 @@
-"""Models that people train: their dimensions, and what is known to work with them."""
+"""The models that people train: their dimensions, and what is known to work with them."""

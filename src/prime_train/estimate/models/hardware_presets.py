@@ -1,4 +1,4 @@
-"""Hardware by the short names that people type, such as h100-80gb."""
+"""GPUs by the short names that people type, such as h100-80gb."""
 
 import difflib
 import re
@@ -11,7 +11,7 @@ _KIND = re.compile(r"[A-Z0-9_]{1,40}")
 
 @dataclass(frozen=True)
 class Preset:
-    """`kind` is the GPU as providers' lists name it, `gb` the memory of one; `good_for` is what it is usually taken for."""
+    """A GPU preset. `kind` is the name in providers' lists, `gb` the memory of one GPU, `good_for` its usual purpose."""
 
     name: str
     kind: str
@@ -35,7 +35,8 @@ DEFAULT = PRESETS[0]
 
 
 def preset(text: str) -> Preset | None:
-    """By its name, or by the kind it stands for; any other kind that names its memory (GH200_96GB) is one as well. None: neither."""
+    """Return the preset with that name or GPU kind. Any other known kind whose name contains its memory (GH200_96GB) is a preset, too. None
+    if nothing matches."""
     plain = gpus.plain(text)
     for known in PRESETS:
         if plain in (gpus.plain(known.name), gpus.plain(known.kind)):
@@ -47,7 +48,7 @@ def preset(text: str) -> Preset | None:
 
 
 def near(text: str) -> tuple[str, ...]:
-    """Presets that may be meant; all of them where none is near."""
+    """Return the names of up to 3 similar presets, or of all presets if none is similar."""
     names = [known.name for known in PRESETS]
     close = difflib.get_close_matches(text.lower(), names, 3, 0.6)
     return tuple(close or names)

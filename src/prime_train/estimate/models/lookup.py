@@ -1,4 +1,4 @@
-"""Which model is meant: by its name, or else by the size in it."""
+"""Finds the model that a name refers to, by the name itself or by the size in it."""
 
 import math
 import re
@@ -9,30 +9,31 @@ from prime_train.estimate.models.table import MODELS, SAME_AS, Model
 NAME_CHARS_MAX = 200
 PARAMS_MIN, PARAMS_MAX = 10**6, 10**13
 GUESSED_EXPERTS, GUESSED_EXPERTS_USED = 128, 8
-"""As most mixtures of experts have them whose name tells their active size."""
+"""The most common values of mixtures of experts whose names state their active size."""
 
 _SIZE = re.compile(r"(?<![a-z0-9.])(\d{1,5}(?:\.\d{1,3})?)([bm])(?:-a(\d{1,4}(?:\.\d{1,3})?)b)?(?![a-z0-9])")
 _UNITS = {"b": 10**9, "m": 10**6}
 _VARIANT = re.compile(r"(instruct|base|it|hf|chat|reasoning|plus|fp8|bf16|thinking|reward|sft|rl|[vr]?\d[\d.]*k?)")
-"""Words after a name that leave its shape as it is."""
+"""Name suffixes that do not change a model's shape."""
 
 
 def understand(name: str) -> Model | None:
-    """The model of that name, whoever's it is: a fine-tuned one has the shape of its base. One that is not known but tells its size (8B,
-    0.6B, 30B-A3B) gets the shape of the nearest, `guessed`. None: neither."""
+    """Return the model of that name, with or without an owner: a fine-tuned model has the shape of its base. An unknown model whose name
+    has a size (8B, 0.6B, 30B-A3B) gets the nearest shape, with `guessed` set. None if neither applies."""
     own = own_name(name)
     return _known(own.lower()) or sized(own)
 
 
 def own_name(name: str) -> str:
-    """Without whose it is, or where it lies."""
+    """Return the name without its owner or path."""
     return name[:NAME_CHARS_MAX].strip().rstrip("/").rsplit("/", 1)[-1]
 
 
 def sized(text: str) -> Model | None:
-    """A model of the size that the text names, such as 7B or 30B-A3B, in the shape of the nearest dense one."""
+    """Return a model of the size that the text names, such as 7B or 30B-A3B, with the shape of the nearest dense model; None if it names no
+    size in range."""
     sizes = list(_SIZE.finditer(text.lower()))
-    # Of two that are named (a context of 1M beside 7B parameters), the larger unit.
+    # If two sizes are named (a context of 1M and 7B parameters), the larger unit is the model's.
     size = next((found for found in sizes if found[2] == "b"), sizes[0] if sizes else None)
     if size is None:
         return None
@@ -46,7 +47,7 @@ def sized(text: str) -> Model | None:
 
 
 def _known(plain: str) -> Model | None:
-    """The longest name of the table that it begins with."""
+    """Return the model with the longest table name that the text begins with, or None."""
     for known in sorted(_NAMED, key=len, reverse=True):
         rest = plain.removeprefix(known)
         if rest != plain and (not rest or (rest[0] in "-_." and _is_variant(known, rest[1:]))):
@@ -55,7 +56,8 @@ def _known(plain: str) -> Model | None:
 
 
 def _is_variant(known: str, rest: str) -> bool:
-    """Whatever is said after a size leaves the shape as it is, but for another size. After a bare name it may be another model."""
+    """Return whether the rest of a name leaves the shape unchanged. After a name with a size, everything except another size in billions
+    does; after a name without one, only known suffixes."""
     if _SIZE.search(known):
         return not any(size[2] == "b" for size in _SIZE.finditer(rest))
     return all(_VARIANT.fullmatch(word) for word in re.split(r"[-_]", rest))

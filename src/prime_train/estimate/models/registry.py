@@ -1,7 +1,7 @@
-"""Models that people train, and what is known to work with them: facts that age, so they lie in a data file that says when it was written.
+"""The registry of models that people train, and what is known to work with them. These facts age, so they are in a dated data file.
 
-`registry.json` beside this module is the file. What is not in it is not known to us; nothing follows from that. The shapes that memory is
-counted from are those of `model_table`.
+The file is `registry.json` in this folder. Nothing is concluded about a model that is not in it. The shapes for memory estimates are in
+estimate/models/table.py.
 """
 
 import difflib
@@ -29,21 +29,21 @@ class Kind(StrEnum):
 
 
 class Source(StrEnum):
-    """Where a row was read: by a person in published configurations, or by a program at the hub."""
+    """How a row was obtained: by a person from published configurations, or by a program from the hub."""
 
     HAND = "hand"
     HUB = "hub"
 
 
 class Works(Row):
-    """Somebody trained or served it so, and said so in public."""
+    """A trainer or server version with which somebody has publicly reported success."""
 
     trainer: str
     version: str
 
 
 class Issue(Row):
-    """`date`: when it was seen last."""
+    """A known problem. `date` is when it was last observed."""
 
     date: Date
     text: str
@@ -54,15 +54,15 @@ class Entry(Row):
     params: int = Field(gt=0)
     kind: Kind
     architecture: str
-    """As its `config.json` names it."""
+    """The architecture name in its `config.json`."""
     context: int = Field(gt=0)
-    """Longest sequence it was made for, in tokens."""
+    """The longest sequence the model was made for, in tokens."""
     tools: bool
-    """Its chat template takes tools."""
+    """Whether its chat template supports tools."""
     gated: Literal["no", "auto", "manual"]
-    """auto: one has to agree to its terms; manual: and a person lets one in."""
+    """"auto": access requires agreeing to its terms; "manual": a person must also approve it."""
     vllm: str
-    """The oldest vLLM that its makers or vLLM's name for it; empty: none is named."""
+    """The oldest vLLM version that the model's makers or vLLM name for it; empty if none is named."""
     works: tuple[Works, ...] = ()
     issues: tuple[Issue, ...] = ()
     read: Date
@@ -70,17 +70,17 @@ class Entry(Row):
 
 
 class Vllm(Row):
-    """Architectures that one version of vLLM serves; later ones serve more."""
+    """The architectures that one vLLM version serves; later versions serve more."""
 
     version: str
     commit: str = Field(pattern=r"^[0-9a-f]{40}$")
     text: tuple[str, ...]
     vision_language: tuple[str, ...]
     dropped: dict[str, str]
-    """Those it serves no more, with the last version that did."""
+    """Architectures no longer served, with the last version that served them."""
 
     def kind_of(self, architecture: str) -> Kind | None:
-        """None: not among them."""
+        """Return the kind of an architecture, or None if this version does not list it."""
         if architecture in self.vision_language:
             return Kind.VISION_LANGUAGE
         return Kind.TEXT if architecture in self.text else None
@@ -88,7 +88,7 @@ class Vllm(Row):
 
 class Registry(Row):
     date: Date
-    """When it was last gone over as a whole."""
+    """When the whole registry was last reviewed."""
     vllm: Vllm
     models: tuple[Entry, ...]
 
@@ -104,21 +104,21 @@ class Registry(Row):
         return {entry.id.lower(): entry for entry in self.models}
 
     def entry(self, model_id: str) -> Entry | None:
-        """Capitals do not count, as at the hub."""
+        """Return the entry of a model id, ignoring case as the hub does; None if it is not registered."""
         return self._by_id.get(model_id.strip().lower())
 
     def near(self, model_id: str) -> tuple[str, ...]:
-        """Ids that may be meant, nearest first."""
+        """Return up to `NEAR_MAX` similar ids, nearest first."""
         wanted, own = model_id.strip().lower(), {name.rpartition("/")[2]: name for name in self._by_id}
         close = difflib.get_close_matches(wanted.rpartition("/")[2], own, NEAR_MAX, _NEAR)
         return tuple(self._by_id[own[name]].id for name in close)
 
 
 def parse(text: str) -> Registry:
-    """Raises ValueError, which names field and value, for what is no registry."""
+    """Return the registry parsed from JSON. Raises ValueError, which names field and value, if the text is not a valid registry."""
     return Registry.model_validate_json(text)
 
 
 def dumped(registry: Registry) -> str:
-    """The text of the file, the same for the same registry."""
+    """Return the registry as the text of its file; the text is deterministic."""
     return registry.model_dump_json(indent=1) + "\n"

@@ -1,4 +1,4 @@
-"""Whether a model will do for what is meant with it, point by point, and why. Where the facts came from does not matter here."""
+"""Checks point by point, with reasons, whether a model suits an intended use. The source of the facts does not matter here."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _NOT_GENERATING = ("ForSequenceClassification", "ForTokenClassification", "ForMa
 class Verdict(StrEnum):
     YES = "yes"
     NOTE = "note"
-    """Something to know, or that could not be told."""
+    """Something worth knowing, or something that could not be determined."""
     NO = "no"
 
 
@@ -31,7 +31,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a model. None and empty: not told. `readable`: its files are open to whoever asked."""
+    """What is known about a model. None and empty mean unknown. `readable`: the current user can access its files."""
 
     id: str
     gated: str
@@ -51,7 +51,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is meant with it. `seq_len` 0: whatever it can; `tools`: it must be able to call them."""
+    """The intended use. `seq_len` 0 means any length the model supports; `tools`: the model must support tool calls."""
 
     preset: Preset | None = None
     gpus: int = 1
@@ -116,7 +116,7 @@ def _context(known: Known, wanted: Wanted) -> Check:
 
 
 def _memory(known: Known, wanted: Wanted) -> Iterator[Check]:
-    """Serving alone decides: without it nothing can be done; training may be done on more GPUs, or by LoRA."""
+    """Yield the memory checks. Only serving can fail, as nothing works without it; training is possible on more GPUs or with LoRA."""
     if wanted.preset is None:
         return
     if known.shape is None:
@@ -133,7 +133,7 @@ def _memory(known: Known, wanted: Wanted) -> Iterator[Check]:
 
 
 def _training(method: Method, seq_len: int) -> Training:
-    """As prime-rl trains by RL."""
+    """Return the training setup of prime-rl's RL."""
     return Training(method=method, seq_len=seq_len, logits=Logits.FUSED)
 
 

@@ -1,7 +1,7 @@
-"""Facts of models that people train, from their published configurations.
+"""The dimensions of models that people train, from their published configurations.
 
-Heads, layers and widths are as `config.json` names them. Of a mixture of experts, `ffn` is the width that one token passes (experts per
-token times the width of one, shared experts with them), so that the same formulas hold for its activations.
+Heads, layers and widths are named as in `config.json`. For a mixture of experts, `ffn` is the width that one token passes (experts per
+token times the width of one, including shared experts), so that the same formulas hold for its activations.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Model:
-    """`params`: all of them; `active`: those that one token passes. `guessed`: its shape was made up from its size."""
+    """A model's dimensions. `params` counts all parameters, `active` those used for one token. `guessed` means that the shape was derived
+    from the model's size."""
 
     name: str
     params: int
@@ -21,19 +22,19 @@ class Model:
     ffn: int
     vocab: int
     tied: bool = False
-    """The embedding is the head as well."""
+    """The embedding is also the head."""
     active: int = 0
     experts: int = 1
-    """In one layer, shared ones with them."""
+    """Experts per layer, including shared ones."""
     experts_used: int = 1
-    """Of these, by one token."""
+    """Experts that one token passes, including shared ones."""
     guessed: bool = False
     gated: bool = True
-    """Its MLP has a gate, and its norms are RMS norms in 32 bit, as in all models since Llama."""
+    """The MLP is gated and the norms are RMS norms in 32 bit, as in all models since Llama."""
     norms: int = 2
-    """Of a layer; Gemma norms what attention and MLP give back as well."""
+    """Norms per layer; Gemma also normalises the outputs of attention and MLP."""
     capped: bool = False
-    """A tanh caps its logits, as in Gemma 2."""
+    """The logits are capped by a tanh, as in Gemma 2."""
 
     def __post_init__(self) -> None:
         if not self.active:
@@ -45,22 +46,22 @@ class Model:
 
     @property
     def embedding_params(self) -> int:
-        """Embedding and head together."""
+        """Return the parameters of embedding and head together."""
         return self.vocab * self.hidden * (1 if self.tied else 2)
 
     @property
     def attention_width(self) -> int:
-        """Of the queries of all heads."""
+        """Return the total width of the queries of all heads."""
         return self.heads * self.head_dim
 
     @property
     def kv_width(self) -> int:
-        """Of the keys of all heads; of the values the same."""
+        """Return the total width of the keys of all heads, which is also that of the values."""
         return self.kv_heads * self.head_dim
 
     @property
     def layer_params(self) -> float:
-        """All parameters of one layer, every expert's with them."""
+        """Return all parameters of one layer, including every expert."""
         return max(0, self.params - self.embedding_params) / self.layers
 
 
@@ -155,4 +156,4 @@ SAME_AS = {
     "GLM-Z1-9B-0414": "GLM-4-9B",
     "Mistral-Nemo-Base": "Mistral-Nemo",
 }
-"""Names under which the same shape goes."""
+"""Other names of models with the same shape."""
