@@ -1,4 +1,4 @@
-"""What is particular to one way of training, one module a trainer, all of it pure: `TRAINERS` is the table."""
+"""The supported kinds of trainer, one module each and free of side effects; `TRAINERS` maps each kind's name to its trainer."""
 
 from prime_train.core.spec import RunSpec
 from prime_train.trainers.command import CommandTrainer
@@ -16,5 +16,5 @@ TRAINERS: dict[str, Trainer] = {"command": CommandTrainer(), "torchrun": Torchru
 
 
 def trainer_for(spec: RunSpec) -> Trainer:
-    """The trainer that `spec.trainer.kind` names."""
+    """Return the trainer for `spec.trainer.kind`."""
     return TRAINERS[spec.trainer.kind]

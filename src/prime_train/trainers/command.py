@@ -12,7 +12,7 @@ from prime_train.trainers.progress import LineReader, reader_for
 
 class CommandTrainer:
     def command(self, spec: RunSpec, *, checkpoints: str, resume_step: int | None, resume_folder: str | None) -> str:
-        # A block of YAML ends in a newline; what is appended must not become a line of its own.
+        # A YAML block ends in a newline; without strip() the appended arguments would start a new line.
         line = spec.trainer.command.format(checkpoints=shlex.quote(checkpoints)).strip()
         if resume_step is None:
             return line
@@ -21,7 +21,8 @@ class CommandTrainer:
 
     def environment(self, spec: RunSpec, *, attempt: int, run_id: str, link: str = "") -> dict[str, str]:
         ours = {"PRIME_TRAIN_RUN": run_id, "PRIME_TRAIN_ATTEMPT": str(attempt)}
-        # Unbuffered: lines are read while the trainer lives. The fault handler leaves a stack behind where a signal kills.
+        # Unbuffered, because lines are read while the trainer runs. The fault handler prints a stack trace when a fatal signal ends the
+        # process.
         return {"PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"} | _wandb(spec, attempt, run_id, link) | spec.environment | ours
 
     def reader(self, spec: RunSpec) -> LineReader:
@@ -44,7 +45,10 @@ class CommandTrainer:
 
 
 def _wandb(spec: RunSpec, attempt: int, run_id: str, link: str) -> dict[str, str]:
-    """All attempts of a run are one run of the tracker. Its notes are written by the first one only: people may write there since."""
+    """Return the W&B variables, which make all attempts of a run one W&B run.
+
+    Only the first attempt sets the notes, because people may have edited them since.
+    """
     if spec.wandb is None:
         return {}
     named = {"WANDB_PROJECT": spec.wandb.project, "WANDB_RUN_ID": run_id, "WANDB_RESUME": "allow"}

@@ -1,6 +1,6 @@
-"""What the `.metadata` of a PyTorch distributed checkpoint says of its shards, read without PyTorch.
+"""Shard sizes from the `.metadata` of a PyTorch distributed checkpoint, read without PyTorch.
 
-`.metadata` is a pickle. It is read with every class replaced by an empty one, so nothing of it is ever run.
+`.metadata` is a pickle. Every class in it is replaced by an empty stub when it is read, so that none of its code is ever executed.
 """
 
 import io
@@ -12,7 +12,7 @@ METADATA_BYTES_MAX = 64 * 2**20
 
 
 class _Stub:
-    """Stands for any class or function; keeps the state it is given."""
+    """Stub for any class or function; keeps the state that the pickle sets."""
 
     def __new__(cls, *_: object, **__: object) -> "_Stub":
         return super().__new__(cls)
@@ -24,7 +24,7 @@ class _Stub:
         if isinstance(state, Mapping):
             self.__dict__.update(state)
 
-    # What a pickled list or dict of an unknown class is filled through.
+    # Methods by which a pickle fills list and dict subclasses.
     def append(self, _: object) -> None: ...
 
     def extend(self, _: object) -> None: ...
@@ -38,12 +38,15 @@ class _Reader(pickle.Unpickler):
 
 
 def shard_sizes(metadata: bytes) -> dict[str, int]:
-    """The least size in bytes of each shard, by its path beside `.metadata`. ValueError: it cannot be read, it is cut off most likely."""
+    """Return the minimum size in bytes of each shard, keyed by its path relative to the folder of `.metadata`.
+
+    Raises ValueError if `.metadata` cannot be read, most likely because it is truncated.
+    """
     try:
         entries = _Reader(io.BytesIO(metadata)).load().storage_data
         sizes: dict[str, int] = {}
         for place in entries.values():
             sizes[place.relative_path] = max(sizes.get(place.relative_path, 0), int(place.offset) + int(place.length))
-    except Exception as error:  # a damaged pickle raises whatever it likes
+    except Exception as error:  # unpickling damaged data can raise any exception
         raise ValueError(f"not the metadata of a distributed checkpoint: {type(error).__name__}") from error
     return sizes

@@ -1,8 +1,8 @@
-"""Why a trainer died, from the last lines it wrote and its exit code.
+"""The cause of a trainer's end, from its last lines of output and its exit code.
 
-A trainer's end is told by many lines, and most tell of what followed. So the lines are not read from the top or from the bottom, but by
-standing: the first line in time of the strongest standing names the cause. A signal that ended the trainer proves less than a root cause
-and more than a hint. torchrun answers 1 whatever happened; what really ended its workers is in its text.
+A failure produces many lines, and most of them describe its consequences. So lines are ranked by standing, not by position: the earliest
+line of the strongest standing names the cause. A signal that ended the trainer is stronger evidence than a hint and weaker than a root
+cause. torchrun always exits with code 1; how its workers really ended is in its output.
 """
 
 import signal
@@ -29,21 +29,21 @@ _SIGNALS: dict[int, Cause] = {
     signal.SIGBUS: Cause.SHARED_MEMORY,
 }
 _CODES: dict[int, Cause] = {126: Cause.BAD_CONFIG, 127: Cause.BAD_CONFIG}
-"""What the shell says of a command it cannot run."""
+"""Causes of the exit codes with which a shell reports a command that it cannot run."""
 
 
 def fired(line: str, rules: Sequence[LogRule], *, resumed: bool) -> LogRule | None:
-    """The first rule this one line fires, strongest standing first; rules about resuming only if a checkpoint was `resumed`."""
+    """Return the rule of the strongest standing that matches this line, or None; rules about resuming apply only if `resumed` is true."""
     return _fired(clean(line), rules, resumed=resumed)
 
 
 def classify(
     lines: Sequence[str], rules: Sequence[LogRule], *, code: int, disk_full: bool = False, resumed: bool = False
 ) -> tuple[Cause, str]:
-    """The cause of death and the line that names it, cut to `LINE_SHOWN_MAX`.
+    """Return the cause of the trainer's end and the line that names it, cut to `LINE_SHOWN_MAX` characters.
 
-    `lines`: the tail of the output. `code`: the exit code; a signal as its negative or as 128 and the signal. `disk_full`: the disk has
-    no room now, which is why a save died that left no word of it. `resumed`: a checkpoint was to be resumed.
+    `lines` is the tail of the output. `code` is the exit code; a signal is given as its negative or as 128 plus its number. `disk_full`
+    says that the disk is full now, which explains a failed save that logged no error. `resumed` says that a checkpoint was to be resumed.
     """
     tail = [clean(line) for line in lines[-LINES_MAX:]]
     if code == 0:
@@ -63,7 +63,7 @@ def classify(
 
 
 def _strongest(tail: Sequence[str], rules: Sequence[LogRule], *, resumed: bool) -> tuple[LogRule, str] | None:
-    """The first line in time among those of the strongest standing."""
+    """Return the earliest line of the strongest standing, with its rule; None if no rule matches any line."""
     return min(_all_fired(tail, rules, resumed=resumed), key=lambda found: found[0].standing, default=None)
 
 
@@ -75,7 +75,7 @@ def _all_fired(tail: Sequence[str], rules: Sequence[LogRule], *, resumed: bool) 
 
 
 def _fired(text: str, rules: Sequence[LogRule], *, resumed: bool) -> LogRule | None:
-    # Nearly no line means anything: one search over all rules says so, in a thirtieth of the time.
+    # Hardly any line matches a rule: one search over all rules finds that out in a thirtieth of the time.
     any_rule = any_of(tuple(rule.pattern for rule in rules))
     if any_rule is not None and not any_rule.search(text):
         return None
@@ -84,7 +84,8 @@ def _fired(text: str, rules: Sequence[LogRule], *, resumed: bool) -> LogRule | N
 
 
 def _ended_well(tail: Sequence[str], rules: Sequence[LogRule], *, resumed: bool) -> tuple[Cause, str]:
-    """Exit code 0: errors in the log were handled; but for a trainer that gave up politely, or started over."""
+    """Return the cause for exit code 0. Errors in the log were handled then, unless the trainer stopped early in an orderly way or started
+    over."""
     telling = [rule for rule in rules if rule.cause in (Cause.STOPPED_EARLY, Cause.RESUME_IGNORED)]
     best = _strongest(tail, telling, resumed=resumed)
     return (best[0].cause, best[1][:LINE_SHOWN_MAX]) if best else (Cause.FINISHED, "exit code 0")
@@ -111,7 +112,7 @@ def _name(code: int) -> str:
 
 
 def _last_words(tail: Sequence[str], otherwise: str) -> str:
-    """The last exception, or the last line that says anything."""
+    """Return the last exception in `tail`, or else its last meaningful line, or else `otherwise`."""
     spoken = [line.strip() for line in tail if not found_in(_NOISE, line)]
     errors = [line for line in spoken if found_in(_ERROR, line) and not found_in(_LAUNCHER, line)]
     return next(iter([*errors[-1:], *spoken[-1:]]), otherwise)[:LINE_SHOWN_MAX]

@@ -1,7 +1,7 @@
 """Checkpoint folders: their names, and when one is complete.
 
-Nothing here opens a file. A marker proves that a checkpoint is whole only if nothing was written after it: a folder that is overwritten
-in place still holds the marker of the save before. PyTorch's distributed checkpoints have a marker of their own, `.metadata`.
+No file is opened here. A marker proves that a checkpoint is complete only if no file was written after it, because a folder that is
+overwritten in place still holds the marker of the previous save. PyTorch's distributed checkpoints have a marker of their own, `.metadata`.
 """
 
 import re
@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from prime_train.core.spec import CheckpointSpec
 
 STEP_MAX = 10**12 - 1
-"""The bucket's keys hold twelve digits."""
+"""Largest step: keys in the bucket have twelve digits for it."""
 
 _DCP_SHARD = ".distcp"
 _DCP_MARKER = ".metadata"
@@ -21,7 +21,8 @@ _DCP_MARKER = ".metadata"
 
 @dataclass(frozen=True)
 class FileSeen:
-    """A file of a checkpoint: `path` inside the checkpoint's folder with / between parts, `size` in bytes, `mtime_s` with fractions."""
+    """A file of a checkpoint: `path` relative to the checkpoint's folder with / as separator, `size` in bytes, `mtime_s` in seconds with
+    fractions."""
 
     path: str
     size: int
@@ -33,7 +34,10 @@ def folder_of(checkpoints: CheckpointSpec, step: int) -> str:
 
 
 def step_of(checkpoints: CheckpointSpec, name: str) -> int | None:
-    """The step whose folder is called exactly `name`: `step_10.bak`, `old-step_10` and, unless so formatted, `step_010` are nobody's."""
+    """Return the step whose folder name is exactly `name`, or None.
+
+    `step_10.bak`, `old-step_10` and, unless the pattern pads with zeros, `step_010` match no step.
+    """
     found = re.fullmatch(_name_pattern(checkpoints.pattern), name)
     if found is None:
         return None
@@ -42,7 +46,7 @@ def step_of(checkpoints: CheckpointSpec, name: str) -> int | None:
 
 
 def _name_pattern(pattern: str) -> str:
-    """A regular expression of all names; the step may stand in it more than once."""
+    """Return a regular expression for all folder names of the pattern, in which the step may occur more than once."""
     expression = ""
     for literal, field, _, _ in string.Formatter().parse(pattern):
         expression += re.escape(literal)
@@ -52,11 +56,12 @@ def _name_pattern(pattern: str) -> str:
 
 
 def is_complete(checkpoints: CheckpointSpec, files: Sequence[FileSeen], now_s: int) -> bool:
-    """Whether nothing of the checkpoint is missing, by the rules of `checkpoints`.
+    """Return whether the checkpoint is complete by the rules of `checkpoints`.
 
-    With a marker: it is there, and no file is newer; a file that is newer is waited for (`settled_s`), or, where saves overwrite in
-    place, proves that the marker is the last save's. Without a marker: nothing changed for `settled_s`. In both cases the required files
-    are there, and every distributed checkpoint inside has a `.metadata` no older than its shards.
+    With a marker: the marker exists, and no file is newer. If a file is newer, the checkpoint is complete once nothing has changed for
+    `settled_s` seconds; where saves overwrite in place it is incomplete, because the marker belongs to the previous save. Without a marker:
+    nothing has changed for `settled_s` seconds. In both cases the required files exist, and every distributed checkpoint in the folder has
+    a `.metadata` no older than its shards.
     """
     seen = {file.path: file for file in files}
     if not files or any(path not in seen for path in checkpoints.files) or not _shards_whole(files):

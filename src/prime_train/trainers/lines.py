@@ -1,4 +1,4 @@
-"""One line of a trainer's output, without what terminals and launchers add to it."""
+"""Removal of what terminals and launchers add to a line of a trainer's output."""
 
 import re
 
@@ -9,8 +9,11 @@ _RANK = re.compile(r"^\s*(?:\[(?:default|rank|trainer|worker)_?\d+\]:?\s?)+")
 
 
 def clean(line: str) -> str:
-    """The end of the line, `LINE_CHARS_MAX` at most, as it would stay on a screen: no colours, no `[rank0]:`, nothing drawn over, no
-    byte order mark."""
+    """Return the line as a terminal would finally show it: without colours, a rank prefix such as `[rank0]:`, overwritten text or a byte
+    order mark.
+
+    Only the last `LINE_CHARS_MAX` characters of the line are used.
+    """
     text = _ESCAPES.sub("", line[-LINE_CHARS_MAX:].rstrip())
     text = text.rsplit("\r", 1)[-1].removeprefix("\ufeff")
     rank = _RANK.match(text)

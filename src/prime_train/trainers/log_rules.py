@@ -1,8 +1,8 @@
-"""What lines of a trainer's output mean: the table of log rules.
+"""The table of log rules: what lines of a trainer's output mean.
 
-Patterns are case sensitive unless marked and are searched in cleaned lines (no colours, no rank in front), so `^` is the text's own
-start. `standing` says how much a line proves. When one of eight processes runs out of memory, the other seven complain much louder that
-their peer has gone; a root cause outranks a hint, and a hint outranks a consequence, wherever they stand in the log.
+Patterns are case-sensitive unless marked otherwise and are searched in cleaned lines (no colours, no rank prefix), so `^` is the start of
+the text itself. `standing` is the strength of a line as evidence. When one of eight processes runs out of memory, the other seven log far
+more errors about their lost peer. So a root cause outranks a hint, and a hint outranks a consequence, wherever they occur in the log.
 """
 
 from collections.abc import Iterable
@@ -15,29 +15,30 @@ from prime_train.trainers.patterns import found_in
 
 
 class Standing(IntEnum):
-    """The lower, the more it proves."""
+    """Strength of a line as evidence; a lower value is stronger."""
 
     USER = 0
     ROOT = 1
     HINT = 2
-    """Names a cause, but trainers also log it, handle it and go on."""
+    """Names a cause, but trainers also log such lines, handle the error and go on."""
     CONSEQUENCE = 3
-    """Something else happened first, most likely."""
+    """Most likely something else failed first."""
 
 
 @dataclass(frozen=True)
 class LogRule:
-    """A line matching `pattern` tells of `cause`. `stop`: the trainer is stopped when it is seen, for it would do harm or go on in vain."""
+    """A pattern whose match in a line indicates `cause`. With `stop`, the trainer is stopped at once, because going on would do harm or be
+    futile."""
 
     pattern: str
     cause: Cause
     stop: bool = False
     standing: Standing = Standing.ROOT
     resumed_only: bool = False
-    """PhaseContext something only if a checkpoint was to be resumed."""
+    """Whether the rule applies only if a checkpoint was to be resumed."""
 
     def fits(self, text: str) -> bool:
-        """Whether the pattern is found in a line that was cleaned."""
+        """Return whether the pattern is found in `text`, which must be a cleaned line."""
         return found_in(self.pattern, text)
 
     @property
@@ -46,13 +47,13 @@ class LogRule:
 
 
 def patterns_of(spec: RunSpec) -> tuple[str, ...]:
-    """Every pattern that the user wrote."""
+    """Return every pattern that the user wrote."""
     progress = spec.trainer.progress.pattern
     return (*(rule.pattern for rule in spec.health.log_rules), *((progress,) if progress is not None else ()))
 
 
 def of_spec(rules: Iterable[LogRuleSpec]) -> tuple[LogRule, ...]:
-    """The user's own rules, which outrank all others."""
+    """Return the user's own rules, which outrank all others."""
     return tuple(LogRule(rule.pattern, rule.cause, rule.stop, Standing.USER) for rule in rules)
 
 
@@ -69,7 +70,7 @@ def _consequence(cause: Cause, *patterns: str) -> tuple[LogRule, ...]:
 
 
 def _started_over(*patterns: str) -> tuple[LogRule, ...]:
-    """Stopped at once: a trainer that starts over will write its first steps over good checkpoints."""
+    """Return rules that stop the trainer at once: one that starts over would overwrite good checkpoints with its first steps."""
     return tuple(LogRule(pattern, Cause.RESUME_IGNORED, stop=True, resumed_only=True) for pattern in patterns)
 
 
@@ -114,7 +115,7 @@ BUILT_IN: tuple[LogRule, ...] = (
         Cause.DISK_FULL,
         r"\[Errno 28\] No space left on device",
         r"No space left on device \(os error 28\)",
-        # What torch.save says of a full disk.
+        # The error that torch.save raises on a full disk.
         r"\[enforce fail at inline_container\.cc:\d+\] ?\. ?unexpected pos \d+ vs \d+",
         r"\[Errno 122\] Disk quota exceeded",
         r": No space left on device$",
@@ -184,7 +185,7 @@ BUILT_IN: tuple[LogRule, ...] = (
     ),
     *_root(Cause.ACCESS_DENIED, r"GatedRepoError|Repository Not Found for url", r"\b40[13] Client Error\b"),
     *_root(Cause.STOPPED_EARLY, r"Ran out of data; last step was canceled"),
-    # torchrun's last block, which says what its own exit code hides. It stands below everything the workers said.
+    # The summary that torchrun prints last, with what its own exit code hides. It comes after everything that the workers logged.
     *_root(Cause.KILLED, r"exitcode\s*: -9 .*\(SIGKILL\)", r"Signal 9 \(SIGKILL\) received by PID \d+"),
     *_root(Cause.SHARED_MEMORY, r"exitcode\s*: -7 .*\(SIGBUS\)"),
     *_hint(Cause.PORT_IN_USE, r"EADDRINUSE|Address already in use|address already in use"),
@@ -224,4 +225,4 @@ BUILT_IN: tuple[LogRule, ...] = (
         r"ray\.exceptions\.(ActorDiedError|ActorUnavailableError|ObjectStoreFullError)|Worker exit type: SYSTEM_ERROR",
     ),
 )
-"""In order of what is looked for first, where two rules of one standing match the same line."""
+"""The built-in rules. If two rules of the same standing match a line, the earlier one wins."""

@@ -1,8 +1,8 @@
-"""Regular expressions that are matched against what a trainer writes.
+"""Regular expressions that are matched against a trainer's output.
 
-Python's `re` goes back and tries again: a line of 16 kB can keep it for hours, and while it works no other thread runs, so that not even
-heartbeats are sent. RE2 takes time linear in the length of the line, whatever pattern and line are. In return it has no lookaround and no
-back-references, and `\\d`, `\\w`, `\\s` and `\\b` mean ASCII.
+Python's `re` backtracks: it can spend hours on a line of 16 kB, and no other thread runs meanwhile, so that not even heartbeats are sent.
+RE2 takes time linear in the length of the line, for every pattern and line. In return it has no lookaround and no back-references, and
+`\\d`, `\\w`, `\\s` and `\\b` mean ASCII.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,18 +12,18 @@ from re import Match, Pattern
 from typing import cast
 
 MATCHES_MAX = 500
-"""Looked at in one line: each begins a search of its own, so without a bound the time would be quadratic after all."""
+"""Matches examined in one line. Each match starts a new search, so without this limit the time would be quadratic."""
 _COMPILED_MAX = 1024
 
 
 class PatternRefused(ValueError):
-    """RE2 does not take the pattern; the message says why."""
+    """A pattern that RE2 does not accept; the message gives the reason."""
 
 
 @lru_cache(_COMPILED_MAX)
 def compiled(pattern: str) -> Pattern[str]:
-    """The pattern, ready to be matched in linear time. Raises PatternRefused."""
-    # Only who matches loads it: control planes that merely name rules do not have it.
+    """Return the compiled pattern, which matches in linear time. Raises PatternRefused."""
+    # Imported here because control planes that only list rules do not have RE2 installed.
     import re2
 
     options = re2.Options()
@@ -46,7 +46,7 @@ def found_in(pattern: str, text: str) -> bool:
 
 @lru_cache(64)
 def any_of(patterns: tuple[str, ...]) -> Pattern[str] | None:
-    """One pattern that matches where any of these does; None where they are too large together, or name two groups alike."""
+    """Return one pattern that matches where any of `patterns` does; None if together they are too large or define a group name twice."""
     try:
         return compiled("|".join(f"(?:{pattern})" for pattern in patterns))
     except PatternRefused:
@@ -54,12 +54,12 @@ def any_of(patterns: tuple[str, ...]) -> Pattern[str] | None:
 
 
 def matches(pattern: str, text: str) -> Iterator[Match[str]]:
-    """The matches one after the other, `MATCHES_MAX` at most."""
+    """Yield the matches in order, at most `MATCHES_MAX`."""
     return islice(compiled(pattern).finditer(text), MATCHES_MAX)
 
 
 def refusals(patterns: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Each pattern that is not taken, and why."""
+    """Yield each pattern that RE2 does not accept, and the reason."""
     for pattern in patterns:
         try:
             compiled(pattern)

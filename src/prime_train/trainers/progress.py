@@ -1,4 +1,4 @@
-"""Progress out of the lines a trainer writes. Whatever the line, the answer is a `Progress` or None, never an exception."""
+"""Progress parsed from a trainer's output. For any line, the result is a `Progress` or None, never an exception."""
 
 import csv
 import json
@@ -15,7 +15,7 @@ from prime_train.trainers.patterns import matches
 
 @dataclass(frozen=True)
 class Progress:
-    """A step that was made. `loss` and `reward` are None where there is none, or it is no finite number."""
+    """A completed step. `loss` and `reward` are None if they are absent or not finite."""
 
     step: int
     loss: float | None = None
@@ -24,11 +24,11 @@ class Progress:
 
 class LineReader(Protocol):
     def read(self, line: str) -> Progress | None:
-        """The progress this line tells of, or None."""
+        """Return the progress that this line reports, or None."""
 
 
 def reader_for(spec: ProgressSpec) -> LineReader:
-    """A fresh reader of the kind that `spec` names."""
+    """Return a new reader of the kind that `spec` names."""
     match spec.kind:
         case "jsonl":
             return JsonReader(spec)
@@ -39,7 +39,7 @@ def reader_for(spec: ProgressSpec) -> LineReader:
 
 
 class JsonReader:
-    """One JSON object a line."""
+    """Reader of lines that each hold one JSON object."""
 
     def __init__(self, spec: ProgressSpec) -> None:
         self._spec = spec
@@ -56,7 +56,8 @@ class JsonReader:
 
 
 class CsvReader:
-    """A header, then rows. A row that names the step's column is a header, wherever it stands: a restarted trainer writes it again."""
+    """Reader of CSV rows. A row with the name of the step's column is a header, wherever it occurs, because a restarted trainer writes it
+    again."""
 
     def __init__(self, spec: ProgressSpec) -> None:
         self._spec = spec
@@ -76,7 +77,7 @@ class CsvReader:
 
 
 class RegexReader:
-    """The last match in a line counts, of as many as are looked at: a progress bar draws many over one another."""
+    """Reader that uses the last of the examined matches in a line, because a progress bar overwrites itself many times in one line."""
 
     def __init__(self, spec: ProgressSpec) -> None:
         self._pattern = spec.pattern
@@ -101,7 +102,7 @@ def _progress(values: object, names: ProgressSpec) -> Progress | None:
 
 
 def _step(value: object) -> int | None:
-    """A whole number from 0 to `STEP_MAX`; everything else, NaN included, is no step."""
+    """Return a whole number from 0 to `STEP_MAX`, or None for everything else, including NaN."""
     if isinstance(value, str) and value.strip().isdecimal() and len(value) <= 20:
         value = int(value)
     number = value if isinstance(value, int) and not isinstance(value, bool) else _number(value)
@@ -111,7 +112,7 @@ def _step(value: object) -> int | None:
 
 
 def _number(value: object) -> float | None:
-    """A finite float, or None."""
+    """Return a finite float, or None."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:

@@ -1,4 +1,4 @@
-"""How long steps take, from the progress of whatever trainer: its rows, if they bear a time, and nothing of what a step is made of."""
+"""Step durations of any trainer, computed from timestamps in its progress rows and not broken down into parts of a step."""
 
 import json
 import math
@@ -10,14 +10,14 @@ from prime_train.trainers.lines import clean
 from prime_train.trainers.progress import LineReader
 
 STAMPS = ("time", "timestamp", "_timestamp", "wall_time", "ts")
-"""Names under which rows tell when they were written, in seconds since 1970."""
+"""Keys under which rows give the time of writing, in seconds since 1970."""
 STAMP_MIN_S = 10**9
 WARM_UP = 5
 
 
 @dataclass(frozen=True)
 class StepTimes:
-    """Seconds of single steps: median and slow end (90th percentile)."""
+    """Seconds of single steps: median and 90th percentile."""
 
     steps: int
     median_s: float
@@ -25,7 +25,10 @@ class StepTimes:
 
 
 def step_times(lines: Iterable[str], reader: LineReader, *, steps: int) -> StepTimes | None:
-    """Of the last `steps`, the first ones of all left out. None: no two rows in turn bear a step and a time."""
+    """Return the durations of the last `steps` steps, leaving out the first `WARM_UP` steps of the log.
+
+    Return None if too few consecutive rows have both a step and a timestamp.
+    """
     durations: list[float] = []
     before: tuple[int, float] | None = None
     for line in lines:

@@ -1,4 +1,4 @@
-"""Trainer `torchrun`: a script in as many processes as there are workers. One worker needs neither torchrun nor torch."""
+"""Trainer `torchrun`: a script started in one process per worker. With a single worker neither torchrun nor torch is needed."""
 
 import zlib
 
@@ -6,7 +6,7 @@ from prime_train.core.spec import RunSpec
 from prime_train.trainers.command import CommandTrainer
 
 _PORTS = range(20_000, 32_000)
-"""Below what Linux hands out by itself."""
+"""Ports below the range from which Linux assigns ephemeral ports."""
 
 _FLIGHT_RECORDER = "2000"
 
@@ -16,7 +16,7 @@ class TorchrunTrainer(CommandTrainer):
         script = super().command(spec, checkpoints=checkpoints, resume_step=resume_step, resume_folder=resume_folder)
         if spec.trainer.workers == 1:
             return f"python3 {script}"
-        # No restarts by torchrun: whoever restarts must restore first. Standalone: a free port, so nothing is in use.
+        # No restarts by torchrun, because a checkpoint must be restored first. --standalone picks a free port, so none can be in use.
         return f"torchrun --standalone --nproc-per-node {spec.trainer.workers} --max-restarts 0 {script}"
 
     def environment(self, spec: RunSpec, *, attempt: int, run_id: str, link: str = "") -> dict[str, str]:
@@ -25,14 +25,15 @@ class TorchrunTrainer(CommandTrainer):
 
 
 def _one_worker(run_id: str, attempt: int) -> dict[str, str]:
-    """What torchrun would have set; the port differs between runs, so that two on one machine do not meet."""
+    """Return the variables that torchrun would set. The port depends on run and attempt, so that two runs on one machine do not collide."""
     port = _PORTS[zlib.crc32(f"{run_id}-e{attempt}".encode()) % len(_PORTS)]
     ranks = {"RANK": "0", "LOCAL_RANK": "0", "GROUP_RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"}
     return ranks | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
 
 
 def _nccl() -> dict[str, str]:
-    """A hanging collective ends the process and leaves a record; torch has known both names of each variable."""
+    """Return NCCL settings that end a process with a hanging collective and dump a record. Each buffer size has two names in torch's
+    history."""
     return {
         "TORCH_NCCL_ASYNC_ERROR_HANDLING": "3",
         "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",

@@ -1,9 +1,9 @@
 """Trainer `prime_rl`: prime-rl's own launcher, which starts a trainer, an orchestrator and an inference server.
 
-What it does by itself cannot be left to it. Asked to resume, it takes the folder with the highest number, though its orchestrator saves
-before its trainer does and once more when it crashes; and where there is nothing to resume it starts over without a word. So the step is
-always named, and nothing else that looks like a checkpoint is left in its snapshot (`prime_rl_leftovers`). Code 0 may be a crash whose
-tidying up took too long, so only the step tells success (`honest_code`).
+prime-rl's own choice of what to resume is not safe. When asked to resume, it takes the folder with the highest step, although its
+orchestrator saves before its trainer does and again when it crashes; with nothing to resume it silently starts over. So the step is always
+named, and everything else that looks like a checkpoint is moved away first (`prime_rl/stale_outputs.py`). Exit code 0 may be a crash whose
+clean-up took too long, so only the step proves success (`honest_code`).
 """
 
 import shlex
@@ -21,13 +21,13 @@ from prime_train.trainers.prime_rl.progress import PrimeRlReader
 from prime_train.trainers.progress import LineReader
 
 PORT = "PRIME_TRAIN_HEARTBEAT_PORT"
-"""Variable with the port on loopback where somebody listens to heartbeats; unset, none are asked for."""
+"""Variable with the loopback port that receives prime-rl's heartbeats; if unset, prime-rl is not configured to send any."""
 
 BROADCAST = "PRIME_TRAIN_WEIGHT_BROADCAST"
-"""Variable with the way weights are to be broadcast; unset, the configuration decides."""
+"""Variable with the method of broadcasting weights; if unset, the configuration decides."""
 
 LOGS = ("trainer.log", INFERENCE_LOG, "orchestrator.log")
-"""The launcher shows its own lines and the orchestrator's only: what killed the trainer stands in these."""
+"""Log files to read. The launcher prints only its own lines and the orchestrator's, so what ended the trainer is only in these files."""
 
 _SHARD = ".distcp"
 _TRAINER = "trainer"
@@ -36,7 +36,7 @@ _TRAINER = "trainer"
 class PrimeRlTrainer(CommandTrainer):
     def command(self, spec: RunSpec, *, checkpoints: str, resume_step: int | None, resume_folder: str | None) -> str:
         part = part_of(spec)
-        # exec: a shell that waited beside it would die first and take its exit code along.
+        # exec, because a shell that waited for the launcher would be terminated first and lose its exit code.
         words = ["exec", *UV, "run", "--no-sync", "--project", HOME, "rl", "@", shlex.quote(part.config)]
         words += [shlex.quote(word) for word in part.overrides]
         words += _ours(spec, output=str(PurePosixPath(checkpoints).parent.parent))
@@ -45,7 +45,8 @@ class PrimeRlTrainer(CommandTrainer):
         return " ".join(words if resume_step is None else [*words, "--resume.step", str(resume_step)])
 
     def environment(self, spec: RunSpec, *, attempt: int, run_id: str, link: str = "") -> dict[str, str]:
-        # Both names of the tracker's run, for the older one was read before 0.8.1. NEVER_CLEAN: no argument deletes checkpoints.
+        # Both names of the tracker's run ID: versions before 0.8.1 read the older one. NEVER_CLEAN stops every argument from deleting
+        # checkpoints.
         tracked = {"PRL_RUN_ID": run_id, "WANDB_SHARED_RUN_ID": run_id}
         own = {"OMP_NUM_THREADS": "1", "GIT_LFS_SKIP_SMUDGE": "1", "NEVER_CLEAN": "1", "NEVER_CLEAN_OUTPUT_DIR": "1"}
         return own | tracked | super().environment(spec, attempt=attempt, run_id=run_id, link=link)
@@ -54,14 +55,17 @@ class PrimeRlTrainer(CommandTrainer):
         return PrimeRlReader()
 
     def is_complete(self, spec: RunSpec, files: Sequence[FileSeen], now_s: int) -> bool:
-        """Both halves are there, and the trainer's has shards. That each is as long as `.metadata` needs is told by `dcp.shard_sizes`, from
-        the files themselves."""
+        """Return whether the halves of trainer and orchestrator both exist, the trainer's with shards.
+
+        Whether each shard is as long as `.metadata` requires is checked by `dcp.shard_sizes`, which needs the files themselves.
+        """
         paths = [PurePosixPath(file.path) for file in files]
         trained = any(path.suffix == _SHARD and path.parent.name == _TRAINER for path in paths)
         return trained and PurePosixPath(SHIPPED) in paths and super().is_complete(spec, files, now_s)
 
     def is_begun(self, spec: RunSpec, files: Sequence[FileSeen]) -> bool:
-        """The orchestrator saves its half ahead of the trainer, and once more when it crashes: no step waits for that."""
+        """Return whether the trainer has begun to save. The orchestrator saves its half earlier, and again when it crashes, and no step
+        waits for that."""
         return any(PurePosixPath(file.path).parts[0] == _TRAINER for file in files)
 
     def log_rules(self, spec: RunSpec) -> tuple[LogRule, ...]:
@@ -69,24 +73,26 @@ class PrimeRlTrainer(CommandTrainer):
 
 
 def part_of(spec: RunSpec) -> PrimeRlSpec:
-    """What a spec of this kind says of prime-rl; a spec of another kind is a bug."""
+    """Return the part of the spec about prime-rl. Calling it for another kind of trainer is a bug."""
     assert spec.trainer.prime_rl is not None
     return spec.trainer.prime_rl
 
 
 def honest_code(spec: RunSpec, *, code: int, step: int) -> int:
-    """The exit code, but 1 for a 0 before the last step, which is a crash that was masked. `step`: the newest that was made."""
+    """Return the exit code, except 1 for an exit code 0 before the last step, which is a masked crash. `step` is the newest completed
+    step."""
     steps = spec.trainer.steps
     return 1 if code == 0 and spec.trainer.prime_rl is not None and steps is not None and step < steps else code
 
 
 def log_files(spec: RunSpec) -> tuple[str, ...]:
-    """The logs of the newest launch, inside the working tree, in the order in which their ends tell most."""
+    """Return the logs of the newest launch as paths inside the working tree, those with the most informative ends first; empty for other
+    kinds."""
     return tuple(f"{part_of(spec).folder}/logs/latest/{name}" for name in LOGS) if spec.trainer.prime_rl is not None else ()
 
 
 def last_lines(logs: Mapping[str, Iterable[str]], output: Iterable[str]) -> list[str]:
-    """What `classify` is to read: the ends of `log_files`, by path, before the launcher's own output."""
+    """Return the lines for `classify`: the ends of `log_files`, given by path, followed by the launcher's own output."""
     lines = [marked(PurePosixPath(path).name, line) for path, found in logs.items() for line in found]
     return [*lines, *output]
 
@@ -104,5 +110,5 @@ def _ours(spec: RunSpec, *, output: str) -> list[str]:
 
 
 def _if_set(variable: str, words: str) -> str:
-    """Words the shell puts there if the variable is set when it starts the launcher."""
+    """Return a shell expression that expands to `words` if the variable is set when the launcher starts."""
     return f"${{{variable}:+{words}}}"

@@ -1,7 +1,8 @@
-"""Putting prime-rl on a machine, at the commit a spec names, in a folder of its own beside the working tree.
+"""Installation of prime-rl on a machine, at the commit that the spec names, in its own folder beside the working tree.
 
-It is not published as a package. Its lock file pins everything below it, so a commit is the whole of its version. What the run needs on
-top, such as environments, is installed into the same place by the spec's own `setup`, and stays there: the launcher is run without syncing.
+prime-rl is not published as a package. Its lock file pins all dependencies, so the commit alone determines the version. What the run needs
+in addition, such as environments, is installed into the same place by the spec's own `setup` and is kept, because the launcher is run
+without syncing.
 """
 
 import shlex
@@ -10,18 +11,20 @@ from prime_train.core.spec import RunSpec
 
 REPOSITORY = "https://github.com/PrimeIntellect-ai/prime-rl.git"
 HOME = "../prime-rl"
+"""Folder of prime-rl, relative to the working tree, where all commands are run."""
+
 COMMIT_DIGITS = 40
-"""Seen from the working tree, where all commands are run."""
+"""Hex digits of a full commit hash."""
 
 UV = ("env", 'PATH="$HOME/.local/bin:$PATH"', "uv")
 _UV = " ".join(UV)
 _NO_KEY = "url.https://github.com/.insteadOf=git@github.com:"
 _INSTALLER = "https://astral.sh/uv/0.13.9/install.sh"
-"""Of one version, the same one that the agent is installed by: it holds the hashes of what it fetches."""
+"""Installer of a pinned version of uv, the same that installs the agent; it contains the hashes of what it downloads."""
 
 
 def install(spec: RunSpec) -> tuple[str, ...]:
-    """Commands to be run in the working tree before the spec's own `setup`, each of them again and again; none for other kinds."""
+    """Return idempotent commands to run in the working tree before the spec's own `setup`; none for other kinds of trainer."""
     part = spec.trainer.prime_rl
     if part is None:
         return ()
@@ -31,16 +34,19 @@ def install(spec: RunSpec) -> tuple[str, ...]:
         f"git init -q {HOME}",
         f"{git} cat-file -e {ref}^{{commit}} 2>/dev/null || {_fetch(git, ref)}",
         f"{git} checkout -q --force --detach {ref}",
-        # Its submodules are named by addresses that only people with a key there can use.
+        # The addresses of its submodules are for SSH, which needs a key; use HTTPS instead.
         f"{git} -c {_NO_KEY} submodule update -q --init --recursive --depth 1",
-        # Inexact: what `setup` of an earlier attempt has put there is no reason to do it all again.
+        # Inexact, so that packages installed by `setup` in an earlier attempt are kept.
         f"{_UV} sync --project {HOME} --all-extras --frozen --inexact",
     )
 
 
 def _fetch(git: str, ref: str) -> str:
-    """A commit can be fetched by itself, without the history; one of which only the first digits are known must be looked for there, in
-    a history without files, of which those that are checked out are fetched then. What is there already is not fetched again."""
+    """Return the command that fetches a commit, if it is not there yet.
+
+    A full hash is fetched alone, without history. An abbreviated hash has to be looked up in the history, which is fetched without file
+    contents; those of the files that are checked out are fetched later.
+    """
     if len(ref) == COMMIT_DIGITS:
         return f"{git} fetch -q --depth 1 {REPOSITORY} {ref}"
     settings = (f"remote.origin.url {REPOSITORY}", "remote.origin.promisor true", "remote.origin.partialclonefilter blob:none")

@@ -1,8 +1,8 @@
-"""Which GPUs of a machine serve prime-rl's inference, and on which ports it answers, out of its configuration.
+"""Which GPUs of a machine serve prime-rl's inference, and on which ports, derived from its configuration.
 
-prime-rl gives its inference server the first GPUs and its trainer the next ones, in the order of CUDA_VISIBLE_DEVICES. What is not said has
-prime-rl's own defaults. Whatever is not understood makes that part unknown, never wrong: a file that is no TOML, a placement over several
-machines, GPUs named by something else than their number.
+prime-rl gives its inference server the first GPUs and its trainer the next ones, in the order of CUDA_VISIBLE_DEVICES. Missing settings
+take prime-rl's defaults. Anything that cannot be interpreted leaves that part unknown instead of guessed: a file that is not TOML, a
+placement over several machines, GPUs that are not given by number.
 """
 
 import tomllib
@@ -13,7 +13,7 @@ INFER_GPUS, TRAIN_GPUS = "deployment.num_infer_gpus", "deployment.num_train_gpus
 PORT, ENGINE_PORT, PLACEMENT = "inference.server.port", "inference.deployment.backend_port", "deployment.type"
 DEFAULT_PORT = 8000
 ENGINE_ABOVE = 100
-"""The engine's own port is so far above the one that clients use."""
+"""Offset of the engine's own port from the one that clients use."""
 
 PORT_MAX = 65_535
 GPUS_MAX = 64
@@ -21,16 +21,22 @@ GPUS_MAX = 64
 
 @dataclass(frozen=True)
 class Layout:
-    """`gpus`: those for inference alone, by the number the driver gives them; `ports`: the engine's, then the front's. Empty: not known,
-    or there is no such server here."""
+    """GPUs and ports of the inference server.
+
+    `gpus` are those used for inference alone, by the driver's numbers; `ports` are the engine's, then the front end's. A field is empty if
+    it is unknown, or if this machine has no inference server.
+    """
 
     gpus: tuple[int, ...] = ()
     ports: tuple[int, ...] = ()
 
 
 def layout(config: str, overrides: Sequence[str], *, count: int, visible: str | None) -> Layout:
-    """`config`: the text of its TOML file; `overrides`: the arguments after it; `count`: GPUs in the machine; `visible`:
-    CUDA_VISIBLE_DEVICES of its launcher."""
+    """Return the layout for a configuration.
+
+    `config` is the text of its TOML file, `overrides` the arguments after it, `count` the number of GPUs in the machine, and `visible` the
+    launcher's CUDA_VISIBLE_DEVICES (None if unset).
+    """
     try:
         said = dict(_flat(tomllib.loads(config))) | dict(_arguments(overrides))
     except (tomllib.TOMLDecodeError, ValueError, RecursionError):
@@ -44,7 +50,7 @@ def layout(config: str, overrides: Sequence[str], *, count: int, visible: str | 
 
 def _gpus(said: Mapping[str, object], count: int, visible: str | None) -> tuple[int, ...]:
     infer, train = _number(said.get(INFER_GPUS, 1), GPUS_MAX), _number(said.get(TRAIN_GPUS, 1), GPUS_MAX)
-    # Where there are fewer than both need, they share, or the launcher will refuse.
+    # With fewer GPUs than both need, they share GPUs, or the launcher will refuse.
     if not infer or not train or infer + train > count:
         return ()
     if visible is None:
@@ -63,7 +69,7 @@ def _ports(said: Mapping[str, object]) -> tuple[int, ...]:
 
 
 def _flat(table: Mapping[str, object], before: str = "") -> Iterator[tuple[str, object]]:
-    """Each setting by its path; a table by its own too, for an empty one says that the part is there."""
+    """Yield each setting by its dotted path. Tables are included, because even an empty one means that the component is configured."""
     for key, value in table.items():
         name = f"{before}{key}"
         if isinstance(value, Mapping):
@@ -74,7 +80,8 @@ def _flat(table: Mapping[str, object], before: str = "") -> Iterator[tuple[str, 
 
 
 def _arguments(words: Sequence[str]) -> Iterator[tuple[str, object]]:
-    """`--a.b-c 1` and `--a.b-c=1`. Raises ValueError for a further file, which may say anything."""
+    """Yield the settings in arguments of the forms `--a.b-c 1` and `--a.b-c=1`. Raises ValueError for a further settings file, whose
+    content is unknown."""
     left = list(words)
     while left:
         word = left.pop(0)
@@ -89,7 +96,7 @@ def _arguments(words: Sequence[str]) -> Iterator[tuple[str, object]]:
 
 
 def _number(value: object, largest: int) -> int | None:
-    """A whole number from 0 to `largest`, or None."""
+    """Return a whole number from 0 to `largest`, or None."""
     if isinstance(value, bool) or not isinstance(value, int | str):
         return None
     if isinstance(value, str):

@@ -1,6 +1,6 @@
-"""What lines of prime-rl mean: looked for before the built-in table, which knows what PyTorch, vLLM and the hub say.
+"""Log rules for prime-rl, which precede the built-in table for PyTorch, vLLM and the Hugging Face hub.
 
-Its launcher ends with code 1 whatever happened, so these lines are all that tells.
+prime-rl's launcher exits with code 1 after every failure, so only these lines show the cause.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,8 @@ _OUT_OF_MEMORY = r"OutOfMemoryError|CUDA out of memory|CUDA error: out of memory
 
 
 def marked(log: str, line: str) -> str:
-    """The line, its log before it where that decides what it means: out of memory is another matter on the inference server's GPUs."""
+    """Return the line, prefixed with its log's name if that decides the cause: out of memory on the inference server's GPUs is a separate
+    cause."""
     return f"{log}: {line}" if log == INFERENCE_LOG and found_in(_OUT_OF_MEMORY, line) else line
 
 
@@ -24,12 +25,12 @@ def _rows(cause: Cause, *patterns: str, standing: Standing = Standing.ROOT) -> I
 
 
 RULES: tuple[LogRule, ...] = (
-    # Stopped at once: it would save its first steps where the good checkpoints were.
+    # Stop at once: a trainer that starts over would save its first steps over the good checkpoints.
     LogRule(r"No checkpoints found in .*Starting from scratch", Cause.RESUME_IGNORED, stop=True, resumed_only=True),
     *_rows(
         Cause.BAD_CHECKPOINT,
         r"FileNotFoundError: (Orchestrator c|C)heckpoint not found at ",
-        # What it makes of a name such as step_10.tmp.
+        # The error raised for a folder name such as step_10.tmp.
         r"ValueError: invalid literal for int\(\) with base 10: '\d*\.[A-Za-z]\w*'",
     ),
     *_rows(
@@ -70,7 +71,7 @@ RULES: tuple[LogRule, ...] = (
         r"/init_broadcaster\b.*\b(50\d|[Tt]imed? ?out|[Ff]ailed)",
         r"No consumer acknowledged .*version|NCCL_READY.*(timed out|never appeared)",
     ),
-    # Where an exception passed through: its peers may as well have died first.
+    # Traceback frames that an exception passed through: another process may have failed first.
     *_rows(
         Cause.WEIGHT_BROADCAST,
         r"transports/weights/nccl\.py\", line \d+|, in (init_broadcaster|initialize_nccl|init_nccl_broadcast)$",

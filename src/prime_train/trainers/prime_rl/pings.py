@@ -1,6 +1,6 @@
-"""Heartbeats of prime-rl: a GET after each step, from its trainer and its orchestrator apart.
+"""Heartbeats of prime-rl: a GET request after each step, sent separately by its trainer and its orchestrator.
 
-A ping does not say which step it was. It tells what metrics cannot: which of the two stopped first, and so which of them to look at.
+A ping does not contain the step. It shows what metrics cannot: which component stopped first, and so which of them to examine.
 """
 
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ class Component(StrEnum):
 
 @dataclass(frozen=True)
 class Heard:
-    """How many pings of a component came, and when the last one did."""
+    """Number of pings received from a component, and the time of the last one in seconds."""
 
     count: int = 0
     last_s: float | None = None
@@ -36,7 +36,7 @@ class Pings:
 
 
 def component_of(path: str) -> Component | None:
-    """Who asks for this path of our server; None: nobody we know."""
+    """Return the component whose heartbeats use this request path, or None if no component does."""
     name = path.partition("?")[0].removeprefix(PREFIX)
     return Component(name) if path.startswith(PREFIX) and name in list(Component) else None
 
@@ -51,8 +51,10 @@ def pinged(pings: Pings, component: Component, now_s: float) -> Pings:
 
 
 def first_silent(pings: Pings, now_s: float, *, quiet_s: float) -> Component | None:
-    """The component to look at once nothing was heard for `quiet_s`: the one that fell silent first, for the other waits for it. None
-    while either still pings, and before both ever did."""
+    """Return the component to examine after `quiet_s` seconds without any ping: the one that stopped first, because the other waits for it.
+
+    Return None while either still pings, and until each has pinged at least once.
+    """
     trainer_s, orchestrator_s = pings.trainer.last_s, pings.orchestrator.last_s
     if trainer_s is None or orchestrator_s is None or now_s - max(trainer_s, orchestrator_s) < quiet_s:
         return None

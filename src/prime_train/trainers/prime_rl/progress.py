@@ -1,8 +1,8 @@
-"""Progress of prime-rl, out of its file of metrics, its console or its JSON log: all have the same two speakers.
+"""Progress of prime-rl, parsed from its metrics file, console output or JSON log, all written by both trainer and orchestrator.
 
-The orchestrator is a step ahead: what it says of step N is said before the trainer has made it. So only the trainer's lines are progress,
-and a reward waits for the trainer's line of its step. The trainer writes several rows a step; rows of a launch that died are followed by
-those of the next one for the same steps, and the last one counts.
+The orchestrator is a step ahead and reports step N before the trainer has made it. So only the trainer's lines count as progress, and a
+reward is kept until the trainer's line of its step. The trainer writes several rows a step. After a launch that failed, the next launch
+writes rows for the same steps again, and the last row counts.
 """
 
 import json
@@ -13,7 +13,7 @@ from prime_train.trainers.lines import clean
 from prime_train.trainers.progress import JsonReader, Progress, RegexReader
 
 WAITING_MAX = 64
-"""Rewards of steps that the trainer has not made yet; it is never so far behind."""
+"""Maximum number of kept rewards for steps that the trainer has not made yet; it is never that far behind."""
 
 _TRAINED = ("loss/mean", "optim/lr")
 _REWARDS = ("reward/all/mean", "reward/mean")
@@ -63,7 +63,7 @@ class PrimeRlReader:
 
 
 def merged(lines: Iterable[str]) -> dict[int, dict[str, object]]:
-    """Rows of the file of metrics by step, those of both components in one; of a figure that was written twice, the last."""
+    """Return the rows of the metrics file by step, with both components' rows merged; if a figure occurs twice, the last value counts."""
     rows: dict[int, dict[str, object]] = {}
     reader = JsonReader(ProgressSpec())
     for line in lines:
@@ -74,7 +74,7 @@ def merged(lines: Iterable[str]) -> dict[int, dict[str, object]]:
 
 
 def _message(text: str) -> str:
-    """What a line of a JSON log says; "" where it says nothing."""
+    """Return the message in a line of a JSON log; "" if there is none."""
     said = _fields(text)
     return next((str(said[name]).strip() for name in _MESSAGES if isinstance(said.get(name), str)), "")
 

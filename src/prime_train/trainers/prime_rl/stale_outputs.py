@@ -1,10 +1,10 @@
-"""What an earlier launch left in prime-rl's folder, and must be out of its snapshot before the next one.
+"""Leftovers of an earlier launch in prime-rl's folder, which must be moved away before the next launch.
 
-It reads the step out of every name that begins with `step_`, after the last underscore: `step_10.tmp` ends its launcher, trainer and
-orchestrator, `step_10_2` is step 2 to it. Checkpoints beyond the one it resumes are not removed by it, and a half of one would be what it
-takes next time. Broadcast weights of a dead launch still bear the mark that they are ready. `logs/latest` leads to the logs of
-a dead launch until the next one has come as far as to write its own. And without anything to resume, a folder that holds a run is
-refused. So all of this is moved, to names that do not begin with `step_`.
+prime-rl reads the step from every name that begins with `step_`, after the last underscore: `step_10.tmp` crashes its launcher, trainer and
+orchestrator, and `step_10_2` counts as step 2. It does not remove checkpoints newer than the one it resumes, and would resume from an
+incomplete one next time. Broadcast weights of a dead launch are still marked as ready. `logs/latest` points to the logs of a dead launch
+until the next one writes its own. And with nothing to resume, prime-rl refuses a folder that holds a run. So all of this is renamed to
+names that do not begin with `step_`.
 """
 
 import re
@@ -16,31 +16,31 @@ from prime_train.core.prime_rl import SHIPPED, TRAINED
 
 ENTRIES_MAX = 100_000
 DEPTH = 4
-"""Levels of the run's folder that are to be listed: checkpoints/step_N/trainer/.metadata is the deepest that tells anything."""
+"""Depth to which the run's folder must be listed: checkpoints/step_N/trainer/.metadata is the deepest relevant path."""
 
 BROADCASTS_KEPT = 2
 
 _LATEST = "logs/latest"
 _SCANNED = ("checkpoints", "rollouts")
 _LAUNCHERS = re.compile(r"configs|rl\.sbatch|sft\.sbatch|job_.*\.log")
-"""What may lie in the folder of a run that has not begun."""
+"""Names allowed in the folder of a run that has not started."""
 
 _STEP = re.compile(r"step_(0|[1-9][0-9]{0,11})")
 
 
 @dataclass(frozen=True)
 class Move:
-    """A rename, both paths seen from the run's folder. What lies at `target` already is an older leftover, and may go."""
+    """A rename, with both paths relative to the run's folder. An existing `target` is an older leftover and may be deleted."""
 
     source: str
     target: str
 
 
 def to_move_aside(listing: Iterable[str], resume_step: int | None, *, attempt: int) -> tuple[Move, ...]:
-    """What to rename, in order, before the launch of attempt `attempt`.
+    """Return the renames to make, in order, before the launch of attempt `attempt`.
 
-    `listing`: paths of files and folders seen from the run's folder, with / between parts, down to `DEPTH`. `resume_step`: the checkpoint
-    that was restored, which always stays; None: nothing was.
+    `listing` holds the paths of files and folders relative to the run's folder, with / as separator, down to `DEPTH`. `resume_step` is the
+    restored checkpoint, which always stays; None if nothing was restored.
     """
     paths = sorted({PurePosixPath(path) for path in listing})
     if resume_step is None:
@@ -51,8 +51,10 @@ def to_move_aside(listing: Iterable[str], resume_step: int | None, *, attempt: i
 
 
 def broadcasts_to_remove(names: Iterable[str], step: int) -> tuple[str, ...]:
-    """Folders in `broadcasts` that nobody reads any more at `step`, oldest first: those of steps with a checkpoint are never removed by
-    prime-rl, and each is as large as the model."""
+    """Return the folders in `broadcasts` that no component reads any more at `step`, oldest first.
+
+    prime-rl never removes those of steps with a checkpoint, and each is as large as the model.
+    """
     steps = sorted(found for name in names if (found := _step(name)) is not None and found <= step)
     return tuple(f"step_{old}" for old in steps[:-BROADCASTS_KEPT])
 
@@ -81,5 +83,5 @@ def _step(name: str) -> int | None:
 
 
 def _aside(source: str, attempt: int) -> str:
-    """Beside the run's folder, for inside it a hidden folder counts as somebody's run too."""
+    """Return a target beside the run's folder, because even a hidden folder inside it counts as a run."""
     return f"../.aside-e{attempt}/old-{source.replace('/', '-')}"

@@ -1,6 +1,6 @@
-"""Where a step's time goes in a run of prime-rl, what holds it up, and what to change: out of its own file of metrics.
+"""Profile of a prime-rl run from its metrics file: where a step's time goes, what the bottleneck is, and what to change.
 
-A wrong answer costs more than none: with too few steps, or without the figures everything else rests on, there is none.
+A wrong diagnosis costs more than none, so there is none if steps are too few or essential metrics are missing.
 """
 
 from collections.abc import Iterable
@@ -14,13 +14,13 @@ from prime_train.trainers.prime_rl.profile.times import Times, settled, times
 from prime_train.trainers.prime_rl.profile.trainer_steps import WARM_UP
 
 STEPS = 50
-"""Looked at, unless it is said otherwise: a run changes."""
+"""Default number of steps to examine; only the last ones, because a run changes."""
 STEPS_MIN = 5
 
 
 @dataclass(frozen=True)
 class Profile:
-    """`times`: None where there is no step to be measured. `unread`: lines that are no JSON objects."""
+    """Result of profiling a run. `times` is None if no step could be measured. `unread` counts lines that are not JSON objects."""
 
     times: Times | None
     diagnosis: ProfileSummary
@@ -29,7 +29,7 @@ class Profile:
 
 
 def profile(lines: Iterable[str], *, steps: int = STEPS) -> Profile:
-    """Of the last `steps` settled steps."""
+    """Return the profile of the last `steps` settled steps."""
     told = read(lines)
     window = settled(told)[-steps:]
     measured = times(told, window) if window else None

@@ -1,11 +1,11 @@
-"""What can hold a run of prime-rl up, and how that is said."""
+"""The possible bottlenecks of a prime-rl run, and their wording."""
 
 from dataclasses import dataclass
 from enum import StrEnum, auto
 
 
 class Bound(StrEnum):
-    """What would not help: a side bound by latency is not made faster by more of the same machines, one bound by throughput is."""
+    """What limits a side. More machines of the same kind speed up a side bound by throughput, but not one bound by latency."""
 
     LATENCY = auto()
     THROUGHPUT = auto()
@@ -49,7 +49,7 @@ class Certainty(StrEnum):
 
 
 class Critical(StrEnum):
-    """What makes a step as long as it is; everything else is hidden behind it."""
+    """What determines the length of a step; everything else overlaps with it."""
 
     ROLLOUTS = "rollouts"
     TRAINER = "trainer"

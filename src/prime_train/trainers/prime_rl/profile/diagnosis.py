@@ -1,8 +1,9 @@
-"""What holds a run of prime-rl up, why that is believed, and what speaks against it.
+"""The bottleneck of a prime-rl run, with the reasons for the diagnosis and the doubts about it.
 
-Who waits for whom tells the side: a trainer that waits for batches is held up by rollouts, an orchestrator that holds finished batches
-back is held up by the trainer, and where both wait they take turns. Only then is it asked what holds that side up. A share near the line,
-a run that changed while it was looked at, and figures that are not told are doubts: one of them, and the diagnosis is no longer sure.
+First the limiting side is found from who waits for whom: if the trainer waits for batches, rollouts are the limit; if the orchestrator
+holds finished batches back, the trainer is the limit; if both wait, they take turns. Then the limit within that side is found. A share
+close to a threshold, a run that changed during the examined steps, and missing metrics are doubts; one doubt is enough to make a diagnosis
+no longer sure.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,17 +18,17 @@ from prime_train.trainers.prime_rl.profile.waiting import WAITS, Room, Side, bes
 NEAR = 0.05
 HEAVY = 0.15
 WORTH = 1.1
-"""A part of the trainer's step is what holds it up, if without it the run were so many times as fast."""
+"""A part of the trainer's step is the bottleneck if the run would be at least this many times as fast without it."""
 
 STEPS_SURE = 15
 AGREE = 0.7
-"""Share of the steps that must look like the whole."""
+"""Minimum share of the steps that must agree with the overall result."""
 OTHER_MAX = 0.15
 TOOLS_LONG = 0.5
 
 
 def diagnose(times: Times, first: Times, second: Times) -> ProfileSummary:
-    """Of all steps; `first` and `second`: the halves of them."""
+    """Return the diagnosis of all examined steps. `first` and `second` are the times of their two halves."""
     found, reasons, doubts = _found(times)
     doubts = [*_doubts(times), *doubts]
     if side(first) is not side(second):
@@ -55,7 +56,7 @@ Found = tuple[Bottleneck, list[str], list[str]]
 
 
 def _found(times: Times) -> Found:
-    """Bottleneck, reasons, doubts."""
+    """Return the bottleneck, the reasons and the doubts."""
     match side(times):
         case Side.TRAINER:
             return _pauses(times) or _starved(times)
@@ -65,7 +66,7 @@ def _found(times: Times) -> Found:
 
 
 def _pauses(times: Times) -> Found | None:
-    """Where the trainer would hardly wait, were it not for a few steps."""
+    """Return the finding that a few long waits cause nearly all waiting of the trainer, or None."""
     without_s = times.mean_s - times.long_waits_s
     waits = (times.mean_of(Part.WAIT) - times.long_waits_s) / without_s if without_s > 0 else 0.0
     if not times.long_waits or waits >= WAITS:
@@ -98,7 +99,8 @@ def _starved(times: Times) -> Found:
 
 
 def _heavy(times: Times) -> Found | None:
-    """A part of the trainer's step that is not training, where leaving it out would help."""
+    """Return the finding that saving or broadcasting, not training itself, holds the trainer up, or None if leaving it out would gain
+    little."""
     gains = {Part.SAVE: Bottleneck.CHECKPOINTS, Part.BROADCAST: Bottleneck.BROADCAST}
     part = max(gains, key=times.mean_of)
     cost_s, own_s = times.mean_of(part), times.rollouts.own_s if times.rollouts is not None else None
@@ -133,7 +135,7 @@ def _even(times: Times, who: Side) -> Found:
 
 
 def _tools_share(rollouts: Rollouts | None, engines: Engines | None) -> tuple[float | None, str]:
-    """Share of a rollout that is not the model's, and where that is known from."""
+    """Return the share of a rollout's time spent outside the model, and the source of that figure; (None, "") if it is unknown."""
     if rollouts is not None and rollouts.tools_share is not None:
         return rollouts.tools_share, "by their own clocks"
     if engines is not None and engines.outside_share is not None:

@@ -1,6 +1,6 @@
-"""The figures of prime-rl's file of metrics that tell of time: what they are called, and how a line gives them.
+"""The time-related keys of prime-rl's metrics file, and how to read their values from a line.
 
-Names have changed between versions; all that are known are here, the newest first.
+Keys have changed between versions; all known ones are listed, the newest first.
 """
 
 import json
@@ -15,16 +15,16 @@ LINE_CHARS_MAX = 2**20
 
 
 class Part(StrEnum):
-    """What a trainer does in a step, in order."""
+    """Parts of a trainer's step, in order."""
 
     WAIT = "wait_for_batch"
     LOAD = "load_data"
     TRAIN = "forward_backward"
-    """The optimizer's part is in it."""
+    """Includes the optimizer's time."""
     BROADCAST = "broadcast_weights"
     SAVE = "save_ckpt"
     OTHER = "other"
-    """What is left of the step: nothing is said of it."""
+    """The remainder of the step, which no metric accounts for."""
 
 
 TOLD = tuple(part for part in Part if part is not Part.OTHER)
@@ -57,7 +57,7 @@ _OURS |= {*(key_of(part) for part in TOLD), *(key for keys in LOADS.values() for
 
 
 def figures_of(line: str) -> Mapping[str, object] | None:
-    """None: it is no JSON object, or longer than any can be."""
+    """Return the JSON object in a line; None if the line is not a JSON object or exceeds `LINE_CHARS_MAX` characters."""
     text = line.strip()
     if not text.startswith("{") or len(text) > LINE_CHARS_MAX:
         return None
@@ -69,7 +69,7 @@ def figures_of(line: str) -> Mapping[str, object] | None:
 
 
 def thinned(line: str) -> str:
-    """The line with nothing in it but what a profile reads; "" where nothing is left."""
+    """Return the line reduced to the keys that a profile reads; "" if none is left."""
     figures = figures_of(line)
     if figures is None:
         return ""
@@ -78,7 +78,7 @@ def thinned(line: str) -> str:
 
 
 def number(value: object) -> float | None:
-    """A finite number, no truth value and no text; else None."""
+    """Return a finite float for a number that is neither a boolean nor a string; otherwise None."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -94,7 +94,7 @@ def step_of(figures: Mapping[str, object]) -> int | None:
 
 
 def amount(figures: Mapping[str, object], *keys: str) -> float | None:
-    """The first of the keys that has a number from 0 on."""
+    """Return the value of the first key that holds a number of at least 0, or None."""
     found = (number(figures.get(key)) for key in keys)
     return next((value for value in found if value is not None and value >= 0), None)
 

@@ -1,7 +1,7 @@
-"""What is said beside the trainer: batches, by the orchestrator, and the load of engines and dispatcher, every few seconds.
+"""Metrics from outside the trainer: the orchestrator's batches, and the load of engines and dispatcher every few seconds.
 
-Of a batch, `time/step` is the time since the one before, and `time/wait_for_policy` how long it was held back when it was finished,
-because the engines had not got the trainer's weights yet. The rest are means over its rollouts.
+For a batch, `time/step` is the time since the previous batch, and `time/wait_for_policy` is how long the finished batch was held back
+because the engines had not received the trainer's weights yet. The other figures are means over the batch's rollouts.
 """
 
 from collections.abc import Mapping
@@ -12,46 +12,46 @@ from prime_train.trainers.prime_rl.profile.metric_keys import DROPPED, ERRORS, H
 
 @dataclass(frozen=True)
 class Shipped:
-    """One batch; None: not told. Seconds of rollouts are means over the batch, but for the longest."""
+    """One batch; a figure is None if it is not reported. Seconds of rollouts are means over the batch, except `longest_s`."""
 
     step: int
     cycle_s: float
     held_s: float | None
     rollouts: float | None
     dropped: float | None
-    """Rollouts thrown away because their weights had become too old."""
+    """Rollouts discarded because their weights were too old."""
     failed_share: float | None
     total_s: float | None
     longest_s: float | None
     model_s: float | None
     tools_s: float | None
-    """Everything but the model: set-up, the environment's own steps, scoring."""
+    """Everything outside the model: set-up, the environment's own steps and scoring."""
     agents: int
-    """That play in a rollout; 0: not told."""
+    """Number of agents in a rollout; 0 if it is not reported."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """One look at the engines and the dispatcher: figures by the names of `LOADS`."""
+    """One sample of the load of engines and dispatcher; `figures` is keyed by the names of `LOADS`."""
 
     at_s: float | None
     figures: Mapping[str, float]
 
 
 def is_orchestrators(figures: Mapping[str, object]) -> bool:
-    """Whether it is a row of a batch, by what nobody else says."""
+    """Return whether a row describes a batch, judged by keys that only the orchestrator writes."""
     if any(key in figures for key in (*HELD, "time/pack", *ROLLOUTS)):
         return True
     return "time/step" in figures and (REWARD in figures or any(map(TIMING.fullmatch, figures)))
 
 
 def batch_of(step: int, figures: Mapping[str, object]) -> Shipped | None:
-    """None: it does not say how long the batch took."""
+    """Return the batch of a row; None if the row lacks the duration of the batch."""
     cycle_s = amount(figures, "time/step")
     if cycle_s is None:
         return None
     agents = _timing(figures)
-    # Those of the one that takes longest.
+    # Use the figures of the agent that takes longest.
     timing = max(agents.values(), key=lambda timing: timing.get("total/mean", 0.0), default={})
     model_s, tools_s = _divided(timing, amount(figures, *TURNS))
     errors = [found for key, value in figures.items() if ERRORS.fullmatch(key) and (found := number(value)) is not None]
@@ -77,7 +77,7 @@ def load_of(figures: Mapping[str, object]) -> Load | None:
 
 
 def _timing(figures: Mapping[str, object]) -> Mapping[str, Mapping[str, float]]:
-    """Seconds of a rollout by agent and part."""
+    """Return the seconds of a rollout by agent and part."""
     agents: dict[str, dict[str, float]] = {}
     for key in figures:
         found = TIMING.fullmatch(key)
@@ -88,7 +88,10 @@ def _timing(figures: Mapping[str, object]) -> Mapping[str, Mapping[str, float]]:
 
 
 def _divided(timing: Mapping[str, float], turns: float | None) -> tuple[float | None, float | None]:
-    """Seconds of the model and of everything else. Older versions say `generation`, in which an agent of several turns also used tools."""
+    """Return the seconds spent in the model and outside it, or (None, None) if they cannot be separated.
+
+    Older versions report `generation`, which for agents with several turns includes their use of tools.
+    """
     if "agent/model/mean" in timing and "total/mean" in timing:
         model_s = timing["agent/model/mean"]
         return model_s, max(0.0, timing["total/mean"] - model_s)

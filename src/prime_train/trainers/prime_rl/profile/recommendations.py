@@ -1,7 +1,7 @@
-"""What to change, with the most that each change can bring: worked out from the run's own seconds, see `prime_rl_profile_times`.
+"""Recommended changes, with the largest gain that each can bring, computed from the run's own times (see `profile/times.py`).
 
-A change that makes one side faster shortens a step only down to what the other side takes. What cannot be worked out says so (`gain` is
-None), and what would bring less than a twentieth is left out.
+Speeding up one side shortens a step only down to the time of the other side. `gain` is None if it cannot be computed. Changes that would
+gain less than a twentieth are left out.
 """
 
 import math
@@ -16,7 +16,7 @@ from prime_train.trainers.prime_rl.profile.waiting import Room, Side, best_s, ro
 
 GAIN_MIN = 1.05
 LOST_MIN = 0.1
-"""Share of rollouts that come to nothing, from which on it is worth a word."""
+"""Minimum share of lost rollouts that is worth a recommendation."""
 SAVE_SHARE = 0.05
 RARER_MAX = 20
 LONG_TAIL = 4.0
@@ -25,7 +25,8 @@ MFU_LOW_PCT = 20.0
 
 @dataclass(frozen=True)
 class Recommendation:
-    """`gain`: at most so many times as fast; None: it cannot be told beforehand. `why`: the estimate behind it."""
+    """A change to make. `gain` is the factor by which the run becomes faster at most; None if it cannot be predicted. `why` is the estimate
+    behind it."""
 
     what: str
     why: str
@@ -33,7 +34,7 @@ class Recommendation:
 
 
 def recommend(times: Times, bottleneck: Bottleneck) -> tuple[Recommendation, ...]:
-    """The greatest gain first, what cannot be told last."""
+    """Return the recommendations, the largest gain first and those with unknown gain last."""
     sides = {
         Bottleneck.INFERENCE: _inference,
         Bottleneck.TOOLS: _tools,
@@ -57,7 +58,7 @@ def recommend(times: Times, bottleneck: Bottleneck) -> tuple[Recommendation, ...
 
 
 def _faster_rollouts(times: Times, factor: float) -> float:
-    """The gain where batches come so many times as fast, the trainer staying as it is. They come once a step now."""
+    """Return the gain if batches came `factor` times as fast and the trainer stayed the same. At present one batch comes per step."""
     return times.mean_s / max(times.busy_s, times.mean_s / factor)
 
 
@@ -111,7 +112,8 @@ def _pauses(times: Times) -> Iterator[Recommendation]:
 
 
 def _more_at_once(times: Times) -> Iterator[Recommendation]:
-    """As many more as the cache has room for; without a figure of it, twice as many. More at once are never more than so much faster."""
+    """Recommend as many more concurrent rollouts as the cache has room for; twice as many if its use is unknown. The speed-up is at most
+    that factor."""
     engines = times.engines
     cache = engines.cache if engines is not None else None
     factor = min(CACHE_FULL / cache, 8.0) if cache else 2.0
@@ -158,14 +160,15 @@ def _lost(times: Times) -> Iterator[Recommendation]:
 
 
 def _own_s(times: Times) -> float | None:
-    """A trainer that waits gets one batch a step: that is the rollouts' pace, whatever else is told."""
+    """Return the seconds that rollouts need for a batch, or None. If the trainer waits, it gets one batch a step, so a step's time is their
+    pace."""
     if side(times) is Side.TRAINER:
         return times.mean_s
     return times.rollouts.own_s if times.rollouts is not None else None
 
 
 def _without(times: Times, spared_s: float) -> float | None:
-    """The gain where the trainer's own part of a step is so much shorter, the rollouts staying as they are."""
+    """Return the gain if the trainer's own part of a step became `spared_s` seconds shorter and the rollouts stayed the same."""
     return _gain(times, best_s(times.busy_s - spared_s, _own_s(times)))
 
 
@@ -206,7 +209,7 @@ def _saves(times: Times) -> Iterator[Recommendation]:
 
 
 def _broadcast(times: Times) -> Iterator[Recommendation]:
-    """Engines that take new weights may stand still meanwhile, so both sides are spared the time."""
+    """Recommend a faster broadcast. Engines may pause while they receive new weights, so both sides save the time."""
     cost_s = times.mean_of(Part.BROADCAST)
     if cost_s <= SAVE_SHARE * times.mean_s:
         return

@@ -1,4 +1,4 @@
-"""What goes on beside the trainer: how long batches and rollouts take, and how full the engines are."""
+"""Times of batches and rollouts, and how full the inference engines are."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,21 +8,21 @@ from prime_train.trainers.prime_rl.profile.metric_keys import LOADS
 from prime_train.trainers.prime_rl.profile.orchestrator import Load, Shipped
 
 BINDING = 0.9
-"""Share of the rollouts allowed in flight, from which on it is the limit that holds them."""
+"""Share of the allowed rollouts in flight from which on that limit is considered the constraint."""
 
 CACHE_FULL = 0.85
-"""Share of an engine's cache from which on it soon has to put requests off."""
+"""Share of an engine's cache in use from which on the engine will soon have to preempt requests."""
 
 
 @dataclass(frozen=True)
 class Rollouts:
-    """Of the same batches, means; None: not told."""
+    """Means over the same batches; None if not reported."""
 
     batch_s: float
     held_s: float | None
     own_s: float | None
     paced: bool
-    """Whether `own_s` is known, and not only the least it can be."""
+    """Whether `own_s` is the actual pace and not only a lower bound."""
     rollout_s: float | None
     longest_s: float | None
     model_s: float | None
@@ -32,7 +32,7 @@ class Rollouts:
 
     @property
     def tools_share(self) -> float | None:
-        """Of a rollout's time."""
+        """Share of a rollout's time spent outside the model."""
         if self.model_s is None or self.tools_s is None or self.model_s + self.tools_s <= 0:
             return None
         return self.tools_s / (self.model_s + self.tools_s)
@@ -40,8 +40,10 @@ class Rollouts:
 
 @dataclass(frozen=True)
 class Engines:
-    """The inference servers over the same time; medians, None: not told. `full_share`: the share of the looks at them in which requests
-    waited, or the cache was as good as full, or requests had to be put off."""
+    """The inference servers over the same time: medians, None if not reported.
+
+    `full_share` is the share of the samples in which requests waited, the cache was nearly full, or requests were preempted.
+    """
 
     looks: int
     full_share: float
@@ -54,7 +56,7 @@ class Engines:
 
     @property
     def outside_share(self) -> float | None:
-        """Of the rollouts in flight, those that are not at the engines at the moment."""
+        """Share of the rollouts in flight that have no request at the engines at the moment."""
         if self.running is None or not self.inflight:
             return None
         return max(0.0, 1 - (self.running + (self.waiting or 0.0)) / self.inflight)
@@ -83,7 +85,7 @@ def rollouts_of(batches: Sequence[Shipped], engines: Engines | None) -> Rollouts
 
 
 def _paced_s(batches: Sequence[Shipped], engines: Engines | None) -> float | None:
-    """Seconds a batch takes with as many rollouts in flight as may be; None: they are fewer, or it is not told."""
+    """Return the seconds per batch with the maximum number of rollouts in flight; None if fewer are in flight, or a figure is missing."""
     if engines is None or not engines.inflight or not engines.allowed or engines.inflight < BINDING * engines.allowed:
         return None
     if any(batch.agents != 1 for batch in batches):

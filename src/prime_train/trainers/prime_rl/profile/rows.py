@@ -1,7 +1,7 @@
-"""What prime-rl's file of metrics tells of time, speaker by speaker.
+"""Reading of prime-rl's metrics file, separated by the component that wrote each row.
 
-Its trainer and its orchestrator append to the same file, and both say `time/step` and `time/save_ckpt` of the same step. Rows merged by
-step would take the seconds of one for those of the other; so a row is first given to whoever wrote it, told by what only that one says.
+Trainer and orchestrator append to the same file, and both write `time/step` and `time/save_ckpt` for the same step. Merging rows by step
+would confuse their seconds. So each row is first assigned to its writer by the keys that only this writer uses.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,19 +14,19 @@ from prime_train.trainers.prime_rl.profile.trainer_steps import Row, Trained, in
 
 @dataclass(frozen=True)
 class Told:
-    """All of the file, each in the order of steps or time; of a step that was made twice, the last."""
+    """The whole file, each part in the order of steps or time; of a step that was made twice, only the last."""
 
     trained: tuple[Trained, ...] = ()
     shipped: tuple[Shipped, ...] = ()
     loads: tuple[Load, ...] = ()
     lacking: tuple[str, ...] = ()
-    """What rows of the trainer did not say or said as no number, though nothing can be told without it."""
+    """Required keys that are missing or not numeric in rows of the trainer."""
     unread: int = 0
-    """Lines that are no JSON object."""
+    """Lines that are not JSON objects."""
 
 
 def read(lines: Iterable[str]) -> Told:
-    """Whatever the lines are, no exception."""
+    """Parse the lines of a metrics file. No line causes an exception."""
     rows, unread = list[Mapping[str, object]](), 0
     for line in lines:
         figures = figures_of(line)
@@ -40,7 +40,7 @@ def read(lines: Iterable[str]) -> Told:
 
 
 def _trained(rows: Iterable[Mapping[str, object]]) -> tuple[tuple[Trained, ...], tuple[str, ...]]:
-    """The steps, and what rows lack that are none for it."""
+    """Return the trainer's steps, and the required keys that at least one of its rows lacks."""
     needed, mfu = [key_of(part) for part in NEEDED], dict[int, float]()
     steps: list[Row] = []
     for figures in rows:

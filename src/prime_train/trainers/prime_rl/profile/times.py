@@ -1,15 +1,15 @@
-"""Seconds of the last steps, put together: what each part of a step takes, what the rollouts beside it take, how full the engines are.
+"""Times of the last steps: of each part of a step, of the rollouts beside it, and how full the engines are.
 
-Three figures carry the diagnosis, all of them means, so that a save every tenth step counts for a tenth:
+Three figures carry the diagnosis. All are means, so that a save every tenth step counts for a tenth:
 
-    mean_s   a step of the trainer, from end to end             p
-    busy_s   of it, all but the wait for a batch                b: no step can be shorter while the trainer is what it is
-    own_s    a batch, were nothing held back                    R: no step can be shorter while the rollouts are what they are
+    mean_s   a step of the trainer, from end to end            p
+    busy_s   the step without the wait for a batch             b: lower bound of a step with the present trainer
+    own_s    a batch if nothing were held back                 R: lower bound of a step with the present rollouts
 
-Trainer and rollouts run side by side, so a step takes what the slower of them takes, and at best max(b, R). Where finished batches are held
-back, R is not seen: rollouts go on meanwhile, so that it lies between a batch's time without the holding back and with it. Where as many
-are in flight as may be, it is what Little's law says: the rollouts of a batch, times what one takes, over those in flight. Else it is
-taken for the least there can be, and so a gain worked out from it for the most.
+Trainer and rollouts run in parallel, so a step takes as long as the slower of them, at best max(b, R). If finished batches are held back, R
+cannot be observed: rollouts continue meanwhile, so R lies between the batch's time without the holding back and with it. If the maximum
+number of rollouts is in flight, R follows from Little's law: the rollouts per batch, times the duration of one, divided by those in flight.
+Otherwise R is taken as its lower bound, and a gain computed from it is an upper bound.
 """
 
 import math
@@ -24,12 +24,12 @@ from prime_train.trainers.prime_rl.profile.rows import Told
 from prime_train.trainers.prime_rl.profile.trainer_steps import Trained
 
 LONG_FACTOR, LONG_SHARE = 3.0, 0.25
-"""A wait is a long one above so many times the usual one and, on top, this share of a usual step."""
+"""A wait is long if it exceeds the median wait times `LONG_FACTOR` plus the median step times `LONG_SHARE`."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Seconds over the steps: median, slow end (90th percentile), and the share of all the time."""
+    """Seconds over the steps: median, 90th percentile, and the share of the total time."""
 
     median_s: float
     p90_s: float
@@ -38,7 +38,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Times:
-    """Of the last settled steps."""
+    """Times of the last settled steps."""
 
     first_step: int
     last_step: int
@@ -48,19 +48,19 @@ class Times:
     busy_s: float
     parts: Mapping[Part, Spread]
     waits: tuple[float, ...]
-    """Of each step, the share that was waited for a batch."""
+    """For each step, the share of its time spent waiting for a batch."""
     long_waits: int
-    """Steps with a wait far longer than most."""
+    """Number of steps whose wait is far longer than most."""
     long_waits_s: float
-    """What these are longer, over all steps: seconds a step."""
+    """Excess of these waits over the median wait, averaged over all steps: seconds per step."""
     saves: int
     save_every: int | None
-    """Steps from one save to the next; None where there were not two."""
+    """Steps between saves; None with fewer than two saves."""
     mfu_pct: float | None
     rollouts: Rollouts | None
     engines: Engines | None
     missing: tuple[str, ...]
-    """Keys that would tell more and are not there."""
+    """Keys that would add information but are missing."""
 
     def mean_of(self, part: Part) -> float:
         return self.parts[part].share * self.mean_s if part in self.parts else 0.0
@@ -71,7 +71,7 @@ def settled(told: Told) -> tuple[Trained, ...]:
 
 
 def times(told: Told, steps: Sequence[Trained]) -> Times:
-    """Of these steps of the trainer, one at least, and what the others said meanwhile."""
+    """Return the times of these trainer steps (at least one), and of what the other components reported during them."""
     total_s = sum(step.length_s for step in steps)
     numbers = {step.step for step in steps}
     batches = [batch for batch in told.shipped if batch.step in numbers]
@@ -102,14 +102,14 @@ def times(told: Told, steps: Sequence[Trained]) -> Times:
 
 
 def _longer_s(steps: Sequence[Trained]) -> list[float]:
-    """Of each wait that is far longer than most, by how much."""
+    """Return, for each wait that is far longer than most, its excess over the median wait in seconds."""
     usual_s, step_s = median(step.parts[Part.WAIT] for step in steps), median(step.length_s for step in steps)
     line_s = LONG_FACTOR * usual_s + LONG_SHARE * step_s
     return [step.parts[Part.WAIT] - usual_s for step in steps if step.parts[Part.WAIT] > line_s]
 
 
 def _of_part(steps: Sequence[Trained], part: Part) -> list[float]:
-    """Of each step; where a step did not tell, nothing was done. Empty where none did."""
+    """Return the seconds of a part for each step, 0 for steps that do not report it; empty if no step does."""
     return [step.parts.get(part, 0.0) for step in steps] if any(part in step.parts for step in steps) else []
 
 
@@ -120,7 +120,7 @@ def _spread(seconds: Sequence[float], total_s: float) -> Spread:
 
 
 def _meanwhile(loads: Iterable[Load], steps: Sequence[Trained]) -> list[Load]:
-    """What was looked at during these steps; all of it, where the trainer's rows bear no time."""
+    """Return the load samples taken during these steps; all of them if the trainer's rows have no time."""
     first, last = steps[0], steps[-1]
     if first.at_s is None or last.at_s is None:
         return list(loads)

@@ -1,6 +1,6 @@
-"""Steps of the trainer, out of its rows: once a step it waits for a batch, loads it, computes, sends the weights, saves.
+"""Steps of the trainer, parsed from its rows: in each step it waits for a batch, loads it, computes, broadcasts the weights and saves.
 
-Some versions leave the last two out of their `time/step`, so a step is as long as the clock says from one row to the next.
+Some versions exclude broadcast and save from their `time/step`, so the length of a step is the clock time from one row to the next.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,21 +9,21 @@ from dataclasses import dataclass, field
 from prime_train.trainers.prime_rl.profile.metric_keys import TOLD, Part, amount, key_of, number
 
 WARM_UP = 2
-"""The first steps of a launch: the first waits for the first batch of all, and kernels are compiled."""
+"""First steps of a launch, which are slower: they include the wait for the very first batch and the compilation of kernels."""
 
 PAUSE_S = 30.0
 PAUSE_FACTOR = 1.5
-"""A gap between two rows that is so much longer than what they account for is a launch in between."""
+"""A launch in between is assumed if the gap between two rows exceeds the time they account for, times `PAUSE_FACTOR`, plus `PAUSE_S`."""
 
 
 @dataclass(frozen=True)
 class Trained:
-    """One step. `settled`: not among the first ones after a launch. `at_s`: by its clock, when the step had ended."""
+    """One step. `settled` is False for the first steps after a launch. `at_s` is the time of its end by the trainer's clock."""
 
     step: int
     length_s: float
     parts: Mapping[Part, float]
-    """Seconds, only of what was told, and the rest."""
+    """Seconds by reported part, and the remainder."""
     settled: bool
     at_s: float | None
     mfu_pct: float | None
@@ -31,7 +31,7 @@ class Trained:
 
 @dataclass
 class Row:
-    """One of the trainer, with all that is needed of it."""
+    """One row of the trainer, with the figures computed from it."""
 
     step: int
     figures: Mapping[str, object]
@@ -41,7 +41,7 @@ class Row:
 
 
 def in_turn(rows: Iterable[Row], mfu: Mapping[int, float]) -> tuple[Trained, ...]:
-    """Steps in order. One that comes again replaces itself and all after it: an earlier launch had made them."""
+    """Return the steps in order. A repeated step replaces itself and all later ones, which an earlier launch had made."""
     kept: list[Row] = []
     since_launch = 0
     for row in rows:
@@ -58,7 +58,7 @@ def in_turn(rows: Iterable[Row], mfu: Mapping[int, float]) -> tuple[Trained, ...
 
 
 def _measure(row: Row, before: Row | None) -> bool:
-    """Fills in the row's seconds. True if it is the next step of the same launch as `before`."""
+    """Fill in the row's seconds. Return True if the row is the next step of the same launch as `before`."""
     parts = {part: amount(row.figures, key_of(part)) for part in TOLD}
     row.parts = {part: value for part, value in parts.items() if value is not None}
     accounted_s = max(sum(row.parts.values()), amount(row.figures, "time/step") or 0.0)

@@ -1,4 +1,4 @@
-"""Who waits for whom, and what the engines could take on top: the two questions from which every diagnosis starts."""
+"""Which side waits for the other, and how much spare capacity the engines have: the two questions that every diagnosis starts from."""
 
 from enum import StrEnum, auto
 
@@ -7,17 +7,17 @@ from prime_train.trainers.prime_rl.profile.rollouts import Engines
 from prime_train.trainers.prime_rl.profile.times import Times
 
 WAITS = 0.15
-"""Share of the time from which on a side is said to wait."""
+"""Minimum share of the time at which a side counts as waiting."""
 
 FULL, EMPTY = 0.5, 0.1
-"""Engines are full in at least, and empty in at most, that share of the looks at them."""
+"""Engines count as full if at least this share of the samples shows them full, and as empty if at most this share does."""
 CACHE_EMPTY = 0.5
 RUNNING_MANY = 128
-"""With so many requests at once an engine computes about all it can, however empty its cache."""
+"""Number of concurrent requests at which an engine's compute is nearly saturated, however empty its cache is."""
 
 
 class Side(StrEnum):
-    """Who waits."""
+    """Which side waits."""
 
     TRAINER = "the trainer waits"
     ORCHESTRATOR = "batches are held back"
@@ -26,7 +26,7 @@ class Side(StrEnum):
 
 
 class Room(StrEnum):
-    """What the engines could take on top."""
+    """How much more load the engines could take."""
 
     NONE = auto()
     SOME = auto()
@@ -42,7 +42,7 @@ def side(times: Times) -> Side:
 
 
 def held_share(times: Times) -> float | None:
-    """Of the orchestrator's time, what it held finished batches back."""
+    """Return the share of the orchestrator's time for which it held finished batches back; None if it is unknown."""
     rollouts = times.rollouts
     if rollouts is None or rollouts.held_s is None or rollouts.batch_s <= 0:
         return None
@@ -59,5 +59,5 @@ def room(engines: Engines | None) -> Room:
 
 
 def best_s(busy_s: float, own_s: float | None) -> float:
-    """The shortest step when both sides go on side by side. Where the rollouts' pace is not known, it is no limit."""
+    """Return the shortest step in seconds with both sides in parallel. If the rollouts' pace is unknown, it is no limit."""
     return max(busy_s, own_s or 0.0)
