@@ -1,1 +1,1 @@
-"""The command line: one verb a file, each a thin shell over the parts it names."""
+"""The command line: one file for each command, each a thin layer over the operations."""

@@ -1,11 +1,12 @@
-"""Values of options that several verbs take."""
+"""Parse option values that several commands share."""
 
 from prime_train.core.errors import UsageError
 from prime_train.core.text.sizes import parse_seconds
 
 
 def seconds(option: str, text: str | None) -> int | None:
-    """A duration such as 2d or 10m in whole seconds; None where the option is not given. UsageError where it is none."""
+    """Return a duration such as 2d or 10m in whole seconds, or None if the option was not given. Raises UsageError if the text is not a
+    duration."""
     if text is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Tables that fit the terminal they are printed on: what matters least gives way, and nothing that stays is cut."""
+"""Tables that fit the width of the terminal: less important columns are dropped, and the cells of those that remain are never truncated."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ INDENT = 2
 
 @dataclass(frozen=True)
 class Column:
-    """One column. `rank` 0: always shown; the others are taken in by rank, as far as there is room."""
+    """A column of a table. `rank`: 0 for a column that is always shown; the others are added in order of rank while there is room."""
 
     name: str
     cells: tuple[Text, ...]
     rank: int = 0
     short: tuple[Text, ...] | None = None
-    """The same in fewer words, for where the whole does not fit."""
+    """Shorter cells, used if the full ones do not fit."""
 
     @property
     def width(self) -> int:
@@ -32,7 +32,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Fitting:
-    """The columns as a table; where not even those of rank 0 fit side by side, the first has a line of its own in each row."""
+    """The columns as a table. If even the columns of rank 0 do not fit side by side, the first cell of each row gets a line of its own."""
 
     columns: Sequence[Column]
 
@@ -42,10 +42,10 @@ class Fitting:
 
 
 def fitting(columns: Sequence[Column], width: int) -> list[Column]:
-    """Those of rank 0, and of the others, whole or shortened, what fits into `width` characters; in the order given."""
+    """Return the columns of rank 0 and as many others, full or shortened, as fit into `width` characters, in the order given."""
     taken = {place: column for place, column in enumerate(columns) if column.rank == 0}
     optional = sorted((column.rank, place) for place, column in enumerate(columns) if column.rank > 0)
-    # First in as few words as there are, so that a wordy column does not push out the ones after it.
+    # Shortened columns are tried first, so that one wide column does not displace those after it.
     for _, place in optional:
         if _total([*taken.values(), columns[place].shortened]) > width:
             break
@@ -70,7 +70,7 @@ def _table(columns: Sequence[Column]) -> Table:
 
 
 def _stacked(columns: Sequence[Column]) -> Text:
-    """For a terminal narrower than a row: folded, never cut."""
+    """Return the rows for a terminal narrower than a row: lines are folded, not truncated."""
     rows = []
     for first, *others in zip(*(column.cells for column in columns), strict=True):
         rows += [first, Text(" " * INDENT) + Text(" " * GAP).join(others)]

@@ -1,4 +1,4 @@
-"""Asking before something is done that is hard to undo."""
+"""Ask for confirmation before an action that is hard to undo."""
 
 import sys
 
@@ -8,7 +8,7 @@ from prime_train.core.errors import UsageError
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Returns where the user agrees, or has said `yes` already. UsageError where the user does not, or nobody can be asked."""
+    """Return if `yes` is set or the user agrees. Raises UsageError if the user declines or there is no terminal to ask on."""
     if yes:
         return
     if not (sys.stdin.isatty() and sys.stdout.isatty()):

@@ -1,4 +1,4 @@
-"""`validate --deep`: prime-rl's own validators asked about each config, at the commit that would run."""
+"""`validate --deep`: check each config with prime-rl's own validators, at the commit that the run would use."""
 
 import os
 import re
@@ -30,23 +30,24 @@ _Line = tuple[str, int]
 
 @dataclass
 class Asking:
-    """`ref`: the commit for configs that no run names; empty: the one whose settings are known here. Raises UsageError where it is none.
-    `trusted`: their code is run with all that is this user's.
+    """A `--deep` check. `ref`: the commit for configs that no run names; empty: the commit whose settings are built in. `trusted`: run the
+    validators with all of the user's permissions instead of in a sandbox. Raises UsageError if `ref` is not a commit.
 
-    `code`: what asking came to, which is not what the answers were."""
+    `code`: the exit code for failures to run the validators; their findings do not affect it.
+    """
 
     ref: str
     trusted: bool = False
     code: Exit = Exit.OK
     _found: "dict[str, Kept | Upstream]" = field(default_factory=dict)
-    """By the commits that were asked for: none is fetched, or fails, twice."""
+    """Results by requested commit, so that no commit is fetched, or fails, twice."""
 
     def __post_init__(self) -> None:
         if self.ref and not _REF.fullmatch(self.ref):
             raise UsageError(f"--prime-rl-ref {self.ref[:60]!r} is no commit", fix="write its digits: 7 of them at least, better all 40")
 
     def about(self, read: Sequence[Matter]) -> list[Matter]:
-        """The same, each config of prime-rl's with what its validators say of it, but for what is told at that place already."""
+        """Return the configs; each prime-rl config has its validators' refusals added, except where an error is reported anyway."""
         validators = Validators(REPOSITORY, cache_folder(), _say, trusted=self.trusted)
         return [_alone(matter, partial(self._asked, matter, validators)) for matter in read]
 
@@ -94,7 +95,7 @@ def _alone(matter: Matter, ask: Callable[[], Matter]) -> Matter:
 
 
 def cache_folder() -> Path:
-    """Where config packages are kept between calls; it can be deleted at any time."""
+    """Return the cache folder for config packages; it can be deleted at any time."""
     named = os.environ.get("XDG_CACHE_HOME")
     return (Path(named) if named else Path.home() / ".cache") / "prime-train" / "prime-rl"
 
@@ -108,10 +109,10 @@ def _is_for_prime_rl(subject: Subject) -> bool:
 
 
 def _news(subject: Subject, found: Sequence[Finding]) -> Subject:
-    """Without the refusals that stand where there is an error anyway."""
+    """Return the subject without the refusals at places where another error is reported."""
     upstream = subject.upstream
     assert upstream is not None
-    # As it will be told: what somebody has chosen to ignore says nothing any more.
+    # `judge` applies the comments that ignore findings: an ignored error must not suppress a refusal.
     plainly = judge(replace(subject, upstream=replace(upstream, refusals=())), found, rules=prime_rl.RULES)
     told = {(finding.file, finding.line) for finding in plainly if finding.severity is Severity.ERROR}
     return replace(subject, upstream=replace(upstream, refusals=tuple(one for one in upstream.refusals if _is_new(one, subject, told))))
@@ -124,7 +125,7 @@ def _is_new(refusal: Refusal, subject: Subject, told: set[_Line]) -> bool:
 
 
 def _without(node: Node, secrets: set[_Line], file: str) -> Node:
-    """Nothing that is a secret is handed on, so that nothing that comes back can be one."""
+    """Return the tree with secrets replaced, so that the validators' messages cannot contain any."""
     match node:
         case Scalar():
             is_secret = (node.place.file or file, node.place.line) in secrets or LOOKS.search(node.text)

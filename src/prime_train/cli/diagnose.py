@@ -1,4 +1,4 @@
-"""`prime-train diagnose RUN`: what happened to it, and why."""
+"""`prime-train diagnose RUN`: explain what happened to a run, and why."""
 
 import os
 from dataclasses import asdict

@@ -1,6 +1,7 @@
-"""Checking configs without the library that reads command lines, which takes longer to load than the check itself.
+"""Check configs without loading Typer, which takes longer to load than the check itself.
 
-Editors and hooks call it for every file saved. Whatever is not plainly understood is left to the library: help, mistakes, other verbs.
+Editors and hooks run these commands for every saved file. Any other arguments, such as `--help`, invalid options and other commands, are
+left to Typer.
 """
 
 import gc
@@ -15,13 +16,13 @@ FAST = "lint"
 
 
 def quick(words: Sequence[str]) -> None:
-    """Runs the verb and leaves; returns where that is not for it to do."""
+    """Run the command and exit. Returns if the arguments have to be parsed by Typer."""
     asked = _asked(words[1:])
     if asked is None:
         return
-    # Looking for plugins of the library that holds the spec reads what every installed package says of itself; none is wanted here.
+    # Pydantic's search for plugins reads the metadata of every installed package; no plugin is needed here.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    # What is loaded stays loaded, and the process ends soon: there is nothing to collect, and looking for it is a tenth of the time.
+    # The process ends soon and creates little garbage, and garbage collection takes a tenth of the time.
     gc.disable()
     from prime_train.cli.findings.check import check
 

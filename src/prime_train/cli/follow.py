@@ -1,4 +1,4 @@
-"""A launched run, followed to its end line by line."""
+"""Follow a launched run to its end, printing its events line by line."""
 
 import contextlib
 import logging
@@ -23,7 +23,7 @@ SERVED_S = 10
 
 
 class _Served:
-    """Asks every `SERVED_S` seconds, and says so when the answer has changed."""
+    """Checks every `SERVED_S` seconds whether the run is served, and prints a message when that changes."""
 
     def __init__(self, ask: Callable[[], bool], unserved: str, now_s: int) -> None:
         self._ask, self._unserved, self._asked_s, self._was = ask, unserved, now_s, True
@@ -37,9 +37,10 @@ class _Served:
 
 
 def follow(home: Home, run_id: str) -> Exit:
-    """Until the run is over and its machines are gone. OK only if it succeeded. Where no control plane serves, this process is it."""
+    """Follow the run until it is over and its machines are terminated; return OK only if it succeeded. If no control plane serves the home,
+    this process serves it meanwhile."""
     serving = home.serving()
-    # What alerts say is printed as history already.
+    # Alerts are not logged, because their events are printed as history already.
     logging.getLogger("prime_train.alerts").addHandler(logging.NullHandler())
     typer.echo(f"followed at {serving.url}" if serving else "no control plane serves: this process is it until the run is over")
     try:
@@ -60,7 +61,8 @@ def _unserved(home: Home) -> str:
 
 
 def await_end(store: Store, run_id: str, *, is_served: Callable[[], bool], unserved: str) -> Run:
-    """Prints what happens until the run is over and nothing of it is paid for any more; and `unserved` when nobody serves it any longer."""
+    """Print the run's events until it is over and none of its machines is paid for any more, then return it. Prints `unserved` when the run
+    is no longer served."""
     pause = threading.Event()
     told, stepped_s, stepped, served = 0, 0, "", _Served(is_served, unserved, store.now_s())
     while True:

@@ -1,4 +1,4 @@
-"""The verbs in the groups that `prime-train --help` shows them in."""
+"""The groups in which `prime-train --help` lists the commands."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
 
 
 class GroupedHelp(TyperGroup):
-    """Lists the verbs group by group. A verb without a group is a mistake that a test finds."""
+    """Lists the commands group by group. A test checks that every command is in a group."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         shown = {name: self.commands[name] for name in self.list_commands(ctx) if not self.commands[name].hidden}

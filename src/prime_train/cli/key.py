@@ -1,4 +1,4 @@
-"""`prime-train key`: what another machine needs to work with this control plane."""
+"""`prime-train key`: print the variables with which another machine can use this control plane."""
 
 import os
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`prime-train lint PATHS...`: `validate` for every save and every commit."""
+"""`prime-train lint PATHS...`: a fast `validate`, for every save and every commit."""
 
 from pathlib import Path
 from typing import Annotated

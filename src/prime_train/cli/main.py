@@ -1,4 +1,4 @@
-"""`prime-train`: where a call starts."""
+"""The entry point of `prime-train`."""
 
 import sys
 
@@ -6,11 +6,11 @@ from prime_train.exits import end
 from prime_train.output import close_doors
 
 QUICK = ("validate", "lint")
-"""Verbs that do without the library for command lines, where they can."""
+"""Commands that can run without loading Typer."""
 
 
 def main() -> None:
-    """Runs one verb and leaves with its exit code."""
+    """Run one command and exit with its exit code."""
     close_doors()
     try:
         _run()

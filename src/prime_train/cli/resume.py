@@ -1,4 +1,4 @@
-"""`prime-train resume RUN`: let an ended run go on from its newest checkpoint."""
+"""`prime-train resume RUN`: resume an ended run from its newest checkpoint."""
 
 import os
 from pathlib import Path

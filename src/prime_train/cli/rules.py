@@ -1,4 +1,4 @@
-"""`prime-train rules`: what is looked for in a config, and why."""
+"""`prime-train rules`: list the rules for configs, and explain them."""
 
 from typing import Annotated
 

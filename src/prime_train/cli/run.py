@@ -68,7 +68,7 @@ def _unfit(found: "tuple[Finding, ...]", sources: dict[str, str]) -> Exit:
 
 
 def _say_doubts(spec: "RunSpec", home: "Home") -> None:
-    """What keeps machines from being rented for now."""
+    """Print a warning if machines cannot be rented for now."""
     from prime_train.control_plane.wiring.providers import PRIME, has_prime
 
     if spec.hardware.provider != PRIME:

@@ -1,4 +1,4 @@
-"""`prime-train serve`: the control plane, webhook and watcher in one process."""
+"""`prime-train serve`: run the control plane, webhook and watcher, in one process."""
 
 import os
 from typing import TYPE_CHECKING, Annotated
@@ -99,7 +99,8 @@ def _log(run_id: str, what: str, text: str) -> None:
 
 
 def _make_bucket(home: "Home") -> None:
-    """Whether it answers is seen later, and told: it may come back. That it is another one is not waited for."""
+    """Create or check the bucket. If it does not answer, only a warning is logged, because it may recover. Raises UsageError if it is
+    another bucket than the one known by this address."""
     import logging
 
     from prime_train.ports import OutsideError
@@ -112,7 +113,8 @@ def _make_bucket(home: "Home") -> None:
 
 
 def _try_bucket(home: "Home") -> None:
-    """One look, so that it is not a paid machine that finds out. Whatever it finds, we serve: the bucket may come back."""
+    """List the bucket once, so that a problem is not first found by a rented machine. A failure is only logged, because the bucket may
+    recover."""
     import logging
     import threading
 
@@ -139,14 +141,15 @@ def _try_bucket(home: "Home") -> None:
 
 
 def _number(home: "Home", host: str, port: int | None) -> int:
-    """Any port is good only as long as no machine knows another one."""
+    """Return the port to listen on. Another port than the last one is used only if `port` asks for it, and an arbitrary one (0) only while
+    no machine uses a known address."""
     if port is None or (port == 0 and home.last_serving() is not None and home.store().lease_statuses()):
         return home.port()
     return port or _free_port(host)
 
 
 def _free_port(host: str) -> int:
-    """The watcher's canary must know the port before it is served."""
+    """Return a free port. It is chosen before the server starts, because the watcher's canary needs the address."""
     import socket
 
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:

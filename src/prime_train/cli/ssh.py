@@ -1,4 +1,4 @@
-"""`prime-train ssh RUN [-- COMMAND...]`: a terminal on the machine that the run is on."""
+"""`prime-train ssh RUN [-- COMMAND...]`: open a shell, or run a command, on the run's machine."""
 
 import os
 import shlex
@@ -44,11 +44,11 @@ def ssh(
 
 
 def ssh_words(reach: "Reach", attempt: str, line: str | None, *, terminal: bool, is_pinned: bool = True) -> list[str]:
-    """The command line that logs in and goes to the agent's folder; `line`: what is to be run there, None: a shell.
+    """Return the ssh command line that logs in and changes to the agent's folder. `line`: the command to run there; None: a shell.
 
-    Only our key is shown, and only to a machine whose key was pinned when the agent was brought there; where that was done elsewhere
-    (`is_pinned` False), the first key that it shows is. The user's own settings for ssh are left out, as they are when the control plane
-    logs in.
+    Only prime-train's key is offered, and only to a machine whose host key was pinned when the agent was installed. If that was done
+    elsewhere (`is_pinned` False), the host key presented first is pinned. The user's ssh settings are ignored, as they are when the control
+    plane logs in.
     """
     to = reach.connection
     settings = {
@@ -67,12 +67,12 @@ def ssh_words(reach: "Reach", attempt: str, line: str | None, *, terminal: bool,
 
 
 def _quoted(path: Path) -> str:
-    """Its own file names ssh divides at blanks, and fills in after a percent sign."""
+    """Return a path quoted for an ssh option, because ssh splits these at blanks and expands percent signs."""
     return '"' + str(path).replace("%", "%%") + '"'
 
 
 def _in_folder(attempt: str, line: str | None) -> str:
-    # Where there is no such folder (any more), the home will do.
+    # If the folder does not exist (any more), stay in the home folder.
     go = f'cd "$(cat "$HOME/.prime-train/{attempt}/disk" 2>/dev/null)" 2>/dev/null || cd'
     return f'{go}; exec "${{SHELL:-/bin/sh}}" -l' if line is None else f"{go}; {line}"
 
@@ -89,7 +89,7 @@ def _disk_here(home: "Home", run: "Run") -> Path | None:
 
 
 def _here(disk: Path, line: str | None) -> NoReturn:
-    """The pod is a folder of this machine."""
+    """Run the command or shell in the pod's folder on this machine."""
     shell = os.environ.get("SHELL") or "/bin/sh"
     os.chdir(disk)
     _become("/bin/sh" if line is not None else shell, ["sh", "-c", line] if line is not None else [Path(shell).name])

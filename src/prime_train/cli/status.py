@@ -1,4 +1,4 @@
-"""`prime-train status [RUN]`: how runs stand."""
+"""`prime-train status [RUN]`: show the state of runs."""
 
 import os
 import threading
@@ -24,7 +24,7 @@ RUNS_MAX = 100
 
 @dataclass(frozen=True)
 class _View:
-    """What is shown: one run, or of all that are `wanted` the newest `runs_max`."""
+    """The selection of runs to show: one run, or the newest `runs_max` of those that match `wanted`."""
 
     home: "Home"
     store: "Store"
@@ -78,7 +78,7 @@ def status(
     elif watch:
         from prime_train.operations.run_lookup import find
 
-        # What a name means may change while it is watched.
+        # The name is resolved once, because it may stand for another run later.
         _watch(replace(view, run=find(view.store, run).run.run_id) if run else view)
     else:
         from prime_train.output import console as open_console
@@ -104,7 +104,7 @@ def _watch_on_screen(console: "Console", view: _View) -> None:
     pause = threading.Event()
     shown = _shown(view)
     try:
-        # On a screen of its own: a terminal that is made narrower would fold what was drawn before into the scrollback.
+        # The alternate screen is used because narrowing a terminal would wrap earlier frames into the scrollback.
         with Live(shown, console=console, auto_refresh=False, screen=True) as live:
             while not _is_done(view):
                 live.update(shown, refresh=True)
@@ -116,13 +116,13 @@ def _watch_on_screen(console: "Console", view: _View) -> None:
 
 
 def _is_done(view: _View) -> bool:
-    """Whether the run is over, and nothing of it is paid for any more."""
+    """Return whether the run is over and none of its machines is paid for any more."""
     held = view.store.load(view.run) if view.run is not None else None
     return held is not None and held.run.is_over and all(attempt.ended_s is not None for attempt in held.run.attempts)
 
 
 def _print_run(home: "Home", store: "Store", run_id: str) -> None:
-    """For what is no terminal: each thing that happens, once, as a line."""
+    """Print each event of the run once, as a line. Used if the output is not a terminal."""
     from prime_train.cli.follow import await_end
     from prime_train.control_plane.wiring.embedded import UNSERVED, is_left_alone
 
@@ -131,7 +131,7 @@ def _print_run(home: "Home", store: "Store", run_id: str) -> None:
 
 
 def _print_all(console: "Console", view: _View) -> None:
-    """All runs, and then each that has changed, as a line."""
+    """Print all runs as a table, and then, without end, a line for each run that has changed."""
     pause = threading.Event()
     console.print(_shown(view))
     before = _lines(view)

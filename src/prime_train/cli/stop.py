@@ -1,4 +1,4 @@
-"""`prime-train stop RUN...`: save, flush, give the machine back."""
+"""`prime-train stop RUN...`: stop runs after a last checkpoint, and terminate their machines."""
 
 import os
 import sys
@@ -43,7 +43,7 @@ def stop(
 
 
 def _all(home: "Home", *, now: bool, yes: bool) -> list[str]:
-    """The ids of all runs that are not over, shown and agreed to."""
+    """Print all active runs, ask for confirmation, and return their ids."""
     from prime_train.cli.confirm import confirm
     from prime_train.operations.stop import active_runs
 
@@ -72,7 +72,7 @@ def _stop(home: "Home", names: "Sequence[str]", *, now: bool, even_ended: bool) 
 
 
 def _said(result: "StopResult", *, now: bool) -> Exit:
-    """Says what became of it; the exit code it would leave with by itself."""
+    """Print the result of a request, and return the exit code for it."""
     from prime_train.reports.errors import explained
 
     if result.run is None:

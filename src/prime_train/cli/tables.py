@@ -1,4 +1,4 @@
-"""Runs, attempts, ledger and history as tables on a terminal."""
+"""Tables of runs, attempts, ledger and history for the terminal."""
 
 from collections.abc import Iterable, Sequence
 
@@ -21,7 +21,8 @@ _COLOURS |= {RunState.TRAINING: "cyan", RunState.QUEUED: "magenta"}
 
 
 def all_runs(found: Sequence[Standing]) -> RenderableType:
-    """One row a run. Id, state, step and dollars are always whole; the rest gives way on a narrow terminal."""
+    """Return a table with one row for each run. Id, state, step and spending are always shown in full; other columns are shortened or
+    dropped on a narrow terminal."""
 
     def column(name: str, cells: Iterable[str], rank: int = 0, short: Iterable[str] | None = None) -> Column:
         return Column(name, texts(cells), rank, texts(short) if short is not None else None)
@@ -46,7 +47,7 @@ def texts(cells: Iterable[str]) -> tuple[Text, ...]:
 
 
 def one_run(held: RunRecord, history: Sequence[HistoryEvent], now_s: int) -> RenderableType:
-    """All about one run: how it stands, its attempts, its ledger, what happened last."""
+    """Return everything about one run: its state, attempts, ledger and latest history."""
     one = standing(held, now_s)
     rows = Table.grid(padding=(0, 3))
     for name, value in _facts(one):
@@ -88,7 +89,7 @@ def state_text(state: str) -> Text:
 
 
 def attempts(now: RunFigures) -> RenderableType:
-    """One row an attempt, and one for what is paid beside them."""
+    """Return a table with one row for each attempt, and one for other machines that are paid for."""
     made = now.costs()
     return Fitting(
         (
@@ -121,7 +122,7 @@ def _cause(cost: AttemptCost) -> str:
 
 
 def ledger_table(now: RunFigures) -> RenderableType:
-    """Where the paid seconds went."""
+    """Return a table of what the paid time was spent on."""
     table = Table("paid for", "time", "share", "dollars", box=None, pad_edge=False)
     for part in now.parts:
         table.add_row(part.name, part.time, part.share, part.money)
@@ -130,7 +131,7 @@ def ledger_table(now: RunFigures) -> RenderableType:
 
 
 def lines(history: Sequence[HistoryEvent], start_s: int) -> RenderableType:
-    """History, each line with the time since the launch."""
+    """Return the history as lines, each with the time since the launch."""
     table = Table.grid(padding=(0, 2))
     for line in history:
         stamp = Text(f"+{span(line.at_s - start_s)}", style="dim")

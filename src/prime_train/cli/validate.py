@@ -1,4 +1,4 @@
-"""`prime-train validate PATHS...`: every mistake in the configs."""
+"""`prime-train validate PATHS...`: report all mistakes in configs."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +14,7 @@ DEEP_TRUST = "--deep-trust"
 
 
 class WithDeepTrust(TyperCommand):
-    """Takes `--deep=trust`, too: an option that may have a value or none is nothing that the library knows."""
+    """Accepts `--deep=trust` as well, because Typer does not support an option with an optional value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         odd = next((word for word in args if word.startswith("--deep=") and word != "--deep=trust"), None)

@@ -1,4 +1,4 @@
-"""The table of verbs, and the program made of it."""
+"""The list of commands, and the Typer app made of them."""
 
 from typing import Annotated
 

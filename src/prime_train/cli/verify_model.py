@@ -1,4 +1,4 @@
-"""`prime-train verify-model ID`: whether a model will do, before a machine is paid for that finds out."""
+"""`prime-train verify-model ID`: check whether a model is suitable before a machine is rented for it."""
 
 import os
 from typing import TYPE_CHECKING, Annotated
@@ -61,7 +61,8 @@ def _preset(text: str) -> "Preset | None":
 
 
 def _known(model: str, ours: "Registry", *, ask_hub: bool) -> "tuple[Known, Entry | None, str]":
-    """With where it is from, in words."""
+    """Return the facts known of the model, its entry in the registry (or None), and a description of the source. Raises UsageError if the
+    model is unknown."""
     from prime_train.estimate.models.suitability import Known
     from prime_train.ports import TemporaryError
 

@@ -17,7 +17,8 @@ from prime_train.reports.run_status import Standing, standing
 
 @dataclass(frozen=True)
 class StopResult:
-    """What became of one request. `run`: as it was saved, or as it ended before it could be asked; None where `error` says why not."""
+    """The result of a request to stop a run. `run`: as saved, or as it had ended before; None if the request failed, for which `error`
+    gives the reason."""
 
     name: str
     run: RunRecord | None
@@ -34,15 +35,15 @@ def stop(home: Home, name: str, *, now: bool = False) -> RunRecord:
 
 
 def active_runs(store: Store) -> list[Standing]:
-    """How the runs that are not over stand, newest first: all that stopping every run would stop."""
+    """Return the state of all active runs, newest first: those that a request to stop every run would stop."""
     now_s = store.now_s()
     held = [store.load(run.run_id) for run in store.list_runs() if not run.is_over]
     return [standing(one, now_s) for one in held if one is not None and not one.run.is_over]
 
 
 def stop_each(home: Home, names: Sequence[str], *, now: bool = False, even_ended: bool = False) -> Iterator[StopResult]:
-    """As `stop`, one run after the other, each name once; one that cannot be stopped keeps none of the others. `even_ended`: it is no error
-    where a run is over by now."""
+    """Stop several runs as `stop` does, one after the other, each name once, and yield the result of each. A failure does not affect the
+    other runs. `even_ended`: a run that has ended is not an error."""
     for name in dict.fromkeys(names):
         try:
             yield StopResult(name, stop(home, name, now=now))
