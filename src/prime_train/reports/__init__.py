@@ -1,1 +1,1 @@
-"""Values as words and pictures, for every medium: messages, comments, tables, charts and pages."""
+"""Renders values as text and pictures for every medium: messages, comments, tables, charts and pages."""

@@ -1,4 +1,4 @@
-"""An alert as the value that every message of it is made of: Slack's, Discord's, and plain JSON."""
+"""The card of an alert, from which the messages for Slack, Discord and plain JSON are made."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ CALLING_KINDS = ("failed", "stopped", "funds")
 
 @dataclass(frozen=True)
 class AlertCard:
-    """Texts are plain: no markup of any place, and nothing in them that looks like a secret."""
+    """An alert with its facts and links. Texts are plain: they contain no markup and nothing that looks like a secret."""
 
     key: str
     run_id: str
@@ -26,17 +26,17 @@ class AlertCard:
     at_s: int
     attempt: int = 0
     facts: tuple[tuple[str, str], ...] = ()
-    """Name and value, the most telling first."""
+    """Pairs of name and value, the most important first."""
     links: tuple[tuple[str, str], ...] = ()
-    """Name and URL; the URLs need no escaping."""
+    """Pairs of name and URL; the URLs need no escaping."""
     picture: str = ""
-    """Step over time, as one line of bars; only where it succeeded."""
+    """The step over time as one line of bars; empty unless the run succeeded."""
     calls: bool = False
-    """Whether a person has to look."""
+    """Whether a person must look at the run."""
 
 
 def card_of(alert: Alert, run: Run | None, now_s: int, *, lease: Lease | None = None) -> AlertCard:
-    """`run` and `lease`: as they are now; without them the card has no facts."""
+    """Return the card of an alert. `run` and `lease` are the current ones; without `run` the card has no facts."""
     return AlertCard(
         key=alert.key,
         run_id=alert.run_id,

@@ -1,4 +1,4 @@
-"""What is told beside an alert's own text, by its kind: figures of the run and of the attempt that it speaks of."""
+"""The facts shown next to an alert's text, by kind of alert: figures of the run and of the alert's attempt."""
 
 from collections.abc import Callable, Iterator
 
@@ -10,16 +10,17 @@ from prime_train.core.run import Alert, Attempt
 from prime_train.core.text.formatting import span, usd
 
 IN_COMMON_MAX = 3
-"""So many attempts, the newest ones, are held against one another."""
+"""How many of the newest attempts are compared for what they share."""
 
 VANISHED = frozenset({Cause.PREEMPTED, Cause.MACHINE_LOST, Cause.SILENT})
-"""Ends of machines that had no time to say much."""
+"""Causes of attempts whose machines had little time to report anything."""
 
 Facts = Iterator[tuple[str, str]]
 
 
 def facts_of(alert: Alert, now: RunFigures) -> Facts:
-    """Name and value. The run may have gone on since; the attempt is the alert's own as long as it is listed."""
+    """Yield name and value of each fact. The run may have progressed since the alert; the attempt is the alert's own if it is still
+    listed."""
     attempt = next((a for a in now.run.attempts if a.number == alert.attempt), None)
     for tell in _BY_KIND.get(alert.kind, ()):
         yield from tell(now, attempt)
@@ -33,7 +34,7 @@ def _machine(now: RunFigures, attempt: Attempt | None) -> Facts:
 
 
 def _loss(now: RunFigures, attempt: Attempt | None) -> Facts:
-    """What was seen of the end of an attempt."""
+    """Yield what was observed of the end of an attempt."""
     if attempt is None or attempt.fenced_s is None:
         return
     yield "Last step", f"{attempt.last_step:,}, in the bucket up to {attempt.durable_step:,}"
@@ -56,7 +57,7 @@ def _advice(now: RunFigures, attempt: Attempt | None) -> Facts:
 
 
 def _price_of_the_gap(now: RunFigures, attempt: Attempt | None) -> Facts:
-    """What it took to come back: steps that are done again, and money for which there is no new step."""
+    """Yield the cost of a recovery: the steps to repeat, and the money spent without a new step."""
     before = next((a for a in now.run.attempts if attempt is not None and a.number == attempt.number - 1), None)
     if attempt is None or before is None:
         return
@@ -66,7 +67,7 @@ def _price_of_the_gap(now: RunFigures, attempt: Attempt | None) -> Facts:
 
 
 def gap_usd(before: Attempt, after: Attempt, now_s: int) -> float:
-    """From the last durable step of one attempt to the first step of the next: paid for, and nothing new for it."""
+    """Return the dollars paid from the last durable step of one attempt to the first step of the next, which brought no new step."""
     lost, back = ledger.attempt_totals(before, now_s), ledger.attempt_totals(after, now_s)
     steps = before.last_step - before.resumed_step
     share = max(0, before.last_step - max(after.resumed_step, before.resumed_step)) / steps if steps > 0 else 0.0
@@ -87,7 +88,7 @@ def _money(now: RunFigures, attempt: Attempt | None) -> Facts:
 
 
 def _common(now: RunFigures, attempt: Attempt | None) -> Facts:
-    """What the last attempts share: a cause, a machine, a step. Of fewer than two there is nothing to say."""
+    """Yield what the last attempts share, such as cause, machine or step; nothing if there are fewer than two."""
     last = [a for a in now.run.attempts if a.fenced_s is not None][-IN_COMMON_MAX:]
     if len(last) < 2:
         return
@@ -117,7 +118,7 @@ _WORDS = {
     "detection": "noticing losses",
     "teardown": "giving back",
 }
-"""Parts of the ledger, in the order they are shown."""
+"""Labels of the ledger's parts, in display order."""
 
 
 def _order(part: LedgerPart) -> int:

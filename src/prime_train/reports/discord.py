@@ -1,7 +1,7 @@
 """An alert as a message to a Discord webhook.
 
-Limits are Discord's: 2,000 characters of content, which is what a telephone shows; 4,096 of description, 25 fields of 256 and 1,024, and
-6,000 in all of these. Nobody is mentioned, whatever a text says; nothing in it is read as Markdown, and no address in it is a link.
+The limits are Discord's: 2,000 characters of content, which is what a phone shows; 4,096 of description, 25 fields with names of 256 and
+values of 1,024, and 6,000 in total for description and fields. Mentions, Markdown and links in the alert's texts are disabled.
 """
 
 import re
@@ -57,7 +57,8 @@ def _field(name: str, value: str) -> Field:
 
 
 def _plain(text: str, chars: int) -> str:
-    """Cut so that it is no longer than `chars` with its backslashes, and none of them is left alone at the end."""
+    """Return the text with Markdown escaped, cut to at most `chars` characters including the backslashes; no backslash is left alone at the
+    end."""
     kept = cut(text, chars)
     while len(said := _SPECIAL.sub(r"\\\g<0>", kept)) > chars:
         kept = cut(kept, len(kept) - max(1, (len(said) - chars) // 2))

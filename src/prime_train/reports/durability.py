@@ -1,4 +1,4 @@
-"""How durable a run is: what a preemption would cost now, and whether saving at another pace would cost less."""
+"""Reports how durable a run is: what a preemption would cost now, and whether another checkpoint interval would cost less."""
 
 from dataclasses import dataclass
 
@@ -12,10 +12,10 @@ from prime_train.ports import RunRecord
 
 @dataclass(frozen=True)
 class Saving:
-    """Of the newest attempt, as its last heartbeat told; None: not known yet. Bytes are of the newest upload."""
+    """How the newest attempt saves, from its last heartbeat. None means not known yet; sizes are those of the newest upload."""
 
     durable_age_s: int | None
-    """Age of the newest committed checkpoint: the training that is lost if the machine goes now."""
+    """The age of the newest committed checkpoint, which is the training lost if the machine is lost now."""
     durable_after_s: float | None
     interval_s: float | None
     stall_s: float | None
@@ -25,14 +25,14 @@ class Saving:
     skipped: int
     disk_full_s: int | None
     loss_s: float | None
-    """Expected for one preemption, restart included."""
+    """The expected loss of one preemption, restart included."""
     loss_usd: float | None
     loss_share: float | None
     advice: str | None
 
 
 def saving(held: RunRecord, now_s: int) -> Saving | None:
-    """None before the first save, and when the run is over."""
+    """Return how the newest attempt saves; None before the first save and when the run is over."""
     run, lease = held.run, held.lease
     heartbeat = lease.heartbeat if lease.attempt == run.attempt else None
     if heartbeat is None or heartbeat.saves is None or lease.heartbeat_s is None or run.is_over:
@@ -59,7 +59,7 @@ def saving(held: RunRecord, now_s: int) -> Saving | None:
 
 
 def _pace(now: RunFigures, saves: Saves) -> Pace:
-    """Restarts as this run's own took, once there was one."""
+    """Return the pace of saves and preemptions, with this run's own mean restart time once it has restarted."""
     spent = now.totals
     lost = sum(1 for attempt in now.run.attempts if attempt.cause is Cause.PREEMPTED)
     restart_s = (spent.provision_s + spent.restore_s + spent.detection_s) / spent.attempts if now.restarts > 0 else RESTART_S
@@ -73,7 +73,7 @@ def _pace(now: RunFigures, saves: Saves) -> Pace:
 
 
 def facts(found: Saving) -> list[tuple[str, str]]:
-    """For people, name and text."""
+    """Return the facts for people, as pairs of name and text."""
     rows = []
     if found.durable_age_s is not None:
         after = f", durable {span(round(found.durable_after_s))} after it was complete" if found.durable_after_s is not None else ""

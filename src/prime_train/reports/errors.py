@@ -1,4 +1,4 @@
-"""Any error as an exit code and a text for its user."""
+"""Maps any error to an exit code and a message for the user."""
 
 import os
 
@@ -15,12 +15,13 @@ EXTRAS = {
     "slack_sdk": "slack",
     "wandb": "wandb",
 }
-"""Where a library comes from that is not there; any other comes with what serves."""
+"""The extra of prime-train that installs each optional library; any other library is part of the extras `server` and `s3`."""
 
 
 def explained(error: Exception) -> tuple[Exit, str]:
-    """The exit code of an error, and what the user is told."""
-    # Heavy to import, so only once something went wrong.
+    """Return the exit code of an error and the message for the user. Raises the error itself if PRIME_TRAIN_DEBUG is 1 and it is not a
+    UsageError."""
+    # Imported only after an error, because it is slow to import.
     from prime_train.core.run import IllegalMove
 
     if os.environ.get(DEBUG) == "1" and not isinstance(error, UsageError):

@@ -1,4 +1,4 @@
-"""What the GPUs of a run's machine do, as its last heartbeat told."""
+"""Reports what the GPUs of a run's machine do, from its last heartbeat."""
 
 from dataclasses import dataclass
 
@@ -6,12 +6,13 @@ from prime_train.core.text.formatting import span
 from prime_train.ports import RunRecord
 
 OLD_S = 120
-"""Figures younger than this need no word of their age: the line of the last heartbeat has it."""
+"""Younger figures are shown without their age, because the line of the last heartbeat shows it."""
 
 
 @dataclass(frozen=True)
 class GpusNow:
-    """Over all of them; None: not told. `age_s`: of the figures; `idle`: at 0 % and holding nothing."""
+    """The state of all GPUs of a machine. None means not reported. `age_s` is the age of the figures; `idle` counts GPUs at 0 % that hold
+    no memory."""
 
     count: int
     idle: int
@@ -24,7 +25,7 @@ class GpusNow:
 
 
 def gpus_now(held: RunRecord, now_s: int) -> GpusNow | None:
-    """None where no GPU was asked for, before the first heartbeat, and when the run is over."""
+    """Return the state of the GPUs; None if no GPU was requested, before the first heartbeat, and when the run is over."""
     run, lease = held.run, held.lease
     heartbeat = lease.heartbeat if lease.attempt == run.attempt else None
     if heartbeat is None or heartbeat.gpus is None or lease.heartbeat_s is None or run.is_over:
@@ -43,7 +44,7 @@ def gpus_now(held: RunRecord, now_s: int) -> GpusNow | None:
 
 
 def fact(found: GpusNow) -> str:
-    """For people: 8, 35 to 98 % busy, 2 idle, hottest 74 C, 4200 W; and what is odd."""
+    """Return the state as text, such as "8, 35 to 98 % busy, 2 idle, hottest 74 C, 4200 W", followed by the note on anything unusual."""
     parts = [str(found.count)] if found.count else []
     if found.util_low_pct is not None and found.util_high_pct is not None:
         low, high = round(found.util_low_pct), round(found.util_high_pct)

@@ -1,22 +1,23 @@
-"""Text from anywhere as Markdown that says just that: no formatting, links, mentions or HTML of its own."""
+"""Escapes text from any source for Markdown, so that it has no formatting, links, mentions or HTML."""
 
 import re
 from collections.abc import Sequence
 
 _SPECIAL = re.compile(r"[\\`*\[\]<>|~$&]|(?<![^\W_])_|_(?![^\W_])")
-"""What would be read as Markdown or as HTML; an underscore between two letters or digits is none of it."""
+"""Characters with a meaning in Markdown or HTML; an underscore between two letters or digits has none."""
 _START = re.compile(r"^(?=(?:#{1,6}|[+=-]+)(?:\s|$))|^\d{1,9}(?=[.)](?:\s|$))")
-"""Of a heading, a list or a line across, where it begins one."""
+"""The start of a heading, a list or a horizontal rule."""
 _LINK = re.compile(r"@|(?:#|\bGH-)(?=\w)|:(?=//)|(?i:www)(?=\.)")
-"""Of a person or an issue, here or in any other repository, where people would be told that they are spoken of; and of an address, which
-would be a link that seems to be ours."""
+"""The start of a mention of a person or an issue, in this or any other repository, which would notify people; and that of a URL, which
+would become a link that seems to be from prime-train."""
 _BREAK = "&#8203;"
-"""A space without width, written so that it comes through wherever characters that nobody sees are shown as escapes."""
+"""A zero-width space, written as an HTML entity so that it survives where invisible characters are shown as escapes."""
 _HARD = re.compile(r"[`|]")
 
 
 def code(text: str) -> str:
-    """As code. Where a quote or the bar of a table would end it, written as HTML in which no character means anything."""
+    """Return the text as inline code. If it contains a backtick or a table's bar, it is written as HTML with every special character as an
+    entity."""
     kept = one_line(text)
     if not _HARD.search(kept):
         return f"`{kept}`" if kept else ""
@@ -37,10 +38,10 @@ def one_line(text: str) -> str:
 
 
 def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Lines of a table; cells are Markdown already."""
+    """Return the lines of a table; the cells are already Markdown."""
     return [f"| {' | '.join(header)} |", "|" + ":--|" * len(header), *(f"| {' | '.join(row)} |" for row in rows)]
 
 
 def folded(title: str, lines: list[str]) -> list[str]:
-    """Lines that are shown when somebody asks for them."""
+    """Return the lines as a section that is collapsed until it is clicked."""
     return ["<details>", f"<summary>{title}</summary>", "", *lines, "", "</details>"]

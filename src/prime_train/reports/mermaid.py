@@ -1,4 +1,4 @@
-"""Step over time as a picture that GitHub draws itself, in public and private repositories alike: a mermaid chart."""
+"""The step over time as a mermaid chart, which GitHub renders in public and private repositories alike."""
 
 from itertools import pairwise
 
@@ -7,11 +7,11 @@ from prime_train.core.run import Attempt, Run
 SAMPLES = 40
 HOUR_S = 3600
 LOOK = '%%{init: {"themeVariables": {"xyChart": {"plotColorPalette": "#1f6feb"}}, "xyChart": {"width": 720, "height": 260}}}%%'
-"""A blue that is seen on white and on black; the theme's own is not."""
+"""A blue that is visible on white and on black; the theme's own colour is not."""
 
 
 def chart(run: Run, step: int, now_s: int) -> list[str]:
-    """Lines of a mermaid block; none before there are two steps to draw a line between."""
+    """Return the lines of a mermaid block, or an empty list while no step was made."""
     start_s, end_s = run.created_s, run.ended_s if run.ended_s is not None else now_s
     corners = _corners(run, step, end_s)
     if end_s <= start_s or len(corners) < 2 or corners[-1][1] == 0:
@@ -33,7 +33,7 @@ def chart(run: Run, step: int, now_s: int) -> list[str]:
 
 
 def _corners(run: Run, step: int, end_s: int) -> list[tuple[float, int]]:
-    """Second and step, in order: each attempt from where it resumed to where it came to."""
+    """Return pairs of second and step in order of time: each attempt from the step it resumed to its last step."""
     found: list[tuple[float, int]] = [(run.created_s, 0)]
     for attempt in run.attempts:
         if attempt.first_step_s is not None:

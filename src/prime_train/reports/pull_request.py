@@ -1,4 +1,4 @@
-"""How a run stands, as a comment on the pull request it came from."""
+"""The state of a run, as a comment on the pull request that started it."""
 
 from datetime import UTC, datetime
 
@@ -46,17 +46,17 @@ AS_ASKED = "was stopped, as asked"
 
 
 def stopped_as_asked(run: Run) -> bool:
-    """By a person: nobody need look."""
+    """Return whether a person stopped the run, so that nobody needs to look at it."""
     return run.state is RunState.STOPPED and run.want is not DesiredState.RUN
 
 
 def says(run: Run) -> str:
-    """In a few words, how it is."""
+    """Return the state of the run in a few words."""
     return AS_ASKED if stopped_as_asked(run) else SAYS[run.state]
 
 
 def headline(run: Run, lease: Lease, now_s: int) -> str:
-    """One line without Markdown, for where there is room for no more."""
+    """Return the state as one line without Markdown, for places with little room."""
     now = figures(run, lease, now_s)
     parts = [says(run), f"step {_progress(now)}", now.money]
     count = now.restarts
@@ -64,7 +64,7 @@ def headline(run: Run, lease: Lease, now_s: int) -> str:
 
 
 def run_page(run: Run, lease: Lease, now_s: int, *, links: dict[str, str] | None = None) -> str:
-    """The whole comment. `links`: title to URL, shown at the foot beside the tracker's."""
+    """Return the whole comment. `links` maps titles to URLs, shown at the bottom next to the tracker's link."""
     now = figures(run, lease, now_s)
     lines = [f"### {MARKS[run.state]} {code(run.run_id)} {says(run)}", ""]
     lines += [line for said in _said(run) for line in (f"> {said}", "")]
@@ -77,7 +77,7 @@ def run_page(run: Run, lease: Lease, now_s: int, *, links: dict[str, str] | None
 
 
 def _said(run: Run) -> list[str]:
-    """Sentences that come before all figures: why it ended, and what it is asked that is not done yet."""
+    """Return the sentences shown before all figures: why the run ended, and a stop that was requested but not yet done."""
     why = [plain(cut(masked(run.why), DETAIL_CHARS_MAX))] if run.why else []
     return why + (["A stop is asked for."] if run.want is not DesiredState.RUN and not run.is_over else [])
 
@@ -117,7 +117,7 @@ def _machine(offer: Offer) -> str:
 
 
 def _causes(now: RunFigures) -> str:
-    """Of restarts, with how many there were of each."""
+    """Return the causes of the restarts with their counts."""
     named = [(POLICY[cause].title if cause is not None else "earlier ones", count) for cause, count in now.restart_causes.most_common()]
     return ", ".join(f"{title} ×{count}" if count > 1 else title for title, count in named)
 
@@ -130,7 +130,7 @@ _WORDS = {
     "detection": "until a loss was noticed",
     "teardown": "until machines were gone",
 }
-"""Parts of the ledger, in the order they are shown."""
+"""Labels of the ledger's parts, in display order."""
 
 
 def _ledger(now: RunFigures) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a user can do about a run that has ended, as commands."""
+"""The commands with which a user can resume a run that has ended."""
 
 from datetime import UTC, datetime
 from math import ceil
@@ -9,7 +9,7 @@ from prime_train.core.run import Run
 
 
 def needed(run: Run, limit: Limit, now_s: int) -> str:
-    """The option of `resume` that lets the run go on, with a little more than the least that does."""
+    """Return the option of `resume` that raises this limit to a little more than the minimum with which the run can continue."""
     at_least = least(run, limit, now_s)
     match limit:
         case Limit.USD:
@@ -21,12 +21,12 @@ def needed(run: Run, limit: Limit, now_s: int) -> str:
 
 
 def _more(amount: float) -> float:
-    """A fifth more, at two places."""
+    """Return the amount plus a fifth, rounded up to two decimals."""
     return max(0.01, ceil(amount * 120) / 100)
 
 
 def go_on(run: Run, now_s: int) -> str:
-    """The command by which an ended run goes on."""
+    """Return the command that resumes an ended run."""
     limits = dict.fromkeys((*used_up(run, now_s), *([LIMITS[run.cause]] if run.cause in LIMITS else [])))
     options = [needed(run, limit, now_s) for limit in limits]
     options += ["--config FILE"] if run.cause in MENDED_IN_CONFIG else []

@@ -1,4 +1,4 @@
-"""How a run stands, in one record: what `status` prints and what the demo shows live."""
+"""The status of a run in one record, which `status` prints and the demo shows live."""
 
 from dataclasses import asdict, dataclass, fields, is_dataclass
 
@@ -12,7 +12,7 @@ from prime_train.reports.gpus import GpusNow, gpus_now
 
 @dataclass(frozen=True)
 class Restart:
-    """An attempt that another one has followed, or will."""
+    """The end of an attempt that was followed by another one, or will be."""
 
     attempt: int
     cause: str
@@ -22,8 +22,8 @@ class Restart:
 
 @dataclass(frozen=True)
 class Standing:
-    """Times are whole seconds of the control plane's clock; None: it has not happened, or is not known. `figures`: where its numbers come
-    from, and how they are worded."""
+    """The status of a run. Times are whole seconds of the control plane's clock; None means that it has not happened or is not known.
+    `figures` is the source of the numbers and their wording."""
 
     figures: RunFigures
     run: str
@@ -60,7 +60,7 @@ class Standing:
     gpus: GpusNow | None
 
     def row(self) -> dict[str, object]:
-        """All of it, for JSON."""
+        """Return all values for JSON."""
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "figures"}
         values["restarts"] = [asdict(restart) for restart in self.restarts]
         return {name: asdict(value) if is_dataclass(value) and not isinstance(value, type) else value for name, value in values.items()}
@@ -79,7 +79,7 @@ class Standing:
 
     @property
     def causes(self) -> str:
-        """preempted x2, stalled"""
+        """Return the causes of the restarts, such as "preempted x2, stalled"."""
         counts = self.figures.restart_causes
         named = {cause.value.replace("_", " ") if cause is not None else "earlier ones": count for cause, count in counts.items()}
         return ", ".join(name + (f" x{count}" if count > 1 else "") for name, count in named.items()) or "none"
@@ -92,7 +92,7 @@ class Standing:
 
 
 def standing(held: RunRecord, now_s: int) -> Standing:
-    """The record of one run at `now_s`."""
+    """Return the status of one run at `now_s`."""
     now = figures(held.run, held.lease, now_s)
     run, lease, spent = now.run, held.lease, now.totals
     attempt = run.current_attempt

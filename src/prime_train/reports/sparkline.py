@@ -1,4 +1,4 @@
-"""Step over time as one line of bars, for where there are no pictures."""
+"""The step over time as one line of bars, for media without pictures."""
 
 from itertools import pairwise
 
@@ -10,7 +10,7 @@ BAR_COUNT = 24
 
 
 def spark(run: Run, lease: Lease | None, now_s: int) -> str:
-    """From the launch to the end, or to now. Empty before the first step."""
+    """Return the line from the launch to the run's end, or to `now_s`; empty before the first step."""
     run, end_s = figures(run, lease, now_s).run, run.ended_s if run.ended_s is not None else now_s
     top = max((attempt.last_step for attempt in run.attempts), default=0)
     if top <= 0 or end_s <= run.created_s:
@@ -21,7 +21,7 @@ def spark(run: Run, lease: Lease | None, now_s: int) -> str:
 
 
 def _points(run: Run, end_s: int) -> list[tuple[int, int]]:
-    """Second and step, in order: each attempt from where it resumed to where it came to."""
+    """Return pairs of second and step in order of time: each attempt from the step it resumed to its last step."""
     points = [(run.created_s, 0)]
     for attempt in run.attempts:
         if attempt.first_step_s is None:
@@ -35,6 +35,6 @@ def _points(run: Run, end_s: int) -> list[tuple[int, int]]:
 def _at(points: list[tuple[int, int]], at_s: float) -> float:
     for (before_s, before), (after_s, after) in pairwise(points):
         if before_s <= at_s < after_s:
-            # Between two attempts nothing is trained: what was reached stays, until the next one falls back.
+            # No step is made between two attempts, so the line stays at the last step until the next attempt resumes from an earlier one.
             return before + (after - before) * (at_s - before_s) / (after_s - before_s) if after > before else before
     return points[-1][1]

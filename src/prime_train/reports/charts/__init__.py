@@ -1,4 +1,4 @@
-"""A run as a picture: step over time, one colour per attempt, and where the paid time went. Text in, text out."""
+"""A run as a picture: step over time with one colour per attempt, and the use of the paid time. Inputs are values, outputs are text."""
 
 from prime_train.reports.charts.facts import Point
 from prime_train.reports.charts.page import page_html

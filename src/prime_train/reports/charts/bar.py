@@ -1,4 +1,4 @@
-"""The ledger as one stacked bar with its legend: seconds and dollars."""
+"""The ledger as one stacked bar with a legend of seconds and dollars."""
 
 from prime_train.core.figures import LedgerPart, RunFigures
 from prime_train.core.text.formatting import usd
@@ -9,7 +9,7 @@ _BAR = 30
 
 
 def ledger_bar(now: RunFigures, *, left: float, top: float, width: float) -> str:
-    """`BAR_HEIGHT` high."""
+    """Return the bar as SVG; it is `BAR_HEIGHT` high."""
     paid_s = now.totals.paid_s
     said = f"{now.paid} paid, {usd(now.totals.usd)}, {now.useful_share} of it useful" if paid_s else "nothing was paid"
     parts = [text(left, top, "Where the paid time went", kind="head"), text(left + width, top, said, kind="soft", anchor="end")]

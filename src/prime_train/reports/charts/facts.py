@@ -1,4 +1,4 @@
-"""What the picture shows, worked out of the run, its history and the steps that were seen."""
+"""The data of the picture, derived from the run, its history and the observed steps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from prime_train.core.run import Attempt, HistoryEvent, Run
 from prime_train.core.run import RunState as S
 
 TAKEN = "taken"
-"""Kind of a happening that only somebody who takes a machine away can tell: the moment it was gone."""
+"""The kind of a history event for the exact moment a machine was lost, which only the party that takes it away can record."""
 TAKEN_AT = "at_s"
-"""In its data, the moment with fractions of a second."""
+"""The key of that event's data for the moment, with fractions of a second."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """A step that was seen. `at_s` may have fractions."""
+    """An observed step. `at_s` may have fractions."""
 
     at_s: float
     step: int
@@ -25,41 +25,42 @@ class Point:
 
 @dataclass(frozen=True)
 class Loss:
-    """A machine that was lost, and the one that took over. Seconds of the control plane's clock; None: it did not come to that."""
+    """The loss of a machine and the attempt that followed. Times are seconds of the control plane's clock; None means that it did not
+    happen."""
 
     attempt: int
     lost_s: float
     fenced_s: float
     trains_s: float | None
-    """When steps were made again."""
+    """When the next attempt began to make steps."""
     again_s: float | None
-    """When the steps that had been lost were made up for."""
+    """When the next attempt reached the best step made before it."""
     lost_step: int
     resumed_step: int
     why: str
 
 
 def span_s(run: Run, points: Sequence[Point], now_s: float) -> tuple[float, float]:
-    """First and last second of the picture; never empty."""
+    """Return the first and last second of the picture, at least one second apart."""
     ends = [point.at_s for point in points] + [float(a.ended_s) for a in run.attempts if a.ended_s is not None]
     end_s = max([*ends, float(run.ended_s if run.ended_s is not None else now_s)])
     return float(run.created_s), max(end_s, run.created_s + 1.0)
 
 
 def end_s(run: Run, history: Sequence[HistoryEvent], points: Sequence[Point]) -> float:
-    """The newest second that anything is known of: `now` for a picture, as a pure part reads no clock."""
+    """Return the newest second that anything is known of; it serves as `now` for a picture, because this module reads no clock."""
     known = [float(run.created_s), *(float(line.at_s) for line in history), *(point.at_s for point in points)]
     known += [float(s) for a in run.attempts for s in (a.launched_s, a.ended_s) if s is not None]
     return max(known)
 
 
 def top_step(run: Run, points: Sequence[Point]) -> int:
-    """The highest step of the picture; at least 1."""
+    """Return the highest step of the picture, at least 1."""
     return max([1, run.best_step, run.spec.trainer.steps or 0, *(point.step for point in points)])
 
 
 def line_of(attempt: Attempt, points: Sequence[Point]) -> list[Point]:
-    """The steps of one attempt in time, starting where it resumed."""
+    """Return the steps of one attempt in order of time, starting where it resumed."""
     mine = sorted((p for p in points if p.attempt == attempt.number and p.step >= attempt.resumed_step), key=lambda p: p.at_s)
     if attempt.first_step_s is not None and (not mine or mine[0].step > attempt.resumed_step):
         first_s = min([float(attempt.first_step_s), *(p.at_s for p in mine)])
@@ -72,7 +73,7 @@ def line_of(attempt: Attempt, points: Sequence[Point]) -> list[Point]:
 
 
 def reached_s(line: Sequence[Point], step: int) -> float | None:
-    """When the line reached `step`, between its points; None: it did not."""
+    """Return when the line reached `step`, interpolated between its points; None if it did not."""
     for before, after in pairwise(line):
         if before.step <= step <= after.step:
             share = (step - before.step) / (after.step - before.step) if after.step > before.step else 0.0
@@ -81,7 +82,7 @@ def reached_s(line: Sequence[Point], step: int) -> float | None:
 
 
 def losses(run: Run, history: Sequence[HistoryEvent], points: Sequence[Point]) -> list[Loss]:
-    """Every attempt that another one followed, or that ended without success."""
+    """Return the loss of every attempt that was followed by another one or ended without success."""
     taken = {line.attempt: float(line.data.get(TAKEN_AT, line.at_s)) for line in history if line.kind == TAKEN}
     followers = {a.number: b for a, b in pairwise(run.attempts)}
     ended = [a for a in run.attempts if a.fenced_s is not None and (a.number in followers or run.state is not S.SUCCEEDED)]

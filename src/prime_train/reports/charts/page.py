@@ -1,4 +1,4 @@
-"""The picture with its tables as one HTML page, without scripts and without anything from elsewhere."""
+"""The picture and its tables as one HTML page without scripts or external resources."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -59,7 +59,7 @@ def page_html(
     commits: Sequence[Point] = (),
     extra: Mapping[str, str] | None = None,
 ) -> str:
-    """The whole page. `extra` adds rows of facts, such as the hash of the weights."""
+    """Return the whole page. `extra` adds rows of facts, such as the hash of the weights."""
     now = figures(run, None, int(facts.end_s(run, history, [*points, *commits])))
     body = [
         f"<h1>{escape(run.run_id)}{_pill(run.state)}</h1><p class='why'>{escape(run.why or 'not over yet')}</p>",
@@ -154,7 +154,7 @@ def _facts(run: Run, extra: Mapping[str, str]) -> str:
 
 
 def _command(trainer: TrainerSpec) -> str:
-    """As the user would have typed it; what is added on each launch is left out."""
+    """Return the command as the user would have typed it, without the arguments added on each launch."""
     part = trainer.prime_rl
     if part is None:
         return trainer.command

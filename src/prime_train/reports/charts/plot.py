@@ -1,4 +1,4 @@
-"""The picture itself: steps over time above, the ledger as a bar below."""
+"""Draws the picture: steps over time at the top, the ledger as a bar below."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _STEPS = tuple(unit * 10**power for power in range(12) for unit in (1, 2, 5))
 
 @dataclass(frozen=True)
 class Scale:
-    """Seconds and steps as places in the picture."""
+    """Converts seconds and steps to coordinates in the picture."""
 
     start_s: float
     end_s: float
@@ -56,7 +56,7 @@ class Mark:
 def timeline_svg(
     run: Run, history: Sequence[HistoryEvent], points: Sequence[Point], commits: Sequence[Point] = (), *, titled: bool = True
 ) -> str:
-    """One SVG that needs nothing else. `points` are steps as they were seen, `commits` the checkpoints as they were committed."""
+    """Return one self-contained SVG. `points` are the observed steps, `commits` the checkpoints at the time they were committed."""
     now_s = facts.end_s(run, history, [*points, *commits])
     now = figures(run, None, int(now_s))
     start_s, end_s = facts.span_s(run, [*points, *commits], now_s)
@@ -160,7 +160,7 @@ def _steps(attempt: int, line: Sequence[Point], scale: Scale) -> str:
 
 
 def _dot(commit: Point, lines: dict[int, list[Point]], scale: Scale) -> str:
-    # The bucket tells whole seconds: a checkpoint is never drawn before its step.
+    # The bucket reports whole seconds; without this, a checkpoint could be drawn before its step.
     at_s = max(commit.at_s, facts.reached_s(lines.get(commit.attempt, []), commit.step) or commit.at_s)
     hint = tag("title", f"step {commit.step} durable, saved by attempt {commit.attempt}")
     return tag("circle", hint, kind="dot", cx=scale.x(at_s), cy=scale.y(commit.step), r=5, fill=colour_of(commit.attempt))
@@ -181,7 +181,7 @@ def _band(kind: str, start_s: float, end_s: float, scale: Scale) -> str:
 
 
 def _jump(loss: Loss, scale: Scale) -> str:
-    """From the last step of the lost machine down to the checkpoint the next one starts from."""
+    """Return the line from the last step of the lost machine down to the checkpoint that the next attempt resumes from."""
     if loss.trains_s is None:
         return ""
     x, then, high, low = scale.x(loss.lost_s), scale.x(loss.trains_s), scale.y(loss.lost_step), scale.y(loss.resumed_step)
@@ -193,7 +193,8 @@ def _jump(loss: Loss, scale: Scale) -> str:
 
 
 def _marks(losses: Sequence[Loss]) -> list[Mark]:
-    """Loss, fence and restore of each; of many losses one mark each, or the words would not fit."""
+    """Return marks for the loss, fence and restore of each loss; above `DETAILED_MAX` losses only one mark each, as the labels would not
+    fit."""
     if len(losses) > DETAILED_MAX:
         return [Mark(loss.lost_s, f"lost at {loss.lost_step}, on from {loss.resumed_step}") for loss in losses]
     marks = []
@@ -206,7 +207,7 @@ def _marks(losses: Sequence[Loss]) -> list[Mark]:
 
 
 def _lanes(marks: Sequence[Mark], start_s: float, end_s: float) -> list[tuple[Mark, int | None]]:
-    """Each mark with the row its words stand in, so that no words cover others; where no row is free, a mark has no words."""
+    """Return each mark with the row of its label, so that labels do not overlap; None as the row means that the mark has no label."""
     scale = Scale(start_s, end_s, 1, top=0)
     free = [0.0] * LANES_MAX
     placed: list[tuple[Mark, int | None]] = []

@@ -1,4 +1,4 @@
-"""Words of SVG, colours, and numbers as people read them."""
+"""SVG elements, colours and number formats for the charts."""
 
 from collections.abc import Sequence
 from html import escape
@@ -41,7 +41,7 @@ STYLE = """
 
 
 def tag(name: str, content: str = "", **attributes: str | float) -> str:
-    """An element around `content`, which is SVG already; `_` in an attribute's name is a hyphen, `kind` is its class."""
+    """Return an element around `content`, which is already SVG. `_` in an attribute's name becomes a hyphen; `kind` becomes its class."""
     named = ((("class" if key == "kind" else key.replace("_", "-")), value) for key, value in attributes.items())
     inner = "".join(f' {key}="{escape(value if isinstance(value, str) else number(value))}"' for key, value in named)
     return f"<{name}{inner}>{content}</{name}>" if content else f"<{name}{inner}/>"
@@ -60,17 +60,17 @@ def colour_of(attempt: int) -> str:
 
 
 def width_of(words: str, *, size: float = 13) -> float:
-    """Roughly, in pixels: there is nothing here to measure with."""
+    """Return the approximate width in pixels; text cannot be measured here."""
     return len(words) * size * 0.56
 
 
 def seconds(value: float) -> str:
-    """As everywhere, but with tenths below a minute: 12.3 s"""
+    """Return the seconds as formatted everywhere, but with tenths below a minute, such as 12.3 s."""
     return f"{number(round(value, 1))} s" if value < 60 else span(value)
 
 
 def ticks(low: float, high: float, steps: Sequence[float], wanted: int) -> list[float]:
-    """Round values from `low` to `high`, about `wanted` of them."""
+    """Return round values from `low` to `high`, about `wanted` of them."""
     span = max(high - low, 1e-9)
     size = next((step for step in steps if span / step <= wanted), steps[-1])
     count = min(int(span / size), 10 * wanted)

@@ -1,1 +1,1 @@
-"""The cost of a run as a report."""
+"""The report on the cost of a run."""

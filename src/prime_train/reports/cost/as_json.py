@@ -1,4 +1,4 @@
-"""What `prime-train cost --json` prints: as the text, unrounded. Ranges as [low, high]."""
+"""The JSON output of `prime-train cost --json`: the same as the text, unrounded, with ranges as [low, high]."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What `prime-train cost` tells: for each machine the bill of the full run and of the smoke run, and where the time of a step is from."""
+"""The report of `prime-train cost`: for each machine the bills of the full run and of the smoke run, and the source of the step time."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ OFFERS_MAX = 5
 
 @dataclass(frozen=True)
 class Machine:
-    """What is paid for. `kind`: of GPU, empty where it does not matter."""
+    """A machine to pay for. `kind` is its GPU kind, or empty if that does not matter."""
 
     name: str
     kind: str
@@ -41,7 +41,7 @@ class Told:
     spec: RunSpec
     priced: tuple[Priced, ...]
     unknown: tuple[str, ...] = ()
-    """Machines of whose GPU no speed is known."""
+    """Machines whose GPU has no known speed."""
 
     @property
     def cheapest(self) -> Priced | None:
@@ -49,7 +49,8 @@ class Told:
 
 
 def told(title: str, subject: Subject, machines: Iterable[Machine], *, steps: int, known: StepTime | None, plan: Plan | None) -> Told:
-    """`known`: how long a step takes, given or measured; without it, by published speeds of the machine's GPU."""
+    """Return the report, with the cheapest machines first. `known` is a step time that was given or measured; without it, the published
+    speeds of each machine's GPU are used."""
     assert subject.spec is not None
     priced, unknown = [], []
     for machine in machines:
@@ -63,7 +64,7 @@ def told(title: str, subject: Subject, machines: Iterable[Machine], *, steps: in
 
 
 def published(plan: Plan | None, machine: Machine) -> StepTime | None:
-    """By what such GPUs reach in published trainings; None where the GPU, the model or the batch is not known."""
+    """Return the step time by published speeds of such GPUs; None if the GPU, the model or the batch is not known."""
     gpu = gpus.facts(machine.kind, machine.socket)
     if plan is None or gpu is None or plan.batch_tokens < 1:
         return None
@@ -95,7 +96,7 @@ def amount_of(subject: Subject, plan: Plan | None, steps: int, step: StepTime) -
 
 
 def of_offers(offers: Sequence[Offer]) -> tuple[Machine, ...]:
-    """The cheapest of an hour of each kind of machine."""
+    """Return the cheapest offer per hour of each type of machine, at most `OFFERS_MAX` of them."""
     found: dict[tuple[str, str, int, bool], Machine] = {}
     for offer in sorted(offers, key=lambda offer: offer.usd_per_hour):
         sold = "spot" if offer.spot else "on-demand"

@@ -1,1 +1,1 @@
-"""What happened to a run, concluded from everything that is known of it."""
+"""Diagnoses what happened to a run from everything known about it."""

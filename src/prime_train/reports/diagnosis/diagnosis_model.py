@@ -1,4 +1,4 @@
-"""What is concluded of a run, and from what."""
+"""The diagnosis of a run and the facts it is based on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -43,9 +43,9 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class Facts:
-    """`verdict`: on an attempt that holds the lease, None where none does; `tracker`: what W&B tells, None where it is not tracked or W&B
-    has never heard of it; `untold`: why W&B could not be asked; `rewards`: by step, as far as the trainer's own figures could be read;
-    `served`: by a control plane, without which nothing is replaced."""
+    """The facts about a run. `verdict` is that of the attempt that holds the lease, or None if none does; `tracker` is what W&B reports, or
+    None if the run is not tracked or unknown to W&B; `untold` is why W&B could not be queried; `rewards` are by step, as far as the
+    trainer's own figures could be read; `served` says whether a control plane runs, without which no machine is replaced."""
 
     held: RunRecord
     now_s: int
@@ -57,7 +57,7 @@ class Facts:
 
     @property
     def step(self) -> int:
-        """The newest that is known of the newest attempt."""
+        """Return the newest known step of the newest attempt."""
         return self.figures.step
 
     @property

@@ -1,4 +1,4 @@
-"""What happened to a run, concluded from everything that is known of it: each conclusion with what it stands on and what to do."""
+"""Diagnoses what happened to a run: each conclusion comes with its evidence and with advice."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from prime_train.reports.remedies import go_on
 
 
 def conclude(facts: Facts) -> list[Diagnosis]:
-    """The state of the run first, then what else was found."""
+    """Return the run's state first, then all other findings."""
     return [_state(facts), *_unserved(facts), *ended_before(facts), *repeated(facts.held.run), *zero_reward(facts), *tracking(facts)]
 
 
@@ -34,7 +34,7 @@ def _state(facts: Facts) -> Diagnosis:
 
 
 def _ended(facts: Facts) -> Diagnosis:
-    """What to do is told once, and not among the reasons."""
+    """Return the diagnosis of an ended run. The advice is removed from the reason, so that it appears only once."""
     run = facts.held.run
     general = advice_at_the_end(run.cause) if run.cause is not None else ""
     advice = general.replace(" RUN", f" {run.run_id}")
@@ -48,7 +48,7 @@ def _ended(facts: Facts) -> Diagnosis:
 
 
 def _waiting(facts: Facts) -> Diagnosis:
-    """No machine holds the run now: between two, or before the first."""
+    """Return the diagnosis of a run without a machine: between two attempts, or before the first."""
     run = facts.held.run
     lost, left_s = run.current_attempt, run.not_before_s - facts.now_s
     due = f"the next one is due{f' in {span(left_s)}' if left_s > 0 else ''}" if facts.served else "no next one is rented"

@@ -1,4 +1,4 @@
-"""What earlier attempts, and the trainer's own figures, say of a run."""
+"""Diagnoses from earlier attempts and from the trainer's own figures."""
 
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
@@ -10,16 +10,17 @@ from prime_train.core.verdict import Gone, Silent
 from prime_train.reports.diagnosis.diagnosis_model import Diagnosis, Facts, Kind
 
 ZERO_STEPS_MIN = 5
-"""So many steps in a row without any reward are no chance."""
+"""This many steps in a row without any reward are not a coincidence."""
 SAME_MIN = 2
 MACHINES = frozenset({Cause.PREEMPTED, Cause.MACHINE_LOST, Cause.SILENT})
-"""Ends that no code is to blame for: what is lost by them depends on how often it saves."""
+"""Causes that are not the code's fault; what they cost depends on how often the run saves."""
 
 _SAVE = "Save more often if that is much: checkpoints in the bucket are what a lost machine leaves."
 
 
 def ended_before(facts: Facts) -> Iterator[Diagnosis]:
-    """Of the attempt that is gone or silent now, else of the newest one that has ended badly: the steps that went with it, and why."""
+    """Yield the steps lost with the attempt whose machine is gone or silent now, otherwise with the newest attempt that ended badly, and
+    why."""
     run = facts.figures.run
     if isinstance(facts.verdict, Gone | Silent) and run.current_attempt is not None:
         kept = max(run.current_attempt.durable_step, run.current_attempt.resumed_step)
@@ -56,7 +57,7 @@ def _tense(facts: Facts, lost: Attempt, count: int) -> str:
 
 
 def repeated(run: Run) -> Iterator[Diagnosis]:
-    """Attempts in a row that ended by the same cause, and what else they share."""
+    """Yield a diagnosis if the newest attempts ended by the same cause, with what else they share."""
     ended = [attempt for attempt in run.attempts if attempt.cause not in (None, Cause.FINISHED)]
     if not ended or ended[-1].cause is None:
         return
@@ -74,7 +75,7 @@ def _shared(same: Sequence[Attempt]) -> str:
 
 
 def _words(same: Sequence[Attempt]) -> str:
-    """What was said of the newest one, which comes first, where that is more than its cause."""
+    """Return the detail of the newest attempt, which comes first, if it says more than the cause; otherwise an empty string."""
     newest, others = same[0], {attempt.detail for attempt in same[1:]}
     if newest.detail in ("", newest.cause.value if newest.cause is not None else "", _cause(newest)):
         return ""
@@ -82,7 +83,7 @@ def _words(same: Sequence[Attempt]) -> str:
 
 
 def zero_reward(facts: Facts) -> Iterator[Diagnosis]:
-    """Rewards that are all 0 up to the newest step."""
+    """Yield a diagnosis if all rewards up to the newest step are 0."""
     rewards = facts.rewards
     zero = list(takewhile(lambda step: rewards[step] == 0, sorted(rewards, reverse=True)))
     if len(zero) < ZERO_STEPS_MIN:

@@ -1,4 +1,4 @@
-"""What W&B says of a run, and what that is worth."""
+"""Diagnoses from what W&B reports about a run."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from prime_train.core.verdict import Gone, Healthy
 from prime_train.reports.diagnosis.diagnosis_model import Diagnosis, Facts, Kind
 
 LATE_S = 180
-"""From here on W&B is behind: its client speaks every 30 s."""
+"""W&B counts as late after this many seconds; its client sends every 30 s."""
 
 
 def tracking(facts: Facts) -> Iterator[Diagnosis]:
@@ -24,7 +24,7 @@ def tracking(facts: Facts) -> Iterator[Diagnosis]:
 
 
 def _unheard(facts: Facts) -> Iterator[Diagnosis]:
-    """Before the first step that is as it should be."""
+    """Yield a diagnosis if W&B does not know the run; before the first step this is normal."""
     if any(attempt.first_step_s is not None for attempt in facts.held.run.attempts):
         yield Diagnosis(
             Kind.TRACKER_LOST, "W&B has never heard of it", "its config names W&B, and it has trained", f"See {UNHEARD_ADVICE}."

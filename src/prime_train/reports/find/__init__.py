@@ -1,1 +1,1 @@
-"""The search for a machine as a report."""
+"""The report on the search for a machine."""

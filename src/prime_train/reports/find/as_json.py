@@ -1,4 +1,4 @@
-"""What `find --json` prints: everything the table says and more, unrounded."""
+"""The JSON output of `find --json`: everything in the table and more, unrounded."""
 
 import json
 from typing import TypedDict
@@ -10,7 +10,8 @@ from prime_train.reports.find.recommendation import assumptions, hardware, left_
 
 
 class Machine(TypedDict):
-    """One machine for rent. Ranges as [low, high]; None where the GPU is not known. `against`: why not, and what would help."""
+    """One machine for rent. Ranges are [low, high]; None if the GPU is not known. `against` has the reasons against the machine and the
+    options that would help."""
 
     provider: str
     offer_id: str

@@ -1,4 +1,4 @@
-"""What `find` says of the machines: the one to take and why, what comes next, what would help where none fits, how many were left out."""
+"""The advice of `find`: the machine to take and why, the next best, what would help if none fits, and how many were excluded."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -14,11 +14,11 @@ from prime_train.reports.find.words import percent_range, size_range, time_range
 
 REASONS_MAX = 6
 FASTER_MIN = 1.2
-"""Less is within what nobody knows."""
+"""A smaller gain in speed is within the uncertainty of the estimates."""
 
 
 def advice(choice: Choice, job: Job, wishes: Wishes, *, limit: int) -> Iterator[tuple[str, str]]:
-    """Lines, each with the word before it. `limit`: how many machines are shown above them."""
+    """Yield each line as a pair of label and text. `limit` is the number of machines shown above the lines."""
     more = len(choice.able) - limit
     if more > 0:
         yield "more", f"{more} more like these; --limit {len(choice.able)} shows all"
@@ -29,31 +29,31 @@ def advice(choice: Choice, job: Job, wishes: Wishes, *, limit: int) -> Iterator[
 
 
 def left_out(choice: Choice) -> Counter[str]:
-    """How many machines for each first reason."""
+    """Return the number of excluded machines for each first reason."""
     return Counter(one.against[0].why for one in choice.left_out)
 
 
 def machine(offer: Offer) -> str:
-    """8x H100; the socket only where it makes the GPU a slower one."""
+    """Return the machine's name, such as 8x H100; with the socket only if it makes the GPU slower."""
     slower = gpus.facts(offer.gpu, offer.socket) != gpus.facts(offer.gpu)
     family = gpus.family(offer.gpu).replace("_", " ")
     return f"{offer.gpu_count}x {family}" + (f" {offer.socket}" if slower else "")
 
 
 def needed(one: Candidate) -> str:
-    """GiB of each GPU, from the low to the high end of the band."""
+    """Return the GiB needed on each GPU, from the low to the high end of the band, or "?" if they are not known."""
     return "?" if one.need is None else size_range(one.need.low, one.need.high)
 
 
 def hardware(one: Candidate, wishes: Wishes) -> str:
-    """The part of a config that asks for this machine."""
+    """Return the `hardware` section of a config that requests this machine."""
     offer = one.offer
     spot = Spot.ONLY if offer.spot else Spot.NEVER
     return f"{{provider: {offer.provider}, gpus: [{offer.gpu}], count: {offer.gpu_count}, spot: {spot}, disk_gib: {wishes.disk_gib}}}"
 
 
 def assumptions(job: Job, wishes: Wishes) -> str:
-    """What the figures stand on."""
+    """Return the assumptions behind the figures."""
     guessed = "The shape of the model is guessed from its size. " if job.model.guessed else ""
     bits = round(job.training.weight_bytes * 8)
     times = f", {RL_TIMES:.0f} times that for RL" if job.rl else ""
@@ -113,7 +113,7 @@ def _outcome(one: Candidate) -> str:
 
 
 def _compared(other: Candidate, best: Candidate) -> str:
-    """Why it lost, and what it has to say for itself."""
+    """Return why this machine is not the best, and its advantages."""
     times = other.expected_usd / best.expected_usd
     lost = f"{times:.1f} times the money" if times >= 1.05 else "about the same money"
     faster = best.time_s.expected / other.time_s.expected if best.time_s and other.time_s else 1.0

@@ -1,4 +1,4 @@
-"""Sizes, amounts and ranges as people write them for `find`, and as it answers."""
+"""Parses and formats sizes, amounts and ranges for `find`."""
 
 import math
 import re
@@ -13,7 +13,7 @@ TOKENS_MAX = 10**15
 
 
 def tokens(text: str) -> float:
-    """100M, 1.5B, 2e9 or 100,000,000. Raises UsageError."""
+    """Return the number of tokens in a text such as 100M, 1.5B, 2e9 or 100,000,000. Raises UsageError if it is not a number of tokens."""
     found = _COUNT.fullmatch(text.strip().replace(",", "").replace("_", ""))
     count = float(found[1]) * _UNITS[found[2].lower()] if found else 0.0
     if not 0 < count <= TOKENS_MAX:
@@ -22,7 +22,7 @@ def tokens(text: str) -> float:
 
 
 def price(text: str) -> float:
-    """20, 2.50, $20 or $20/h. Raises UsageError."""
+    """Return the dollars per hour in a text such as 20, 2.50, $20 or $20/h. Raises UsageError if it is not a price."""
     found = _PRICE.fullmatch(text.strip())
     usd = float(found[1]) if found else 0.0
     if not 0 < usd < math.inf:
@@ -35,7 +35,7 @@ def kinds(text: str) -> tuple[str, ...]:
 
 
 def large(count: float) -> str:
-    """8.2B, 597M, 500k"""
+    """Return a count as text, such as 8.2B, 597M or 500k."""
     for unit, word in ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "k")):
         if count >= unit:
             return f"{_rounded(count / unit)}{word}"
@@ -43,7 +43,7 @@ def large(count: float) -> str:
 
 
 def time_range(between: Between) -> str:
-    """12-45 min, 1.2-2.4 h, 3-8 d"""
+    """Return a range of seconds as text, such as "12-45 min", "1.2-2.4 h" or "3-8 d"."""
     unit_s, word = next(
         ((s, word) for most_s, s, word in ((2 * HOUR_S, 60, "min"), (72 * HOUR_S, HOUR_S, "h")) if between.high < most_s), (86_400, "d")
     )
@@ -51,12 +51,12 @@ def time_range(between: Between) -> str:
 
 
 def usd_range(between: Between) -> str:
-    """$1.2-4.5, $11-22"""
+    """Return a range of dollars as text, such as "$1.2-4.5" or "$11-22"."""
     return f"${_range(between.low, between.high)}"
 
 
 def size_range(low_bytes: float, high_bytes: float) -> str:
-    """In GiB, as GPUs are sold (though their makers say GB), without the unit."""
+    """Return a range of bytes in GiB without the unit; GPUs are sold by GiB, although their makers write GB."""
     return _range(low_bytes / 2**30, high_bytes / 2**30)
 
 
@@ -70,7 +70,7 @@ def _range(low: float, high: float) -> str:
 
 
 def _rounded(amount: float) -> str:
-    """Two places that count: more would be made up."""
+    """Return the amount with two significant digits, as more would be spurious."""
     if amount >= 100:
         step = 10 ** (math.floor(math.log10(amount)) - 1)
         return f"{round(amount / step) * step:,}"

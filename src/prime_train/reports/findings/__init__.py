@@ -1,1 +1,1 @@
-"""Findings about configs in formats that other tools read."""
+"""Writes findings about configs in formats that other tools read."""

@@ -1,4 +1,4 @@
-"""Findings as GitHub's annotations: workflow commands, a line each, shown at their lines in a pull request."""
+"""Findings as GitHub annotations: one workflow command per line, shown at the finding's line in a pull request."""
 
 from collections.abc import Iterable
 
@@ -20,7 +20,7 @@ def _line(finding: Finding) -> str:
 
 
 def _data(text: str) -> str:
-    """As GitHub's own toolkit escapes what follows the second colons."""
+    """Return the text escaped for the message of a workflow command, as GitHub's own toolkit does."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 

@@ -1,4 +1,4 @@
-"""Findings as Markdown, for a pull request: how many there are, then a table."""
+"""Findings as Markdown for a pull request: the counts, then a table."""
 
 from collections.abc import Sequence
 
@@ -6,11 +6,11 @@ from prime_train.core.finding import Finding, Severity
 from prime_train.reports.markdown import code, plain
 
 ROWS_MAX = 200
-"""A comment of GitHub's holds 65,536 characters."""
+"""Keeps the text within the 65,536 characters of a GitHub comment."""
 
 
 def markdown(findings: Sequence[Finding], files: int) -> str:
-    """`files`: how many were checked."""
+    """Return the findings as Markdown. `files` is the number of configs checked."""
     if not findings:
         return f"**{_count(files, 'config')}: nothing found**\n"
     rows = ["| | where | what | what to do |", "|---|---|---|---|", *(_row(finding) for finding in findings[:ROWS_MAX])]
@@ -19,7 +19,7 @@ def markdown(findings: Sequence[Finding], files: int) -> str:
 
 
 def counted(findings: Sequence[Finding]) -> str:
-    """2 errors, 1 warning"""
+    """Return the counts by severity, such as "2 errors, 1 warning"."""
     found = [(severity, sum(finding.severity is severity for finding in findings)) for severity in Severity]
     return ", ".join(_count(count, severity.value) for severity, count in found if count)
 

@@ -1,4 +1,4 @@
-"""Findings as SARIF 2.1.0, which code-scanning tools read."""
+"""Findings as SARIF 2.1.0, the format of code-scanning tools."""
 
 from collections.abc import Sequence
 from pathlib import Path, PurePath
@@ -12,12 +12,12 @@ from prime_train.rules import by_code
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 RESULTS_MAX = 5000
-"""GitHub shows no more of one tool's run, the worst first."""
+"""GitHub shows no more results of one run of a tool, the most severe first."""
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
 
 
 def sarif(findings: Sequence[Finding]) -> dict[str, Any]:
-    """The whole log: one run of one tool."""
+    """Return the whole SARIF log, with one run of one tool."""
     shown = sorted(findings, key=lambda finding: list(Severity).index(finding.severity))[:RESULTS_MAX]
     codes = sorted({finding.code for finding in shown})
     driver = {"name": "prime-train", "version": __version__, "rules": [_rule(code) for code in codes]}
@@ -61,7 +61,7 @@ def _result(finding: Finding, index: int) -> dict[str, Any]:
 
 
 def _uri(file: str) -> str:
-    """Seen from here, which is where the repository is, if the file is below."""
+    """Return the file as a URI, relative to the current folder, which is the repository's root, if the file is below it."""
     path = PurePath(file)
     if path.is_absolute() and path.is_relative_to(Path.cwd()):
         path = path.relative_to(Path.cwd())

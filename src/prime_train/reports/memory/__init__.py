@@ -1,1 +1,1 @@
-"""The GPU memory of a run as a report."""
+"""The report on a run's GPU memory."""

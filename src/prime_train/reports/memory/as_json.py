@@ -1,4 +1,4 @@
-"""What `prime-train memory --json` prints: as the text, unrounded, in GiB."""
+"""The JSON output of `prime-train memory --json`: the same as the text, unrounded and in GiB."""
 
 import json
 

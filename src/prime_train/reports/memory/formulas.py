@@ -1,4 +1,4 @@
-"""How each part of the memory was counted, as a person would write it down."""
+"""How each part of the memory was computed, as readable formulas."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from prime_train.rules.hardware.memory_plan import Plan
 
 
 def of_training(plan: Plan, use: Use) -> Iterator[tuple[str, str]]:
-    """Part, and what it is made of; only parts that are there."""
+    """Yield each part with its formula; parts of 0 bytes are left out."""
     made = dict(_training_parts(plan))
     for part, size in use.parts.items():
         if size > 0 and part in made:
@@ -19,7 +19,7 @@ def of_training(plan: Plan, use: Use) -> Iterator[tuple[str, str]]:
 
 
 def of_serving(plan: Plan, parts: ServerParts) -> Iterator[tuple[str, float, str]]:
-    """Part, bytes, and what they are made of."""
+    """Yield each part with its bytes and its formula."""
     model, serving, gpus = plan.model, plan.serving, _on(plan.serve_gpus)
     yield "weights", parts.weights, f"{large(model.params)} x {serving.weight_bytes:g} B{gpus}"
     yield "activations", parts.activations, f"{PREFILL_TOKENS:,} tokens x 2 B x (4 hidden + 2 ffn), whatever the number of GPUs"

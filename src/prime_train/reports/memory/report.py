@@ -1,4 +1,4 @@
-"""What `prime-train memory` tells: everything as one value, for text and for JSON."""
+"""The report of `prime-train memory` as one value, for text and for JSON."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,8 @@ REQUESTS, AT_ONCE = 1000, 256
 
 @dataclass(frozen=True)
 class OnKind:
-    """One kind of GPU. `left`: bytes that the trainer has of it; `fit`: of the trainer. `share`: None where nothing is served."""
+    """The result for one kind of GPU. `left` is the bytes of a GPU that the trainer may use; `fit` is the trainer's. `share` is None if
+    nothing is served."""
 
     kind: str
     usable: float
@@ -23,9 +24,9 @@ class OnKind:
     fit: Fit
     share: Share | None
     serves: float
-    """How many sequences of the server's length fit its cache at once."""
+    """How many sequences of the server's length its KV cache holds at once."""
     speed: tuple[float, float] | None
-    """New tokens a second of the whole server, by what is `asked` of it; None: the GPU is not known, or nothing fits."""
+    """New tokens per second of the whole server for the requests of `asked`; None if the GPU is not known or nothing fits."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Told:
 
     @property
     def fits(self) -> bool:
-        """Whether every kind takes it, with the estimate at least."""
+        """Return whether the job fits every kind of GPU, at least by the estimate itself."""
         return all(one.fit is not Fit.NO and (one.share is None or one.serves >= 1) for one in self.kinds)
 
 
@@ -55,7 +56,7 @@ def _on(plan: Plan, need: Need, kind: str) -> OnKind:
 
 
 def asked(plan: Plan) -> Requests:
-    """Prompts of an eighth of the length, answers of a half, as many at once as there is room for."""
+    """Return the assumed load: prompts of an eighth of the length, answers of a half, and `AT_ONCE` requests in parallel."""
     length = plan.serving.seq_len
     return Requests(REQUESTS, length // 8, max(1, length // 2), AT_ONCE)
 
