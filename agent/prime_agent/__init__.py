@@ -1,1 +1,1 @@
-"""What runs on a pod: starts the training, watches it and reports back."""
+"""The agent on a pod: it starts the training, watches it and reports to the control plane."""

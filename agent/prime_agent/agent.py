@@ -1,7 +1,7 @@
-"""The agent's shell: one loop that hands events to the core and carries out what it wants. No rules live here.
+"""The agent's imperative shell: one loop that passes events to the core and executes the effects it returns. It makes no decisions.
 
-The loop itself does nothing slow. Heartbeats, commits, uploads, looks into the checkpoint folder and evidence each have a thread of their
-own, so that none of them can hold up another, and least of all the heartbeats.
+The loop itself does nothing slow. Heartbeats, commits, uploads, scans of the checkpoint folder and evidence each have their own thread, so
+that none of them can delay another, least of all the heartbeats.
 """
 
 import logging
@@ -48,27 +48,27 @@ from prime_train.trainers.prime_rl import BROADCAST, PORT, log_files
 
 TICK_S_MIN = 0.01
 LOCAL_KEPT = 2
-"""Newest local checkpoints the janitor leaves alone: a trainer may keep one open."""
+"""Number of newest local checkpoints that the janitor never deletes, because the trainer may have one open."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Context:
-    """Everything outside of the agent."""
+    """The agent's interfaces to everything outside it."""
 
     control: Callable[[], ControlPlane]
-    """A new connection: each thread has its own."""
+    """Returns a new connection; each thread uses its own."""
     bucket: Bucket
     processes: Processes
     gpus: Gpus
     clock: Clock
     keys: KeyRing | None = None
-    """Those to the bucket, where they end."""
+    """Keys to the bucket that expire; None for keys that do not."""
 
 
 class Agent:
-    """One attempt, from preflight to its last word. `run` returns the exit code."""
+    """One attempt, from preflight to its last heartbeat. `run` returns the exit code."""
 
     def __init__(self, job: Bootstrap, context: Context, disk: Path, inbox: Inbox) -> None:
         self._job, self._context, self._inbox = job, context, inbox
@@ -137,7 +137,7 @@ class Agent:
             event = self._inbox.get(max(TICK_S_MIN, next_tick_s(self._state, now_s) - now_s)) or v.Tick()
 
     def give_up(self, why: str) -> int:
-        """After a bug of our own: the trainer goes, and one try is made to say so."""
+        """Kill the trainer after a bug in the agent, try once to report the end, and return the exit code."""
         self._leave(e.Leave.BUG)
         ended = JobExit(cause=Cause.AGENT_ERROR, detail=why[:500])
         job, seq = self._job, self._state.link.seq * 2 + 1
@@ -224,7 +224,10 @@ class Agent:
             _log.info("moved out of the trainer's snapshot: %s", ", ".join(moved))
 
     def _asked_of_prime_rl(self) -> dict[str, str]:
-        """Variables that only the trainer gets. Weights go over the file system, which is slower, once NCCL has failed to start."""
+        """Return the variables that only prime-rl's trainer gets.
+
+        If the last attempt failed to broadcast weights over NCCL, they are broadcast over the file system, which is slower.
+        """
         if self._job.spec.trainer.prime_rl is None:
             return {}
         fallback = {BROADCAST: "filesystem"} if self._job.last_cause is Cause.WEIGHT_BROADCAST else {}
@@ -262,7 +265,7 @@ class Agent:
     # ---------------------------------------------------------------------------------------------------------- checkpoints
 
     def _files_s(self) -> int:
-        """The second against which files are judged settled: ahead of the clock once nobody can write any more."""
+        """Return the time against which files are judged as settled; it runs ahead of the clock once no process can write any more."""
         return int(self._context.clock.wall_s()) + self._ahead_s
 
     def _scan(self) -> v.Event:
@@ -322,9 +325,9 @@ class Agent:
     # -------------------------------------------------------------------------------------------------------------- evidence
 
     def _stall(self) -> str:
-        """What is known of why no step is made: heartbeats, where there are any, and what the trainer's logs name."""
+        """Return the known reasons why no step is made: from prime-rl's heartbeats, if it sends any, and from the trainer's logs."""
         heard, now_s = self._heartbeats, self._context.clock.monotonic_s()
-        # Evidence is asked for after the step's deadline, so a heartbeat's time without a ping is silence enough.
+        # Evidence is requested after the step's deadline, so one heartbeat interval without a ping is long enough to count as silence.
         lines = report(heard.pings, now_s, quiet_s=self._job.spec.health.heartbeat_s) if heard is not None else []
         return "\n".join([*lines, self._suspicion() or "nothing that the trainer wrote names a cause"])
 
@@ -345,7 +348,10 @@ class Agent:
 
 
 def _loan(context: Context, disk: Path) -> KeyLoan | None:
-    """None where the keys do not end, or cannot be lent: then only the trainer's own tools go without."""
+    """Return an endpoint that lends bucket keys to the trainer's tools.
+
+    Return None if the keys do not expire, or if the endpoint cannot be set up; then only the trainer's own tools have no keys.
+    """
     if context.keys is None:
         return None
     try:
@@ -356,10 +362,13 @@ def _loan(context: Context, disk: Path) -> KeyLoan | None:
 
 
 def _lent(keys: KeyRing | None, loan: KeyLoan | None) -> list[Source]:
-    """What is to be blacked out of keys that were lent."""
+    """Return the sources of the lent keys, whose values must be redacted."""
     return [source.secrets for source in (keys, loan) if source is not None]
 
 
 def owner_of(job: Bootstrap, disk: Path) -> str:
-    """The mark of everything this attempt starts on this disk: where machines are only folders, several share one list of processes."""
+    """Return the mark of every process that this attempt starts on this disk.
+
+    Where machines are only folders, several of them share one process list.
+    """
     return f"{job.run}-e{job.attempt}-{zlib.crc32(str(disk).encode()):08x}"

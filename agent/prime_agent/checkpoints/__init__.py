@@ -1,1 +1,1 @@
-"""From the trainer's folder to a manifest in the bucket: which checkpoint is complete, how it is uploaded, and what may go."""
+"""The path of a checkpoint from the trainer's folder to a manifest in the bucket: completeness, upload and clean-up."""

@@ -1,9 +1,10 @@
-"""The blobs of one run in the bucket: sending each content once, and removing those that nothing refers to.
+"""The blobs of one run in the bucket: each content is uploaded once, and unreferenced blobs are removed.
 
-Blobs are named by their content, so one that is there need not be sent again, if it is known to be whole and to stay. Known are those
-listed by the manifest resumed from or by a manifest of our own that was committed, and those that were written a short while ago, by us or
-by an agent of this attempt that died: no clean-up touches them yet, and the bucket checks what it is sent. An upload under way holds its
-blobs: between "it is there" and "a manifest lists it" no clean-up may take it away.
+Blobs are named by the hash of their content, so a blob that is already in the bucket need not be uploaded again if it is known to be intact
+and not about to be removed. That is known of blobs listed by the manifest resumed from, or by a committed manifest of this attempt, and of
+blobs written within the last `FRESH_S` seconds, by this agent or an earlier one of the same attempt: no clean-up removes those yet, and the
+bucket verifies what it receives. An upload in progress holds its blobs, so that no clean-up removes one between the check that it exists
+and the manifest that lists it.
 """
 
 import threading
@@ -16,11 +17,12 @@ from prime_train.core.manifest import BLOB_GRACE_S, Chunk, Manifest
 from prime_train.ports import Bucket, Data
 
 FRESH_S = BLOB_GRACE_S // 2
-"""So old a blob may be, and certainly be there when the manifest is: the other half is for clocks that differ."""
+"""Maximum age of a blob that is certain to exist still when the manifest is written; the other half of the grace period allows for clock
+differences."""
 
 
 class Blobs:
-    """Used by the threads that upload and the one that cleans up at the same time."""
+    """Blobs of one run; the threads that upload and the one that cleans up may use it concurrently."""
 
     def __init__(self, bucket: Bucket, run_id: str, clock: Callable[[], int]) -> None:
         self._bucket = bucket
@@ -34,21 +36,21 @@ class Blobs:
         self._damaged: frozenset[str] = frozenset()
 
     def trust(self, manifest: Manifest) -> None:
-        """The blobs of this manifest need not be sent again."""
+        """Mark the blobs of this manifest as intact, so that they are not uploaded again."""
         with self._lock:
             self._listed |= {chunk.digest: chunk for file in manifest.files for chunk in file.chunks}
 
     def distrust(self, digests: Iterable[str]) -> None:
-        """What lies in the bucket under these names is not what they say: it is sent anew."""
+        """Mark the blobs with these digests as damaged in the bucket, so that they are uploaded again."""
         self._damaged = self._damaged | frozenset(digests)
 
     def see(self, catalog: Catalog) -> None:
-        """What is in the bucket now, before an upload."""
+        """Record which blobs are in the bucket, before an upload."""
         with self._lock:
             self._there = dict(catalog.blobs)
 
     def known(self, digest: str, size: int) -> Chunk | None:
-        """How this content lies in the bucket already, if it need not be sent. It is held from now on, either way."""
+        """Return how this content is already stored in the bucket, or None if it has to be uploaded. Either way it is held from now on."""
         with self._lock:
             self._held.add(digest)
             if digest in self._damaged:
@@ -58,7 +60,7 @@ class Blobs:
             return next((chunk for chunk in chunks if chunk == listed or self._is_fresh(chunk)), None)
 
     def _found(self, digest: str, size: int) -> Iterator[tuple[Codec, Blob]]:
-        """The blobs of this content that are there, and can be whole by their size."""
+        """Yield the blobs of this content in the bucket whose size does not show them to be truncated."""
         for codec in Codec:
             blob = self._there.get(blob_key(self._run_id, digest, codec))
             if blob is not None and (blob.size == size if codec is Codec.NONE else 0 < blob.size <= size):
@@ -69,7 +71,7 @@ class Blobs:
         return self._clock() - max(self._sent_s.get(key, 0), self._there[key].written_s) < FRESH_S
 
     def put(self, chunk: Chunk, stored: Data) -> None:
-        """Sends the stored form of a chunk. Raises what the bucket raises."""
+        """Upload the stored form of a chunk. Raises what the bucket raises."""
         key = blob_key(self._run_id, chunk.digest, chunk.codec)
         self._bucket.put(key, stored)
         with self._lock:
@@ -78,18 +80,18 @@ class Blobs:
             self._damaged = self._damaged - {chunk.digest}
 
     def forget(self, keys: Iterable[str]) -> None:
-        """They are not there after all."""
+        """Record that the blobs with these keys are not in the bucket after all."""
         with self._lock:
             for key in keys:
                 self._forget(key)
 
     def release(self) -> None:
-        """No upload is under way any more."""
+        """Release all held blobs, because no upload is in progress any more."""
         with self._lock:
             self._held.clear()
 
     def remove(self, key: str) -> None:
-        """Deletes a blob, unless an upload under way needs it."""
+        """Delete a blob, unless an upload in progress needs it."""
         digest = _digest(key)
         with self._lock:
             if digest in self._held:

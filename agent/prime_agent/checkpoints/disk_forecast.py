@@ -1,4 +1,4 @@
-"""When the disk will be full, if it goes on as it did."""
+"""Forecast of when the disk will be full, extrapolated from its recent use."""
 
 from dataclasses import dataclass, replace
 
@@ -10,7 +10,7 @@ FULL_S_MAX = 7 * 86_400
 
 @dataclass(frozen=True)
 class Room:
-    """Free space in GiB over the last while, oldest first: `(seconds, GiB)`."""
+    """Samples of the free space, oldest first, as `(seconds, GiB)`."""
 
     seen: tuple[tuple[float, float], ...] = ()
 
@@ -22,7 +22,10 @@ def sensed(room: Room, free_gib: float | None, now_s: float) -> Room:
 
 
 def full_s(room: Room) -> int | None:
-    """Seconds until nothing is free; None where it does not shrink, or not within a week, or too little was seen."""
+    """Return the seconds until no space is free.
+
+    Return None if the free space does not shrink, would last a week or more, or was sampled for too short a time.
+    """
     if len(room.seen) < 2 or room.seen[-1][0] - room.seen[0][0] < SPAN_S_MIN:
         return None
     (first_s, first), (last_s, last) = room.seen[0], room.seen[-1]

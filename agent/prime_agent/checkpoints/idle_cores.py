@@ -1,6 +1,7 @@
-"""How many cores are left for encoding: those that nobody uses while an upload is under way, and those that its own encoders use.
+"""How many cores are available for encoding: those idle during an upload, and those that its own encoders already use.
 
-Sending takes cores too, and so may the trainer: a codec that would win over the wire loses when it takes from the senders what they need.
+Sending needs cores too, and so may the trainer: a codec that would make the upload faster makes it slower if it takes cores that the
+senders need.
 """
 
 import threading
@@ -12,11 +13,11 @@ from dataclasses import dataclass
 import psutil
 
 WINDOW_S = 0.5
-"""Less says little: the counters move by hundredths of a second."""
+"""Shortest interval to measure; shorter ones are imprecise, because the counters advance in hundredths of a second."""
 
 
 def idle_s() -> float:
-    """Seconds that all cores of this machine were idle, added up, since it was started; also those that only waited for a disk."""
+    """Return the seconds that all cores of this machine have been idle since boot, summed up, including waits for a disk."""
     times = psutil.cpu_times()
     return float(times.idle + getattr(times, "iowait", 0.0))
 
@@ -29,7 +30,7 @@ class _Mark:
 
 
 class SpareCores:
-    """For any number of threads."""
+    """Measurement of the available cores; thread-safe."""
 
     def __init__(self, monotonic_s: Callable[[], float], idle_s: Callable[[], float] = idle_s) -> None:
         self._monotonic_s = monotonic_s
@@ -41,7 +42,10 @@ class SpareCores:
 
     @property
     def cores(self) -> float | None:
-        """By the last half second or so; at the beginning of an upload by all of the one before; None until an upload has taken so long."""
+        """The cores available over about the last half second.
+
+        At the start of an upload this is the mean over the previous upload; it is None until an upload has lasted long enough.
+        """
         with self._lock:
             if self._monotonic_s() - self._since.at_s >= WINDOW_S:
                 self._since = self._measured_from(self._since)
@@ -59,7 +63,7 @@ class SpareCores:
 
     @contextmanager
     def encoding(self) -> Iterator[None]:
-        """Around the work of one encoder, in its thread."""
+        """Measure the CPU time of one encoder's work, in its own thread."""
         began_s = time.thread_time()
         try:
             yield

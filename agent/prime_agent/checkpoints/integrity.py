@@ -1,7 +1,7 @@
-"""Whether the files of a checkpoint are cut off, as far as their formats tell.
+"""Detection of truncated checkpoint files, as far as their formats allow.
 
-Names, sizes and times cannot tell a whole file from one whose end is missing, but most formats can: their index stands at the end, or
-their head says how long they are. A file of a format that is not known here counts as whole.
+Names, sizes and times cannot distinguish a complete file from a truncated one, but most formats can: their index is at the end, or their
+header gives their length. A file of an unknown format counts as complete.
 """
 
 import json
@@ -20,9 +20,9 @@ _ZIP_MAGIC = b"PK\x03\x04"
 
 
 def violation_of(folder: Path, files: Collection[FileSeen]) -> str | None:
-    """The first thing wrong with these files of `folder`, in words that name the file; None: nothing is known to be wrong.
+    """Return the first defect of these files of `folder`, as text that names the file, or None if no defect is known.
 
-    Raises OSError, FileNotFoundError among them, when a file cannot be read.
+    Raises OSError, including FileNotFoundError, if a file cannot be read.
     """
     sizes = {file.path: file.size for file in files}
     for path, size in sizes.items():
@@ -40,7 +40,7 @@ def _zip(path: Path, _: int) -> str | None:
     if magic != _ZIP_MAGIC and (path.suffix == ".npz" or _ZIP_MAGIC.startswith(magic)):
         return "is cut off"
     if magic != _ZIP_MAGIC:
-        return None  # an older format of torch.save, which cannot be told from a part of itself
+        return None  # an older format of torch.save, of which a part cannot be distinguished from the whole
     try:
         zipfile.ZipFile(path).close()
     except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error):
@@ -71,7 +71,7 @@ def _json(path: Path, size: int) -> str | None:
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
-        # JSON with comments or several documents is somebody's choice; an end that is missing is not.
+        # JSON with comments or several documents may be intended; a missing end is not.
         return "is cut off" if error.pos >= len(text) else None
     except (ValueError, RecursionError):
         return None
@@ -89,7 +89,7 @@ _CHECKS: dict[str, Callable[[Path, int], str | None]] = {
 
 
 def _missing(folder: Path, path: str, sizes: dict[str, int]) -> str | None:
-    """What an index among the files names and the folder lacks."""
+    """Return what `path`, if it is an index, lists and the folder lacks, as text; otherwise None."""
     beside = PurePosixPath(path).parent
     try:
         named = _named_by(folder / path, sizes[path])
@@ -105,7 +105,8 @@ def _missing(folder: Path, path: str, sizes: dict[str, int]) -> str | None:
 
 
 def _named_by(path: Path, size: int) -> dict[str, int]:
-    """Files that an index names, with the bytes they need; none for other files. ValueError: it is an index, and damaged."""
+    """Return the files that an index lists, with the bytes they need; empty for files that are no index. Raises ValueError for a damaged
+    index."""
     if path.name == ".metadata" and size <= METADATA_BYTES_MAX and any(path.parent.glob("*.distcp")):
         return shard_sizes(path.read_bytes())
     if path.name.endswith(".safetensors.index.json") and size <= JSON_BYTES_MAX:

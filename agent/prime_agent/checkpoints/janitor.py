@@ -1,4 +1,4 @@
-"""Room on the disk: local checkpoints that are safe in the bucket go, the oldest first."""
+"""Freeing of disk space: local checkpoints that are committed in the bucket are deleted, the oldest first."""
 
 import shutil
 from collections.abc import Callable
@@ -20,10 +20,11 @@ def make_room(
     disk_path: Path,
     share_max: float = SHARE_MAX,
 ) -> list[int]:
-    """Deletes checkpoints in `folder` until they take no more than `max_disk_gib` and the disk of `disk_path` is no fuller than
-    `share_max`; returns the steps that went.
+    """Delete checkpoints in `folder` until they use at most `max_disk_gib` and the disk of `disk_path` is used up to at most the share
+    `share_max`; return the deleted steps.
 
-    Only steps up to `committed_step` go; the newest of those and the `keep_newest` newest of all stay, however full the disk.
+    Only steps up to `committed_step` are deleted. The newest of those and the `keep_newest` newest of all are kept, however full the disk
+    is.
     """
     _empty_trash(folder)
     checkpoints = _checkpoints(folder, step_of)
@@ -46,7 +47,8 @@ def _checkpoints(folder: Path, step_of: Callable[[str], int | None]) -> dict[int
 
 
 def _expendable(steps: list[int], committed_step: int, keep_newest: int) -> list[int]:
-    """Oldest first. The newest committed one is what the trainer could fall back on without the bucket."""
+    """Return the steps that may be deleted, oldest first. The newest committed one is kept, because the trainer can resume from it without
+    the bucket."""
     committed = [step for step in steps if step <= committed_step]
     kept = {*committed[-1:], *(steps[-keep_newest:] if keep_newest > 0 else [])}
     return [step for step in committed if step not in kept]
@@ -56,24 +58,24 @@ def _too_full(size: int, max_disk_gib: float | None, disk_path: Path, share_max:
     if max_disk_gib is not None and size > max_disk_gib * 2**30:
         return True
     usage = shutil.disk_usage(disk_path)
-    # As df counts: what is reserved for root is nobody's.
+    # Calculated like df: blocks reserved for root do not count as free.
     return usage.used > share_max * (usage.used + usage.free)
 
 
 def _remove(path: Path) -> None:
-    """Out of the trainer's snapshot at once, so that it never finds half a checkpoint, and then gone."""
+    """Rename the checkpoint out of the trainer's folder at once, so that the trainer never finds half of one, and then delete it."""
     trash = path.resolve().parent.parent / f"{_TRASH}{path.name}"
     try:
         path.rename(trash)
     except FileNotFoundError:
-        return  # the trainer was quicker
+        return  # the trainer deleted it first
     except OSError:
-        # The checkpoint folder is a file system of its own: there is no hidden place beside it.
+        # The checkpoint folder is a separate file system, so it cannot be renamed to a place beside that folder.
         trash = path
     shutil.rmtree(trash)
 
 
 def _empty_trash(folder: Path) -> None:
-    """What a clean-up that was cut off left behind."""
+    """Delete what an interrupted clean-up left behind."""
     for trash in folder.resolve().parent.glob(f"{_TRASH}*"):
         shutil.rmtree(trash)

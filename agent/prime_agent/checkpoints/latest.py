@@ -1,4 +1,4 @@
-"""`latest.json`: which checkpoint is the newest, for people and other tools. Nothing of ours decides by it."""
+"""`latest.json`, which names the newest checkpoint for people and other tools. prime-train itself never decides by it."""
 
 import json
 
@@ -10,7 +10,11 @@ TRIES_MAX = 5
 
 
 def move_latest(bucket: Bucket, manifest: Manifest, now_s: int) -> bool:
-    """Points `latest.json` at this manifest by a conditional put. False: it already points at it, at a later attempt, or a later step."""
+    """Point `latest.json` at this manifest by a conditional write.
+
+    Return False if it already points at this manifest, a later attempt or a later step. Raises TemporaryError if others changed it
+    `TRIES_MAX` times.
+    """
     key = latest_key(manifest.run)
     facts = {"run": manifest.run, "attempt": manifest.attempt, "step": manifest.step, "manifest": manifest.key, "committed_s": now_s}
     data = (json.dumps(facts) + "\n").encode()
@@ -24,7 +28,7 @@ def move_latest(bucket: Bucket, manifest: Manifest, now_s: int) -> bool:
 
 
 def _rank(data: bytes) -> tuple[int, int]:
-    """AttemptNumber and step it points at; below all others when it cannot be read."""
+    """Return the attempt number and step that it points at, or (-1, -1) if it cannot be read."""
     try:
         facts = json.loads(data)
         return int(facts["attempt"]), int(facts["step"])

@@ -1,4 +1,4 @@
-"""What lies in a folder, as the rules of completeness want to see it."""
+"""Listing of a folder's files in the form that the rules of completeness need."""
 
 import os
 import stat
@@ -11,10 +11,10 @@ from prime_train.trainers import FileSeen
 
 
 def files_in(folder: Path) -> tuple[FileSeen, ...]:
-    """Every file below `folder`, sorted by path; links to files count as files. What vanishes meanwhile is left out.
+    """Return every file below `folder`, sorted by path; links to files count as files. Files that vanish meanwhile are left out.
 
-    PermanentError: more files than a manifest holds, or a link to a folder, whose content would silently be left out. OSError: a part of
-    it cannot be read.
+    Raises PermanentError if there are more files than a manifest holds, or a link to a folder, whose content would silently be left out.
+    Raises OSError if a part of the folder cannot be read.
     """
     found = []
     for root, folders, names in os.walk(folder, onerror=_unreadable):
@@ -31,12 +31,15 @@ def files_in(folder: Path) -> tuple[FileSeen, ...]:
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of all files in `folder`."""
+    """Return the bytes of all files in `folder`."""
     return sum(status.st_size for status in _statuses(folder))
 
 
 def written_s(folder: Path) -> float:
-    """When a file in `folder` was last written, in seconds since 1970; of an empty folder when it was made, and 0 when it is gone."""
+    """Return when a file in `folder` was last written, in seconds since 1970.
+
+    For a folder without files, return its own modification time, and 0 if it does not exist.
+    """
     itself = _status(folder)
     return max((status.st_mtime for status in _statuses(folder)), default=itself.st_mtime if itself else 0.0)
 
@@ -57,6 +60,6 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def _unreadable(error: OSError) -> None:
-    # os.walk leaves out what it cannot read, and a checkpoint without a part of it is none.
+    # os.walk skips what it cannot read, but a checkpoint with a part left out is not a checkpoint.
     if not isinstance(error, FileNotFoundError):
         raise error

@@ -1,8 +1,8 @@
-"""The newest complete checkpoint, held by hard links from the moment it is seen.
+"""The newest complete checkpoint, kept by hard links from the moment it is found.
 
-Uploads take their time, and fail while the bucket is away. Meanwhile a trainer may remove the checkpoint, to make room or because it has
-ended: the links keep its content, at no cost but the room that it takes. There is one at most; a newer one takes its place. Where the
-trainer writes into old files again links are no protection, and where there can be none, nothing is held: copies would cost too much.
+Uploads take time, and fail while the bucket is unavailable. Meanwhile the trainer may delete the checkpoint, to make room or because it has
+ended: hard links keep its content, and cost only its disk space. At most one checkpoint is held; a newer one replaces it. If the trainer
+overwrites files in place, links are no protection, and if links are impossible, nothing is held, because copies would cost too much.
 """
 
 import logging
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class LocalCheckpoint:
-    """`path` has the checkpoint's own name; `files` are what was seen in it."""
+    """A held checkpoint. `path` ends in the checkpoint's own name; `files` are the files found in it."""
 
     step: int
     path: Path
@@ -28,8 +28,10 @@ class LocalCheckpoint:
 
 
 class Waiting:
-    """Used by the thread that looks into the checkpoint folder and the one that uploads. `folder`: on the trainer's file system, outside of
-    its working tree."""
+    """Holder of the newest complete checkpoint, shared by the thread that scans the checkpoint folder and the one that uploads.
+
+    `folder` is on the trainer's file system, outside its working tree.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -37,7 +39,7 @@ class Waiting:
         self._held: LocalCheckpoint | None = None
 
     def newest(self, *, above: int) -> LocalCheckpoint | None:
-        """What is held, if its step is higher and nobody has written to it; else it is let go."""
+        """Return the held checkpoint if its step is above `above` and it was not written to; otherwise release it and return None."""
         with self._lock:
             held = self._held
             if held is not None and (held.step <= above or not _is_as_it_was(held)):
@@ -46,8 +48,10 @@ class Waiting:
             return self._held
 
     def hold(self, step: int, path: Path) -> LocalCheckpoint | None:
-        """The complete checkpoint at `path`, from now on held; None where that cannot be done. One that has only lost files since it was
-        first held is being removed: it stays as it was."""
+        """Hold the complete checkpoint at `path` and return it, or None if that is impossible.
+
+        If the held checkpoint of the same step has only lost files at `path`, the trainer is deleting it, so the links stay as they are.
+        """
         with self._lock:
             return self._hold(step, path)
 
@@ -72,7 +76,7 @@ class Waiting:
 
 
 def _is_as_it_was(held: LocalCheckpoint) -> bool:
-    """A trainer that writes into a file writes into our link of it, too."""
+    """Return whether the files are unchanged: a trainer that writes into a file also changes our hard link to it."""
     try:
         return files_in(held.path) == held.files
     except (PermanentError, OSError):

@@ -1,4 +1,4 @@
-"""Taking second place: threads that move checkpoints run when the trainer leaves a core free."""
+"""Low priority for the threads that move checkpoints, so that they run when the trainer leaves a core idle."""
 
 import logging
 import os
@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 NICE = 15
-"""Beside a trainer that uses every core, such a thread gets about one part in thirty of one; its disk reads are ranked likewise."""
+"""Nice value. Beside a trainer that uses every core, such a thread gets about a thirtieth of a core; its disk reads are ranked likewise."""
 
 TASKS = Path("/proc/self/task")
 _LIBRARY_THREADS = ("tokio", "rayon")
@@ -18,13 +18,13 @@ _log = logging.getLogger(__name__)
 
 
 def step_back() -> None:
-    """This thread takes second place, and with it the threads it starts. Anyone may do so; elsewhere than on Linux nothing happens."""
+    """Lower the priority of this thread and the threads it starts. No privileges are needed; outside Linux nothing happens."""
     if sys.platform == "linux":
         _renice(threading.get_native_id())
 
 
 def step_back_library() -> None:
-    """As `step_back`, for the threads in which obstore sends and encrypts."""
+    """Lower the priority of the threads in which obstore sends and encrypts, as `step_back` does for the calling thread."""
     if sys.platform == "linux":
         for task in _tasks():
             _renice(task)

@@ -1,4 +1,4 @@
-"""The clean-up of the bucket after a commit: by the policy of the spec, and never slower than a takeover."""
+"""Clean-up of the bucket after a commit, by the policy of the spec, and limited in time so that it ends before a takeover can."""
 
 from collections.abc import Callable
 
@@ -10,11 +10,11 @@ from prime_train.core.retention import Policy
 from prime_train.ports import Bucket
 
 PRUNE_S_MAX = 60
-"""A clean-up that takes longer than this is given up: meanwhile another attempt may have taken over, and chosen what to resume."""
+"""Seconds after which a clean-up is abandoned, because another attempt may have taken over meanwhile and chosen what to resume."""
 
 
 class Retention:
-    """Keeps what the policy keeps of a run, and the checkpoint that was resumed from."""
+    """Clean-up that keeps the checkpoints that the policy keeps, and the one that was resumed from."""
 
     def __init__(
         self, bucket: Bucket, blobs: Blobs, run_id: str, *, policy: Policy, pinned: ResumePoint | None, clock: Callable[[], int]
@@ -27,7 +27,7 @@ class Retention:
         self._reader = Reader(bucket, run_id)
 
     def prune(self, *, committed_step: int, committed_s: int) -> None:
-        """Deletes what may go. Raises what the bucket raises; whatever was left over goes the next time."""
+        """Delete checkpoints that need not be kept. Raises what the bucket raises; what remains is deleted by the next clean-up."""
         catalog = self._reader.catalog()
         planned = plan(catalog, self._policy, committed_step=committed_step, pinned=self._pinned, now_s=committed_s)
         carry_out(self._bucket, planned, remove=self._blobs.remove, too_late=lambda: self._clock() - committed_s > PRUNE_S_MAX)

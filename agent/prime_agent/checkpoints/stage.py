@@ -1,8 +1,8 @@
-"""Setting a checkpoint aside, so that the trainer's clean-up and an upload cannot collide.
+"""Staging of a checkpoint, so that the trainer's clean-up cannot interfere with an upload.
 
-A hard link keeps the content when the trainer removes its own name of it, and costs nothing. It is no protection where the trainer
-writes into a file again: link and file are the same content. There, and where links cannot be made, files are copied, which costs
-nothing either where the file system can let two files share their blocks until one is written to (Btrfs, XFS).
+A hard link keeps the content when the trainer deletes its own name for it, and costs nothing. It is no protection if the trainer overwrites
+a file in place, because link and file share their content. In that case, and where links are impossible, files are copied. A copy costs
+nothing either where the file system lets two files share their blocks until one is written to (Btrfs, XFS).
 """
 
 import errno
@@ -17,23 +17,24 @@ from prime_train.ports import TemporaryError
 from prime_train.trainers import FileSeen
 
 DISK_SPARE_BYTES = 256 * 2**20
-"""Left free when files are copied: a full disk would fail the trainer's next save."""
+"""Bytes left free when files are copied, because a full disk would fail the trainer's next save."""
 
 FICLONE = 0x40049409
-"""The request to share blocks: see ioctl_ficlone(2)."""
+"""The ioctl request to share blocks, see ioctl_ficlone(2)."""
 
 _NO_LINKS = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.EACCES}
 
 
 class Vanished(Exception):
-    """The checkpoint changed or went away while it was handled; there is nothing left to upload."""
+    """The checkpoint changed or was deleted while it was handled, so there is nothing left to upload."""
 
 
 def set_aside(folder: Path, stage: Path, *, copy: bool, only_links: bool = False) -> tuple[FileSeen, ...]:
-    """Fills the new folder `stage` with what is in `folder`, and says what is in it. `only_links`: nothing is copied.
+    """Fill the new folder `stage` with the files of `folder` by hard links (or copies if `copy`), and return them. With `only_links`,
+    nothing is copied.
 
-    Raises Vanished when `folder` is not the same before and after, TemporaryError when there is no room for a copy, and OSError where
-    links alone do not do.
+    Raises Vanished if `folder` changes meanwhile, TemporaryError if there is no room for a copy, and OSError if links alone are allowed and
+    fail.
     """
     clear(stage)
     before = files_in(folder)
@@ -52,7 +53,7 @@ def set_aside(folder: Path, stage: Path, *, copy: bool, only_links: bool = False
 
 
 def clear(stage: Path) -> None:
-    """Removes `stage`, if there is one."""
+    """Delete `stage` if it exists."""
     if stage.exists():
         shutil.rmtree(stage)
 
@@ -73,14 +74,15 @@ def _take(source: Path, target: Path, size: int, *, copy: bool, only_links: bool
 
 
 def _share(source: Path, target: Path) -> bool:
-    """Makes `target` a file of its own whose blocks are those of `source` until either is written to. False: it cannot be done here."""
+    """Make `target` a separate file that shares the blocks of `source` until either is written to. Return False if that is impossible
+    here."""
     if sys.platform != "linux":
         return False
     with source.open("rb") as content, target.open("wb") as copy:
         try:
             fcntl.ioctl(copy.fileno(), FICLONE, content.fileno())
         except OSError:
-            return False  # whatever the reason, a plain copy says it better
+            return False  # whatever the reason, a plain copy reports it better
     return True
 
 

@@ -1,4 +1,5 @@
-"""How the trainer's checkpoints go: how often, at what cost to the training, how fast they are durable, and what a loss would cost now."""
+"""Statistics of the trainer's checkpoints: their interval, their cost to the training, the time until they are durable, and what a loss
+would cost now."""
 
 from dataclasses import dataclass, replace
 from statistics import median
@@ -6,16 +7,16 @@ from statistics import median
 from prime_train.core import wire
 
 KEPT_MAX = 20
-"""Saves remembered."""
+"""Number of saves remembered."""
 
 INTERVALS_LATE = 2
 LATE_S_MIN = 60.0
-"""So late a checkpoint may be at least, however often there is one."""
+"""Minimum delay in seconds before a checkpoint counts as late, however short the interval between saves is."""
 
 
 @dataclass(frozen=True)
 class Save:
-    """A checkpoint that was seen complete at `seen_s`; steps stood still `stall_s` for it, as far as their times tell."""
+    """A checkpoint found complete at `seen_s`. Steps paused for it for `stall_s` seconds, as far as their times show."""
 
     step: int
     seen_s: float
@@ -24,7 +25,7 @@ class Save:
 
 @dataclass(frozen=True)
 class Moved:
-    """What one upload moved: bytes of the files, bytes sent for them, and seconds."""
+    """The amounts of one upload: bytes of the files, bytes sent, and seconds."""
 
     size_bytes: int
     sent_bytes: int
@@ -33,19 +34,19 @@ class Moved:
 
 @dataclass(frozen=True)
 class Saves:
-    """Of this attempt, oldest first. Seconds of the machine's monotonic clock."""
+    """Saves of this attempt, oldest first, in seconds of the machine's monotonic clock."""
 
     saves: tuple[Save, ...] = ()
     skipped: int = 0
-    """Saves that a newer one overtook before they could be uploaded."""
+    """Number of saves that were not uploaded because a newer one was complete first."""
     moved: Moved | None = None
     durable: Save | None = None
     durable_after_s: float | None = None
-    """How long the newest durable one took from complete to committed."""
+    """Seconds from complete to committed for the newest durable checkpoint."""
 
 
 def seen(saves: Saves, step: int, now_s: float, *, durations_s: tuple[float, ...], skipped: bool) -> Saves:
-    """The newest complete checkpoint is `step`. `durations_s`: times of the newest steps."""
+    """Record `step` as the newest complete checkpoint. `durations_s` are the durations of the newest steps."""
     if saves.saves and step <= saves.saves[-1].step:
         return saves
     since = step - saves.saves[-1].step if saves.saves else step
@@ -61,7 +62,7 @@ def committed(saves: Saves, step: int, now_s: float) -> Saves:
 
 
 def report(saves: Saves, now_s: float) -> wire.Saves | None:
-    """For the heartbeat; None before the first save."""
+    """Return the statistics for the heartbeat; None before the first save."""
     if not saves.saves:
         return None
     gaps_s = [later.seen_s - earlier.seen_s for earlier, later in zip(saves.saves, saves.saves[1:], strict=False)]
@@ -80,7 +81,10 @@ def report(saves: Saves, now_s: float) -> wire.Saves | None:
 
 
 def behind(saves: Saves, committed_step: int, now_s: float) -> str | None:
-    """In words, how far the bucket is behind, where that is more than two intervals from one save to the next; else None."""
+    """Return a description of how far the bucket is behind; None unless the oldest waiting save is late.
+
+    It is late after `INTERVALS_LATE` median intervals between saves, and at least `LATE_S_MIN` seconds.
+    """
     waiting = [save for save in saves.saves if save.step > committed_step]
     gaps_s = [later.seen_s - earlier.seen_s for earlier, later in zip(saves.saves, saves.saves[1:], strict=False)]
     if not waiting or not gaps_s:
@@ -92,13 +96,13 @@ def behind(saves: Saves, committed_step: int, now_s: float) -> str | None:
 
 
 def too_fast(saves: Saves) -> str:
-    """In words, that checkpoints come faster than they can be uploaded; nothing where they do not."""
+    """Return a warning that checkpoints are saved faster than they can be uploaded; "" if that is not so."""
     if not saves.skipped or saves.moved is None:
         return ""
     return f"checkpoints come faster than they are uploaded ({saves.moved.seconds:.0f} s each): {saves.skipped} skipped so far"
 
 
 def _stall_s(durations_s: tuple[float, ...], since: int) -> float | None:
-    """How much longer the slowest step since the last save took than one usually does; None where too few are known."""
+    """Return by how many seconds the slowest step since the last save exceeded the median; None if too few steps are known."""
     recent = durations_s[-since:] if since > 0 else ()
     return max(0.0, max(recent) - median(durations_s)) if len(durations_s) >= 3 and recent else None

@@ -1,4 +1,5 @@
-"""Which checkpoint goes to the bucket next, and which commit is asked for: the newest counts, an older one is never worth waiting for."""
+"""Which checkpoint is uploaded next, and which commit is requested: always the newest, because waiting for an older one is never
+worthwhile."""
 
 from dataclasses import dataclass, replace
 
@@ -7,7 +8,7 @@ from prime_train.core.wire import Commit
 
 SCAN_S = 1.0
 SCAN_SHARE = 50
-"""Looking into the checkpoint folder takes at most one part in so many of the time."""
+"""A scan of the checkpoint folder takes at most one part in this many of the time."""
 
 ROOM_S = 30.0
 RETRY_FIRST_S, RETRY_MAX_S = 2.0, 60.0
@@ -22,15 +23,15 @@ class Manifested:
 
 @dataclass(frozen=True)
 class Transfers:
-    """`open`: the trainer has been started, so there may be something to upload."""
+    """State of uploads and commits. `open` is True once the trainer has been started, so that there may be something to upload."""
 
     open: bool = False
     scanning: bool = False
     next_scan_s: float = 0.0
     scans: int = 0
-    """Looks begun so far."""
+    """Number of scans started."""
     seen: int = 0
-    """The look whose answer came last."""
+    """Number of the scan whose result came last."""
     found: tuple[int, ...] = ()
     saving: bool = False
     uploading: int | None = None
@@ -41,19 +42,19 @@ class Transfers:
     committing: bool = False
     next_commit_s: float = 0.0
     settling_until_s: float | None = None
-    """After a commit the pointer is moved and the bucket cleaned up; the end waits so long for it, at most."""
+    """After a commit the pointer is moved and the bucket cleaned up; the end of the attempt waits for that until this time at most."""
     next_room_s: float = 0.0
     trouble: str = ""
     failures_in_a_row: int = 0
-    """Uploads that failed since the last one that did not."""
+    """Failed uploads since the last successful one."""
     begun_step: int = 0
-    """The newest step that the trainer has begun to save, as far as any look could tell."""
+    """The newest step that the trainer has begun to save, as far as any scan has found."""
     removed: bool = False
-    """The checkpoint folder was there once, and was gone at the last look."""
+    """The checkpoint folder existed earlier, and was missing or empty at the last scan."""
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is left to upload, as far as the last look can tell."""
+        """Whether nothing is left to upload, as far as the last scan shows."""
         return self.uploading is None and not self.found and self.failures == 0
 
 
@@ -62,14 +63,14 @@ def begin(transfers: Transfers, now_s: float) -> Transfers:
 
 
 def scan_now(transfers: Transfers, now_s: float) -> Transfers:
-    """Look as soon as possible, and do not let an earlier failure delay the upload."""
+    """Schedule a scan as soon as possible, and cancel the upload's delay after an earlier failure."""
     return replace(transfers, next_scan_s=now_s, next_upload_s=now_s)
 
 
 def scanned(
     transfers: Transfers, steps: tuple[int, ...], now_s: float, *, saving: bool, took_s: float, begun: int = 0, removed: bool = False
 ) -> Transfers:
-    """After a look. One that was begun before an upload ended may still show that step."""
+    """Record a scan's result. A scan that started before an upload ended may still contain that step."""
     found = tuple(step for step in steps if step > transfers.uploaded_step)
     pause_s = max(SCAN_S, SCAN_SHARE * took_s)
     after = replace(transfers, scanning=False, seen=transfers.scans, found=found, saving=saving, next_scan_s=now_s + pause_s)
@@ -93,7 +94,7 @@ def uploaded(transfers: Transfers, step: int, key: str, now_s: float) -> Transfe
 
 
 def upload_failed(transfers: Transfers, step: int, why: str, now_s: float) -> Transfers:
-    """Waits longer each time; then looks anew, for the checkpoint may be gone."""
+    """Schedule the next try after a delay that doubles each time, and a new scan first, because the checkpoint may have been deleted."""
     wait_s = min(RETRY_MAX_S, RETRY_FIRST_S * 2 ** min(transfers.failures, 10))
     trouble = f"step {step} was not uploaded: {why}"
     after = replace(transfers, uploading=None, failures=transfers.failures + 1, trouble=trouble, found=())
@@ -120,14 +121,14 @@ def commit_failed(transfers: Transfers, now_s: float, *, heartbeat_s: int) -> Tr
 
 
 def commit_now(transfers: Transfers, now_s: float) -> Transfers:
-    """The control plane answers again."""
+    """Schedule the commit at once, because the control plane responds again."""
     return replace(transfers, next_commit_s=now_s)
 
 
 def pace(
     transfers: Transfers, now_s: float, *, run_id: str, attempt: int, settled: bool, identity: str = ""
 ) -> tuple[Transfers, tuple[e.Effect, ...]]:
-    """What is due."""
+    """Return the effects that are due, and the state with them recorded as begun."""
     effects: list[e.Effect] = []
     if not transfers.open:
         return transfers, ()
@@ -148,7 +149,7 @@ def pace(
 
 
 def due_s(transfers: Transfers) -> list[float]:
-    """The moments at which `pace` has something to do."""
+    """Return the times at which `pace` has something to do."""
     if not transfers.open:
         return []
     moments = [transfers.next_room_s]

@@ -1,17 +1,17 @@
-"""How fast this machine's way to the bucket is, and how much of it uploads may take."""
+"""Measured speed of this machine's connection to the bucket, and the limit on what uploads may use."""
 
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 MEASURED_BYTES_MIN = 64 * 2**20
-"""Less says little of the wire."""
+"""Fewer bytes are too few to measure the connection's speed."""
 FORGOTTEN_SHARE = 0.2
 PAUSE_S_MAX = 1.0
 
 
 class Uplink:
-    """For any number of threads. `bytes_per_s_max`: None is as fast as it goes."""
+    """The connection to the bucket; thread-safe. `bytes_per_s_max` limits uploads; None means no limit."""
 
     def __init__(self, monotonic_s: Callable[[], float], *, bytes_per_s_max: float | None = None) -> None:
         self._monotonic_s = monotonic_s
@@ -26,14 +26,15 @@ class Uplink:
 
     @property
     def bytes_per_s(self) -> float | None:
-        """What the wire takes; None until enough was sent."""
+        """The connection's measured speed in bytes per second; None until enough was sent."""
         with self._lock:
             now = self._rate()
             known = [rate for rate in (now, self._best) if rate is not None]
             return max(known, default=None)
 
     def begin(self) -> None:
-        """A new upload. The best of those before counts on, a little less each time: one that waits for its encoders is no measure."""
+        """Start measuring a new upload. The best earlier speed stays, reduced a little each time, because an upload that waits for its
+        encoders measures too little."""
         with self._lock:
             now, before = self._rate(), self._best
             faded = before * (1 - FORGOTTEN_SHARE) if before is not None else None
@@ -42,7 +43,7 @@ class Uplink:
 
     @contextmanager
     def sending(self, size: int, *, stopped: threading.Event) -> Iterator[None]:
-        """Around the sending of `size` bytes: waits for its turn where there is a limit, and counts those that arrived."""
+        """Send `size` bytes inside the block: wait for a turn if there is a limit, and count the bytes if the block succeeds."""
         self._wait(size, stopped)
         with self._lock:
             self._flying += 1

@@ -1,7 +1,7 @@
-"""The files of a checkpoint, chunk by chunk, into the bucket: read, hashed, compressed where it pays, and sent, many at once.
+"""Upload of a checkpoint's files in chunks: each is read, hashed, compressed if that pays, and sent, many in parallel.
 
-What is sent is what was hashed, for both are done to the same bytes in memory, whatever happens to the file meanwhile. Memory is bounded by
-the threads: each has one chunk, and its encoded form.
+Hash and upload use the same bytes in memory, so a change of the file meanwhile cannot make them differ. Memory is bounded by the number of
+threads: each holds one chunk and its encoded form.
 """
 
 import logging
@@ -31,12 +31,12 @@ _log = logging.getLogger(__name__)
 
 
 class Cancelled(Exception):
-    """The work was called off; nothing was made durable by it."""
+    """The work was cancelled; it made nothing durable."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A chunk of a file that is to be sent."""
+    """A chunk of a file that is to be uploaded."""
 
     file: FileSeen
     index: int
@@ -45,7 +45,7 @@ class Piece:
 
 @dataclass
 class Sent:
-    """What an upload has moved so far. `bytes_done` of `bytes_total` are in the bucket; `bytes_sent` went over the wire for it."""
+    """Progress of an upload. `bytes_done` of `bytes_total` are in the bucket; `bytes_sent` were sent over the network for them."""
 
     bytes_total: int = 0
     bytes_done: int = 0
@@ -56,7 +56,7 @@ class Sent:
 
 
 class Sender:
-    """Sends one checkpoint at a time. `cores`: how many the encoders may use, if so many are spare."""
+    """Sender of one checkpoint at a time. `cores` is the maximum number of cores for the encoders, if that many are idle."""
 
     def __init__(self, blobs: Blobs, uplink: Uplink, *, compress: Compress, monotonic_s: Callable[[], float], cores: int) -> None:
         self._blobs = blobs
@@ -70,9 +70,9 @@ class Sender:
         self.sent = Sent()
 
     def send(self, folder: Path, files: Sequence[FileSeen], *, cancelled: Callable[[], bool]) -> tuple[ManifestFile, ...]:
-        """All of `files`, which lie in `folder`, as the manifest lists them; their content is in the bucket then.
+        """Upload all `files`, which are in `folder`, and return them as the manifest lists them; their content is then in the bucket.
 
-        Raises Vanished when a file is not as long as it was, Cancelled, OSError, and what the bucket raises.
+        Raises Vanished if a file has become shorter, Cancelled, OSError, and what the bucket raises.
         """
         pieces = [Piece(file, index, size) for file in files for index, size in enumerate(chunk_sizes(file.size))]
         self.sent = Sent(bytes_total=sum(piece.size for piece in pieces), began_s=self._monotonic_s())
@@ -102,7 +102,8 @@ class Sender:
         return _listed(files, pieces, done)
 
     def _read(self, folder: Path, piece: Piece) -> memoryview:
-        """The chunk, in this thread's own buffer. Nothing is mapped: a mapped file that its owner cuts short kills the reader."""
+        """Read the chunk into this thread's own buffer. Files are not memory-mapped, because truncating a mapped file kills the process
+        that reads it."""
         if not hasattr(self._own, "buffer"):
             self._own.buffer = memoryview(bytearray(CHUNK_BYTES))
         into: memoryview = self._own.buffer[: piece.size]

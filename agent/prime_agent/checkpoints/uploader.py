@@ -1,8 +1,8 @@
-"""From the trainer's folder to a manifest in the bucket.
+"""The upload of checkpoints from the trainer's folder up to a manifest in the bucket.
 
-A checkpoint that is complete is set aside, looked at again, hashed and sent, looked at once more, and its manifest is written last: a cut
-at any point leaves either no manifest or a true one. Whether the manifest counts is decided elsewhere, by a commit that carries the
-attempt; only after that do `latest.json` and the clean-up follow.
+A complete checkpoint is staged, checked again, hashed and sent, and checked once more; its manifest is written last. So an interruption at
+any point leaves either no manifest or a correct one. Whether the manifest counts is decided by a separate commit that carries the attempt;
+only after that do `latest.json` and the clean-up follow.
 """
 
 import logging
@@ -33,11 +33,11 @@ __all__ = ["Cancelled", "LocalCheckpoint", "Uploader", "Vanished"]
 
 ENTRIES_MAX = 100_000
 MANIFEST_BYTES_MAX = 16 * 2**20
-"""What a reader of the bucket takes in one piece."""
+"""Largest manifest that a reader of the bucket fetches in one piece."""
 
 BEGUN_SHARE_MAX = 0.2
 SAVING_QUIET_S = 120
-"""A folder that nothing was written to for so long is no save under way but the rest of one."""
+"""Seconds without a write after which a folder counts as the remains of a save, not a save in progress."""
 
 _log = logging.getLogger(__name__)
 
@@ -51,10 +51,10 @@ class LocalCheckpoint:
 
 
 class Uploader:
-    """The checkpoints of one attempt.
+    """The uploads of one attempt.
 
-    `work`: the working tree. `stage`: a folder outside of it, on the same file system where hard links are to work. `known`: what the
-    attempt resumed from. One thread may `upload` while another calls the other methods.
+    `work` is the working tree. `stage` is a folder outside it, on the same file system if hard links are to work. `known` is the checkpoint
+    that the attempt resumed from. One thread may `upload` while another calls the other methods.
     """
 
     def __init__(
@@ -99,22 +99,24 @@ class Uploader:
 
     @property
     def uploaded_step(self) -> int | None:
-        """The newest step that is in the bucket by this attempt's doing, or was restored by it; None: there is none."""
+        """The newest step that this attempt has uploaded or restored; None if there is none."""
         return self._newest_step if self._newest_step >= 0 else None
 
     def disregard_present(self) -> tuple[int, ...]:
-        """The checkpoints that lie here now are somebody else's, such as those of a working tree that was copied with its old results:
-        they are not uploaded unless they are written anew. To be called once, before the trainer is started; returns their steps, but
-        for those no newer than what was restored.
+        """Exclude the checkpoints that exist now from uploads unless they are written again, and return their steps.
+
+        They are not of this attempt, for example from a working tree that was copied with its old results. Call this once, before the
+        trainer is started. Steps up to the restored one are not returned.
         """
-        clear(self._stage)  # what an earlier agent of this attempt has left
+        clear(self._stage)  # left by an earlier agent of this attempt
         self._disregarded = {path.name: written_s(path) for _, path in self._folders()}
         return tuple(sorted(step for step, _ in self._folders() if step > self._newest_step))
 
     def scan(self, now_s: int) -> list[LocalCheckpoint]:
-        """What is complete and not yet uploaded, oldest first: the newest one, if there is any. Those it has overtaken are left out, so
-        that a slow bucket never lets them pile up; they wait on in case the newest one vanishes. From the moment it is found its content
-        is held, whatever the trainer does.
+        """Return the newest checkpoint that is complete and not yet uploaded, as a list of at most one.
+
+        Older ones are left out, so that a slow bucket never lets them pile up; they stay candidates in case the newest one vanishes. The
+        content of the returned checkpoint is kept from now on, whatever the trainer does.
         """
         held = self._waiting.newest(above=self._newest_step)
         for step, path in self._newer():
@@ -127,15 +129,15 @@ class Uploader:
         return [LocalCheckpoint(held.step, held.path)] if held is not None else []
 
     def begun_step(self) -> int:
-        """The newest step that the trainer has begun to save, complete or not, and that is not uploaded; 0: there is none."""
+        """Return the newest step that the trainer has begun to save, complete or not, and that is not uploaded; 0 if there is none."""
         return next((step for step, path in self._newer() if size_of(path) and self._is_begun(path)), 0)
 
     def is_removed(self) -> bool:
-        """Whether there were checkpoints of this attempt, and the folder that held them is gone, or empty."""
+        """Return whether this attempt had checkpoints, and their folder is now missing or empty."""
         return self._was_there and not self._folders()
 
     def saving(self, now_s: int) -> bool:
-        """Whether the trainer is writing a checkpoint that is newer than the newest complete one."""
+        """Return whether the trainer is writing a checkpoint that is newer than the newest complete one."""
         for _, path in self._newer():
             if self._is_complete(path, now_s):
                 return False
@@ -145,12 +147,14 @@ class Uploader:
 
     @property
     def sent(self) -> Sent:
-        """How far the upload under way is, or what the last one moved."""
+        """Progress of the upload in progress, or the amounts of the last one."""
         return self._sender.sent
 
     def overtaken(self, step: int, newer: Iterable[int]) -> bool:
-        """Whether the upload of `step` is to be dropped because a newer checkpoint is complete: only where the policy would keep nothing
-        but the newer one, when it has hardly begun, and never twice in a row, or a slow bucket would never get any.
+        """Return whether the upload of `step` should be dropped because a newer checkpoint is complete.
+
+        That is so only if the policy would keep nothing but the newer one and the upload has hardly begun, and never twice in a row,
+        because otherwise a slow bucket would never get any checkpoint.
         """
         if self._dropped or not any(other > step for other in newer) or not keeps_newest_only(self._policy, step):
             return False
@@ -159,16 +163,17 @@ class Uploader:
         return self._dropped
 
     def fell_back(self, point: ResumePoint, damaged: Iterable[str]) -> None:
-        """An older checkpoint was restored, because chunks with these digests are damaged in the bucket: they are sent anew."""
+        """Record that the older checkpoint `point` was restored, because chunks with the digests `damaged` are damaged in the bucket; they
+        will be uploaded again."""
         self._known, self._known_read = point, False
         self._newest_step = point.step
         self._blobs.distrust(damaged)
 
     def upload(self, local: LocalCheckpoint, *, cancelled: Callable[[], bool], metrics: Metrics = NO_METRICS) -> Manifest:
-        """Puts the checkpoint into the bucket, its manifest last, and returns it once it is there; asking again after a failure is fine.
+        """Upload the checkpoint, its manifest last, and return the manifest. May be called again after a failure.
 
-        Raises Vanished (the trainer removed or changed it meanwhile), Cancelled, TemporaryError or PermanentError; then there is no
-        manifest, or, when the answer to its writing was lost, a true one.
+        Raises Vanished (the trainer deleted or changed the checkpoint meanwhile), Cancelled, TemporaryError or PermanentError. Then there
+        is no manifest, or a correct one if only the response to its write was lost.
         """
         stage = self._stage / f"upload-{self._attempt}-{local.step}"
         try:
@@ -185,7 +190,8 @@ class Uploader:
         return manifest
 
     def committed(self, manifest: Manifest, now_s: int) -> None:
-        """A commit was confirmed at `now_s`: moves `latest.json` on and cleans up. Raises what the bucket raises; the commit stands."""
+        """Move `latest.json` forward and clean up after a commit that was confirmed at `now_s`. Raises what the bucket raises; the commit
+        stays valid."""
         self._committed_step = max(self._committed_step, manifest.step)
         self._blobs.trust(manifest)
         move_latest(self._bucket, manifest, now_s)
@@ -202,7 +208,7 @@ class Uploader:
         try:
             listed = self._sender.send(stage, files, cancelled=cancelled)
             if files_in(stage) != files:
-                # A trainer that overwrites a file reaches our hard link of it too: the chunks may be of two files.
+                # Overwriting a file in place also changes our hard link to it, so the chunks may come from two versions.
                 raise Vanished("the trainer wrote into the checkpoint while it was uploaded; set checkpoints.in_place")
             manifest, data = self._manifest(local, listed, metrics)
             self._must_be_there(manifest)
@@ -214,7 +220,8 @@ class Uploader:
         return manifest
 
     def _must_be_there(self, manifest: Manifest) -> None:
-        """Before a manifest says so: every blob is in the bucket's own list, with its size."""
+        """Check, before the manifest is written, that the bucket lists every blob with its size. Raises TemporaryError if one is
+        missing."""
         missing = self._reader.catalog().missing(manifest)
         if missing:
             self._blobs.forget(missing)
@@ -243,7 +250,8 @@ class Uploader:
         return manifest, data
 
     def _trust_known(self) -> None:
-        """What the attempt resumed from was verified byte by byte, so its blobs need not be sent again."""
+        """Trust the blobs of the checkpoint that the attempt resumed from: they were verified byte by byte and need not be uploaded
+        again."""
         if self._known_read or self._known is None:
             return
         manifest = read_manifest(self._bucket, self._known.key)
@@ -252,7 +260,7 @@ class Uploader:
         self._known_read = True
 
     def _newer(self) -> Iterator[tuple[int, Path]]:
-        """Checkpoint folders newer than all that is uploaded or restored, newest first."""
+        """Yield the checkpoint folders newer than everything uploaded or restored, newest first."""
         for step, path in sorted(self._folders(), reverse=True):
             before_s = self._disregarded.get(path.name)
             if step > self._newest_step and (before_s is None or written_s(path) != before_s):
@@ -271,7 +279,7 @@ class Uploader:
         try:
             return self._trainer.is_begun(self._spec, files_in(path))
         except (OSError, PermanentError):
-            return True  # it changes under our eyes, or cannot be read: the trainer gets the time
+            return True  # the folder is changing or cannot be read, so assume a save in progress
 
     def _is_complete(self, path: Path, now_s: int) -> bool:
         try:
@@ -292,7 +300,7 @@ class Uploader:
 
 
 def _check_names(step: int, files: tuple[FileSeen, ...]) -> None:
-    """Before anything is sent. PermanentError: a name that no manifest can hold."""
+    """Check the names before anything is sent. Raises PermanentError for a name that a manifest cannot hold."""
     try:
         for file in files:
             ManifestFile(path=file.path, size=0)
