@@ -1,4 +1,4 @@
-"""The working tree of a run: a local folder as one gzipped tar, with what git ignores left out."""
+"""The working tree of a run: a local folder as one gzipped tar, without files that git ignores."""
 
 import gzip
 import os
@@ -30,16 +30,16 @@ FILES_MAX = 50_000
 DEPTH_MAX = 64
 NAMED_MAX = 5
 WEIGHS = 100
-"""A file that has at least a hundredth of all bytes is named where there are too many."""
+"""A file is named in a finding about the total size if it has at least 1/100 of all bytes."""
 LEVEL = 1
-"""Of compression: code is small, and a launch should not wait."""
+"""Compression level: code is small, and a launch should not wait."""
 
 _LEFT_OUT = frozenset({".git", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", "node_modules", ".DS_Store"})
 
 
 @dataclass(frozen=True)
 class Tree:
-    """What would be packed: files with their sizes in bytes; and what is wrong with it."""
+    """The content to be packed, as files with their sizes in bytes, and findings about it."""
 
     folder: Path
     files: tuple[tuple[str, int], ...]
@@ -51,9 +51,9 @@ class Tree:
 
 
 def survey(folder: Path, *, without: Sequence[str] = (), bytes_max: int = BYTES_MAX, files_max: int = FILES_MAX) -> Tree:
-    """Looks at every file once. `without`: folders inside that stay behind, such as the checkpoints.
+    """Inspect every file once and return the tree to be packed. `without`: folders inside that are left out, such as the checkpoints.
 
-    In a git checkout, what git tracks or would track; elsewhere everything but environments and caches.
+    In a git checkout these are the files that git tracks or would track; elsewhere all files except environments and caches.
     """
     try:
         kind = folder.stat().st_mode
@@ -75,7 +75,8 @@ def survey(folder: Path, *, without: Sequence[str] = (), bytes_max: int = BYTES_
 
 
 def pack(tree: Tree, into: Path) -> Finding | None:
-    """Writes the tar; the finding says why it could not be written whole. The same files give the same bytes."""
+    """Write the tar to `into`. Return a finding if a file could not be packed completely, else None. The same files produce the same
+    bytes."""
     name = ""
     try:
         with into.open("wb") as raw, gzip.GzipFile("", "wb", LEVEL, raw, mtime=0) as packed, tarfile.open(fileobj=packed, mode="w|") as tar:
@@ -98,7 +99,7 @@ def _names(folder: Path, without: Sequence[tuple[str, ...]]) -> Iterator[str]:
         parts = PurePosixPath(name).parts
         if any(parts[: len(out)] == out for out in without) or ".git" in parts:
             continue
-        # A repository inside the repository is one entry: git looks no further.
+        # A repository inside the repository is one entry: git does not look into it.
         if listed is not None and not (folder / name).is_symlink() and (folder / name).is_dir():
             yield from _walk(folder, name.rstrip("/"))
         else:
@@ -106,7 +107,7 @@ def _names(folder: Path, without: Sequence[tuple[str, ...]]) -> Iterator[str]:
 
 
 def _walk(folder: Path, below: str, depth: int = 0) -> Iterator[str]:
-    """Every file, in order; without environments, caches and what cannot be listed. Links are not followed."""
+    """Yield every file, in order, without environments, caches and unreadable folders. Links are not followed."""
     if depth > DEPTH_MAX:
         return
     try:
@@ -126,7 +127,7 @@ def _walk(folder: Path, below: str, depth: int = 0) -> Iterator[str]:
 
 
 def _look(folder: Path, name: str) -> int | None:
-    """The size in bytes; -1 for what is no file (or no longer there); None for a link that leads out of the folder."""
+    """Return the size in bytes; -1 if this is not a file or no longer exists; None for a link that leads out of the folder."""
     path = folder / name
     try:
         found = path.lstat()
@@ -146,7 +147,7 @@ def _limits(folder: Path, files: Sequence[tuple[str, int]], bytes_max: int, file
     size = sum(size for _, size in files)
     if size <= bytes_max:
         return []
-    # Only those that weigh: whoever follows the advice must not ignore their own code.
+    # Only files that matter for the size, so that the advice does not make users ignore their own code.
     largest = sorted((file for file in files if file[1] * WEIGHS >= size), key=lambda file: -file[1])[:NAMED_MAX]
     named = ", ".join(f"{name} ({_mib(size)})" for name, size in largest)
     said = f"the working tree has {_mib(size)}, more than {_mib(bytes_max)}{f'; the largest files: {named}' if named else ''}"
@@ -173,7 +174,7 @@ def _mib(size: int) -> str:
 
 
 def _add(tar: tarfile.TarFile, path: Path, name: str) -> None:
-    """One file or link, without owner: it is unpacked by somebody else."""
+    """Add one file or link without its owner, because another user unpacks it."""
     info = tarfile.TarInfo(name)
     if path.is_symlink():
         info.type, info.linkname = tarfile.SYMTYPE, str(path.readlink())

@@ -1,8 +1,8 @@
-"""What git knows of a folder or a repository. Without git, or outside a checkout, it knows nothing; that is no error.
+"""Git's data about a folder or a repository. Without git, or outside a checkout, there is none, which is not an error.
 
 A repository's own configuration names programs that git runs: hooks, file system monitors, filters, helpers of transports. None of them is
-run here: somebody else may have written that file. Whether a repository that belongs to another user is to be trusted at all is git's own
-question (`safe.directory`), and for the user to answer, so that is not overruled either.
+run here, because the configuration may be another person's. Whether to trust a repository that belongs to another user at all is git's own
+check (`safe.directory`) and the user's decision, so that check is not overridden either.
 """
 
 import os
@@ -30,12 +30,12 @@ _NOTHING_OF_THEIRS = (
     "credential.helper=",
     "diff.external=",
 )
-"""Settings that are laid over a repository's. Filters have names of its own making, and are looked up (`_filters_off`)."""
+"""Settings that override a repository's own. Filters have names of the repository's choice, and are looked up (`_filters_off`)."""
 _PLACES = frozenset({"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_DIR", "GIT_INDEX_FILE", "GIT_NAMESPACE", "GIT_PREFIX"})
 _PLACES |= {"GIT_EXTERNAL_DIFF", "GIT_OBJECT_DIRECTORY", "GIT_WORK_TREE"}
-"""Variables that would have git look at another repository than the folder's, as inside one of git's own hooks."""
+"""Variables that would point git at another repository than the folder's, as inside one of git's own hooks."""
 _TRANSPORTS = "file:git:http:https:ssh"
-"""`ext::`, which is a command, and helpers that a repository brings are not among them."""
+"""Allowed protocols. `ext::`, which runs a command, and helpers that a repository brings are excluded."""
 _NOT_OURS = ("dubious ownership", "unsafe repository")
 _FILTERS = r"^filter\..*\.(clean|smudge|process|required)$"
 
@@ -45,7 +45,7 @@ _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 
 @dataclass(frozen=True)
 class Checkout:
-    """A git checkout as it is now. `pushed`: a branch of some remote holds its commit."""
+    """A git checkout as it is now. `is_pushed`: a branch of some remote contains its commit."""
 
     commit: str
     is_dirty: bool
@@ -54,14 +54,14 @@ class Checkout:
 
     @property
     def name(self) -> str:
-        """The commit, marked where the files are not exactly its."""
+        """The commit, with a suffix if the files differ from it."""
         return f"{self.commit}-dirty" if self.is_dirty else self.commit
 
 
 def files_of(folder: Path) -> list[str] | None:
-    """Paths below `folder` that git tracks or would: nothing ignored. None where git does not know the folder.
+    """Return the paths below `folder` that git tracks or would track, without ignored ones; None if `folder` is not in a git checkout.
 
-    PermanentError: the repository belongs to another user.
+    Raises PermanentError if the repository belongs to another user.
     """
     listed = _git(folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     if listed is None:
@@ -70,11 +70,12 @@ def files_of(folder: Path) -> list[str] | None:
 
 
 def checkout_of(folder: Path) -> Checkout | None:
-    """None where git does not know the folder, or it has no commit yet. PermanentError: the repository belongs to another user."""
+    """Return the checkout that contains `folder`; None if there is none, or it has no commit yet. Raises PermanentError if the repository
+    belongs to another user."""
     head = _git(folder, "rev-parse", "HEAD")
     if head is None:
         return None
-    # What a repository inside has checked out counts; what is changed in it is not looked at, as its own settings would be used for that.
+    # The commit checked out in a nested repository counts; changes inside it are not inspected, because that would use its own settings.
     dirty = _git(folder, "status", "--porcelain", "--ignore-submodules=dirty", "--", ".", settings=_filters_off(folder))
     holding = _git(folder, "branch", "--remotes", "--contains", "HEAD")
     remotes = _git(folder, "config", "--get-regexp", r"^remote\..*\.url$") or b""
@@ -87,15 +88,15 @@ def is_commit(ref: str) -> bool:
 
 
 def commit_of(repo: str, ref: str | None) -> str:
-    """The commit that `ref` (a branch or tag; None: the default branch) of a remote repository stands for now.
+    """Return the commit to which `ref` (a branch or tag; None: the default branch) of a remote repository points now.
 
-    TemporaryError: it could not be asked. PermanentError: there is no such ref.
+    Raises TemporaryError if the repository cannot be reached, PermanentError if there is no such ref or git is not installed.
     """
     names = [ref or "HEAD", f"refs/tags/{ref}^{{}}"] if ref else ["HEAD"]
     try:
         command = ["git", "ls-remote", "--", repo, *names]
         with tempfile.TemporaryDirectory() as nowhere:
-            # Not where we stand: that repository's settings would be used to reach the other one.
+            # Not in the current folder: the settings of its repository would be used to reach the other one.
             environment = _quiet() | {"GIT_CEILING_DIRECTORIES": str(Path(nowhere).parent), "GIT_ALLOW_PROTOCOL": _TRANSPORTS}
             done = subprocess.run(
                 command, cwd=nowhere, capture_output=True, timeout=REMOTE_S_MAX, check=False, env=environment, stdin=subprocess.DEVNULL
@@ -109,7 +110,7 @@ def commit_of(repo: str, ref: str | None) -> str:
         raise TemporaryError(f"{without_password(repo)} cannot be asked: {said}")
     rows = [line.split("\t", 1) for line in done.stdout.decode(errors="replace").splitlines() if "\t" in line]
     found = {name: commit for commit, name in rows}
-    # An annotated tag is an object of its own; `^{}` is the commit it stands for.
+    # An annotated tag is an object of its own; `^{}` is the commit it points to.
     wanted = (f"refs/tags/{ref}^{{}}", f"refs/tags/{ref}", f"refs/heads/{ref}") if ref else ("HEAD",)
     commit = next((found[name] for name in wanted if name in found), None)
     if commit is None:
@@ -118,7 +119,7 @@ def commit_of(repo: str, ref: str | None) -> str:
 
 
 def same_repository(one: str, other: str) -> bool:
-    """Whether two addresses name the same repository: with or without .git, over https or ssh."""
+    """Return whether two addresses name the same repository: with or without .git, over https or ssh."""
     return _plain(one) == _plain(other)
 
 
@@ -132,10 +133,10 @@ def _plain(address: str) -> str:
 
 
 def _filters_off(folder: Path) -> list[str]:
-    """Settings that make every filter one that changes nothing, whoever has defined it."""
+    """Return settings that turn every configured filter into one that changes nothing."""
     named = _git(folder, "config", "--name-only", "-z", "--get-regexp", _FILTERS) or b""
     keys = sorted({os.fsdecode(key) for key in named.split(b"\0") if key})
-    # A name with a line break or an equals sign cannot be said on a command line; no program of such a name is run by accident.
+    # A name with a line break or an equals sign cannot be overridden on a command line, so such a filter is refused.
     odd = [key for key in keys if "=" in key or "\n" in key]
     if odd:
         raise PermanentError(f"{folder}: its git configuration has a filter of the name {odd[0]!r}; remove it")
@@ -143,9 +144,10 @@ def _filters_off(folder: Path) -> list[str]:
 
 
 def _git(folder: Path, *arguments: str, settings: Sequence[str] = ()) -> bytes | None:
-    """What git printed, or None where it failed. PermanentError: git does not trust the repository, as it belongs to another user."""
+    """Return git's output, or None if it failed. Raises PermanentError if git does not trust the repository, as it belongs to another
+    user."""
     laid_over = [word for setting in (*_NOTHING_OF_THEIRS, *settings, "core.quotePath=off") for word in ("-c", setting)]
-    # No transport at all: a repository of which parts are elsewhere would have them fetched, by a helper of its choice.
+    # No transport at all: missing parts of a partial clone would be fetched by a helper of the repository's choice.
     environment = _quiet() | {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
     try:
         done = subprocess.run(
@@ -171,6 +173,6 @@ def _git(folder: Path, *arguments: str, settings: Sequence[str] = ()) -> bytes |
 
 
 def _quiet() -> dict[str, str]:
-    """Never asks for a password; takes no lock that another git may want."""
+    """Return an environment in which git never asks for a password, and takes no lock that another git may need."""
     kept = {name: value for name, value in os.environ.items() if name not in _PLACES}
     return {**kept, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}

@@ -1,4 +1,4 @@
-"""Configs out of YAML files: the spec, and every mistake at once with its line and column."""
+"""Parses YAML config files into specs, and reports every mistake at once with its line and column."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,15 +21,15 @@ __all__ = ["BYTES_MAX", "Config", "Sheet", "masked", "read_config", "read_sheet"
 
 @dataclass(frozen=True)
 class Config:
-    """What a file says. `spec` is None where it cannot be understood; a spec with error findings must not be launched."""
+    """The content of a config file. `spec` is None if the file is not valid; a spec with error findings must not be launched."""
 
     file: str
     spec: "RunSpec | None"
     findings: tuple[Finding, ...]
     source: str = field(default="", repr=False)
-    """The text that was read; with secrets in it, if it has any."""
+    """The text of the file, including any secrets in it."""
     root: Mapping | None = field(default=None, repr=False)
-    """The keys and values as they stand there; None where they cannot be told."""
+    """The file's keys and values; None if it could not be parsed."""
 
     @property
     def is_fit(self) -> bool:
@@ -38,9 +38,9 @@ class Config:
 
 
 def read_config(path: Path, *, plainly: bool = False) -> Config:
-    """Reads one file. Never raises for what is in it or for a file that is not there: that is a finding.
+    """Read one config file. Never raises for a missing file or for its content: both become findings.
 
-    `plainly`: for looking only. A spec that is surely right then has the values of one, and is nothing else of it.
+    With `plainly`, a spec that is certainly valid is read without loading pydantic; it then has a spec's values, but is not a `RunSpec`.
     """
     try:
         source = read_source(path)
@@ -50,14 +50,14 @@ def read_config(path: Path, *, plainly: bool = False) -> Config:
 
 
 def read_text(source: str, file: str, *, plainly: bool = False) -> Config:
-    """As `read_config`, for text that has been read already."""
+    """Parse a config's text as `read_config` does. `file` is its name in findings."""
     try:
         root, troubles = read_code(source)
     except ParseAborted as halt:
         return Config(file, None, (finding(file, halt.trouble),), source)
     spec, mistakes = _spec(root, plainly=plainly)
     spelled_out = list(secrets.spelled_out(root, source))
-    # A secret where something else belongs is one mistake, not two.
+    # A secret in place of another value is one mistake, not two.
     at = {trouble.place for trouble in spelled_out}
     others = [mistake for mistake in mistakes if mistake.code != "PT013" or mistake.place not in at]
     found = [finding(file, trouble) for trouble in (*troubles, *others, *spelled_out)]
@@ -68,7 +68,7 @@ def _spec(root: Mapping, *, plainly: bool) -> "tuple[RunSpec | None, list[Draft]
     found = spec_plain.read(plain(root)) if plainly else None
     if found is not None:
         return found, []
-    # What checks a spec takes long to load.
+    # Imported only here: the validation library is slow to load.
     from prime_train.adapters.config_yaml.checked import checked
 
     return checked(root)

@@ -1,4 +1,4 @@
-"""A spec as the library that checks it understands it, or what is wrong with it."""
+"""Validation of a spec with pydantic, with its errors as drafts of findings."""
 
 import json
 from collections import Counter
@@ -12,7 +12,8 @@ from prime_train.core.spec import RunSpec
 
 
 def checked(root: Mapping) -> tuple[RunSpec | None, list[Draft]]:
-    """The spec, and what is wrong with it: once as it is, and once without the unknown keys, which may hide what a part as a whole says."""
+    """Return the spec, or None and its mistakes. An invalid spec is validated a second time without its unknown keys, which may hide errors
+    of a whole section."""
     spec, errors = _attempt(root)
     if spec is not None:
         return spec, []
@@ -28,7 +29,7 @@ def _hidden(root: Mapping, errors: Sequence[words.SpecError]) -> list[words.Spec
 
 
 def _few(errors: Sequence[words.SpecError]) -> list[words.SpecError]:
-    """So many of each kind as are told."""
+    """Return at most `TROUBLES_MAX` errors of each kind."""
     seen: Counter[str] = Counter()
     kept = []
     for error in errors:
@@ -39,7 +40,7 @@ def _few(errors: Sequence[words.SpecError]) -> list[words.SpecError]:
 
 
 def _attempt(root: Mapping) -> tuple[RunSpec | None, list[words.SpecError]]:
-    # Through JSON and strict: a list is a tuple there, but a text is no number and `yes` is not 1.
+    # Strict JSON mode: a list counts as a tuple, but text is not a number and `yes` is not 1.
     try:
         return RunSpec.model_validate_json(json.dumps(plain(root)), strict=True), []
     except ValidationError as error:

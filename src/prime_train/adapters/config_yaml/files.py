@@ -1,4 +1,4 @@
-"""The text of a config's file, or what keeps it from being read."""
+"""Reads the text of a config file."""
 
 import stat
 from pathlib import Path
@@ -9,7 +9,7 @@ BYTES_MAX = 1024 * 1024
 
 
 def read_source(path: Path) -> str:
-    """Raises ParseAborted where there is no such file, or no text in it."""
+    """Return the file's text. Raises ParseAborted if the file cannot be read, is larger than 1 MiB, or is not UTF-8 text."""
     try:
         kind = path.stat().st_mode
         if stat.S_ISDIR(kind):

@@ -1,4 +1,4 @@
-"""The right key for a wrong one: near in spelling, at home in another section, or what other tools call it."""
+"""Suggests the right key for a wrong one: similar in spelling, from another section, or under the name that other tools use."""
 
 import difflib
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ ELSEWHERE = {
     "verify": "verification",
     "resources": "hardware",
 }
-"""What other tools call our keys."""
+"""Keys of other tools, and the keys of ours that they correspond to."""
 
 EXAMPLES = {
     "name": "name: my-run",
@@ -55,12 +55,12 @@ EXAMPLES = {
 
 
 def keys_of(section: Sequence[str]) -> tuple[str, ...]:
-    """The keys of a section, such as ("trainer", "tree"); of () those of the file. Empty for what is no section."""
+    """Return the keys of a section, such as ("trainer", "tree"), or of the whole file for (). Empty if there is no such section."""
     return _sections().get(".".join(section), ())
 
 
 def key(section: Sequence[str], wrong: str) -> str | None:
-    """The right key, with its section where that is another one."""
+    """Return the right key for `wrong`, with its section if that is a different one; None if there is no good guess."""
     here = keys_of(section)
     plain = wrong.lower().replace("-", "_")
     close = difflib.get_close_matches(plain, here, 1, CLOSE)
@@ -69,7 +69,7 @@ def key(section: Sequence[str], wrong: str) -> str | None:
     known = ELSEWHERE.get(plain)
     if known is not None:
         return known.removeprefix(".".join(section) + ".")
-    # A leaf of the same name elsewhere, or nearly: `usd` in the wrong section.
+    # A key of the same or a similar name in another section, such as `usd`.
     leaves = {name: path for path, names in reversed(_sections().items()) for name in names if path}
     there = difflib.get_close_matches(plain, leaves, 1, CLOSE)
     if there:
@@ -83,7 +83,7 @@ def key(section: Sequence[str], wrong: str) -> str | None:
 
 @cache
 def _sections() -> dict[str, tuple[str, ...]]:
-    """Every section of the spec with its keys, those higher up first."""
+    """Return every section of the spec with its keys, outer sections first."""
     found: dict[str, tuple[str, ...]] = {}
     level: list[tuple[str, type[Part]]] = [("", RunSpec)]
     for _ in range(LEVELS_MAX):
@@ -96,7 +96,7 @@ def _sections() -> dict[str, tuple[str, ...]]:
 
 
 def _parts(annotation: object) -> list[type[Part]]:
-    """The parts inside an annotation such as `SmokeSpec | None` or `tuple[VerifySpec, ...]`."""
+    """Return the parts inside an annotation such as `SmokeSpec | None` or `tuple[VerifySpec, ...]`."""
     if isinstance(annotation, type) and issubclass(annotation, Part):
         return [annotation]
     return [part for argument in get_args(annotation) for part in _parts(argument)]

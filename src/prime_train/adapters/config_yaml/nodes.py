@@ -1,4 +1,4 @@
-"""The tree of a YAML text, and what is wrong with the text: troubles, which become findings."""
+"""The tree of a YAML text, and drafts of findings about the text."""
 
 from dataclasses import dataclass
 
@@ -23,12 +23,12 @@ __all__ = [
 ]
 
 TROUBLES_MAX = 50
-"""Of one kind in one file: whoever mends so many may ask again."""
+"""Limit of findings of one kind per file; the rest appears once these are corrected."""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A finding in the making: it lacks only the file."""
+    """A finding without its file name."""
 
     code: str
     place: Place
@@ -38,7 +38,7 @@ class Draft:
 
 
 class ParseAborted(Exception):
-    """Reading cannot go on after this trouble."""
+    """Parsing cannot continue after this mistake."""
 
     def __init__(self, trouble: Draft) -> None:
         super().__init__(trouble.message)
@@ -46,6 +46,6 @@ class ParseAborted(Exception):
 
 
 def finding(file: str, trouble: Draft) -> Finding:
-    """As it is told; what looks like a secret is left out of it."""
+    """Return the draft as a finding of `file`, with anything that looks like a secret masked."""
     message, fix, value = (masked(text) for text in (trouble.message, trouble.fix, trouble.value))
     return Finding(trouble.code, message, trouble.place.file or file, trouble.place.line, trouble.place.column, fix=fix, value=value)

@@ -1,8 +1,8 @@
-"""YAML text as a tree whose every key and value knows its place.
+"""Parses YAML text into a tree in which every key and value has its place.
 
-The parser's events are read one by one, so that limits hold before anything is built: nesting, number of values, aliases. Of YAML only
-what a config needs is read: no tags, no merges, one document. Plain words are read as YAML 1.1 does (`no` is false) but for what nobody
-means: `1:30` is no number in base 60, `010` not eight, `2026-01-01` no date; these are text.
+The parser's events are read one by one, so that limits on nesting, number of values and aliases apply before anything is built. Only the
+part of YAML that a config needs is accepted: no tags, no merge keys, one document. Unquoted words are read as in YAML 1.1 (`no` is false),
+except where that surprises: `1:30` is not a number in base 60, `010` is not eight, `2026-01-01` is not a date; these are text.
 """
 
 import re
@@ -17,27 +17,27 @@ DEPTH_MAX = 20
 VALUES_MAX = 5_000
 ALIASES_MAX = 100
 ALIASED_CHARS_MAX = 1024 * 1024
-"""Of what all aliases stand for."""
+"""Limit of the total number of characters that all aliases expand to."""
 
 _WORDS: dict[str, bool | None] = {"": None, "~": None, "null": None}
 _WORDS |= dict.fromkeys(("true", "yes", "on"), True) | dict.fromkeys(("false", "no", "off"), False)
 _INT = re.compile(r"[-+]?(0|[1-9][0-9_]{0,17})")
 _FLOAT = re.compile(r"[-+]?([0-9][0-9_]*\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
 _FAST: type | None = getattr(yaml, "CSafeLoader", None)
-"""Ten to twenty times as fast as the other one, where the library was built with it."""
+"""The C parser, ten to twenty times as fast; None if PyYAML was built without it."""
 
 _EXPLAINED_CHARS_MAX = 65_536
 
 _ODD_BREAK = re.compile("[\x85\u2028\u2029]|\r(?!\n)")
 _BLOCK_BEGINS = re.compile(r"expected <block end>, but found '(?:<block (?:mapping|sequence) start>|-)'")
-"""What the parser says of a line whose indentation is of no part above it."""
+"""The parser's message about a line whose indentation matches no section above it."""
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9]")
 
 
 def read_code(source: str) -> tuple[Mapping, list[Draft]]:
-    """The tree of the one mapping in `source`, and what is wrong with it without keeping it from being read.
+    """Return the tree of the one mapping in `source`, and the mistakes that do not prevent parsing.
 
-    Raises ParseAborted where there is no such tree.
+    Raises ParseAborted if there is no such tree.
     """
     _refuse_odd_breaks(source)
     builder = _built(source)
@@ -53,7 +53,7 @@ def read_code(source: str) -> tuple[Mapping, list[Draft]]:
 
 
 def read_scalar(text: str) -> Value:
-    """What a plain word stands for. Infinity and not-a-number stay text: no setting can be either."""
+    """Return the value of an unquoted word. Infinity and not-a-number stay text, because no setting can have these values."""
     lower = text.lower()
     if lower in _WORDS and text in (lower, lower.capitalize(), lower.upper()):
         return _WORDS[lower]
@@ -71,11 +71,12 @@ def read_scalar(text: str) -> Value:
 
 
 class _NotYaml(ParseAborted):
-    """The parser could not go on."""
+    """The text is not valid YAML."""
 
 
 def _built(source: str) -> "_Builder":
-    """By the fast parser. Where that finds fault, the other one tells better what and where, if the text is not too long for it."""
+    """Parse with the fast parser. If it fails, parse a text that is not too long again with the slower one, which describes and locates
+    errors better."""
     if _FAST is not None:
         try:
             return _built_by(_FAST, source)
@@ -100,12 +101,12 @@ def _events(loader: type, source: str, builder: "_Builder") -> Iterator[yaml.Eve
     except yaml.reader.ReaderError as error:
         raise _NotYaml(_no_text(source, error, in_bytes=loader is _FAST)) from error
     except (yaml.YAMLError, ValueError, OverflowError, IndexError) as error:
-        # An escape such as "\UFFFFFFFF" is not caught by the library.
+        # The library does not catch the error of an escape such as "\UFFFFFFFF".
         raise _NotYaml(Draft("PT004", builder.place, f"not YAML from here on: {str(error)[:200]}")) from error
 
 
 def _refuse_odd_breaks(source: str) -> None:
-    """YAML ends a line at characters that no editor does: every line after one would be told wrongly."""
+    """Refuse characters that end a line in YAML but not in editors: every line number after one would be wrong."""
     found = _ODD_BREAK.search(source)
     if found is not None:
         said = f"the character U+{ord(found[0]):04X}, which cannot be seen, ends a line for YAML"
@@ -148,7 +149,7 @@ def _place(mark: "yaml.Mark | yaml._yaml.Mark | None") -> Place:
 
 @dataclass
 class _Open:
-    """A list or mapping that has not ended. `key` waits for its value."""
+    """A list or mapping that has not ended yet. `key` is a mapping's key whose value has not been read yet."""
 
     place: Place
     is_mapping: bool
@@ -156,7 +157,7 @@ class _Open:
     items: list[Node] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     first: dict[str, Place] = field(default_factory=dict)
-    """Where each key was written first."""
+    """The first place of each key."""
     key: Scalar | None = None
     size: int = 1
 
@@ -271,12 +272,12 @@ class _Builder:
             self._tell(Draft("PT006", self.place, said, fix="keep one of them"))
         if node.text == "<<":
             self._tell(Draft("PT007", self.place, "the merge key << is not read", fix="write the keys out"))
-        # An alias as a key stands where it is used.
+        # An alias used as a key has the place of its use.
         return Scalar(self.place, node.text, node.value)
 
 
 def _chars(node: Node) -> int:
-    """Of its keys and values."""
+    """Return the number of characters in the keys and values of a node."""
     match node:
         case Scalar():
             return len(node.text)

@@ -1,4 +1,4 @@
-"""Secrets that are written into a config, found by the look of a value or by the name in front of it. A value is never repeated."""
+"""Finds secrets written into a config, by the form of a value or the name of its variable. A finding never repeats a value."""
 
 import re
 from collections.abc import Iterator
@@ -14,14 +14,15 @@ NAMED_CHARS_MIN = 8
 _NAMES = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY)(_?\d+)?$", re.IGNORECASE)
 _SHORT = re.compile(r"(^|_)(PASSWORD|PASSWD)", re.IGNORECASE)
 _NO_SECRET = re.compile(r"[<${/.~].*|true|false|yes|no|on|off|none|[-+0-9.]*", re.IGNORECASE)
-"""Special tokens such as <pad>, references, paths and switches."""
+"""Values that are not secrets: special tokens such as <pad>, references, paths and switches."""
 
 _ENVIRONMENTS = frozenset(("environment", "env_vars"))
-"""Keys below which variables are set, ours and prime-rl's."""
+"""Keys below which environment variables are set, in our configs and in prime-rl's."""
 
 
 def spelled_out(root: Mapping, source: str) -> Iterator[Draft]:
-    """Each value that looks like a secret, and each variable whose name says that it is one. `source`: what `root` was read from."""
+    """Yield a draft for each value that looks like a secret, and for each variable whose name marks it as one. `source` is the text of
+    `root`."""
     return islice(_told(root, source), TROUBLES_MAX)
 
 
@@ -38,7 +39,7 @@ def _at_line(value: Scalar, secret: str, source: str) -> Scalar:
 
 
 def _variables(node: Node, name: str = "") -> Iterator[tuple[str, Entry]]:
-    """Every environment variable that is set in the tree, with its full name."""
+    """Yield every environment variable that is set in the tree, with its full name."""
     for key, inner in _inside(node):
         path = f"{name}.{key}".lstrip(".")
         if key in _ENVIRONMENTS and isinstance(inner, Mapping):

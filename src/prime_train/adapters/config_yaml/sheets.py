@@ -1,4 +1,4 @@
-"""A trainer's own config, TOML or YAML: its keys and values, whatever they mean."""
+"""Parses a trainer's own config, TOML or YAML, into keys and values without interpreting them."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,7 @@ TOML = ".toml"
 
 @dataclass(frozen=True)
 class Sheet:
-    """`root` is None where the file cannot be read, or says what only its trainer can read (YAML with tags or merges)."""
+    """A trainer's config. `root` is None if the file cannot be read, or uses YAML that only its trainer can read (tags or merge keys)."""
 
     file: str
     root: Mapping | None
@@ -22,7 +22,7 @@ class Sheet:
 
 
 def read_sheet(path: Path, *, file: str = "") -> Sheet:
-    """Never raises for what is in the file. `file`: as it is called in findings, and in every place of the tree."""
+    """Read one file; mistakes become findings and are never raised. `file` is its name in findings and in every place of the tree."""
     name = file or str(path)
     source = ""
     try:
@@ -36,7 +36,7 @@ def read_sheet(path: Path, *, file: str = "") -> Sheet:
 
 
 def _toml(source: str, file: str) -> Mapping:
-    # Most configs are YAML: they need not wait for this.
+    # Imported only here: most configs are YAML, and do not need it.
     from prime_train.adapters.config_yaml.toml_tree import read_code
 
     return read_code(source, file)

@@ -1,8 +1,8 @@
-"""Where things stand in a TOML text: every key and value with its place, without what the values are.
+"""Finds the place of every key and value in a TOML text, without interpreting the values.
 
-The standard library reads TOML but keeps no places. This reads the text's outline in one pass, with limits on levels and values, so that
-nothing the library would be slow at ever reaches it. It is lenient: the library decides what is TOML, and `Lost` only says how far the
-outline could be followed.
+The standard library reads TOML but keeps no places. This scanner reads the text's outline in one pass, with limits on levels and values, so
+that no input on which the library would be slow reaches it. It is lenient: the library decides what is valid TOML, and `Lost` only reports
+how far the outline could be followed.
 """
 
 import re
@@ -14,7 +14,7 @@ from prime_train.adapters.config_yaml.nodes import Draft, ParseAborted, Place
 from prime_train.adapters.config_yaml.parse import DEPTH_MAX, VALUES_MAX
 
 BARE_CHARS_MAX = 1000
-"""Of a number, a time, a word or a key."""
+"""Maximum length in characters of an unquoted value or a key."""
 LINES_MAX = 100_000
 
 _GAP = re.compile(r"(?:[ \t\n]++|#[^\n]*+)*+")
@@ -29,7 +29,7 @@ _BARE = re.compile(r"""[0-9]{4}-[0-9]{2}-[0-9]{2}[ Tt][0-9]{2}:[^\s,\]}#]*+|[^\s
 
 
 class Lost(Exception):
-    """The outline cannot be followed from this place on."""
+    """The outline cannot be followed beyond the offset `at`."""
 
     def __init__(self, at: int) -> None:
         super().__init__(at)
@@ -51,12 +51,12 @@ class Table:
     place: Place
     entries: dict[str, tuple[Place, "Outline"]] = field(default_factory=dict)
     declared: bool = False
-    """By a [section] of its own, or as {...}."""
+    """Whether the table has a [section] of its own, or is written as {...}."""
 
 
 @dataclass(slots=True)
 class Array:
-    """A list of values, or of [[tables]]."""
+    """A list of values or of [[tables]]."""
 
     place: Place
     items: list["Outline"] = field(default_factory=list)
@@ -68,8 +68,8 @@ _Key = list[tuple[str, Place]]
 
 
 class Scanner:
-    """One text; `file` is said in its places. `doubled` is the first key that is written twice, told here because the library does not say
-    where it was first."""
+    """Scanner of one text; `file` is the file name in its places. `doubled` is the first key that is written twice, recorded here because
+    the library does not report its first place."""
 
     def __init__(self, source: str, file: str = "") -> None:
         self._text, self._file = source, file
@@ -82,12 +82,12 @@ class Scanner:
         return Place(line, at - self._starts[line - 1] + 1, self._file)
 
     def line_end(self, at: int) -> int:
-        """Where the line ends that holds `at`."""
+        """Return the offset at which the line that contains `at` ends, including its line break."""
         found = self._text.find("\n", at)
         return len(self._text) if found < 0 else found + 1
 
     def outline(self) -> Table:
-        """Raises Lost, or ParseAborted where a limit is passed."""
+        """Return the text's outline. Raises Lost if it cannot be followed, ParseAborted if a limit is exceeded."""
         if len(self._starts) > LINES_MAX:
             raise ParseAborted(Draft("PT008", Place(file=self._file), f"more than {LINES_MAX:,} lines: that is no config"))
         root = Table(Place(file=self._file))
@@ -117,7 +117,7 @@ class Scanner:
             raise Lost(at)
         self._once(not isinstance(node, Table) or node.declared, name, place, there)
         table = node if isinstance(node, Table) else Table(place)
-        # Where it is written out is its place, wherever it was first spoken of.
+        # A table's place is its own header, even if a key of it appeared earlier.
         table.place, table.declared = place, True
         holder.entries[name] = (place, table)
         return table, at
@@ -144,7 +144,7 @@ class Scanner:
         return at
 
     def _inner(self, table: Table, key: _Key, at: int) -> Table:
-        """The table that these keys lead to, made where it is not there; of a list of tables, the last one."""
+        """Return the table that these keys lead to, and create it if it is missing; for a list of tables, take its last one."""
         for name, place in key:
             there = table.entries.get(name)
             node = there[1] if there is not None else None
@@ -240,7 +240,7 @@ class Scanner:
         return at + len(sign)
 
     def _gap(self, at: int) -> int:
-        """Past spaces, line ends and comments."""
+        """Return the offset after spaces, line ends and comments."""
         return self._skip(_GAP, at)
 
     def _space(self, at: int) -> int:
@@ -254,7 +254,7 @@ class Scanner:
 
 
 def _word(raw: str, at: int) -> str:
-    """A key without its quotes."""
+    """Return a key without its quotes."""
     if raw[0] == '"' and "\\" in raw:
         try:
             return str(tomllib.loads(f"key = {raw}")["key"])

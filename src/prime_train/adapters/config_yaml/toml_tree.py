@@ -1,4 +1,4 @@
-"""TOML text as the tree that YAML is read into: values from the standard library, places from the outline."""
+"""Parses TOML text into the same tree as YAML: values from the standard library, places from the outline."""
 
 import re
 import tomllib
@@ -16,12 +16,12 @@ _MEANT = {
     "Unclosed array": ("a list without its ]", "close it"),
     "Cannot declare": ("a section that is there already", "keep one of them"),
 }
-"""What the library says first: what it means, and what to do."""
+"""Starts of the library's error messages, each with a clearer message and a fix."""
 
 
 def read_code(source: str, file: str = "") -> Mapping:
-    """The tree of a text; `file` is said in its places. An empty one has no keys. Raises ParseAborted where it is not TOML, or too much of
-    it."""
+    """Return the tree of a text; `file` is the file name in its places. An empty text has no keys. Raises ParseAborted if the text is not
+    TOML or exceeds a limit."""
     text = source.replace("\r\n", "\n")
     scanner = Scanner(text, file)
     try:
@@ -36,7 +36,7 @@ def read_code(source: str, file: str = "") -> Mapping:
 
 
 def _wrong(text: str, scanner: Scanner, lost: Lost) -> Draft:
-    """In the library's words, which has to read no further than the outline could be followed."""
+    """Return the library's error for the text up to the line where the outline was lost."""
     try:
         tomllib.loads(text[: scanner.line_end(lost.at)])
     except (ValueError, RecursionError) as error:
@@ -45,7 +45,7 @@ def _wrong(text: str, scanner: Scanner, lost: Lost) -> Draft:
 
 
 def _said(error: Exception, end: Place) -> Draft:
-    """`end`: the place where the library knows none."""
+    """Return a draft for the library's error. `end` is the place to use if the error names none."""
     said = str(error)
     found = _WHERE.search(said)
     place = Place(int(found[1]), int(found[2])) if found and found[1] else end
@@ -74,5 +74,5 @@ def _mapping(table: Table, values: Any) -> Mapping:
 
 
 def _plain(value: Any) -> Value:
-    """Dates and times as text: no setting is one."""
+    """Return dates and times as text, because no setting is one."""
     return value if isinstance(value, str | int | float | bool) else str(value)

@@ -1,4 +1,4 @@
-"""What pydantic finds wrong, in the user's words and at its place."""
+"""Rewrites pydantic's errors for users, each at its place in the file."""
 
 import difflib
 from collections.abc import Mapping as Table
@@ -25,7 +25,7 @@ _WANTED = {
     "dict": "keys with values",
     "model": "keys with values",
 }
-"""By the first word of pydantic's error type."""
+"""The expected kind, by the first word of pydantic's error type."""
 
 _BOUNDS = {
     "greater_than": ("gt", "must be greater than"),

@@ -1,4 +1,4 @@
-"""DynamoDB by way of boto3's client, which finds keys wherever AWS's tools do; and the table, made."""
+"""DynamoDB through boto3's client, which finds keys wherever AWS's tools do, and creation of the table."""
 
 import contextlib
 from collections.abc import Mapping
@@ -28,8 +28,8 @@ class BotoCalls:
 
 
 def create_table(client: Any, name: str) -> None:
-    """Makes the table, ready for use when this returns; what is there of it already is left as it is. Backups are not switched on here.
-    TemporaryError or PermanentError where it cannot be made."""
+    """Create the table, and return once it is ready; whatever of it exists is left as it is. Backups are not switched on here. Raises
+    TemporaryError or PermanentError if it cannot be created."""
     try:
         with contextlib.suppress(client.exceptions.ResourceInUseException):
             client.create_table(TableName=name, **DEFINITION)
@@ -41,7 +41,7 @@ def create_table(client: Any, name: str) -> None:
 
 
 def client(session: Any, region: str, endpoint: str | None, *, answer_s: float = ANSWER_S_MAX) -> Any:
-    """boto3's, which asks once and waits for a limited time: it is for the table to ask again."""
+    """Return boto3's DynamoDB client without retries and with time limits in seconds; `Table` does the retries."""
     config = Config(
         connect_timeout=CONNECT_S_MAX,
         read_timeout=answer_s,

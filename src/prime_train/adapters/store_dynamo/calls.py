@@ -1,11 +1,11 @@
-"""How DynamoDB is asked, whoever carries it: an operation with a request, as its wire has them; and how it says no."""
+"""The interface of a DynamoDB client (an operation with a request in wire format), and its errors."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 CONNECT_S_MAX = 1.0
 ANSWER_S_MAX = 2.0
-"""DynamoDB answers within some hundredths of a second, or it is better asked again."""
+"""Read timeout in seconds: DynamoDB answers within some hundredths of a second, so a slower call is better retried."""
 
 MESSAGE_CHARS_MAX = 200
 SERVER_FAILED_MIN = 500
@@ -20,19 +20,19 @@ BUSY = frozenset(
 )
 UNMET = "ConditionalCheckFailed"
 UNDER_WAY = "TransactionInProgressException"
-"""The same transaction, asked before."""
+"""The same transaction has been requested before and is still in progress."""
 WRITING = frozenset({"TransactionConflict", "TransactionConflictException", UNDER_WAY})
 
 
 class Calls(Protocol):
     def ask(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to, for one, `update_item`; asked once. Its `ResponseMetadata` has the `HTTPHeaders`, `date` among them. Raises
-        `RequestRefused`, `Unreached` and `Unable`."""
+        """Send one request of an operation such as `update_item`, without retries, and return the response. Its `ResponseMetadata` has the
+        `HTTPHeaders`, including `date`. Raises `RequestRefused`, `Unreached` and `Unable`."""
 
 
 class RequestRefused(Exception):
-    """DynamoDB said no: `code` is its word for why, `item` what was there where a condition was not met, `reasons` those of a transaction,
-    an entry an action."""
+    """DynamoDB refused a request. `code` is its error code, `item` the existing item if a condition was not met, `reasons` those of a
+    transaction, one per action."""
 
     def __init__(
         self,
@@ -49,19 +49,19 @@ class RequestRefused(Exception):
 
     @property
     def is_passing(self) -> bool:
-        """Whether the very same may be asked again at once."""
+        """Whether the same request may be retried at once."""
         codes = {self.code, *(reason.get("Code") for reason in self.reasons)}
         return bool(codes & BUSY and UNMET not in codes) or self.code == UNDER_WAY or self.status >= SERVER_FAILED_MIN
 
 
 class Unreached(Exception):
-    """There was no answer: it is not known whether it was heard."""
+    """No response arrived; it is unknown whether the request took effect."""
 
 
 class Unable(Exception):
-    """It cannot be asked at all, such as without keys."""
+    """The request cannot be sent at all, for example without keys."""
 
 
 def shortened(text: str) -> str:
-    """Its first line: what follows may repeat the request, with its session's token."""
+    """Return the message's first line, cut short: what follows may repeat the request with its session token."""
     return text.partition("\n")[0][:MESSAGE_CHARS_MAX]

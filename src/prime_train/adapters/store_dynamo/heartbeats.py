@@ -1,7 +1,7 @@
-"""What agents say: each heartbeat and each commit is one conditional write of one lease item.
+"""Stores each heartbeat and each commit from an agent by one conditional write to one lease item.
 
-Nothing here knows what is in a heartbeat. A refused condition brings the item that was there, which tells a repeated call from a fenced
-one.
+This module does not parse heartbeats. If the condition is not met, DynamoDB returns the existing item, which shows whether the call is a
+repeat or the attempt has been fenced.
 """
 
 from typing import Any, NamedTuple
@@ -11,16 +11,17 @@ from prime_train.adapters.store_dynamo.schema import Value, lease_key
 from prime_train.adapters.store_dynamo.table import Table, Unmet, Write
 
 FORMS_MAX = 8
-"""Tries of a heartbeat with news while others move the run's next check across its second."""
+"""Tries of a heartbeat with news while other writers move the run's next check across the present second."""
 
 _HEARTBEAT = "SET seq = :seq, heartbeat_s = :now, heartbeat = :heartbeat"
 _HEARTBEAT_IF = "is_open = :yes AND attempt = :attempt AND seq < :seq AND "
 _COMMIT = "SET committed_step = :step, committed_key = :key ADD lease_version :one"
 _COMMIT_IF = "is_open = :yes AND attempt = :attempt AND committed_step < :step AND "
 _OF_IDENTITY, _OF_NONE = "attempt_id = :identity", "attribute_not_exists(attempt_id)"
-"""An attempt from before there were identities has none, and its lease neither."""
+"""An attempt from before identities were introduced has none, and neither has its lease."""
 
-# An expression knows no minimum: a run that is due later is pulled to now, one that is due already is left; each holds only for its case.
+# Update expressions have no minimum, so there are two forms: one moves a later check to now, the other leaves a due check as it is; each is
+# conditional on its case.
 _PLAIN = (f"{_HEARTBEAT} ADD lease_version :one", _HEARTBEAT_IF)
 _WAKING = (
     f"{_HEARTBEAT}, next_check_s = :now ADD lease_version :one, run_version :one",
@@ -30,8 +31,8 @@ _AWAKE = (f"{_HEARTBEAT} ADD lease_version :one, run_version :one", f"next_check
 
 
 class Told(NamedTuple):
-    """`verdict` and `order` by their values in the wire's enums. `pace_s`: between heartbeats, as the run's spec has it; None: not told
-    here."""
+    """The result of a heartbeat or a commit. `verdict` and `order` are values of the wire's enums. `pace_s` is the number of seconds
+    between heartbeats in the run's spec; None if the item does not hold it."""
 
     verdict: str
     order: str = "none"
@@ -44,7 +45,7 @@ _FENCED = Told("fenced")
 
 
 def heartbeat(table: Table, run_id: str, *, attempt: int, seq: int, text: str, news: bool, now_s: int, identity: str = "") -> Told:
-    """Keeps `text`, the heartbeat's JSON, if the lease is open, of that attempt, and `seq` is new; with `news` the same write wakes the
+    """Store `text`, the heartbeat's JSON, if the lease is open and of that attempt and `seq` is new; with `news`, the same write wakes the
     run."""
     whose, named = _whose(identity)
     values: dict[str, Value] = {"yes": True, "attempt": attempt, "seq": seq, "now": now_s, "heartbeat": text, "one": 1, **named}
@@ -73,7 +74,7 @@ def commit(table: Table, run_id: str, *, attempt: int, step: int, key: str, iden
 
 
 def _whose(identity: str) -> tuple[str, dict[str, Value]]:
-    """The end of a condition, and the value in it."""
+    """Return the part of a condition that compares the attempt's identity, and the value it uses."""
     return (_OF_IDENTITY, {"identity": identity}) if identity else (_OF_NONE, {})
 
 

@@ -1,6 +1,6 @@
-"""Where the table is, and who may use it: `dynamodb://table?region=eu-central-1`, and the settings that AWS's other tools read.
+"""Opens the store named by a URL such as `dynamodb://table?region=eu-central-1`, with the settings that AWS's other tools read.
 
-`endpoint=http://127.0.0.1:8000` names another server than Amazon's.
+`endpoint=http://127.0.0.1:8000` names a server other than Amazon's.
 """
 
 import re
@@ -20,7 +20,7 @@ _OPTIONS = ("region", "endpoint")
 
 
 def open_dynamo(url: str, environment: Mapping[str, str]) -> DynamoStore:
-    """The store at that URL. Nothing is asked of it yet. PermanentError where the URL or the settings are wrong."""
+    """Return the store at that URL, without sending a request. Raises PermanentError if the URL or the settings are invalid."""
     table, options = _place(url)
     try:
         session = _session(environment)
@@ -50,7 +50,7 @@ def _place(url: str) -> tuple[str, dict[str, str]]:
 
 
 def _session(environment: Mapping[str, str]) -> boto3.session.Session:
-    """The keys of that environment, else wherever AWS's tools would look."""
+    """Return a session with the keys in that environment, or else those that AWS's tools would find."""
     keys = [environment.get(name) for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")]
     if keys[0] and keys[1]:
         return boto3.session.Session(*keys)

@@ -1,4 +1,4 @@
-"""The actions that write a run and its head: into a lease item while it is awake, into the run's own item while it is at rest."""
+"""Builds the actions that write a run and its head: to a lease item while it is awake, to the run's own item while it is at rest."""
 
 from typing import Any
 
@@ -13,19 +13,19 @@ _SAME_BOTH = f"{_SAME_RUN} AND lease_version = :lease_was"
 
 
 def created(head: Head, run_text: str) -> list[Action]:
-    """A run that must not be there yet."""
+    """Return the actions that create a run, on condition that it does not exist."""
     return [_run_item(head, run_text, Write(condition="attribute_not_exists(PK)")), *_lease_item(None, head, None)]
 
 
 def changed(before: Head, after: Head, run_text: str, *, lease_version: int | None = None) -> list[Action]:
-    """From what was read to what shall be, if the run's version is still as it was read; with `lease_version` the lease is written too,
-    if it still has that version."""
+    """Return the actions that change a run from `before` to `after`, on condition that its version has not changed. With `lease_version`,
+    the lease is written too, on condition that it still has that version."""
     unless_moved = Write(condition=_SAME_RUN, values={"run_was": before.run_version}) if before.at_rest else None
     return [_run_item(after, run_text, unless_moved), *_lease_item(before, after, lease_version)]
 
 
 def woken(before: Head, after: Head) -> Write:
-    """Of a run that is awake: what `wake` changes in its lease item."""
+    """Return the write by which `wake` changes the lease item of an awake run."""
     return _setting(run_values(after), _SAME_RUN, {"run_was": before.run_version})
 
 
@@ -43,7 +43,7 @@ def _lease_item(before: Head | None, after: Head, lease_version: int | None) -> 
     if before is None or before.at_rest:
         return [putting(key, given(head_values(after)))] if _is_awake(after) else []
     if not _is_awake(after):
-        # All of it moves, so nothing of it may have changed.
+        # The whole item moves, so no part of it may have changed.
         return [deleting(key, Write(condition=_SAME_BOTH, values={"run_was": before.run_version, "lease_was": before.lease.version}))]
     if lease_version is None:
         return [updating(key, woken(before, after))]
@@ -51,7 +51,7 @@ def _lease_item(before: Head | None, after: Head, lease_version: int | None) -> 
 
 
 def _setting(values: dict[str, Value | None], condition: str, expected: dict[str, Value]) -> Write:
-    """An update that makes the attributes so; None takes one away."""
+    """Return an update that sets the attributes to these values; None removes one."""
     kept = given(values)
     gone = [name for name in values if name not in kept]
     sets = "SET " + ", ".join(f"{name} = :{name}" for name in kept)

@@ -1,4 +1,4 @@
-"""What DynamoDB's refusals mean, and what to do about them."""
+"""Converts DynamoDB's errors to errors of `ports`, with advice for the user."""
 
 from prime_train.adapters.store_dynamo.calls import BUSY, WRITING, RequestRefused, Unable, Unreached, shortened
 from prime_train.core.errors import PermanentError, TemporaryError
@@ -23,7 +23,7 @@ _PERMANENT = {
 
 
 def outside_error(where: str, error: RequestRefused | Unreached | Unable) -> TemporaryError | PermanentError:
-    """The error to raise; `where` names the table and what was tried. An unknown refusal is permanent, unless the server failed."""
+    """Return the error to raise; `where` names the table and the operation. An unknown refusal is permanent unless the server failed."""
     if isinstance(error, RequestRefused):
         return _refusal(where, error)
     said = shortened(str(error))

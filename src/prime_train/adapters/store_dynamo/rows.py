@@ -1,4 +1,4 @@
-"""Our values as attributes of items, and back."""
+"""Conversion between our values and the attributes of items."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,10 +11,11 @@ from prime_train.core.wire import Heartbeat, Order
 
 @dataclass(frozen=True)
 class Head:
-    """What a lease item holds: the lease, and of the run what is asked for or changes without its JSON.
+    """The content of a lease item: the lease, and those values of the run that are queried or changed without its JSON.
 
-    `saved_version`: the run's version when its JSON was last written. `pace_s`: between heartbeats, so that one is answered without the
-    run; None in an item that was written before there was such. `at_rest`: there is no lease item, the run's own item has all this.
+    `saved_version`: the run's version when its JSON was last written. `pace_s`: seconds between heartbeats, so that a heartbeat is answered
+    without reading the run; None in an item from before this attribute existed. `at_rest`: there is no lease item, and the run's own item
+    holds these values.
     """
 
     lease: Lease
@@ -27,12 +28,12 @@ class Head:
 
 
 def heartbeat_text(heartbeat: Heartbeat) -> str:
-    """Without what is as it is by default: it shall fit into one write unit with the lease around it."""
+    """Return the heartbeat's JSON without default values, so that it fits into one write unit together with the lease."""
     return heartbeat.model_dump_json(exclude_defaults=True)
 
 
 def head_values(head: Head) -> dict[str, Value | None]:
-    """Every attribute of a lease item but its key; None where it has none."""
+    """Return every attribute of a lease item except its key; None for attributes that it does not have."""
     return run_values(head) | lease_values(head.lease)
 
 
@@ -67,12 +68,12 @@ def given(values: dict[str, Value | None]) -> dict[str, Value]:
 
 
 def is_head(item: dict[str, Any]) -> bool:
-    """Whether a run's own item has what a lease item has: the run is at rest."""
+    """Return whether the item has a lease item's attributes, as the own item of a run at rest does."""
     return "run_version" in item
 
 
 def head_of(item: dict[str, Any]) -> Head:
-    """From a lease item or, of a run at rest, from its own. ValueError where the heartbeat in it cannot be read."""
+    """Return the head from a lease item or from the own item of a run at rest. Raises ValueError if its heartbeat cannot be parsed."""
     heartbeat = Heartbeat.model_validate_json(item["heartbeat"]) if "heartbeat" in item else None
     lease = Lease(
         run_id=item["SK"],
@@ -93,5 +94,5 @@ def head_of(item: dict[str, Any]) -> Head:
 
 
 def run_of(item: dict[str, Any], head: dict[str, Any]) -> Run:
-    """The run in its own item, with what is true in the lease item."""
+    """Return the run in its own item, with the newer version and next check from the lease item."""
     return replace(load(Run, item["run"]), version=head["run_version"], next_check_s=head.get("next_check_s"))

@@ -1,4 +1,4 @@
-"""The table: its definition, the keys of its items, and the values in them."""
+"""The table's definition, the keys of its items, and the encoding of values."""
 
 import zlib
 from collections.abc import Mapping
@@ -8,9 +8,10 @@ Key = tuple[str, str]
 Value = str | int | bool | list[str]
 
 SHARDS = 4
-"""Partitions that leases are spread over: one takes 1,000 heartbeats a second. Part of the layout, so never to be changed alone."""
+"""Number of partitions that leases are spread over; one handles 1,000 heartbeats per second. It is part of the layout, so existing tables
+depend on it."""
 EXPIRES = "exp"
-"""Attribute with the second after which DynamoDB may delete an item."""
+"""Attribute with the time, in seconds since the epoch, after which DynamoDB may delete an item."""
 DEFINITION: Mapping[str, Any] = {
     "AttributeDefinitions": [{"AttributeName": "PK", "AttributeType": "S"}, {"AttributeName": "SK", "AttributeType": "S"}],
     "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}],
@@ -31,7 +32,7 @@ def run_key(run_id: str) -> Key:
 
 
 def history_of(run_id: str) -> str:
-    """The partition of what happened to a run."""
+    """Return the partition of a run's history."""
     return f"RUN#{run_id}"
 
 
@@ -48,7 +49,7 @@ def packed_key(key: Key) -> dict[str, Any]:
 
 
 def packed(values: Mapping[str, Value]) -> dict[str, Any]:
-    """As DynamoDB takes them. There are no floats among them: those stand in JSON, where no digit is lost."""
+    """Return the values in DynamoDB's encoding. Floats are stored inside JSON, where they keep every digit."""
     return {name: _packed(value) for name, value in values.items()}
 
 

@@ -1,4 +1,4 @@
-"""DynamoDB without a library: for a webhook that hears heartbeats, where loading boto3 would take most of the time of its first answer."""
+"""DynamoDB without boto3, for a webhook that receives heartbeats: loading boto3 would take most of the time of its first response."""
 
 import json
 from collections.abc import Mapping
@@ -14,13 +14,14 @@ VERSION = "DynamoDB_20120810"
 
 
 class SignedCalls:
-    """`endpoint` None: Amazon's in that region. KeyError where the environment has no keys. Any thread may call."""
+    """A `Calls` of signed requests. If `endpoint` is None, Amazon's endpoint in that region is used. Raises KeyError if the environment has
+    no keys. Thread-safe."""
 
     def __init__(self, environment: Mapping[str, str], region: str, endpoint: str | None = None) -> None:
         self._service = Service("dynamodb", environment, region, endpoint, connect_s=CONNECT_S_MAX, answer_s=ANSWER_S_MAX)
 
     def close(self) -> None:
-        """Closes the connections that no call is using; a later call opens its own."""
+        """Close the idle connections. Later calls open new ones."""
         self._service.close()
 
     def ask(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:

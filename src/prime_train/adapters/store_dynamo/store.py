@@ -1,4 +1,4 @@
-"""`DynamoStore`: the methods of the port, each over the calls of `table`."""
+"""`DynamoStore`: the port `Store` over the calls of `table`."""
 
 import hashlib
 import uuid
@@ -22,7 +22,7 @@ from prime_train.core.wire import Commit, Heartbeat, Order, Verdict
 from prime_train.ports import Answer, LeaseStatus, PermanentError, RunRecord, TemporaryError
 
 SENT_BY = "sent_by"
-"""Of an alert that waits: who is done with it, maybe twice; not there before the first."""
+"""Attribute of a waiting alert: the notifiers that are done with it, possibly with repetitions; absent before the first."""
 _LACKING = f"attribute_not_exists({SENT_BY}) OR NOT contains({SENT_BY}, :notifier)"
 _SENT = f"SET {SENT_BY} = list_append(if_not_exists({SENT_BY}, :nobody), :notifier)"
 _CLAIM = "SET owner_{name} = :owner, until_{name} = :until"
@@ -30,14 +30,14 @@ _CLAIM_IF = (
     f"attribute_exists(PK) AND ({_LACKING}) AND (attribute_not_exists(owner_{{name}}) OR owner_{{name}} = :owner OR until_{{name}} <= :now)"
 )
 CLAIM_NAME_CHARS = 16
-"""Of the hash of a notifier's name, which stands in the names of attributes."""
+"""Length of the hash of a notifier's name that is used in attribute names."""
 _DUE = "next_check_s <= :now OR next_check_s > :latest"
 TRIES_MAX = 20
-"""How often a call looks again where others write the same run, before it gives up."""
+"""How often a call is tried while others write the same run."""
 
 
 class DynamoStore:
-    """A `Store` in a table of that name, which must be there (`create_table`)."""
+    """A `Store` in the table of that name, which must exist (`create_table`)."""
 
     def __init__(self, calls: Calls, table: str) -> None:
         self.table_name, self._table = table, Table(calls, table)
@@ -90,7 +90,7 @@ class DynamoStore:
                 self._transact([*told(alerts), *actions, *happened(change)])
                 return True
             except Unmet as unmet:
-                # What was told before is left out. If it was the run that had changed, the next look says so.
+                # Alerts that were put into the outbox before are left out. If the run itself has changed, the next iteration notices it.
                 alerts = without(alerts, unmet.places)
             except Conflict:
                 pause(turn)
@@ -207,7 +207,7 @@ class DynamoStore:
         return True
 
     def _marked(self, place: Key, notifier: str | None) -> dict[str, Any] | None:
-        """The alert there, marked with that notifier; None: it waits no longer."""
+        """Return the alert at this place after adding the notifier to its mark; None if it no longer waits."""
         if notifier is None:
             return self._table.get(place)
         try:
@@ -216,12 +216,12 @@ class DynamoStore:
             return None
 
     def _find(self, run_id: str) -> dict[str, Any] | None:
-        """The item with the run's head: its lease item, or its own where it is at rest; None: there is no such run."""
+        """Return the item with the run's head: its lease item, or its own item if it is at rest; None if there is no such run."""
         for turn in range(TRIES_MAX):
             item = self._table.get(lease_key(run_id)) or self._table.get(run_key(run_id))
             if item is None or is_head(item):
                 return item
-            pause(turn)  # it was woken between the two looks
+            pause(turn)  # the run was woken between the two reads
         raise self._crowded(f"run {run_id}")
 
     def _all(self, partitions: Sequence[str], **asked: Any) -> list[dict[str, Any]]:
@@ -252,13 +252,13 @@ class DynamoStore:
 
 
 def _head(run: Run, lease: Lease) -> Head:
-    """As it is when the run is saved."""
+    """Return the head of a run that is being saved."""
     health = run.spec.health
     return Head(lease, run.version, run.version, run.next_check_s, health.overdue_s, health.heartbeat_s)
 
 
 def _fit(own: dict[str, Any], head: dict[str, Any]) -> bool:
-    """Whether the two were of one moment."""
+    """Return whether the two items belong to the same saved version."""
     return is_head(head) and bool(head["saved_version"] == own["saved_version"])
 
 

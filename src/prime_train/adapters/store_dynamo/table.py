@@ -1,4 +1,4 @@
-"""The calls made of the table, with our values, and with refused conditions told from failures."""
+"""Calls to the table with our values; unmet conditions and conflicts are separated from failures."""
 
 import random
 import time
@@ -13,23 +13,24 @@ from prime_train.clock import MeasuredClock, Reading, http_date_s
 from prime_train.core.errors import TemporaryError
 
 TRIES_MAX = 3
-"""Of a call that gets no answer, or that of a server which fails or is too busy: whatever it is, it may be carried out twice."""
+"""Tries of a call that gets no response, or whose server fails or is too busy. Every call here may take effect twice without harm."""
 CONFLICTS_MAX = 6
-"""Tries of a write that meets a transaction of somebody else's on the same item."""
+"""Tries of a write that conflicts with another writer's transaction on the same item."""
 PAUSE_S = 0.01
 PAUSE_S_MAX = 0.3
 PAGES_MAX = 10_000
 BATCHES_MAX = 20
 ACTIONS_MAX = 100
 COUNTED_S_MAX = 60.0
-"""Seconds counted on from an answer's date: two heartbeats of the usual pace, so that a webhook with one run need not ask for the time."""
+"""Seconds counted on from a response's date: two heartbeats at the usual pace, so that a webhook with one run need not request the time."""
 
 
 _NONE: Mapping[str, Value] = MappingProxyType({})
 
 
 class Unmet(Exception):
-    """A condition was not met, and nothing was written. `item`: what was there instead; `places`: which actions of a transaction."""
+    """A condition was not met, and nothing was written. `item`: the existing item; `places`: positions of the refused actions of a
+    transaction."""
 
     def __init__(self, item: dict[str, Any] | None = None, places: frozenset[int] = frozenset()) -> None:
         super().__init__("a condition was not met")
@@ -37,11 +38,11 @@ class Unmet(Exception):
 
 
 class Conflict(Exception):
-    """Somebody else was writing one of a transaction's items, and nothing was written."""
+    """Another writer was writing one of a transaction's items, and nothing was written."""
 
 
 class Write(NamedTuple):
-    """An update, a condition, and the values that both name as `:name`. Without an update the item is put or deleted as a whole."""
+    """An update, a condition, and the values that both refer to as `:name`. Without an update, the item is put or deleted as a whole."""
 
     update: str = ""
     condition: str = ""
@@ -56,19 +57,19 @@ class Write(NamedTuple):
 
 
 class Table:
-    """One table, for any number of threads. Raises TemporaryError, PermanentError, and `Unmet`."""
+    """One table. Thread-safe. Raises TemporaryError, PermanentError, and `Unmet`."""
 
     def __init__(self, calls: Calls, name: str) -> None:
         self.name, self.url, self._calls = name, f"dynamodb://{name}", calls
         self.clock = MeasuredClock(self._asked_time_s, counted_s=COUNTED_S_MAX)
-        """DynamoDB's own, in whole seconds: each of its answers tells it."""
+        """DynamoDB's time in whole seconds, taken from the date of each response."""
 
     def get(self, key: Key) -> dict[str, Any] | None:
         answer = self._ask("get_item", Key=packed_key(key), ConsistentRead=True)
         return unpacked(answer["Item"]) if "Item" in answer else None
 
     def get_all(self, keys: Sequence[Key]) -> dict[Key, dict[str, Any]]:
-        """Those of the items that are there; each as of a moment of its own."""
+        """Return the existing items by key; each is read at its own moment."""
         wanted: Any = {self.name: {"Keys": [packed_key(key) for key in keys], "ConsistentRead": True}}
         found: dict[Key, dict[str, Any]] = {}
         for turn in range(BATCHES_MAX):
@@ -84,8 +85,8 @@ class Table:
     def query(
         self, partition: str, *, where: str = "", show: str = "", limit: int | None = None, **values: Value
     ) -> Iterator[dict[str, Any]]:
-        """The items of a partition in the order of their keys, asked for page by page as they are taken, `limit` at once; `where`: only
-        those; `show`: of each these attributes."""
+        """Yield the items of a partition in the order of their keys. Pages are requested as they are consumed, with `limit` items each.
+        `where` filters the items; `show` selects their attributes."""
         request: dict[str, Any] = {
             "KeyConditionExpression": "PK = :partition",
             "ExpressionAttributeValues": packed({f":{name}": value for name, value in {"partition": partition, **values}.items()}),
@@ -103,7 +104,7 @@ class Table:
         raise self.outside("query", RequestRefused("", f"{partition} has more than {PAGES_MAX} pages"))
 
     def update(self, key: Key, write: Write) -> dict[str, Any]:
-        """The item as it is after the write. `Unmet` has the one that was there instead."""
+        """Return the item as it is after the write. `Unmet` holds the existing item."""
         answer = self._ask(
             "update_item",
             Key=packed_key(key),
@@ -120,16 +121,16 @@ class Table:
         self._ask("delete_item", Key=packed_key(key))
 
     def transact(self, actions: Sequence[dict[str, Any]], token: str) -> None:
-        """All of the actions or none. Asked again with the same token it is carried out once. Raises `Conflict` too."""
+        """Execute all actions or none. A repeat with the same token takes effect once. Also raises `Conflict`."""
         named = [{kind: {"TableName": self.name, **request}} for action in actions for kind, request in action.items()]
         self._call("transact_write_items", TransactItems=named, ClientRequestToken=token)
 
     def outside(self, operation: str, error: RequestRefused | Unreached | Unable) -> Exception:
-        """What to raise for it."""
+        """Return the error to raise for a failed operation."""
         return outside_error(f"{self.url}: {operation}", error)
 
     def _ask(self, operation: str, **request: Any) -> Any:
-        """Of one item, or of one partition."""
+        """Send a request about one item or one partition, and retry it on conflicts."""
         for turn in range(CONFLICTS_MAX):
             try:
                 return self._call(operation, TableName=self.name, **request)
@@ -152,7 +153,7 @@ class Table:
         raise AssertionError("there is at least one try")
 
     def _asked_time_s(self) -> float:
-        """By reading a small item, whether it is there or not."""
+        """Return the server's time in seconds since the epoch, by reading a small item, whether it exists or not."""
         told_s = _date_s(self._ask("get_item", Key=packed_key(WATCH_KEY), ProjectionExpression="PK"))
         if told_s is None:
             raise TemporaryError(f"{self.url}: the answer has no date, so that nobody knows what time it is there")
@@ -164,7 +165,7 @@ class Table:
             self.clock.end(began, told_s)
 
     def _judged(self, operation: str, error: RequestRefused | Unreached | Unable) -> Exception:
-        """Tells what is no failure: a condition that was not met, or another writer."""
+        """Return the error to raise: `Unmet` and `Conflict` for results that are not failures, or else an error of `ports`."""
         match error:
             case RequestRefused(code="ConditionalCheckFailedException", item=item):
                 return Unmet(unpacked(item) if item else None)
@@ -207,5 +208,5 @@ def deleting(key: Key, write: Write) -> dict[str, Any]:
 
 
 def pause(turn: int) -> None:
-    """Longer with each turn, and not for all alike."""
+    """Sleep for a random time with a bound that grows with each turn."""
     time.sleep(random.uniform(0, min(PAUSE_S * 2**turn, PAUSE_S_MAX)))

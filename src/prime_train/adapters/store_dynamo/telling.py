@@ -1,4 +1,4 @@
-"""What a save tells: lines of the run's history, and alerts for the outbox, each key once."""
+"""Actions that write a save's history lines, and put its alerts into the outbox, each key once."""
 
 import time
 from collections.abc import Sequence
@@ -13,20 +13,20 @@ from prime_train.core.run import Alert, Change
 DAY_S = 86_400
 HISTORY_KEPT_S = 400 * DAY_S
 TOLD_KEPT_S = 90 * DAY_S
-"""How long an alert's key is known, so that the same alert is not told again."""
+"""Seconds for which an alert's key is kept, so that the same alert is not sent again."""
 _ACTIONS = 2
 
 
 @dataclass(frozen=True)
 class Telling:
-    """An alert on its way into the outbox. `place`: its key there, by the clock of who saves it."""
+    """An alert to be put into the outbox. `place` is its sort key there, made from the saving process's clock."""
 
     alert: Alert
     place: str
 
 
 def tellings(alerts: Sequence[Alert]) -> list[Telling]:
-    """Of alerts with the same key the first."""
+    """Return the alerts with their places; of alerts with the same key only the first."""
     first = {alert.key: alert for alert in reversed(alerts)}
     unique = [alert for alert in alerts if first[alert.key] is alert]
     at_ns = time.time_ns()
@@ -34,13 +34,14 @@ def tellings(alerts: Sequence[Alert]) -> list[Telling]:
 
 
 def told(alerts: Sequence[Telling]) -> list[Action]:
-    """RequestRefused as a whole where one of them has been told before; `without` leaves that one out."""
+    """Return the actions that put alerts into the outbox. The whole transaction is refused if one of the keys was used before; `without`
+    leaves that alert out."""
     until_s = int(time.time()) + TOLD_KEPT_S
     return [action for telling in alerts for action in _told(telling, until_s)]
 
 
 def without(alerts: Sequence[Telling], refused: frozenset[int]) -> list[Telling]:
-    """`refused`: places among the actions of `told`."""
+    """Return the alerts without those refused. `refused` holds positions among the actions of `told`."""
     return [telling for n, telling in enumerate(alerts) if n * _ACTIONS not in refused]
 
 

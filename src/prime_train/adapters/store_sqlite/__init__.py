@@ -1,22 +1,22 @@
-"""The store in one SQLite file, shared by every process of one machine: CLI, server, watchers.
+"""The store in one SQLite file, shared by all processes of one machine: CLI, server, watchers.
 
-Durability. WAL with `synchronous=FULL`: when a method returns, what it wrote survives the loss of power. One commit costs one flush of
-the log, so `heartbeats` writes many heartbeats in one transaction and answers after it.
+Durability. WAL with `synchronous=FULL`: when a method returns, what it wrote survives a power loss. One commit costs one flush of the log,
+so `heartbeats` writes many heartbeats in one transaction before it returns.
 
-Concurrency. A call borrows a connection from a small pool and gives it back: readers never wait for the writer (WAL), a slow `list_runs`
-delays no heartbeat, and there are as many connections as calls at the same time, not as threads that ever lived. Writers of one process
-take turns at a lock, which wakes the next one at once; only writers of other processes are waited for by SQLite's own polling. Every write
-begins with BEGIN IMMEDIATE, so that it never finds at its end that what it read has changed.
+Concurrency. Each call borrows a connection from a small pool: readers never wait for the writer (WAL), a slow `list_runs` delays no
+heartbeat, and the number of connections is that of concurrent calls, not of threads. Writers of one process take turns at a lock, which
+wakes the next one at once; SQLite's own polling is needed only for writers of other processes. Every write begins with BEGIN IMMEDIATE, so
+that what it read cannot change before it commits.
 
-Layout. What changes with each heartbeat lies in `leases`, in small rows and columns; no index holds a column that a heartbeat changes. A
-run is JSON, with the columns that are asked for beside it. `version` and `next_check_s` of a run are true in their columns: `wake` changes
-them there without reading the JSON, and `load` puts them in.
+Layout. What changes with each heartbeat is in `leases`, in small rows and columns; no index contains a column that a heartbeat changes. A
+run is stored as JSON, with the columns that are queried beside it. A run's `version` and `next_check_s` are authoritative in their columns:
+`wake` changes them there without reading the JSON, and `load` puts them into the run.
 
-Time. The store's seconds are the uptime of the machine plus an offset in the row `clock`, which the first process of each boot writes and
-all others take over (`prime_train.clock`): whatever is done to the wall clock, of the machine or of one process, changes no decision. The
-row also keeps the last known time, within `NOTED_S`, so that a boot with a wrong wall clock cannot take the store back.
+Time. The store's seconds are the machine's uptime plus an offset in the row `clock`, which the first process of each boot writes and all
+others use (`prime_train.clock`), so that no change of a wall clock, of the machine or of one process, affects a decision. The row also
+keeps the last known time, at most `NOTED_S` old, so that a boot with a wrong wall clock cannot set the store's time back.
 
-A store must not be carried across `fork`.
+A store must not be used across `fork`.
 """
 
 import json
@@ -51,7 +51,7 @@ _SAVE_OVERDUE = "UPDATE leases SET overdue_s = ?1 WHERE run_id = ?2 AND overdue_
 _HAPPENED = "INSERT INTO happenings (run_id, happening) VALUES (?, ?)"
 _TOLD = "INSERT INTO outbox (key, alert) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
 _WAKE = "UPDATE runs SET next_check_s = min(ifnull(next_check_s, ?1), ?1), version = version + 1 WHERE run_id = ?2"
-# Two searches of the index, where OR would be a scan of it.
+# Two index searches; OR would scan the index.
 _DUE = """SELECT run_id FROM (
     SELECT next_check_s, run_id FROM runs WHERE next_check_s <= ?1
     UNION ALL SELECT next_check_s, run_id FROM runs WHERE next_check_s > ?2)
@@ -88,13 +88,13 @@ _SAVE_WATCH = "INSERT OR REPLACE INTO watch (one, version, watch) VALUES (1, ?, 
 
 
 NOTED_S = 10
-"""How far the last known time may lag behind, in seconds."""
+"""Seconds by which the stored last known time may lag behind."""
 
 
 class SqliteStore:
-    """A `Store` in one file. Opening creates or migrates it; PermanentError when it is damaged, foreign or of a newer version.
+    """A `Store` in one file. Opening creates or migrates it, and raises PermanentError if it is damaged, foreign or of a newer version.
 
-    `busy_s`: longest wait for other writers of this process, and then for another process, before a TemporaryError.
+    `busy_s`: longest wait in seconds for other writers of this process, and then for another process, before a TemporaryError.
     """
 
     def __init__(self, path: Path, *, busy_s: float = BUSY_S_MAX) -> None:
@@ -108,7 +108,7 @@ class SqliteStore:
         return int(self._anchor.now_s(uptime_s()))
 
     def close(self) -> None:
-        """Closes the connections that no call is using; a later call opens its own."""
+        """Close the idle connections. Later calls open new ones."""
         self._file.close()
 
     def create(self, run: Run) -> bool:
@@ -172,7 +172,7 @@ class SqliteStore:
         ]
         runs = json.dumps([heartbeat.run for heartbeat in heartbeats])
         with self._file.writing() as sql:
-            # RETURNING would cost as much again as the write. No heartbeat changes what is read after them.
+            # RETURNING would double the cost of the write. The orders can be read afterwards, because heartbeats do not change them.
             accepted = [sql.execute(_HEARTBEAT, row).rowcount == 1 for row in rows]
             orders = {tuple(whose): told for *whose, told in ((*row[:3], row[3:]) for row in sql.execute(_ORDERS, (runs,)))}
             for heartbeat, is_new in zip(heartbeats, accepted, strict=True):
@@ -237,7 +237,7 @@ class SqliteStore:
         return True
 
     def _anchored(self) -> Anchor:
-        """What this boot's time is counted from; the first process that asks decides it."""
+        """Return the anchor of this boot's time; the first process that asks for it sets it."""
         anchor, is_stored, _ = _anchor_of(self._file.read(_CLOCK))
         if is_stored:
             return anchor
@@ -248,7 +248,7 @@ class SqliteStore:
         return anchor
 
     def _note_time(self, sql: sqlite3.Connection) -> None:
-        """Within a transaction that is made anyway."""
+        """Store the current time, within a transaction that is needed anyway."""
         now_s = self.now_s()
         if now_s >= self._noted_s + NOTED_S:
             sql.execute(_NOTE_CLOCK, (now_s,))
@@ -264,7 +264,7 @@ class SqliteStore:
 
 
 def _anchor_of(rows: list[tuple[Any, ...]]) -> tuple[Anchor, bool, int]:
-    """The anchor of this boot, whether it is the stored one, and the last known time."""
+    """Return the anchor of this boot, whether it is the stored one, and the last known time."""
     boot, offset_s, last_s = rows[0] if rows else ("", 0.0, 0)
     stored = Anchor(boot, offset_s) if rows else None
     anchor = anchored(stored, last_s, boot=boot_id(), uptime_s=uptime_s(), wall_s=time.time())
@@ -279,7 +279,7 @@ def _answer(is_new: bool, told: Sequence[Any] | None) -> Answer:
 
 
 def _conditional(sql: sqlite3.Connection, write: str, look: str, row: tuple[str | int, ...]) -> Answer:
-    """One conditional write. Only if it met no row, a look tells what was said before from what is fenced."""
+    """Execute one conditional write. Only if it matched no row, a read separates a repeated call from a fenced attempt."""
     verdict, rows = Verdict.OK, sql.execute(write, row).fetchall()
     if not rows:
         verdict, rows = Verdict.REPEATED, sql.execute(look, row).fetchall()

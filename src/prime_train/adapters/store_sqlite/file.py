@@ -1,4 +1,5 @@
-"""The file and the connections to it: a small pool, one lock for the writers of this process, and what SQLite's errors mean."""
+"""The database file and the connections to it: a small pool, one lock for the writers of this process, and the conversion of SQLite's
+errors."""
 
 import os
 import sqlite3
@@ -13,20 +14,20 @@ from typing import Any
 from prime_train.ports import PermanentError, TemporaryError
 
 BUSY_S_MAX = 5.0
-"""Longest wait for another writer, of this process and then of another one."""
+"""Longest wait in seconds for another writer, of this process and then of another one."""
 OPEN_PAUSE_S = 0.05
-"""Switching a new file to WAL fails at once, without waiting, while another process does the same: so long between two tries."""
+"""Seconds between tries to open a file: switching a new file to WAL fails at once while another process does the same."""
 IDLE_CONNECTIONS_MAX = 16
 WAL_PAGES = 4000
-"""Pages (of 4 KiB) in the log before they are moved into the file: the pages of busy leases are then moved once, not each time."""
+"""Size of the log, in pages of 4 KiB, at which it is moved into the file: the pages of busy leases are then moved once, not each time."""
 CACHE_KIB = 16 * 1024
-"""Pages a connection keeps in memory."""
+"""Memory in KiB for pages that a connection caches."""
 LOG_KEPT_BYTES = 64 * 2**20
-"""A log that grew beyond this behind a long read is cut back."""
+"""Size in bytes to which a log that grew during a long read is cut back."""
 SQLITE_MIN = (3, 35)
-"""The first one with RETURNING."""
+"""The first version with RETURNING."""
 APPLICATION_ID = 0x50545253
-"""Stands in the file's header and tells it from other programs' databases: "PTRS"."""
+""""PTRS" in the file's header, which distinguishes it from other programs' databases."""
 
 _SETTINGS = (
     "PRAGMA synchronous = FULL",
@@ -54,7 +55,7 @@ _UNEXPECTED: tuple[_Kind, str] = (PermanentError, "this is not expected; please 
 
 
 class File:
-    """Connections to one database file, lent to one call each. Errors leave as TemporaryError or PermanentError."""
+    """Connections to one database file, each used by one call at a time. Errors leave as TemporaryError or PermanentError."""
 
     def __init__(self, path: Path, *, busy_s: float) -> None:
         self.path = path
@@ -63,18 +64,18 @@ class File:
         self._idle: list[sqlite3.Connection] = []
 
     def close(self) -> None:
-        """Closes the connections that no call is using; a later call opens its own."""
+        """Close the idle connections. Later calls open new ones."""
         while (sql := self._idle_one()) is not None:
             sql.close()
 
     def read(self, statement: str, *values: str | int) -> list[tuple[Any, ...]]:
-        """All rows of one statement: one moment of the file."""
+        """Return all rows of one statement, from one snapshot of the file."""
         with self.connection() as sql:
             return sql.execute(statement, values).fetchall()
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction, committed at the end of the block unless the block rolled it back or failed."""
+        """Yield a transaction, committed at the end of the block unless the block rolled it back or failed."""
         if not self._write_lock.acquire(timeout=self._busy_s):
             raise TemporaryError(f"{self.path}: other calls of this process have been writing for {self._busy_s:.0f} s; try again")
         try:
@@ -88,7 +89,7 @@ class File:
 
     @contextmanager
     def connection(self) -> Iterator[sqlite3.Connection]:
-        """A connection for this call alone. After a failure it is closed, which rolls back what the call had begun."""
+        """Yield a connection for this call alone. After a failure it is closed, which rolls back its transaction."""
         sql = self._idle_one() or connect(self.path, busy_s=self._busy_s)
         try:
             yield sql
@@ -111,7 +112,7 @@ class File:
 
 
 def connect(path: Path, *, busy_s: float = BUSY_S_MAX) -> sqlite3.Connection:
-    """A connection set up for this store; any thread may use it, one at a time. Raises TemporaryError or PermanentError."""
+    """Return a connection set up for this store; any thread may use it, one at a time. Raises TemporaryError or PermanentError."""
     if sqlite3.sqlite_version_info < SQLITE_MIN:
         needed = ".".join(map(str, SQLITE_MIN))
         raise PermanentError(f"SQLite {sqlite3.sqlite_version} is too old; use a Python that was built with {needed} or newer")
@@ -148,11 +149,11 @@ def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
 
 
 def _keep_private(path: Path) -> None:
-    """Runs' texts, machines' addresses and the hashes of tokens are nobody else's: the file, and the logs that SQLite keeps beside it with
-    the same mode, are for their owner alone, whatever the umask was when they were made.
+    """Make the file, and the logs that SQLite creates beside it with the same mode, accessible to their owner only, whatever the umask was:
+    they hold the texts of runs, addresses of machines and hashes of tokens.
 
-    A file that is there is never opened here: closing it would take all locks from the connections that this process has to it, and
-    another process would then delete their log, with everything that was written since.
+    An existing file is never opened here: closing it would release all locks of this process's connections to it, and another process would
+    then delete their log with everything written since.
     """
     try:
         with suppress(FileExistsError):
@@ -161,7 +162,7 @@ def _keep_private(path: Path) -> None:
             with suppress(FileNotFoundError):
                 _take_from_others(path.with_name(name))
     except OSError:
-        return  # SQLite says what is wrong with the path, and what to do
+        return  # SQLite reports what is wrong with the path, and what to do
 
 
 def _take_from_others(path: Path) -> None:
@@ -171,8 +172,8 @@ def _take_from_others(path: Path) -> None:
 
 
 def _refuse_foreign(sql: sqlite3.Connection, path: Path) -> None:
-    """Before anything is written: the file is ours, or nobody's yet. Tables are counted first, since another process may be making ours
-    between the two questions."""
+    """Raise PermanentError before anything is written if the file belongs to another program. Tables are counted first, since another
+    process may be creating ours between the two queries."""
     ((tables,),) = sql.execute("SELECT count(*) FROM sqlite_master").fetchall()
     ((owner,),) = sql.execute("PRAGMA application_id").fetchall()
     if owner != APPLICATION_ID and (owner != 0 or tables > 0):
@@ -180,7 +181,7 @@ def _refuse_foreign(sql: sqlite3.Connection, path: Path) -> None:
 
 
 def outside_error(error: sqlite3.Error, path: Path) -> TemporaryError | PermanentError:
-    """What an error of SQLite means for the caller, and what to do about it."""
+    """Return the error to raise for an error of SQLite, with advice for the user."""
     code = getattr(error, "sqlite_errorcode", None)
     kind, advice = _ERRORS.get(code & 0xFF, _UNEXPECTED) if code is not None else _UNEXPECTED
     return kind(f"{path}: {error}: {advice}")

@@ -1,4 +1,4 @@
-"""Our values as rows of the tables, and back."""
+"""Conversion between our values and the rows of the tables."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ def run_of(text: str, version: int, next_check_s: int | None) -> Run:
 
 
 def lease_row(lease: Lease) -> tuple[str | int | None, ...]:
-    """In the order of the statements that write and load leases."""
+    """Return the lease's columns in the order of the statements that write and load leases."""
     heartbeat = lease.heartbeat.model_dump_json() if lease.heartbeat is not None else None
     counts = (lease.attempt, lease.open, lease.version, lease.seq, lease.heartbeat_s)
     return (*counts, heartbeat, lease.order.value, readable(lease.order_reason), lease.committed_step, lease.committed_key, lease.identity)

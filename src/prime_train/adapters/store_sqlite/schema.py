@@ -1,4 +1,4 @@
-"""The tables, and how a file of an older version becomes one of this version."""
+"""The tables, and the migration of a file from an older version."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _V1 = (
         created_s INTEGER NOT NULL,
         run TEXT NOT NULL
     )""",
-    # Both columns, so that `due` reads the index only.
+    # Both columns, so that `due` reads only the index.
     "CREATE INDEX runs_due ON runs (next_check_s, run_id) WHERE next_check_s IS NOT NULL",
     """CREATE TABLE leases (
         run_id TEXT NOT NULL PRIMARY KEY,
@@ -75,11 +75,11 @@ _V5 = (
 )
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (_V1, _V2, _V3, _V4, _V5)
-"""Statements that lead from each schema version to the next one; a row, once released, is never changed."""
+"""Statements that lead from each schema version to the next one. A released entry is never changed."""
 
 
 def migrate(sql: sqlite3.Connection, path: Path, migrations: Sequence[Sequence[str]] = MIGRATIONS) -> None:
-    """Brings the schema to the newest version, in one transaction; processes that open the file together do it once."""
+    """Migrate the schema to the newest version, in one transaction; of processes that open the file together, only one does it."""
     if _schema_version(sql, path, len(migrations)) == len(migrations):
         return
     sql.execute("BEGIN IMMEDIATE")
@@ -91,7 +91,7 @@ def migrate(sql: sqlite3.Connection, path: Path, migrations: Sequence[Sequence[s
 
 
 def _schema_version(sql: sqlite3.Connection, path: Path, newest: int) -> int:
-    """0 for an empty file."""
+    """Return the file's schema version, 0 for an empty file. Raises PermanentError if it is newer than `newest`."""
     empty = not sql.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_version'").fetchall()
     version: int = 0 if empty else sql.execute("SELECT version FROM schema_version").fetchall()[0][0]
     if version > newest:
