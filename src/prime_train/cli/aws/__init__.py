@@ -1,1 +1,1 @@
-"""Verbs for the control plane on AWS: deploy it, check it, take it away."""
+"""Commands for the control plane on AWS: deploy, check and delete it."""

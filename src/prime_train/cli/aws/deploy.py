@@ -1,4 +1,4 @@
-"""`prime-train deploy`: the control plane on AWS, with no machine that stays up."""
+"""`prime-train deploy`: deploy the control plane to AWS, where it needs no machine that runs all the time."""
 
 import shlex
 from collections.abc import Callable, Mapping
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from prime_train.adapters.aws_deploy import Account, Plan, Stack, Target
 
 SPARE_FUNCTIONS_MIN = 125
-"""AWS lets no account set aside what would leave less than 100; the template sets aside 25."""
+"""The fewest unreserved concurrent executions an account needs: the template reserves 25, and AWS requires that at least 100 stay
+unreserved."""
 ASIDE = ("WatchersMax", "WebhooksMax")
 
 
@@ -66,7 +67,7 @@ def deploy(
 
 @dataclass(frozen=True)
 class Wish:
-    """What the user said of the stack; None, or an empty region: nothing. `code`: a zip that was made before."""
+    """The user's options for the stack; None or an empty region: not given. `code`: an existing zip to deploy."""
 
     stack: str
     region: str
@@ -77,14 +78,14 @@ class Wish:
 
     @property
     def place(self) -> str:
-        """The options of other verbs that mean this stack, with a space before them; empty: they do so without."""
+        """The options with which other commands refer to this stack, with a leading space; empty if the defaults do."""
         from prime_train.cli.aws.stack import options
 
         return options(self.stack, self.region)
 
 
 def _planned(account: "Account", stack: "Stack", wish: Wish) -> "tuple[Plan | None, Callable[[], None]]":
-    """What would change, which is shown; and what brings the code that it names."""
+    """Show what would change. Return the plan, or None if nothing changes, and a function that uploads the code it refers to."""
     from prime_train.cli.aws import plan as aws_plan
     from prime_train.operations.aws import code as aws_code
     from prime_train.operations.aws import settings as aws_wish
@@ -102,7 +103,7 @@ def _planned(account: "Account", stack: "Stack", wish: Wish) -> "tuple[Plan | No
 
 
 def _code(account: "Account", target: "Target", given: Path | None) -> tuple[str, Callable[[], None]]:
-    """The code's key in the bucket for code, and what brings it there, where it is not."""
+    """Return the code's key in the code bucket, and a function that uploads the code if it is missing."""
     from prime_train.operations.aws import code as aws_code
 
     code = aws_code.code(target, given, typer.echo)
@@ -119,7 +120,8 @@ def _code(account: "Account", target: "Target", given: Path | None) -> tuple[str
 
 
 def _settle(stack: "Stack", plan: "Plan", bring: Callable[[], None], later: str, *, dry_run: bool, yes: bool) -> None:
-    """Carries the plan out where it is wanted; else nothing of it is left. `later`: what to say where AWS is left to go on by itself."""
+    """Carry the plan out after confirmation; with `dry_run`, or if the user declines, delete it. `later`: the message to print if waiting
+    ends while AWS still carries the plan out."""
     from prime_train.cli.confirm import confirm
     from prime_train.ports import TemporaryError
 
@@ -146,7 +148,7 @@ def _later(wish: Wish, values: Mapping[str, str]) -> str:
 
 
 def _save(folder: Path, wish: Wish, secrets: list[str]) -> None:
-    """What other tools deploy: the template, and the code beside it."""
+    """Write the template and the code beside it into `folder`, for deployment with other tools."""
     from prime_train.operations.aws import code as aws_code
     from prime_train.operations.aws import settings as aws_wish
 
@@ -168,7 +170,8 @@ def _save(folder: Path, wish: Wish, secrets: list[str]) -> None:
 
 
 def _set_aside(account: "Account") -> dict[str, str]:
-    """A new account may run so few functions at once that AWS lets it set none aside."""
+    """Return the parameters that set no concurrency aside if the account's limit is too low for it, as in new accounts; otherwise no
+    parameters."""
     if account.functions_left() >= SPARE_FUNCTIONS_MIN:
         return {}
     typer.echo("this account may run few functions at once, so none are set aside for this stack")

@@ -1,4 +1,4 @@
-"""`prime-train destroy`: the control plane on AWS goes, what was trained stays."""
+"""`prime-train destroy`: delete the control plane from AWS, but keep what was trained."""
 
 import os
 from typing import TYPE_CHECKING, Annotated
@@ -40,7 +40,8 @@ def destroy(
 
 
 def _kept(account: "Account", stack: "Stack") -> list[str]:
-    """What stays, in words. UsageError where a run would be left alone."""
+    """Return lines that describe what stays, and how to delete or restore it. Raises UsageError if a run is still active or its machines
+    are not gone yet, because nobody would look after it."""
     from prime_train.adapters.store_dynamo.opening import open_dynamo
     from prime_train.ports import PermanentError
 
@@ -51,7 +52,7 @@ def _kept(account: "Account", stack: "Stack") -> list[str]:
     if "Table" not in outputs:
         return []
     store = open_dynamo(f"dynamodb://{outputs['Table']}?region={account.region}", os.environ)
-    # A clean-up that is still to come keeps nobody: the bucket stays.
+    # A pending clean-up of the bucket does not count, because the bucket stays.
     awake = [run.run_id for run in store.list_runs() if not run.is_at_rest]
     if awake:
         shown = ", ".join(awake[:NAMED_MAX])

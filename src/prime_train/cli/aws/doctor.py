@@ -1,4 +1,4 @@
-"""`prime-train doctor`: whether the control plane on AWS is well."""
+"""`prime-train doctor`: check whether the control plane on AWS works."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 MASTER = "PRIME_TRAIN_MASTER_KEY"
 WATCHED_S_MAX = 300
 CALLS_MAX = 2
-"""A function that was not called for a while takes its time for the first."""
+"""The most calls to the webhook before it counts as down; the first one may time out during a cold start."""
 WANTED = ("PRIME_API_KEY",)
-"""What no run can do without: a machine to rent. The way for it into the bucket is looked at by itself."""
+"""The secrets that every run needs, in order to rent a machine. Credentials for the bucket are checked separately."""
 ALARM = "AWS::CloudWatch::Alarm"
 POD_KEYS = ("PRIME_TRAIN_POD_AWS_ACCESS_KEY_ID", "PRIME_TRAIN_POD_AWS_SECRET_ACCESS_KEY")
 
 
 class Off(str):
-    """What is not set up, and need not be."""
+    """A message on an optional part that is not set up."""
 
 
 Check = tuple[str, Callable[[], str]]
-"""Its name, and what says what is wrong; empty: nothing."""
+"""The name of a check, and a function that returns what is wrong; empty: nothing."""
 
 
 def doctor(
@@ -66,7 +66,7 @@ def _asked(check: Callable[[], str]) -> str:
 
 
 def _checks(account: "Account", stack: "Stack", place: str) -> Iterator[Check]:
-    """The rest cannot be asked where there is no stack. `place`: options that mean this stack."""
+    """Yield the checks; only the first one if there is no complete stack. `place`: the options that refer to this stack."""
     state = stack.state()
     yield "stack", lambda: _stack(state, account.region, place)
     if not state.endswith("_COMPLETE") or "Url" not in stack.outputs():
@@ -81,7 +81,7 @@ def _checks(account: "Account", stack: "Stack", place: str) -> Iterator[Check]:
 
 
 def _texts(account: "Account", outputs: Mapping[str, str]) -> dict[str, str]:
-    """What of the stack's secret is text; the look at the secret tells of the rest."""
+    """Return the values of the stack's secret that are strings; the check of the secret reports others."""
     from prime_train.adapters.aws_deploy import texts
 
     return texts(account.secret(outputs["Secret"]))
@@ -115,12 +115,12 @@ def _secret(values: Mapping[str, object], place: str) -> str:
 
 
 def _given(names: Sequence[str], place: str) -> str:
-    """How they come into the secret."""
+    """Return the commands that add the named values to the secret."""
     return f"export and prime-train deploy{place} --secret {' --secret '.join(names)}"
 
 
 def _webhook(url: str, master: str) -> str:
-    """By a signed call that goes through the table and back."""
+    """Check the webhook with a signed call that reads and writes the table."""
     from prime_train.adapters.canary_http import CanaryHttp
     from prime_train.control_plane.wiring.home import wall_s
     from prime_train.operations.aws.settings import is_masters
@@ -134,7 +134,7 @@ def _webhook(url: str, master: str) -> str:
 
 
 def _wandb(values: Mapping[str, str], place: str) -> str:
-    """Asked with what the watcher asks it with, though from here."""
+    """Check W&B with the watcher's credentials, though called from this machine."""
     from prime_train.adapters.tracker_wandb import ENTITY, KEY, URL
     from prime_train.adapters.tracker_wandb.plain import PlainWandb
 
@@ -145,7 +145,8 @@ def _wandb(values: Mapping[str, str], place: str) -> str:
 
 
 def pods_check(account: "Account", outputs: Mapping[str, str], place: str = "") -> Check:
-    """By what machines get into the bucket: keys that are in the secret, or the role's, which the webhook has to be able to take."""
+    """Return the check of how machines access the bucket: with keys in the secret, or with those of the role, which the webhook must be
+    able to assume."""
     from prime_train.ports import OutsideError
 
     try:
@@ -161,7 +162,7 @@ def pods_check(account: "Account", outputs: Mapping[str, str], place: str = "") 
 
 
 def _taken(account: "Account", webhook: str) -> str:
-    """Has the webhook take the role, as it does for each machine."""
+    """Check whether the webhook can assume the role, as it does for each machine."""
     wrong = account.call(webhook, {"check": True}).get("wrong", "")
     return f"the webhook cannot take it: {wrong}; see the function's log, and deploy again" if wrong else ""
 

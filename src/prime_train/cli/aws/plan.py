@@ -1,4 +1,4 @@
-"""What a deployment would change, as a table."""
+"""Print what a deployment would change, as a table."""
 
 from typing import TYPE_CHECKING
 
@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
 COLOURS = {"Add": "green", "Modify": "yellow", "Remove": "red"}
 HOLDS = frozenset({"Table", "Bucket", "Secret"})
-"""What has something in it that a new one would not have."""
+"""Resources with contents, which a replacement would lack."""
 
 
 def show(plan: "Plan | None") -> None:

@@ -1,4 +1,4 @@
-"""The stack that a verb speaks of, and what is remembered of it here."""
+"""Options that select a stack, and the local record of deployed stacks."""
 
 import json
 import os
@@ -34,12 +34,13 @@ def stack(of: "Account", name: str) -> "Stack":
 
 
 def options(name: str, region: str) -> str:
-    """What makes another verb mean the same stack, with a space before it; empty: it does so by itself. `region`: as the user said it."""
+    """Return the options with which another command refers to this stack, with a leading space; empty if the defaults do. `region`: as the
+    user gave it."""
     return (f" --stack {name}" if name != STACK else "") + (f" --region {region}" if region else "")
 
 
 def remember(name: str, region: str, outputs: dict[str, str]) -> Path:
-    """Saves where everything is; nothing of it is secret."""
+    """Save the stack's region and outputs, none of which is secret, and return the file's path."""
     path = _remembered(name)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = path.with_name(f".{path.name}-{os.getpid()}")

@@ -1,4 +1,4 @@
-"""`prime-train checkpoints RUN [VERB]`: what is in the bucket, and what can be done with it."""
+"""`prime-train checkpoints RUN [COMMAND]`: list and manage the checkpoints in the bucket."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -25,11 +25,12 @@ VERBS: Mapping[str, Callable[..., object]] = {
     "unpin": unpin,
 }
 _WITH_VALUE = ("--bucket",)
-"""Options that may stand before the verb, and are followed by what is no verb either."""
+"""Options with a value that may precede the command, so that their value is not taken for the run or the command."""
 
 
 def verb_first(args: Sequence[str], verbs: Collection[str]) -> list[str]:
-    """`RUN verb ...`, as people write it, as `verb RUN ...`; without a verb it is `list`."""
+    """Return the arguments with the command first: `RUN verb ...`, as users write it, becomes `verb RUN ...`. Without a command it is
+    `list`."""
     places = [at for at, arg in enumerate(args) if _is_word(arg) and (at == 0 or args[at - 1] not in _WITH_VALUE)][:2]
     words = [args[at] for at in places]
     rest = [arg for at, arg in enumerate(args) if at not in places]
@@ -50,7 +51,7 @@ def _is_word(arg: str) -> bool:
 
 
 class RunFirst(TyperGroup):
-    """A group whose verb comes after the run. (Typer's types of contexts differ between its versions.)"""
+    """A group whose command comes after the run. (Typer's context types differ between its versions, so they are not annotated.)"""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ordered = verb_first(args, self.commands)
@@ -64,7 +65,7 @@ class RunFirst(TyperGroup):
 
 
 class AfterRun(TyperCommand):
-    """A verb whose first argument is named before it."""
+    """A command whose first argument precedes it."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return [piece for piece in super().collect_usage_pieces(ctx) if piece.strip("{}")]

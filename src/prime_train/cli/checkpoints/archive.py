@@ -1,4 +1,4 @@
-"""`prime-train checkpoints - restore DIR --archive ARCHIVE`: a checkpoint that somebody packed by hand."""
+"""`prime-train checkpoints - restore DIR --archive ARCHIVE`: restore a checkpoint that was packed by hand."""
 
 import threading
 from collections.abc import Callable
@@ -24,7 +24,8 @@ LOOK_S = 0.2
 
 
 def restore_archive(archive: str, folder: Path, *, replace: bool, as_json: bool) -> None:
-    """`archive`: a path, or the URL of an object. It is fetched first, to where it is unpacked."""
+    """Unpack an archive into `folder`. `archive`: a path, or the URL of an object, which is first downloaded into `folder`. Raises
+    UsageError if the archive is missing or invalid, or the target exists and `replace` is not set."""
     import json
 
     path, source = _local(archive), None
@@ -53,7 +54,7 @@ def _local(archive: str) -> Path | None:
 
 
 def _source(url: str) -> "tuple[Bucket, str]":
-    """The bucket that a URL of an object is in, and the key."""
+    """Return the bucket and the key of an object's URL. Raises UsageError if the URL has no key."""
     from prime_train.adapters.bucket import open_bucket
 
     parts = urlsplit(url)
@@ -79,7 +80,8 @@ def _fetch(bucket: "Bucket", key: str, path: Path) -> Path:
 
 
 def _watched(fetch: Callable[[], object], folder: Path, size: int, progress: "Reported") -> None:
-    """A bucket does not say how far it is: the draft in `folder` grows. Nobody waits for the thread when the user has enough."""
+    """Run `fetch` in a thread and report its progress by the size of the growing draft in `folder`, because a bucket reports none. On
+    Ctrl-C the thread is not waited for."""
     fetching: Future[object] = Future()
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""`prime-train checkpoints RUN export FILE`: one archive of a verified checkpoint."""
+"""`prime-train checkpoints RUN export FILE`: write a verified checkpoint into one archive."""
 
 from pathlib import Path
 from typing import Annotated

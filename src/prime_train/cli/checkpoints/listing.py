@@ -1,4 +1,4 @@
-"""`prime-train checkpoints RUN`: what is in the bucket, what of it is whole, and why it is kept."""
+"""`prime-train checkpoints RUN`: list the checkpoints in the bucket, whether each is complete, and why it is kept."""
 
 from typing import TYPE_CHECKING
 
@@ -54,7 +54,7 @@ def _print(rows: "list[Row]", now_s: int) -> None:
 
 
 def _stored(row: "Row") -> str:
-    """Nothing where it takes as much as it has."""
+    """Return the stored size if it is less than the checkpoint's size, else "" (an empty string)."""
     from prime_train.core.text.formatting import size
 
     less = row["stored_bytes"] < row["size_bytes"]

@@ -1,11 +1,11 @@
-"""What several verbs of `prime-train checkpoints` are told."""
+"""Options that several commands of `prime-train checkpoints` share."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-# Without a name of its own in the usage: it stands before the verb there.
+# It has no name in the usage line, where RUN precedes the command.
 RunId = Annotated[str, typer.Argument(metavar="", hidden=True, show_default=False)]
 BucketUrl = Annotated[
     str | None, typer.Option("--bucket", metavar="URL", help="Where the checkpoints are; else $PRIME_TRAIN_BUCKET.", show_default=False)

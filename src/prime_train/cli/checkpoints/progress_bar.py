@@ -1,4 +1,4 @@
-"""How far a transfer is, on the error output of a terminal."""
+"""A progress bar for transfers, on standard error."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from prime_train.output import console as open_console
 
 @contextmanager
 def bar(what: str, total_bytes: int) -> Iterator[Reported]:
-    """Bytes, rate and time left, gone at the end. Nothing where the error output is no terminal."""
+    """Show bytes, rate and remaining time until the block ends. Shows nothing if standard error is not a terminal."""
     console = open_console(stderr=True)
     if not console.is_terminal:
         yield unreported

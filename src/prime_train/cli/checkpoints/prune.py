@@ -1,4 +1,4 @@
-"""`prime-train checkpoints RUN prune`: what the policy does not keep goes, once it was shown and confirmed."""
+"""`prime-train checkpoints RUN prune`: delete what the retention policy does not keep, after showing it and asking."""
 
 from collections.abc import Sized
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -117,14 +117,14 @@ def _is_sure(*, yes: bool, as_json: bool) -> bool:
 
 
 def _carry_out(found: "Found", planned: "Pruning") -> None:
-    """Manifests one by one, as their order matters; chunks many at once."""
+    """Delete the manifests one by one, because their order matters, and then the chunks in parallel."""
     from dataclasses import replace
 
     from prime_train.checkpoints.parallel import in_parallel
     from prime_train.checkpoints.prune import carry_out
 
     doomed: list[str] = []
-    carry_out(found.bucket, replace(planned, blobs_kept=""), remove=doomed.append)  # why none goes was said
+    carry_out(found.bucket, replace(planned, blobs_kept=""), remove=doomed.append)  # the reason was printed before
     in_parallel(found.bucket.delete, doomed)
 
 

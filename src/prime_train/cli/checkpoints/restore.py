@@ -1,4 +1,4 @@
-"""`prime-train checkpoints RUN restore DIR`: from the bucket to a folder, verified; an older one where the newest is damaged."""
+"""`prime-train checkpoints RUN restore DIR`: restore a verified checkpoint into a folder; an older one if the newest is damaged."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -80,7 +80,7 @@ def _restore(
 
 
 def _candidates(found: "Found", step: int | None, before_step: int | None) -> "list[Manifest]":
-    """What to restore, and what to fall back on, in this order."""
+    """Return the checkpoint to restore, followed by the older ones to fall back on."""
     from prime_train.checkpoints.restore import OLDER_TRIED_MAX
     from prime_train.operations.checkpoints import newest, of_step
 
@@ -92,7 +92,8 @@ def _candidates(found: "Found", step: int | None, before_step: int | None) -> "l
 
 
 def _one(found: "Found", manifest: "Manifest", folder: Path, *, replace: bool) -> Path:
-    """Raises CheckpointDamaged; what else goes wrong would go wrong with an older one too."""
+    """Restore one checkpoint and return its folder. Raises CheckpointDamaged if an older checkpoint may work instead, and UsageError if it
+    would fail too."""
     from prime_train.checkpoints.catalog import point_of
     from prime_train.checkpoints.restore import CheckpointDamaged, RestoreFailed, check_folder, differs, discard, restore
     from prime_train.cli.checkpoints.progress_bar import bar
@@ -112,7 +113,7 @@ def _one(found: "Found", manifest: "Manifest", folder: Path, *, replace: bool) -
 
 
 def _check(folder: Path) -> None:
-    """What can be said before the bucket is asked."""
+    """Raise UsageError if `folder` cannot be written to, before the bucket is accessed."""
     import os
 
     above = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())

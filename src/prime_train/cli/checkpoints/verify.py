@@ -1,4 +1,4 @@
-"""`prime-train checkpoints RUN verify`: every byte in the bucket, against what was saved."""
+"""`prime-train checkpoints RUN verify`: compare every byte in the bucket with what was saved."""
 
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
@@ -16,7 +16,7 @@ FLAWS_SHOWN_MAX = 50
 
 
 class Verdict(TypedDict):
-    """Of one checkpoint; each flaw has `path`, `what` and `digest`. Of one whose manifest cannot be read, only the key is known."""
+    """The result for one checkpoint. Each flaw has `path`, `what` and `digest`. If the manifest cannot be read, only `key` is known."""
 
     step: int | None
     attempt: int | None

@@ -1,4 +1,4 @@
-"""`prime-train config`: versions of a config, what differs between them, and which runs used them."""
+"""`prime-train config`: keep versions of a config, compare them, and show which runs used them."""
 
 import typer
 

@@ -1,4 +1,4 @@
-"""`prime-train config diff CONFIG [FROM] [TO]`: two versions side by side, what each change means, and the runs that used them."""
+"""`prime-train config diff CONFIG [FROM] [TO]`: show two versions side by side, the meaning of each change, and the runs that used them."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

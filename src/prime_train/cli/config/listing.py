@@ -1,4 +1,4 @@
-"""`prime-train config list CONFIG`: the versions of a config, and the runs that used each."""
+"""`prime-train config list CONFIG`: list the versions of a config, and the runs that used each."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

@@ -1,4 +1,4 @@
-"""`prime-train config restore CONFIG VERSION`: a version becomes the config again."""
+"""`prime-train config restore CONFIG VERSION`: replace a config by a saved version."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -37,7 +37,7 @@ def restore(
 
 
 def _is_lost(path: Path, text: str, saved: "tuple[Version, ...]") -> bool:
-    """Whether what is there now would be gone for good."""
+    """Return whether overwriting the file with `text` would lose contents that no version has."""
     if not path.is_file():
         return False
     there = path.read_bytes().decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""`prime-train config save CONFIG`: keep a config as it is now."""
+"""`prime-train config save CONFIG`: save the current state of a config as a new version."""
 
 from pathlib import Path
 from typing import Annotated

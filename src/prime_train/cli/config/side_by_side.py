@@ -1,4 +1,4 @@
-"""Two versions side by side, what each change means, and the runs that used them."""
+"""Render two versions side by side, with the meaning of each change and the runs that used them."""
 
 import difflib
 import re
@@ -28,7 +28,7 @@ _WORDS = re.compile(r"\w+|\W")
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two. `runs` None: it is not a version, so none can have used it."""
+    """One of the two sides. `runs`: None if it is the current file and not a version, so that no run can have used it."""
 
     title: str
     texts: "Texts"
@@ -37,7 +37,8 @@ class Side:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the picture; None: nothing stands there. `mark` says without colours what the colours say: < > | or nothing."""
+    """A line of the comparison. `left` and `right`: line number and text, None if that side has no such line. `mark`: shows the kind of
+    change without colours: `<`, `>`, `|` or nothing."""
 
     left: tuple[int, str] | None
     mark: str
@@ -45,7 +46,7 @@ class Row:
 
 
 def picture(name: str, before: Side, after: Side) -> RenderableType:
-    """Of two sides that differ."""
+    """Return the comparison of two sides that differ."""
     parts: list[RenderableType] = []
     for title, old, new, changes in _files(name, before, after):
         if old == new:
@@ -56,7 +57,8 @@ def picture(name: str, before: Side, after: Side) -> RenderableType:
 
 
 def rows(before: str, after: str) -> list[Row]:
-    """Changed lines with those around them; a row without sides stands for what was left out."""
+    """Return the changed lines with their context; a row without sides stands for omitted lines. Raises UsageError above `LINES_MAX`
+    lines."""
     first, second = (text.splitlines() for text in (before, after))
     if max(len(first), len(second)) > LINES_MAX:
         raise UsageError(f"more than {LINES_MAX:,} lines", fix="compare them with diff")
@@ -69,7 +71,7 @@ def rows(before: str, after: str) -> list[Row]:
 
 
 def table(found: Sequence[Row], before: str, after: str) -> RenderableType:
-    """As wide as the terminal, both halves alike; a line that is longer than its half goes on below, and nothing is cut."""
+    """Return the rows as a table as wide as the terminal, in two equal halves. Longer lines are wrapped, not truncated."""
     made = Table.grid(padding=(0, 1), expand=True)
     width = len(str(max((side[0] for row in found for side in (row.left, row.right) if side), default=1)))
     for _ in range(2):
@@ -93,7 +95,7 @@ def _files(name: str, before: Side, after: Side) -> Iterator[tuple[str, str, str
 
 
 def _pairs(kind: str, left: list[tuple[int, str]], right: list[tuple[int, str]]) -> Iterator[Row]:
-    """Lines side by side; of a change, so many as both have, and then what one has more."""
+    """Yield rows with the lines side by side; if one side of a change has more lines, the rest follow alone."""
     both = min(len(left), len(right))
     mark = "" if kind == "equal" else "|"
     yield from (Row(old, mark, new) for old, new in zip(left[:both], right[:both], strict=True))
@@ -113,7 +115,7 @@ def _halves(row: Row) -> tuple[Text, Text]:
 
 
 def _mark_words(left: Text, right: Text) -> None:
-    """What is different within the two lines stands out."""
+    """Highlight the words that differ between the two lines."""
     words, others = _WORDS.findall(left.plain), _WORDS.findall(right.plain)
     starts, other_starts = (list(accumulate(map(len, found), initial=0)) for found in (words, others))
     for kind, start, end, other_start, other_end in difflib.SequenceMatcher(None, words, others, autojunk=False).get_opcodes():
@@ -142,5 +144,5 @@ def _used(side: Side) -> Iterator[RenderableType]:
 
 
 def _plain(line: str) -> str:
-    """Without what would move the cursor."""
+    """Return the line with tabs expanded and control characters replaced by spaces."""
     return "".join(char if char.isprintable() else " " for char in line.expandtabs(TAB))

@@ -1,4 +1,4 @@
-"""`prime-train cost CONFIG`: how long a run would take and what it would cost, line by line."""
+"""`prime-train cost CONFIG`: estimate the duration and the cost of a run, itemised."""
 
 import math
 import os
@@ -84,7 +84,7 @@ def _steps(spec: "RunSpec", steps: int) -> int:
 
 
 def _known(spec: "RunSpec", step_s: float) -> "StepTime | None":
-    """As given, or as it was in an earlier run."""
+    """Return the time of a step as given, or as measured in an earlier run of the same config, or None."""
     from prime_train.control_plane.wiring.home import Home
     from prime_train.estimate.cost.bill import Known, StepTime
     from prime_train.estimate.cost.duration import Between
@@ -93,12 +93,12 @@ def _known(spec: "RunSpec", step_s: float) -> "StepTime | None":
     if step_s > 0:
         return StepTime(Between(step_s, step_s), Known.GIVEN)
     home = Home.of(os.environ)
-    # Looking must not make a home where there is none.
+    # Reading must not create a home if there is none.
     return measured(home.store().list_runs(), spec) if home.has_runs else None
 
 
 def _priced(spec: "RunSpec", usd_per_hour: float, spot: bool | None) -> "tuple[Machine, ...]":
-    """At the price given, or the highest that the config allows."""
+    """Return one machine at the given price, or at the highest that the config allows. Raises UsageError if neither is set."""
     from prime_train.core.spec import Spot
     from prime_train.estimate.cost.bill import Rate
     from prime_train.reports.cost.report import Machine

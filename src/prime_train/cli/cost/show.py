@@ -1,4 +1,4 @@
-"""`prime-train cost` as text: machines by what the run would cost on them, the cheapest line by line, and the budget."""
+"""The text output of `prime-train cost`: the run's cost on each machine, the cheapest one itemised, and the budget."""
 
 from collections.abc import Iterator
 

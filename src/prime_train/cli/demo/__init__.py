@@ -1,4 +1,4 @@
-"""`prime-train demo`: a run loses its machine and finishes all the same."""
+"""`prime-train demo`: show a run that loses its machine and finishes nevertheless."""
 
 import sys
 from pathlib import Path
@@ -9,7 +9,7 @@ import typer
 from prime_train.core.exit_codes import Exit
 
 LOG_WIDTH = 120
-"""Columns where the output is no terminal."""
+"""The width in columns if the output is not a terminal."""
 
 
 def demo(

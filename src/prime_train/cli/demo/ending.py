@@ -1,4 +1,4 @@
-"""How the demo ends: timeline, ledger, the hash of the weights beside that of an uninterrupted run, and the page with the picture."""
+"""The end of the demo: timeline, ledger, the hash of the final weights beside that of an uninterrupted run, and the page with the chart."""
 
 import json
 import subprocess
@@ -23,11 +23,12 @@ from prime_train.ports import Bucket, PermanentError
 from prime_train.reports.charts import page_html, timeline_svg
 
 LOG_LINES = 20
-"""Of the trainer's log, where the demo fails."""
+"""The number of lines of the trainer's log that are shown if the demo fails."""
 
 
 def show_end(here: Stage, story: Story, console: Console, *, out: Path, killed: bool) -> Exit:
-    """Prints all of it and writes the page. OK only if the run succeeded, resumed where it should, and has the reference's weights."""
+    """Print the results and write the page. Return OK only if the run succeeded, resumed from a durable step, and has the same final
+    weights as the uninterrupted run."""
     run = story.run
     weights = final_weights(here.home.bucket(), run.run_id, run.spec.trainer.steps or 0)
     reference = reference_weights(here)
@@ -46,7 +47,8 @@ def show_end(here: Stage, story: Story, console: Console, *, out: Path, killed: 
 
 
 def final_weights(bucket: Bucket, run_id: str, step: int) -> str | None:
-    """The hash over the weights of the last checkpoint in the bucket, as the trainer's own code loads it. None: there is none."""
+    """Return the hash of the weights in the last checkpoint in the bucket, loaded by the trainer's own code; None if there is none. Raises
+    PermanentError if the checkpoint cannot be read."""
     from prime_train.demo.train import CheckpointError, load_checkpoint, load_corpus
 
     manifest = next((m for m in read_manifests(bucket, run_id) if m.step == step), None)
@@ -61,7 +63,7 @@ def final_weights(bucket: Bucket, run_id: str, step: int) -> str | None:
 
 
 def reference_weights(here: Stage) -> str | None:
-    """The hash that the uninterrupted training printed."""
+    """Return the hash of the weights of the uninterrupted training, or None if it did not finish in time."""
     try:
         here.reference.wait(REFERENCE_S_MAX)
         return str(json.loads((here.reference_folder / "out" / "final.json").read_text())["sha256"])

@@ -1,4 +1,4 @@
-"""The demo as it happens: what is seen is remembered for the picture, and the machine is taken away."""
+"""Play the demo: record what happens for the chart, and preempt the machine."""
 
 import threading
 import time
@@ -22,13 +22,13 @@ LOOK_S = 0.1
 KILL_SHARE = 0.4
 KILL_SHARE_MAX = 0.7
 LOST_STEPS_MIN = 8
-"""The machine goes when so many steps are not in a checkpoint yet: then there is something to do again."""
+"""The machine is preempted once this many steps are not in a checkpoint yet, so that some have to be repeated."""
 OVERHEAD_S_MAX = 150
 
 
 @dataclass
 class Story:
-    """What was seen."""
+    """What was observed during the demo."""
 
     run: Run
     history: list[HistoryEvent]
@@ -36,12 +36,12 @@ class Story:
     commits: list[Point] = field(default_factory=list)
     taken: HistoryEvent | None = None
     committed_then: int = 0
-    """Newest committed step when the machine was taken."""
+    """The newest committed step when the machine was preempted."""
     printed: int = 0
     taken_printed: bool = False
 
     def lines(self) -> list[HistoryEvent]:
-        """History, with what only the demo knows in its place: before anybody noticed."""
+        """Return the history, with the preemption inserted before the events in which it was noticed."""
         if self.taken is None:
             return self.history
         at_s = self.taken.at_s
@@ -51,7 +51,7 @@ class Story:
 
 
 def play(here: Stage, console: Console, *, kill: bool) -> Story:
-    """Until the run is over and its machines are gone. Raises UsageError where it takes far too long."""
+    """Play the demo until the run is over and its machines are terminated. Raises UsageError if that takes far too long."""
     store = here.home.store()
     held = _load(here)
     story = Story(held.run, [])
@@ -114,7 +114,7 @@ def _remember(story: Story, held: RunRecord, history: list[HistoryEvent]) -> Non
 
 
 def _is_moment(held: RunRecord) -> bool:
-    """In mid-training, with a checkpoint that is committed and steps that are not."""
+    """Return whether to preempt the machine now: in mid-training, with a committed checkpoint and steps that are not in one."""
     run, lease = held.run, held.lease
     if run.state is not RunState.TRAINING or run.attempt != 1 or lease.heartbeat is None or not lease.committed_step:
         return False
@@ -123,7 +123,7 @@ def _is_moment(held: RunRecord) -> bool:
 
 
 def _take(here: Stage, held: RunRecord) -> HistoryEvent:
-    """Takes the machine away: every process killed, the disk deleted, nobody told."""
+    """Preempt the machine without notice: all its processes are killed and its disk is deleted."""
     attempt = held.run.current_attempt
     assert attempt is not None
     assert attempt.pod_id is not None
@@ -135,7 +135,7 @@ def _take(here: Stage, held: RunRecord) -> HistoryEvent:
 
 
 def _print_new(console: Console, story: Story) -> None:
-    """Where there is no terminal, a line for each thing that happens."""
+    """Print a line for each new event. Used if the output is not a terminal."""
     taken = [story.taken] if story.taken is not None and not story.taken_printed else []
     for line in [*taken, *story.history[story.printed :]]:
         console.print(

@@ -1,4 +1,4 @@
-"""The demo's own world: a temporary home, a control plane, one queued run, and the promise that nothing of it is left behind."""
+"""The environment of the demo: a temporary home, a control plane and one queued run, all removed at the end."""
 
 import logging
 import os
@@ -38,7 +38,7 @@ _PACE = re.compile(r"--step-seconds \S+")
 
 @dataclass(frozen=True)
 class Stage:
-    """Where the demo plays. `reference` trains the same model in one piece, without any of our machinery."""
+    """The environment of the demo. `reference` trains the same model without interruption and without prime-train."""
 
     home: Home
     run_id: str
@@ -47,7 +47,7 @@ class Stage:
 
 
 def demo_spec(seconds_per_step: float) -> RunSpec:
-    """configs/demo.yaml, of the checkout or as it is packaged, at another pace."""
+    """Return the spec of configs/demo.yaml, from the checkout or the package, with the given time per step."""
     read = read_config(_config_file())
     if read.spec is None or not read.is_fit:
         raise UsageError("; ".join(finding.message for finding in read.findings), code=Exit.FINDINGS)
@@ -63,7 +63,7 @@ def _config_file() -> Path:
 
 @contextmanager
 def stage(spec: RunSpec, *, keep: bool) -> Iterator[Stage]:
-    """Whatever happens inside, Ctrl-C and SIGTERM included: afterwards there is no pod, no process and (unless `keep`) no folder."""
+    """Set up the demo's environment. At the end, even after Ctrl-C or SIGTERM, no pod, no process and (unless `keep`) no folder is left."""
     folder = Path(tempfile.mkdtemp(prefix="prime-train-demo-"))
     own = {HOME: str(folder / "home"), PROVIDER: LOCAL}
     home = Home(folder / "home", {k: v for k, v in os.environ.items() if k not in (BUCKET, "PRIME_API_KEY")} | own)
@@ -84,7 +84,7 @@ def stage(spec: RunSpec, *, keep: bool) -> Iterator[Stage]:
 
 
 def _train_in_one_piece(spec: RunSpec, folder: Path) -> subprocess.Popen[bytes]:
-    """The very command of the spec, as fast as it goes."""
+    """Start the spec's training command without pauses between steps."""
     folder.mkdir()
     line = trainer_for(spec).command(spec, checkpoints=str(folder / "checkpoints"), resume_step=None, resume_folder=None)
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
@@ -100,7 +100,7 @@ def _train_in_one_piece(spec: RunSpec, folder: Path) -> subprocess.Popen[bytes]:
 
 @contextmanager
 def _logged(path: Path) -> Iterator[None]:
-    """What the parts log goes into a file: the terminal shows the same as history."""
+    """Write log messages to a file, because the terminal shows the same events as history."""
     logger = logging.getLogger("prime_train")
     handler = logging.FileHandler(path)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
@@ -118,7 +118,7 @@ def _logged(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _sigterm_leaves() -> Iterator[None]:
-    """SIGTERM unwinds as Ctrl-C does."""
+    """Let SIGTERM unwind the stack as Ctrl-C does."""
 
     def leave(number: int, frame: FrameType | None) -> None:
         raise SystemExit(TERMINATED)
@@ -131,7 +131,7 @@ def _sigterm_leaves() -> Iterator[None]:
 
 
 def _clear(home: Home, reference: subprocess.Popen[bytes] | None) -> None:
-    """Ends every process of the demo. A second Ctrl-C must not cut this short."""
+    """End every process of the demo. SIGINT and SIGTERM are ignored meanwhile, so that a second Ctrl-C cannot interrupt this."""
     before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         if reference is not None:

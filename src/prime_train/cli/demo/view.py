@@ -1,4 +1,4 @@
-"""What the demo shows live: state, steps, attempts, money, and what happened last."""
+"""The live view of the demo: state, steps, attempts, cost and recent events."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ BAR_WIDTH = 64
 
 
 def view(held: RunRecord, history: Sequence[HistoryEvent], points: Sequence[Point], now_s: int) -> RenderableType:
-    """One picture of the terminal."""
+    """Return one frame of the live view."""
     one = standing(held, now_s)
     return Group(Text(), _facts(one, now_s), Text(), _bars(held, points), Text(), lines(_marked(history), one.created_s))
 
@@ -36,7 +36,7 @@ def _facts(one: Standing, now_s: int) -> RenderableType:
 
 
 def _bars(held: RunRecord, points: Sequence[Point]) -> RenderableType:
-    """One bar an attempt, in the colours of the picture."""
+    """Return one bar for each attempt, in the colours of the chart."""
     total = held.run.spec.trainer.steps or 1
     grid = Table.grid(padding=(0, 2))
     for attempt in held.run.attempts:
@@ -51,7 +51,7 @@ def _bars(held: RunRecord, points: Sequence[Point]) -> RenderableType:
 
 
 def _marked(history: Sequence[HistoryEvent]) -> list[HistoryEvent]:
-    """The last lines; the one that matters most stays."""
+    """Return the last lines of the history, and the preemption even if it is older."""
     shown = list(history[-LINES_SHOWN:])
     taken = [line for line in history[:-LINES_SHOWN] if line.kind == TAKEN]
     return [*taken, *shown]

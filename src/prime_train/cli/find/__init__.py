@@ -1,4 +1,4 @@
-"""`prime-train find`: which machine for rent to take for a model, what it would cost, and why not the others."""
+"""`prime-train find`: find the machine to rent for a model, its cost, and the reasons against the others."""
 
 import math
 import os
@@ -67,7 +67,7 @@ def find(
 
 
 def disk_gib(job: "Job") -> int:
-    """For the model as it is downloaded, in 16 bit, and some checkpoints of all that is trained."""
+    """Return the disk size in GiB for the downloaded model in 16 bit and `CHECKPOINTS_ON_DISK` checkpoints of all that is trained."""
     from prime_train.estimate.memory.phases import GIB, trained_params
 
     saved = trained_params(job.model, job.training) * (job.training.weight_bytes + job.training.state_bytes)
@@ -79,7 +79,7 @@ def _model(name: str, params: str) -> "Model":
     from prime_train.estimate.models import lookup as models
 
     if params:
-        # Whatever the name says: who writes a size knows it.
+        # An explicit size takes precedence over the name.
         found, wrong = models.sized(params), f"--params {params}: no size of a model"
     elif name:
         found, wrong = models.understand(name), f"the model {name} is not known, and its name does not tell its size"
@@ -93,7 +93,7 @@ def _model(name: str, params: str) -> "Model":
 
 
 def _training(seq_len: int, *, lora: bool, rl: bool, bf16: bool) -> "Training":
-    """As prime-rl trains: its RL makes only some logits at a time, its SFT all of them."""
+    """Return the training settings of prime-rl: its RL materialises only some logits at a time, its SFT all of them."""
     from prime_train.estimate.memory.phases import Logits, Method, Training
 
     width = 2 if bf16 else 4
@@ -124,7 +124,7 @@ def _spot(wanted: bool | None) -> "Spot":
 
 
 def _hardware(wishes: "Wishes") -> "HardwareSpec":
-    """Every machine: what is left out is to be told with its reason."""
+    """Return a hardware spec that all machines match, so that each rejected one is listed with its reason."""
     from prime_train.core.spec import HardwareSpec
 
     return HardwareSpec(provider="prime", disk_gib=wishes.disk_gib)

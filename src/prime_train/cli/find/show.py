@@ -1,4 +1,4 @@
-"""What `find` prints: the job, the machines that fit as a table, and what to make of them."""
+"""The text output of `prime-train find`: the job, a table of the machines that fit, and a recommendation."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,1 +1,1 @@
-"""Findings about configs as the command line prints them, and the verbs that only check."""
+"""The output of findings about configs, and the check shared by `validate` and `lint`."""

@@ -1,4 +1,4 @@
-"""Configs read, judged and printed: what `validate` and `lint` do."""
+"""Read and check configs and print the findings, for `validate` and `lint`."""
 
 import json
 import os
@@ -15,11 +15,12 @@ from prime_train.core.finding import Finding, Severity, has_errors
 from prime_train.operations.validate import found_in, with_unset_secrets
 
 Ask = Callable[[Sequence[Matter]], list[Matter]]
-"""Makes of what was read the same with more known of it."""
+"""A function that adds information to the configs that were read."""
 
 
 def check(paths: Sequence[Path], form: Format, *, fast: bool = False, ask: Ask | None = None) -> Exit:
-    """`fast`: without the slow rules and without notes, a line a finding. `ask`: adds to what was read before it is judged."""
+    """Check the configs in `paths`, print the findings and return the exit code. `fast`: without slow rules, notes and source lines. `ask`:
+    adds information to the configs before they are checked."""
     read = matters(paths, plainly=True) if ask is None else ask(matters(paths))
     if not fast and not os.environ.get("CI"):
         read = [with_unset_secrets(matter) for matter in read]
@@ -33,7 +34,7 @@ def check(paths: Sequence[Path], form: Format, *, fast: bool = False, ask: Ask |
 
 
 def _print(found: Sequence[Finding], files: Sequence[str], sources: dict[str, str], form: Format) -> None:
-    # Each form is loaded only where it is asked for.
+    # Only the requested format is imported, to start faster.
     match form:
         case Format.TEXT:
             _print_text(found, files, sources)

@@ -1,4 +1,4 @@
-"""How findings can be printed."""
+"""The output formats of findings."""
 
 from enum import StrEnum
 

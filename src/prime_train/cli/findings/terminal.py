@@ -1,4 +1,4 @@
-"""Findings on a terminal: the line they are about, a caret under the place, and what to do."""
+"""Print findings on a terminal: the line they refer to, a caret under the position, and the fix."""
 
 import json
 import os
@@ -20,7 +20,7 @@ _JSON_KEYS = ("code", "severity", "file", "line", "column", "message", "fix")
 
 
 def print_findings(findings: Iterable[Finding], sources: Mapping[str, str]) -> None:
-    """`sources` has the text of each file that could be read."""
+    """Print the findings. `sources`: the text of each file that could be read."""
     lines = {file: source.split("\n") if source else [] for file, source in sources.items()}
     for place, finding in enumerate(findings):
         if place and lines and sys.stdout.isatty():
@@ -34,11 +34,11 @@ def print_json(findings: Iterable[Finding]) -> None:
 
 
 def text(finding: Finding, lines: Sequence[str]) -> str:
-    """The finding with its line; in colours where that is a terminal."""
+    """Return the finding with its source line, coloured if the output is a terminal."""
     where, what = f"{_shown(finding.file)}:{finding.line}:{finding.column}: ", f"{finding.severity.value} {finding.code}"
     said = _wrapped(_shown(finding.message), len(where) + len(what) + 2, INDENT)
     parts = [f"{where}{_styled(what, _BOLD, _COLOURS[finding.severity])}: {said}"]
-    # The line of a secret is not shown: output ends up in logs.
+    # The line of a secret is not shown, because output ends up in logs.
     if 0 < finding.line <= len(lines) and finding.code != "PT020" and finding.value != HIDDEN:
         parts += _marked(lines[finding.line - 1], finding)
     if finding.fix:
@@ -47,7 +47,7 @@ def text(finding: Finding, lines: Sequence[str]) -> str:
 
 
 def summary(findings: Iterable[Finding], files: int) -> None:
-    """How many there were, to the error output."""
+    """Print the number of findings to standard error."""
     count = len(list(findings))
     plural = "" if count == 1 else "s"
     print(f"{count} finding{plural} in {files} file{'' if files == 1 else 's'}", file=sys.stderr)
@@ -55,7 +55,7 @@ def summary(findings: Iterable[Finding], files: int) -> None:
 
 def _marked(line: str, finding: Finding) -> list[str]:
     start = max(0, finding.column - LINE_CHARS_MAX)
-    # A secret at the edge of what is shown is known by what lies beyond it.
+    # More than is shown is masked, because a secret at the edge may only be recognisable with the text beyond it.
     first = max(0, start - LINE_CHARS_MAX)
     shown = _shown(masked(line[first : start + 2 * LINE_CHARS_MAX]))[start - first :][:LINE_CHARS_MAX]
     number = f"{finding.line:>6}"
@@ -64,7 +64,8 @@ def _marked(line: str, finding: Finding) -> list[str]:
 
 
 def _wrapped(text: str, used: int, indent: str) -> str:
-    """On a terminal: as wide as that, with `used` characters before the first word and `indent` before the other lines."""
+    """Wrap text to the width of the terminal, with `used` characters before the first word and `indent` before the other lines. Text for
+    other outputs is returned unchanged."""
     if not sys.stdout.isatty():
         return text
     width = max(shutil.get_terminal_size().columns, 2 * len(indent))
@@ -74,7 +75,7 @@ def _wrapped(text: str, used: int, indent: str) -> str:
 
 
 def _cells(text: str) -> int:
-    """How wide it is on a terminal."""
+    """Return the width of the text in terminal cells."""
     return sum(0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
 
 
@@ -85,5 +86,5 @@ def _styled(text: str, *codes: int) -> str:
 
 
 def _shown(text: str) -> str:
-    """Without what would move the cursor."""
+    """Return the text with control characters replaced by spaces."""
     return "".join(char if char.isprintable() else " " for char in text)

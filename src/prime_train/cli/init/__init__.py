@@ -1,4 +1,4 @@
-"""`prime-train init`: a run's config, and for prime-rl its trainer's, from a few questions."""
+"""`prime-train init`: create a run's config, and for prime-rl the trainer's, from a few questions."""
 
 import sys
 from pathlib import Path
@@ -66,12 +66,12 @@ def init(
         _check_name(settings.name)
         return _write(settings, folder, ask=not yes, force=force)
     except typer.Abort:
-        # At a question, control-C and the end of input are this.
+        # Typer raises Abort for Ctrl-C and the end of input at a question.
         raise KeyboardInterrupt from None
 
 
 def _kind(said: str, given: "Answers", command: str) -> "Kind":
-    """As it was said, or as what else was said tells; otherwise it is asked."""
+    """Return the kind of trainer as given, or else as implied by other options; if nothing implies it, ask."""
     from prime_train.cli.init.questions import KIND_WORDS, ask_for
     from prime_train.configs.templates.own_script import Kind, checked_kind
 
@@ -180,7 +180,7 @@ def _write(settings: "Settings", folder: Path, *, ask: bool, force: bool) -> Exi
 
 
 def _written(files: dict[Path, str], *, ask: bool, force: bool) -> bool:
-    """False: nothing was, as a person wished."""
+    """Write the files after confirmation. Return False if the user declined. Raises UsageError if a file exists and may not be replaced."""
     there = [path for path in files if path.exists()]
     if there and not force and not (ask and typer.confirm(f"{' and '.join(map(str, there))} exist. Replace?", default=False)):
         raise UsageError(f"{there[0]} exists, and was left as it is", fix="choose another --name, or add --force")

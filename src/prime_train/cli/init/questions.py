@@ -1,4 +1,4 @@
-"""The questions of `init`, each with what its answers mean; and what of an answer is refused."""
+"""The questions of `init`, with explanations, and the checks of their answers."""
 
 import re
 from collections.abc import Callable
@@ -22,7 +22,7 @@ _ENVIRONMENT = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 @dataclass(frozen=True)
 class Answers:
-    """Empty or 0: not given."""
+    """Answers to the questions of `init`; empty or 0: not given."""
 
     model: str
     preset: str
@@ -32,7 +32,7 @@ class Answers:
 
 
 def answers(given: Answers) -> Answers:
-    """What is not given is asked."""
+    """Return the answers, asking for those that are not given."""
     from prime_train.estimate.models.hardware_presets import DEFAULT
 
     model = given.model or ask_for(_MODEL_WORDS, "Model", DEFAULT_MODEL, checked_model)
@@ -44,7 +44,8 @@ def answers(given: Answers) -> Answers:
 
 
 def checked_model(text: str) -> "tuple[Model, Entry | None]":
-    """Its shape, and its row of the registry if it has one. Raises UsageError, as all of these."""
+    """Return the model's shape, and its entry in the registry if there is one. Raises UsageError if the model is unknown or not for
+    text."""
     from prime_train.estimate.models.lookup import understand
     from prime_train.estimate.models.registry import Kind
     from prime_train.operations.models import registry
@@ -99,7 +100,8 @@ def _whole(text: str) -> int:
 
 
 def ask_for(words: str, question: str, default: str, check: Callable[[str], object]) -> str:
-    """The first answer that passes the check; what is wrong with others is said."""
+    """Print `words`, ask until an answer passes `check`, and return it; the error of each refused answer is printed. Raises UsageError
+    after `TRIES_MAX` answers."""
     typer.echo(f"\n{words}")
     for _ in range(TRIES_MAX):
         answer = str(typer.prompt(question, default=default)).strip()

@@ -1,4 +1,4 @@
-"""`prime-train logs RUN`: what happened, and what the trainer printed."""
+"""`prime-train logs RUN`: show a run's history and its trainer's log."""
 
 import os
 from typing import TYPE_CHECKING, Annotated
@@ -32,21 +32,21 @@ def logs(
     held = find(store, run)
     for line in store.history(held.run.run_id):
         typer.echo(history_line(line.at_s - held.run.created_s, line.attempt, line.kind, line.text))
-    # Followed, a log elsewhere is shown from the same connection, so that nothing is missed in between.
+    # When following a remote log, its past is shown over the same connection, so that nothing in between is missed.
     tail = Tail(None) if follow and is_elsewhere(held.run) else _show(home, held, lines)
     if follow:
         _follow(home, held, LogStream(home, held.run.run_id, tail, lines))
 
 
 def history_line(after_s: int, attempt: int, kind: str, text: str) -> str:
-    """One line of history, `after_s` seconds after the launch."""
+    """Format one line of history for an event `after_s` seconds after the launch."""
     from prime_train.core.text.formatting import span
 
     return f"+{span(after_s):<12} e{attempt:<3} {kind.replace('_', ' '):<14} {text}"
 
 
 def _show(home: "Home", held: "RunRecord", lines: int) -> "Tail":
-    """Prints the end of the newest log there is."""
+    """Print the end of the run's newest log, and return its reader."""
     from prime_train.operations.logs import log_end
 
     end = log_end(home, held, lines, lambda text: typer.echo(text, err=True))
@@ -63,7 +63,7 @@ def _follow(home: "Home", held: "RunRecord", stream: "LogStream") -> None:
     told = len(store.history(run_id))
     for text in stream.pieces():
         typer.echo(text, nl=False)
-        # Read before the history: the last line of that is then told too.
+        # Read before the history, so that the last event is printed too.
         over = find(store, run_id).run.is_over
         history = store.history(run_id)
         for line in history[told:]:

@@ -1,4 +1,4 @@
-"""What a run's trainer prints, from now on: wherever the run is, over lost connections, and on to its next machine."""
+"""Follow a trainer's log wherever the run is, across lost connections and on to its next machine."""
 
 import threading
 import time
@@ -20,29 +20,31 @@ if TYPE_CHECKING:
 
 LOOK_S = 0.5
 AGAIN_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
-"""Between tries to reach a machine; the last one goes on."""
+"""The seconds between attempts to connect to a machine; the last value repeats."""
 MATCH_CHARS = 200
 
 
 class LogStream:
-    """`tail`: of the log on this machine, where the pod is here; `lines`: so many of the past first, where it is not."""
+    """A stream of a run's log. `tail`: the reader of the log if the pod is on this machine; `lines`: the number of past lines to show first
+    if it is not."""
 
     def __init__(self, home: "Home", run_id: str, tail: Tail, lines: int) -> None:
         self._home, self._run_id, self._tail = home, run_id, tail
         self._lines: int | None = lines
         self._store, self._pause = home.store(), threading.Event()
         self._shown = ""
-        """The end of what was handed out of a log elsewhere, and of which one."""
+        """The end of the text already returned from the remote log named by the next two fields."""
         self._name, self._attempt = "", 0
         self._pending = False
 
     def pieces(self) -> Iterator[str]:
-        """For ever; "" at least every half a second or so, for whoever wants to look whether the run is over. Raises PermanentError."""
+        """Yield the log's text without end; "" about every half a second if there is none, so that the caller can check whether the run is
+        over. Raises UsageError if the machine's provider is not set up here, and PermanentError if its host key has changed."""
         while True:
             run = find(self._store, self._run_id).run
             here = log_on_disk(self._home, run)
             if here is not None or not is_elsewhere(run):
-                # A machine that comes later has nothing of the past on it.
+                # A later machine has no past lines to skip.
                 self._lines = None
                 self._tail.move_to(here)
                 yield self._tail.more()
@@ -51,7 +53,7 @@ class LogStream:
                 yield from self._from_elsewhere(run)
 
     def rest(self) -> str:
-        """What came after the last piece, once the run is over: from the machine's disk, or what was kept of the log in the bucket."""
+        """Return the text after the last piece, once the run is over: from the machine's disk, or from the log kept in the bucket."""
         if not self._name:
             return self._tail.more()
         run = find(self._store, self._run_id).run
@@ -62,7 +64,7 @@ class LogStream:
         return after if found else f"--- the rest of it may be in {kept.key}\n"
 
     def _from_elsewhere(self, run: "Run") -> Iterator[str]:
-        """Until the run is on another machine, or on none."""
+        """Yield the log from the run's remote machine until the run is on another machine or on none."""
         unknown = why_unknown(self._home, run)
         if unknown:
             raise UsageError(unknown)
@@ -73,7 +75,7 @@ class LogStream:
                 yield from self._connected(run, tail)
             except TemporaryError as error:
                 why = f"{error}; trying again"
-            # One that was just heard is tried again soon.
+            # A machine that was connected just before is retried soon.
             tries = tries + 1 if self._pending else 0
             yield from self._wait(run, AGAIN_S[min(tries, len(AGAIN_S) - 1)])
             if not self._has_moved(run):
@@ -99,7 +101,7 @@ class LogStream:
                         return
 
     def _headed(self, name: str, attempt: int) -> str:
-        """A line before the first piece of each log."""
+        """Return a header line if this is the first piece of a log, else "" (an empty string)."""
         if (name, attempt) == (self._name, self._attempt):
             return ""
         self._name, self._attempt, self._shown = name, attempt, ""
@@ -110,7 +112,7 @@ class LogStream:
         return now.attempt != run.attempt or now.is_over or (now.current_attempt is not None and now.current_attempt.fenced_s is not None)
 
     def _say(self, why: str) -> None:
-        """Once, until it is reached again."""
+        """Print the reason once, until the machine is reached again."""
         if not self._pending:
             typer.echo(f"--- {why}", err=True)
         self._pending = True

@@ -1,4 +1,4 @@
-"""`prime-train memory CONFIG`: what a run would take of its GPUs' memory, per phase, and whether it fits."""
+"""`prime-train memory CONFIG`: estimate the GPU memory of a run in each phase, and whether it fits."""
 
 import os
 from dataclasses import replace
@@ -57,7 +57,7 @@ def memory(
 
 
 def subject_of(config: Path) -> "Subject":
-    """The config with what it leads to. Raises UsageError where it cannot be understood."""
+    """Read the config and the files it refers to. Raises UsageError if it cannot be parsed."""
     from prime_train.configs.loader import matters
 
     found = next(iter(matters([config])), None)
@@ -67,7 +67,7 @@ def subject_of(config: Path) -> "Subject":
 
 
 def plan_for(subject: "Subject | None", name: str, config: Path | None, *, hub: bool = False) -> "Plan":
-    """What the config tells, or what is made of a model alone. Raises UsageError."""
+    """Return the memory plan of the config, or one for the model alone. Raises UsageError if neither specifies what is trained."""
     from prime_train.estimate.memory.phases import Serving, Training
     from prime_train.rules.hardware.memory_plan import Plan, model_name, plan_of
 

@@ -1,4 +1,4 @@
-"""`prime-train memory` as text: phases of the trainer, the server, and what that is on each kind of GPU."""
+"""The text output of `prime-train memory`: the trainer's phases, the server, and the fit on each kind of GPU."""
 
 from collections.abc import Iterator
 

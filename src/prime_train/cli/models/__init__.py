@@ -1,4 +1,4 @@
-"""`prime-train models`: the registry of models."""
+"""`prime-train models`: list and refresh the registry of models."""
 
 import typer
 

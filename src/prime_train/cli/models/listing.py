@@ -1,4 +1,4 @@
-"""`prime-train models list [SEARCH]`: models that people train, and what is known of them."""
+"""`prime-train models list [SEARCH]`: list the models of the registry, and what is known of each."""
 
 from typing import TYPE_CHECKING, Annotated
 

@@ -1,4 +1,4 @@
-"""`prime-train models refresh`: the registry of models, read anew from Hugging Face."""
+"""`prime-train models refresh`: update the registry of models from Hugging Face."""
 
 import os
 from pathlib import Path
@@ -40,7 +40,7 @@ def refresh(
 
 
 def _read(entry: "Entry", hub: "Hub", today: str) -> "Entry":
-    """The entry with what the hub says now; what it does not say is left as it was."""
+    """Return the entry updated from Hugging Face; values it does not provide stay unchanged."""
     from prime_train.estimate.models.registry import Kind, Source
 
     told = hub.model(entry.id)

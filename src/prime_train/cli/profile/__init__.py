@@ -1,4 +1,4 @@
-"""`prime-train profile RUN`: where a step's time goes, what holds the run up, and what to change."""
+"""`prime-train profile RUN`: show where a step's time goes, what limits the run, and what to change."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A profile on a terminal: a bar a part of the step, then what holds the run up, why, and what to change."""
+"""The terminal output of a profile: a bar for each part of the step, then the bottleneck, the reasons and what to change."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BAR_MIN, BAR_MAX = 10, 40
 GAP = 2
 UNREAD_MIN = 3
-"""One line may be cut at either end."""
+"""The fewest unreadable lines that are reported. One line may be cut at either end of the file."""
 
 NAMES = {
     Part.WAIT: "wait for batch",
@@ -53,7 +53,7 @@ def page(found: "Profile", name: str, source: str) -> RenderableType:
 
 
 def record(found: "Profile", name: str, source: str) -> dict[str, object]:
-    """All of it, for JSON."""
+    """Return the whole profile for JSON output."""
     told = asdict(found)
     told["diagnosis"]["title"] = found.diagnosis.title
     return {"run": name, "source": source, **told}
@@ -71,7 +71,8 @@ def _head(found: "Profile", name: str, source: str) -> RenderableType:
 
 
 class _Bars:
-    """One line a part: name, bar, median, slow end, share of all the time. Without bars where they would be too short."""
+    """A line for each part of the step: name, bar, median, slow end (p90) and share of the total time. Bars that would be too short are
+    left out."""
 
     def __init__(self, times: "Times") -> None:
         self._times = times
@@ -98,7 +99,7 @@ class _Bars:
 
 
 def _bar(share: float, width: int, colour: str) -> Text:
-    """As long as the share; the thinnest there is for what is at least a thousandth."""
+    """Return a bar as long as the share. A share of at least a thousandth gets at least the thinnest bar."""
     eighths = round(8 * width * min(1.0, share)) or (1 if share >= 0.001 else 0)
     return Text("█" * (eighths // 8) + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths % 8], style=colour)
 
@@ -145,7 +146,7 @@ def _diagnosis(found: "Profile") -> RenderableType:
 
 
 def _path(found: "Profile") -> str:
-    """With what goes on beside it, and so takes no time of its own."""
+    """Return the critical path, and what runs beside it and so takes no time of its own."""
     times, path = found.times, found.diagnosis.critical_path
     if times is None:
         return path.value

@@ -1,4 +1,4 @@
-"""What is known of the steps of any trainer: how long they take, and how much of that its saves cost."""
+"""Step times of any trainer: how long steps take, and the share of that spent on saves."""
 
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
@@ -18,7 +18,8 @@ NO_MORE = "no more is known: this trainer tells its steps, and not what they are
 
 @dataclass(frozen=True)
 class Steps:
-    """None: not known. `mean_s`: over the whole newest attempt, saves and all; `slow_s`: its slow end (95th percentile)."""
+    """Step times of a run in seconds; None: not known. `mean_s`: the mean of the newest attempt, including saves; `slow_s`: its slow end
+    (95th percentile)."""
 
     run: str
     kind: str
@@ -28,13 +29,13 @@ class Steps:
     mean_s: float | None
     slow_s: float | None
     save_s: float | None
-    """How long steps stand still for one save."""
+    """How long one save holds up training, in seconds."""
     save_every_s: float | None
     save_share: float | None
 
 
 def steps_of(held: "RunRecord", told: "StepTimes | None") -> Steps:
-    """What the progress file told, and what the agent's heartbeats do."""
+    """Return the step times from the progress file (`told`) and the agent's heartbeats."""
     run, lease = held.run, held.lease
     heartbeat = lease.heartbeat if lease.attempt == run.attempt else None
     saves = heartbeat.saves if heartbeat is not None else None
@@ -77,6 +78,6 @@ def _mean_s(attempt: "Attempt | None", heartbeat_s: int | None, step: int | None
     if attempt is None or attempt.first_step_s is None:
         return None
     last_s = heartbeat_s if heartbeat_s is not None else attempt.last_sign_s
-    # The clock starts with the first step, so that one is not among them.
+    # The time is measured from the first step, which is therefore not counted.
     made = max(step or 0, attempt.last_step) - attempt.resumed_step - 1
     return (last_s - attempt.first_step_s) / made if last_s is not None and made > 0 and last_s > attempt.first_step_s else None

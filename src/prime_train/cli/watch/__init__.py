@@ -1,4 +1,4 @@
-"""`prime-train watch`: one more watcher, beside whatever else watches."""
+"""`prime-train watch`: run one more watcher beside any others."""
 
 import os
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from prime_train.control_plane.wiring.home import Home
 
 PUSH_S_MAX = 900.0
-"""So long a single look waits for agents that are being brought to machines. One that is not there then is brought by who looks next."""
+"""How long a single sweep waits for agents to be installed on machines, in seconds. The next watcher installs those that are not done by
+then."""
 
 
 def watch(
@@ -46,7 +47,7 @@ def watch(
 
 
 def _until_sigterm() -> "Event":
-    """Set when the process is asked to end."""
+    """Return an event that is set on SIGTERM."""
     import signal
     import threading
 
@@ -56,7 +57,7 @@ def _until_sigterm() -> "Event":
 
 
 def _webhook_url(home: "Home") -> str:
-    """As serve.json has it."""
+    """Return the webhook's public URL from the home's serve.json. Raises UsageError if nothing has served the home yet."""
     said = home.last_serving()
     if said is None:
         raise UsageError("no webhook is known: nothing has served this home yet", fix="prime-train serve, or prime-train serve --no-watch")
@@ -68,7 +69,7 @@ def _say(run_id: str, what: str, text: str) -> None:
 
 
 def _look_once(home: "Home") -> Exit:
-    """All runs are looked at before an agent is waited for: an install takes minutes."""
+    """Run one sweep. All runs are evaluated before waiting for agents to be installed, which takes minutes."""
     from prime_train.control_plane.reconcile import sweep
     from prime_train.control_plane.wiring.pushes import pushing, tell_failed
 
@@ -82,7 +83,7 @@ def _look_once(home: "Home") -> Exit:
 
 
 def _told(swept: "SweepResult") -> Exit:
-    """What a single look did."""
+    """Print the result of a single sweep and return the exit code."""
     typer.echo(f"looked at {len(swept.looked_at)} runs, {swept.steps} steps")
     if swept.blind is not None:
         typer.echo(f"blind: {swept.blind}")
@@ -93,7 +94,7 @@ def _told(swept: "SweepResult") -> Exit:
 
 
 def _go_on(home: "Home", context: "Context", interval: float) -> None:
-    """Until SIGTERM or Ctrl-C; the address is read anew, as a webhook may come back on another port."""
+    """Watch until SIGTERM or Ctrl-C. The webhook's URL is read again regularly, because it may return on another port."""
     import threading
 
     from prime_train.control_plane.server.loop import Watcher

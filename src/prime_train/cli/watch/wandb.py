@@ -1,4 +1,4 @@
-"""`prime-train watch --wandb ENTITY/PROJECT`: tells of runs that have fallen silent there, and does nothing."""
+"""`prime-train watch --wandb ENTITY/PROJECT`: report runs that have fallen silent in W&B, and do nothing else."""
 
 from threading import Event
 
@@ -10,12 +10,12 @@ from prime_train.operations.stale_runs import Place, asked, find_stale, told
 from prime_train.ports import TemporaryError
 
 PAUSE_S_MIN = 60.0
-"""W&B itself hears of a run only every 30 s."""
+"""The shortest pause between two queries; W&B itself receives updates of a run only every 30 s."""
 
 
 def watch_wandb(home: Home, where: str, *, quiet_s: int, interval: float, ended: Event | None) -> Exit:
-    """Each run is told of once. One look, where nothing is to end it (`ended`); else one every `interval` seconds, as far as that makes
-    sense. Raises what W&B's adapter raises, but TemporaryError only of a single look."""
+    """Report each silent run once. Without `ended`, query W&B once; otherwise every `interval` seconds, at least `PAUSE_S_MIN`, until
+    `ended` is set. Raises the errors of W&B's adapter; when querying repeatedly, a TemporaryError is only printed."""
     place, wandb = Place.of(where), asked(home)
     known: frozenset[str] = frozenset()
     while True:
