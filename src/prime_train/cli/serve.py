@@ -40,7 +40,7 @@ def serve(
     if home.elsewhere:
         raise UsageError(f"the control plane is elsewhere, at {home.elsewhere}", fix=f"unset {STORE} to serve from here")
     log_to_stderr()
-    with home.serving_alone():  # a second webhook would give its own address to new pods, and leave them deaf when it ends
+    with home.serving_alone():  # a second webhook would give new pods its own address, which stops working when it ends
         number = _number(home, host, port)
         renting = default_provider(home.environment)
         public = home.public_url(url_of(host, number))

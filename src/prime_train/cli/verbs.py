@@ -63,7 +63,7 @@ VERBS = (
     schema,
 )
 
-# Help in plain text: drawing it with rich would double the time that `--help` takes.
+# Help is plain text, because rendering it with rich would double the time that `--help` takes.
 app = typer.Typer(
     name="prime-train",
     cls=GroupedHelp,

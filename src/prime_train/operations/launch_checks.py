@@ -54,7 +54,7 @@ def _hard_limit(home: Home) -> int:
         try:
             return resource.prlimit(serving.pid, resource.RLIMIT_NOFILE)[1]
         except OSError:
-            pass  # it has just ended, or is another user's
+            pass  # the process has just ended, or belongs to another user
     return resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 
 

@@ -48,7 +48,7 @@ class Tail:
                 file.seek(start)
                 data = file.read(limit)
         except OSError:
-            return ""  # the machine, and its disk, may be gone by now
+            return ""  # the machine and its disk may be deleted by now
         self._inode, self._offset = seen.st_ino, start + len(data)
         return data.decode(errors="replace")
 

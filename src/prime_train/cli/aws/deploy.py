@@ -90,7 +90,7 @@ def _planned(account: "Account", stack: "Stack", wish: Wish) -> "tuple[Plan | No
     from prime_train.operations.aws import code as aws_code
     from prime_train.operations.aws import settings as aws_wish
 
-    stack.changeable()  # seen before minutes are spent on the code
+    stack.changeable()  # fails early, before minutes are spent on building the code
     now = stack.parameters()
     target = aws_wish.target(wish.machine, wish.python, now)
     key, bring = _code(account, target, wish.code)

@@ -152,7 +152,7 @@ def pods_check(account: "Account", outputs: Mapping[str, str], place: str = "") 
     try:
         values = _texts(account, outputs)
     except OutsideError:
-        values = {}  # which the look at the secret has told
+        values = {}  # the check of the secret reports the error
     lacks = [name for name in POD_KEYS if not values.get(name)]
     fix = f"it lacks {', '.join(lacks)}; {_given(lacks, place)}"
     if lacks and "PodRole" in outputs:
