@@ -106,7 +106,7 @@ TABLE = {
         (CORE, PORTS, ADMISSION, WEBHOOK, RECONCILE, CLOCK), ("fastapi", "pydantic", "starlette", "uvicorn")
     ),
     "prime_train.demo": Row((), ("numpy",)),
-    "prime_train.reports": Row((CORE, ESTIMATE, RULES, PORTS)),
+    "prime_train.reports": Row((CORE, ESTIMATE, TRAINERS, RULES, PORTS)),
     "prime_train.configs": Row((CORE, ESTIMATE, RULES, REPORTS, CONFIG_YAML)),
     "prime_train.control_plane": Row(),
     "prime_train.control_plane.wiring": Row((CORE, PORTS, CONFIGS, CONTROL_PLANE, ADAPTERS, ELAPSED)),

@@ -30,12 +30,12 @@ from prime_agent.processes import Processes
 from prime_agent.redaction import Masked, Source
 from prime_agent.sensors import SensorThread
 from prime_agent.state import AgentState, Job, initial, reached, saved_before
-from prime_agent.trainer.broadcasts import folder_of, remove_broadcasts
+from prime_agent.trainer.component_heartbeats import Heartbeats, report
+from prime_agent.trainer.disposable import remove_unneeded
 from prime_agent.trainer.environment import for_children
-from prime_agent.trainer.heartbeats import Heartbeats, report
-from prime_agent.trainer.inference_probe import watch_inference
 from prime_agent.trainer.metrics import kept_metrics
 from prime_agent.trainer.process import Plan, TrainerRun
+from prime_agent.trainer.service_probe import watch_services
 from prime_agent.trainer.stale_outputs import move_aside
 from prime_agent.trainer.step_metrics import StepMetrics
 from prime_agent.worker import Worker
@@ -44,7 +44,6 @@ from prime_train.core.manifest import Manifest
 from prime_train.core.wire import Bootstrap, Commit, Heartbeat, JobExit, Phase, Reply
 from prime_train.ports import Bucket, OutsideError
 from prime_train.trainers import trainer_for
-from prime_train.trainers.prime_rl import BROADCAST, PORT, log_files
 
 TICK_S_MIN = 0.01
 LOCAL_KEPT = 2
@@ -75,7 +74,8 @@ class Agent:
         self._place = Place(disk)
         resume_step = job.resume.step if job.resume is not None else None
         self._state = initial(Job(job.run, job.attempt, job.spec, resume_step, job.train_s_max, job.identity, job.deadline_in_s))
-        env = trainer_for(job.spec).environment(job.spec, attempt=job.attempt, run_id=job.run, link=job.origin_url)
+        self._trainer = trainer_for(job.spec)
+        env = self._trainer.environment(job.spec, attempt=job.attempt, run_id=job.run, link=job.origin_url)
         self._loan = _loan(context, disk)
         children = for_children(os.environ, job.spec.environment, job.secrets, env)
         self._env = with_loan(children, self._loan, job.bucket_keys)
@@ -88,7 +88,7 @@ class Agent:
             job.run,
             job.attempt,
             logs=self._place.logs,
-            own_logs={f"{job.spec.trainer.kind}-{Path(path).name}": self._place.work / path for path in log_files(job.spec)},
+            own_logs={f"{job.spec.trainer.kind}-{Path(path).name}": self._place.work / path for path in self._trainer.log_files(job.spec)},
             metrics=lambda: kept_metrics(self._place.work, job.spec),
             disk=disk,
             gpus=context.gpus,
@@ -112,7 +112,7 @@ class Agent:
         self._workers = {name: Worker(name, inbox) for name in ("heartbeats", "commits", "uploads", "keeper", "evidence")}
         self._heartbeat_calls, self._commit_calls = context.control(), context.control()
         self._metrics = StepMetrics(disk / "metrics.jsonl")
-        self._trainer: TrainerRun | None = None
+        self._training: TrainerRun | None = None
         self._heartbeats: Heartbeats | None = None
         self._found: dict[int, LocalCheckpoint] = {}
         self._manifests: dict[int, Manifest] = {}
@@ -206,47 +206,45 @@ class Agent:
             self._job.spec,
             self._place.work,
             self._place.logs / "trainer.log",
-            {**self._env, **self._asked_of_prime_rl()},
+            {**self._env, **self._launch_environment()},
             Masked(lambda: self._job.secrets, *_lent(self._context.keys, self._loan)),
             self._state.job.resume_step,
             self._phases.restored,
         )
-        self._trainer = TrainerRun(plan, self._context.processes, self._inbox, self._metrics)
-        self._trainer.start()
-        self._inbox.put(v.TrainerLaidOut(watch_inference(self._job.spec, self._place.work, self._env, self._inbox)))
+        self._training = TrainerRun(plan, self._context.processes, self._inbox, self._metrics)
+        self._training.start()
+        self._inbox.put(v.ServicesFound(watch_services(self._job.spec, self._place.work, self._env, self._inbox)))
 
     def _tidy_up(self) -> None:
-        part = self._job.spec.trainer.prime_rl
-        if part is None:
+        stale = self._trainer.stale_outputs(self._job.spec)
+        if stale is None:
             return
-        moved = move_aside(self._place.work / part.folder, self._state.job.resume_step, attempt=self._job.attempt)
+        moved = move_aside(self._place.work, stale, self._state.job.resume_step, attempt=self._job.attempt)
         if moved:
-            _log.info("moved out of the trainer's snapshot: %s", ", ".join(moved))
+            _log.info("moved aside what an earlier launch has left: %s", ", ".join(moved))
 
-    def _asked_of_prime_rl(self) -> dict[str, str]:
-        """Return the variables that only prime-rl's trainer gets.
-
-        If the last attempt failed to broadcast weights over NCCL, they are broadcast over the file system, which is slower.
-        """
-        if self._job.spec.trainer.prime_rl is None:
-            return {}
-        fallback = {BROADCAST: "filesystem"} if self._job.last_cause is Cause.WEIGHT_BROADCAST else {}
+    def _launch_environment(self) -> dict[str, str]:
+        """Variables that only this launch of the trainer gets."""
+        asked = self._trainer.launch_environment(self._job.spec, last_cause=self._job.last_cause)
+        heartbeats = self._trainer.heartbeats(self._job.spec)
+        if heartbeats is None:
+            return asked
         try:
-            self._heartbeats = Heartbeats(self._context.clock.monotonic_s)
+            self._heartbeats = Heartbeats(heartbeats.components, self._context.clock.monotonic_s)
         except OSError as error:
-            _log.warning("nobody listens to heartbeats: %s", error)
-            return fallback
-        return {PORT: str(self._heartbeats.port), **fallback}
+            _log.warning("nobody listens to the heartbeats of the trainer's components: %s", error)
+            return asked
+        return {heartbeats.port_variable: str(self._heartbeats.port), **asked}
 
     def _signal_trainer(self, force: e.Force) -> None:
-        if self._trainer is None:
+        if self._training is None:
             return
         _log.info("the trainer is told to leave: %s", force.name.lower())
         match force:
             case e.Force.ASK:
-                self._trainer.ask()
+                self._training.ask()
             case e.Force.KILL:
-                self._trainer.kill()
+                self._training.kill()
 
     # -------------------------------------------------------------------------------------------------- the control plane
 
@@ -306,14 +304,13 @@ class Agent:
 
     def _make_room(self, committed_step: int, made_step: int) -> None:
         spec = self._job.spec
-        broadcasts = folder_of(spec)
-        if broadcasts is not None:
-            gone = remove_broadcasts(self._place.work / broadcasts, made_step, disk_path=self._place.disk)
-            if gone:
-                _log.info("removed weights that nobody reads any more: %s", ", ".join(gone))
+        disposable = self._trainer.disposable(spec)
+        gone = remove_unneeded(self._place.work, disposable, made_step, disk_path=self._place.disk) if disposable is not None else ()
+        if gone:
+            _log.info("removed what the trainer does not need any more: %s", ", ".join(gone))
         removed = make_room(
             folder=self._place.work / spec.checkpoints.folder,
-            step_of=lambda name: trainer_for(spec).step_of(spec, name),
+            step_of=lambda name: self._trainer.step_of(spec, name),
             committed_step=committed_step,
             keep_newest=LOCAL_KEPT,
             max_disk_gib=spec.checkpoints.max_disk_gib,
@@ -328,11 +325,11 @@ class Agent:
         """Return the known reasons why no step is made: from prime-rl's heartbeats, if it sends any, and from the trainer's logs."""
         heard, now_s = self._heartbeats, self._context.clock.monotonic_s()
         # Evidence is requested after the step's deadline, so one heartbeat interval without a ping is long enough to count as silence.
-        lines = report(heard.pings, now_s, quiet_s=self._job.spec.health.heartbeat_s) if heard is not None else []
+        lines = report(heard.heard, now_s, quiet_s=self._job.spec.health.heartbeat_s) if heard is not None else []
         return "\n".join([*lines, self._suspicion() or "nothing that the trainer wrote names a cause"])
 
     def _suspicion(self) -> str:
-        found = self._trainer.suspicion() if self._trainer is not None else None
+        found = self._training.suspicion() if self._training is not None else None
         return "" if found is None else f"{found[0].value}: {found[1]}"
 
     def _gather(self) -> v.Event:

@@ -19,7 +19,7 @@ from prime_agent.checkpoints import stats as saves
 from prime_agent.checkpoints import transfers
 from prime_agent.gpu import health as gpu_health
 from prime_agent.state import AgentState, Flush, Stop, heartbeat, reached, upload_trouble
-from prime_agent.trainer import inference
+from prime_agent.trainer import services
 from prime_agent.trainer import steps as progress
 from prime_train.core.causes import FLUSHED, Cause
 from prime_train.core.wire import JobExit, Order, Phase, Reply, Verdict
@@ -95,10 +95,10 @@ def _heard(state: AgentState, event: v.Event, now_s: float) -> Out:
             return _trainer_exited(state, event, now_s)
         case v.Sensed():
             return _sensed(state, event, now_s), ()
-        case v.TrainerLaidOut(served):
-            return replace(state, inference=served), ()
-        case v.ServerAnswered(server):
-            return replace(state, inference=inference.answered(state.inference, server, now_s)), ()
+        case v.ServicesFound(found):
+            return replace(state, services=found), ()
+        case v.ServiceAnswered(name, answer):
+            return replace(state, services=services.answered(state.services, name, answer, now_s)), ()
         case v.HeartbeatAnswered(reply):
             return _heartbeat_answered(state, reply, now_s)
         case v.HeartbeatFailed():
@@ -212,8 +212,8 @@ def _steps_seen(state: AgentState, rows: tuple[Progress, ...], now_s: float) -> 
 
 def _sensed(state: AgentState, sensed: v.Sensed, now_s: float) -> AgentState:
     gpus = gpu_health.seen(state.gpus, sensed.gpus, now_s, training=_is_training(state))
-    served = inference.sensed(state.inference, sensed.gpus.loads if gpus.is_fresh else (), now_s)
-    return replace(state, sensed=sensed, gpus=gpus, inference=served, room=room.sensed(state.room, sensed.disk_free_gib, now_s))
+    beside = services.sensed(state.services, sensed.gpus.loads if gpus.is_fresh else (), now_s)
+    return replace(state, sensed=sensed, gpus=gpus, services=beside, room=room.sensed(state.room, sensed.disk_free_gib, now_s))
 
 
 def _is_training(state: AgentState) -> bool:
@@ -360,7 +360,7 @@ def _diagnose(state: AgentState, now_s: float) -> Out:
     if state.phase in (Phase.FLUSH, Phase.EXITED):
         return replace(state, illness=None), ()
     saving, training = state.transfers.saving, _is_training(state)
-    found = illness.found(state.gpus, state.inference, state.steps, now_s, health=state.job.spec.health, training=training, saving=saving)
+    found = illness.found(state.gpus, state.services, state.steps, now_s, health=state.job.spec.health, training=training, saving=saving)
     now = illness.changed(state.illness, found, now_s)
     if now is not None and now is not state.illness:
         return replace(state, illness=now), (e.GatherEvidence(),)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from prime_agent.checkpoints.stats import Moved
 from prime_agent.gpu.reading import GpuSnapshot
-from prime_agent.trainer.inference import Inference, Server
+from prime_agent.trainer.services import Answer, Services
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.wire import Phase, Reply
@@ -86,17 +86,18 @@ class Sensed:
 
 
 @dataclass(frozen=True)
-class TrainerLaidOut:
-    """How the trainer that is about to start shares the machine with its inference server."""
+class ServicesFound:
+    """The services that the trainer which is about to start will have beside it."""
 
-    inference: Inference
+    services: Services
 
 
 @dataclass(frozen=True)
-class ServerAnswered:
-    """The inference server was asked whether it lives."""
+class ServiceAnswered:
+    """The service called `name` was asked whether it lives."""
 
-    server: Server
+    name: str
+    answer: Answer
 
 
 @dataclass(frozen=True)
@@ -182,8 +183,8 @@ Event = (
     | RuleFired
     | TrainerExited
     | Sensed
-    | TrainerLaidOut
-    | ServerAnswered
+    | ServicesFound
+    | ServiceAnswered
     | HeartbeatAnswered
     | HeartbeatFailed
     | CheckpointsScanned

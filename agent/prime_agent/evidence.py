@@ -16,8 +16,7 @@ from prime_agent.gpu.reading import Gpus
 from prime_agent.gpu.table import table
 from prime_agent.processes import MARK
 from prime_agent.trainer.environment import redacted
-from prime_train.core.keys import evidence_key
-from prime_train.core.prime_rl import METRICS
+from prime_train.core.keys import METRICS_EVIDENCE, evidence_key
 from prime_train.core.wire import Phase
 from prime_train.ports import Bucket
 
@@ -89,7 +88,7 @@ class Evidence:
                 self._put(name, _told(partial(tail, path)))
         metrics = _told(self._metrics)
         if metrics:
-            self._put(METRICS, metrics)
+            self._put(METRICS_EVIDENCE, metrics)
 
     def _put(self, name: str, text: str) -> None:
         data = redacted(text, self._secrets)[-PART_CHARS_MAX:].encode(errors="replace")

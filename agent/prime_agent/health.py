@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 from prime_agent.gpu import health as gpu_health
 from prime_agent.gpu.health import GpuHealth
-from prime_agent.trainer import inference
-from prime_agent.trainer.inference import Inference
+from prime_agent.trainer.services import Services, failure
 from prime_agent.trainer.steps import Steps, slow_s
 from prime_train.core.causes import Cause
 from prime_train.core.spec import HealthSpec
@@ -29,24 +28,17 @@ class Illness:
 
 
 def found(
-    gpus: GpuHealth, served: Inference, steps: Steps, now_s: float, *, health: HealthSpec, training: bool, saving: bool
+    gpus: GpuHealth, services: Services, steps: Steps, now_s: float, *, health: HealthSpec, training: bool, saving: bool
 ) -> tuple[Cause, str] | None:
     """The worst that is seen now, and its words. `training`: the trainer runs, was not told to leave, and has steps before it."""
     if gpus.fault:
         return Cause.GPU_HARDWARE, f"{gpus.fault}{_at(steps)}"
     if not training:
         return None
-    failed = inference.failure(
-        served,
-        now_s,
-        step=steps.step,
-        rose_s=now_s if steps.rose_s is None else steps.rose_s,
-        slow_s=slow_s(steps),
-        saving=saving,
-        limit_s=health.inference_idle_s,
-    )
+    rose_s = now_s if steps.rose_s is None else steps.rose_s
+    failed = failure(services, now_s, step=steps.step, rose_s=rose_s, slow_s=slow_s(steps), saving=saving)
     if failed is not None:
-        return Cause.INFERENCE_FAILED, failed
+        return failed
     idle_s = gpu_health.idle_s(gpus, now_s)
     if idle_s >= health.gpu_idle_s:
         count = len(gpus.snapshot.loads)

@@ -10,7 +10,7 @@ from prime_agent.gpu.health import GpuHealth
 from prime_agent.gpu.report import mean_util_pct, report_gpus, used_mib
 from prime_agent.health import Illness
 from prime_agent.heartbeat_channel import Link
-from prime_agent.trainer.inference import Inference
+from prime_agent.trainer.services import Services
 from prime_agent.trainer.steps import Steps, slow_s
 from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
@@ -80,7 +80,7 @@ class AgentState:
     deadline_s: float | None = None
     sensed: Sensed = field(default_factory=Sensed)
     gpus: GpuHealth = field(default_factory=GpuHealth)
-    inference: Inference = field(default_factory=Inference)
+    services: Services = ()
     illness: Illness | None = None
     preempting: bool = False
     evidence_asked: bool = False

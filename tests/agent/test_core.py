@@ -12,11 +12,12 @@ from prime_agent import events as v
 from prime_agent.core import EXIT_S_MAX, STUCK_S_MAX, next_tick_s, step
 from prime_agent.heartbeat_channel import Link, refused, sent
 from prime_agent.state import Job, initial
-from prime_agent.trainer.inference import Inference, Server
+from prime_agent.trainer.services import Answer, ServiceHealth
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.wire import Order, Phase, Reply, Verdict
 from prime_train.trainers import Progress
+from prime_train.trainers.services import Service
 from tests.agent.gpu_sights import BUSY, EMPTY, LOST, sensed
 from tests.agent.histories import FENCED, OK, History, ordered, steps
 from tests.builders import RUN_ID, digest, spec
@@ -24,6 +25,7 @@ from tests.builders import RUN_ID, digest, spec
 MARKED = {"marker": "COMPLETE"}
 KILL = e.SignalTrainer(e.Force.KILL)
 ASK = e.SignalTrainer(e.Force.ASK)
+SERVICE = Service("the inference server", Cause.INFERENCE_FAILED, 180, gpus=(0,), ports=(8100,))
 
 
 # -------------------------------------------------------------------------------------------------------- up to training
@@ -792,8 +794,8 @@ EVENTS = st.one_of(
     st.builds(v.RuleFired, st.sampled_from([Cause.LOG_RULE, Cause.RESUME_IGNORED]), st.just("line")),
     st.builds(v.TrainerExited, st.sampled_from([0, 1, -9]), st.sampled_from([Cause.FINISHED, Cause.DISK_FULL, Cause.KILLED])),
     st.sampled_from([sensed(EMPTY), sensed(BUSY), sensed(LOST), sensed()]),
-    st.just(v.TrainerLaidOut(Inference(gpus=(0,), asked=True))),
-    st.sampled_from([v.ServerAnswered(server) for server in Server]),
+    st.just(v.ServicesFound((ServiceHealth(SERVICE),))),
+    st.sampled_from([v.ServiceAnswered(SERVICE.name, answer) for answer in Answer]),
     st.sampled_from(REPLIES).map(v.HeartbeatAnswered),
     st.just(v.HeartbeatFailed("x")),
     st.builds(v.CheckpointsScanned, st.lists(st.integers(1, 50), max_size=3).map(lambda s: tuple(sorted(s))), st.booleans()),

@@ -126,6 +126,6 @@ def test_inference_that_died_while_prime_rl_waits_is_told_with_its_gpus_and_the_
             os.utime(path, (1e9, 1e9))
         said = here.plane.await_heartbeat(lambda heartbeat: heartbeat.sick is not None)
         assert said.sick is Cause.INFERENCE_FAILED
-        assert "GPU 0 for inference at 0 % and empty" in said.sick_detail
+        assert "GPU 0 of the inference server at 0 % and empty" in said.sick_detail
         assert "the trainer waits at step 6" in said.sick_detail
         assert "engine_unresponsive" in here.evidence("stall.txt")

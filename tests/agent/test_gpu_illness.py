@@ -6,16 +6,18 @@ from prime_agent import effects as e
 from prime_agent import events as v
 from prime_agent.gpu.reading import Xid
 from prime_agent.health import EVIDENCE_S_MAX
-from prime_agent.trainer.inference import Inference, Server
+from prime_agent.trainer.services import Answer, ServiceHealth
 from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import Phase
+from prime_train.trainers.services import Service
 from tests.agent.gpu_sights import BUSY, EMPTY, LOST, WAITING, sensed, snapshot
 from tests.agent.histories import History, steps
 from tests.builders import spec
 from tests.trainers.prime_rl_spec import prime_rl_spec
 
-SPLIT = v.TrainerLaidOut(Inference(gpus=(0,)))
+SERVICE = Service("the inference server", Cause.INFERENCE_FAILED, 180, gpus=(0,))
+SPLIT = v.ServicesFound((ServiceHealth(SERVICE),))
 
 
 def of_two(**health: int) -> RunSpec:
@@ -134,7 +136,7 @@ def test_dead_inference_is_told_well_before_the_step_is_late() -> None:
     history = after(history, sensed(EMPTY, WAITING), 190)
     said = history.said[-1]
     assert said.sick is Cause.INFERENCE_FAILED
-    assert "GPU 0 for inference at 0 % and empty" in said.sick_detail
+    assert "GPU 0 of the inference server at 0 % and empty" in said.sick_detail
     assert "the trainer waits at step 1 for 190 s" in said.sick_detail
     assert history.state.job.spec.health.stall_s - said.step_age_s >= 100
 
@@ -155,7 +157,7 @@ def test_once_a_step_is_made_inference_lives() -> None:
 def test_a_server_that_refuses_is_told_without_any_gpu() -> None:
     history = training()
     for _ in range(20):
-        history.hear(v.ServerAnswered(Server.GONE), after_s=10)
+        history.hear(v.ServiceAnswered(SERVICE.name, Answer.GONE), after_s=10)
     history.hear(v.EvidenceDone(kept=True))
     assert history.said[-1].sick is Cause.INFERENCE_FAILED
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from prime_agent.trainer.broadcasts import folder_of, remove_broadcasts
-from prime_agent.trainer.heartbeats import Heartbeats, report
+from prime_agent.trainer.component_heartbeats import Heartbeats, report
+from prime_agent.trainer.disposable import remove_unneeded
 from prime_agent.trainer.stale_outputs import listing, move_aside
 from prime_train.adapters.code_archive import pack
 from prime_train.adapters.store_memory import MemoryStore
@@ -26,7 +26,10 @@ from prime_train.core.spec import RunSpec
 from prime_train.core.wire import Bootstrap, Heartbeat, Order, Phase
 from prime_train.operations.launch import plan
 from prime_train.reports.charts import page_html
-from prime_train.trainers.prime_rl.pings import Pings
+from prime_train.trainers import trainer_for
+from prime_train.trainers.component_heartbeats import Heard
+from prime_train.trainers.outputs import Disposable, StaleOutputs
+from prime_train.trainers.prime_rl import COMPONENTS
 from tests import builders as b
 from tests.agent.attempts import RUN_ID, Attempt, attempt
 from tests.fakes.prime_rl import uv_in
@@ -195,6 +198,12 @@ def test_the_first_attempt_is_told_of_none() -> None:
 # --------------------------------------------------------------------------------------------------------- leftovers on a disk
 
 
+def stale(folder: str = FOLDER) -> StaleOutputs:
+    found = trainer_for(prime_rl_spec()).stale_outputs(prime_rl_spec())
+    assert found is not None
+    return replace(found, folder=folder)
+
+
 def lay(folder: Path, *paths: str) -> None:
     for path in paths:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -202,11 +211,11 @@ def lay(folder: Path, *paths: str) -> None:
 
 
 def test_an_older_leftover_of_the_same_name_makes_way(tmp_path: Path) -> None:
-    run = tmp_path / "outputs" / "tiny"
+    run = tmp_path / FOLDER
     for content in ("first", "second"):
         lay(run, "broadcasts/step_9/STABLE", f"broadcasts/{content}", "logs/attempt_1/trainer.log")
         (run / "logs" / "latest").symlink_to("attempt_1")
-        assert move_aside(run, 10, attempt=3) == ("broadcasts", "logs/latest")
+        assert move_aside(tmp_path, stale(), 10, attempt=3) == ("broadcasts", "logs/latest")
     aside = run.parent / ".aside-e3"
     assert sorted(path.name for path in (aside / "old-broadcasts").iterdir()) == ["second", "step_9"]
     assert (aside / "old-logs-latest").is_symlink()
@@ -215,35 +224,48 @@ def test_an_older_leftover_of_the_same_name_makes_way(tmp_path: Path) -> None:
 
 
 def test_where_nothing_was_launched_yet_nothing_is_moved(tmp_path: Path) -> None:
-    assert move_aside(tmp_path / "none", 10, attempt=1) == ()
+    assert move_aside(tmp_path, stale(), 10, attempt=1) == ()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_of_very_many_files_is_listed_from_the_top(tmp_path: Path) -> None:
     lay(tmp_path, "checkpoints/step_5/trainer/.metadata", "checkpoints/step_5/trainer/.metadata.d/x", "rollouts/step_1/train/rank_0.bin")
-    assert listing(tmp_path, entries_max=4) == ["checkpoints", "rollouts", "checkpoints/step_5", "rollouts/step_1"]
+    assert listing(tmp_path, stale("."), entries_max=4) == ["checkpoints", "rollouts", "checkpoints/step_5", "rollouts/step_1"]
     deepest = "checkpoints/step_5/trainer/.metadata"
-    assert listing(tmp_path)[4:] == ["checkpoints/step_5/trainer", deepest, f"{deepest}.d"]
+    assert listing(tmp_path, stale("."))[4:] == ["checkpoints/step_5/trainer", deepest, f"{deepest}.d"]
 
 
 # ------------------------------------------------------------------------------------------------------- weights that pile up
 
 
+BROADCASTS = f"{FOLDER}/broadcasts"
+
+
 @pytest.fixture
-def broadcasts(tmp_path: Path) -> Path:
-    lay(tmp_path, *(f"broadcasts/step_{step}/STABLE" for step in (5, 10, 15, 16, 17)))
-    return tmp_path / "broadcasts"
+def disposable(tmp_path: Path) -> Disposable:
+    lay(tmp_path, *(f"{BROADCASTS}/step_{step}/STABLE" for step in (5, 10, 15, 16, 17)))
+    found = trainer_for(prime_rl_spec()).disposable(prime_rl_spec())
+    assert found is not None
+    return found
 
 
-def test_on_a_disk_that_fills_up_only_the_weights_in_use_stay(broadcasts: Path) -> None:
-    assert remove_broadcasts(broadcasts, 16, disk_path=broadcasts, share_max=0.0) == ("step_5", "step_10")
-    assert sorted(path.name for path in broadcasts.iterdir()) == ["step_15", "step_16", "step_17"]
+def test_on_a_disk_that_fills_up_only_the_weights_in_use_stay(tmp_path: Path, disposable: Disposable) -> None:
+    assert remove_unneeded(tmp_path, disposable, 16, disk_path=tmp_path, share_max=0.0) == ("step_5", "step_10")
+    assert sorted(path.name for path in (tmp_path / BROADCASTS).iterdir()) == ["step_15", "step_16", "step_17"]
 
 
-def test_with_room_on_the_disk_or_without_broadcasts_nothing_is_removed(broadcasts: Path) -> None:
-    assert remove_broadcasts(broadcasts, 16, disk_path=broadcasts, share_max=1.0) == ()
-    assert remove_broadcasts(broadcasts / "none", 16, disk_path=broadcasts, share_max=0.0) == ()
-    assert (folder_of(prime_rl_spec()), folder_of(b.spec())) == (f"{FOLDER}/broadcasts", None)
+def test_with_room_on_the_disk_or_without_broadcasts_nothing_is_removed(tmp_path: Path, disposable: Disposable) -> None:
+    assert remove_unneeded(tmp_path, disposable, 16, disk_path=tmp_path, share_max=1.0) == ()
+    assert remove_unneeded(tmp_path / "none", disposable, 16, disk_path=tmp_path, share_max=0.0) == ()
+    assert trainer_for(b.spec()).disposable(b.spec()) is None
+
+
+def test_a_name_that_does_not_lie_in_the_folder_is_never_removed(tmp_path: Path) -> None:
+    lay(tmp_path, "outputs/precious/x")
+    lay(tmp_path, "outputs/weights/step_1/x")
+    careless = Disposable("outputs/weights", lambda names, step: ("../precious", "step_1"))
+    assert remove_unneeded(tmp_path, careless, 16, disk_path=tmp_path, share_max=0.0) == ("step_1",)
+    assert (tmp_path / "outputs" / "precious" / "x").exists()
 
 
 # ------------------------------------------------------------------------------------------------------------------ heartbeats
@@ -263,10 +285,10 @@ def clock() -> Iterator[float]:
 
 
 def test_pings_of_each_component_are_counted_and_those_of_strangers_are_not(clock: Iterator[float]) -> None:
-    heartbeats = Heartbeats(lambda: next(clock))
+    heartbeats = Heartbeats(COMPONENTS, lambda: next(clock))
     paths = ("/hb/trainer", "/hb/orchestrator", "/hb/orchestrator?rank=0", "/hb/else", "/")
     assert [status_of(heartbeats.port, path) for path in paths] == [204, 204, 204, 404, 404]
-    assert report(heartbeats.pings, 62.0, quiet_s=30) == [
+    assert report(heartbeats.heard, 62.0, quiet_s=30) == [
         "trainer: 1 heartbeats, the last one 62 s ago",
         "orchestrator: 2 heartbeats, the last one 60 s ago",
         "the trainer fell silent first",
@@ -274,11 +296,14 @@ def test_pings_of_each_component_are_counted_and_those_of_strangers_are_not(cloc
 
 
 def test_nobody_is_blamed_while_one_still_pings_or_before_both_did(clock: Iterator[float]) -> None:
-    heartbeats = Heartbeats(lambda: next(clock))
-    assert report(Pings(), 60.0, quiet_s=30) == ["trainer: 0 heartbeats", "orchestrator: 0 heartbeats"]
+    heartbeats = Heartbeats(COMPONENTS, lambda: next(clock))
+    assert report(dict.fromkeys(COMPONENTS, Heard()), 60.0, quiet_s=30) == [
+        "trainer: 0 heartbeats",
+        "orchestrator: 0 heartbeats",
+    ]
     for side in ("trainer", "orchestrator"):
         status_of(heartbeats.port, f"/hb/{side}")
-    assert len(report(heartbeats.pings, 20.0, quiet_s=30)) == 2
+    assert len(report(heartbeats.heard, 20.0, quiet_s=30)) == 2
 
 
 # ---------------------------------------------------------------------------------------------------------- what people launch

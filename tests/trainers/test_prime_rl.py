@@ -10,7 +10,7 @@ from prime_train.core.causes import Cause
 from prime_train.core.prime_rl import SHIPPED
 from prime_train.core.spec import RunSpec
 from prime_train.trainers import FileSeen, classify, trainer_for
-from prime_train.trainers.prime_rl import BROADCAST, PORT, honest_code, last_lines, log_files
+from prime_train.trainers.prime_rl import BROADCAST, PORT
 from tests.builders import spec
 from tests.trainers.prime_rl_spec import FOLDER, prime_rl_spec
 
@@ -115,24 +115,28 @@ def test_a_half_that_is_written_again_is_waited_for() -> None:
 
 @pytest.mark.parametrize(("code", "step", "honest"), [(0, 20, 0), (0, 19, 1), (0, 0, 1), (1, 20, 1), (-9, 3, -9)])
 def test_code_0_before_the_last_step_is_a_crash(code: int, step: int, honest: int) -> None:
-    assert honest_code(prime_rl_spec(), code=code, step=step) == honest
+    assert trainer_for(prime_rl_spec()).exit_code(prime_rl_spec(), code=code, step=step) == honest
 
 
 def test_other_kinds_end_as_they_say() -> None:
     made = spec(trainer={"steps": 20})
-    assert honest_code(made, code=0, step=3) == 0
-    assert log_files(made) == ()
+    assert trainer_for(made).exit_code(made, code=0, step=3) == 0
+    assert trainer_for(made).log_files(made) == ()
 
 
 def test_the_cause_is_looked_for_in_its_own_logs_first() -> None:
     made = prime_rl_spec()
-    trainer, inference, orchestrator = log_files(made)
+    asked = trainer_for(made)
+    trainer, inference, orchestrator = asked.log_files(made)
     assert trainer == f"{FOLDER}/logs/latest/trainer.log"
     oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
     output = ["ERROR Error: Trainer failed with exit code 1", "ERROR Terminating all processes..."]
-    rules = trainer_for(made).log_rules(made)
-    assert classify(last_lines({trainer: [oom], orchestrator: ["INFO bye"]}, output), rules, code=1)[0] is Cause.GPU_OOM
-    assert classify(last_lines({inference: [oom]}, output), rules, code=1) == (Cause.INFERENCE_OOM, f"inference.log: {oom}")
+    rules = asked.log_rules(made)
+    assert classify(asked.last_lines(made, {trainer: [oom], orchestrator: ["INFO bye"]}, output), rules, code=1)[0] is Cause.GPU_OOM
+    assert classify(asked.last_lines(made, {inference: [oom]}, output), rules, code=1) == (
+        Cause.INFERENCE_OOM,
+        f"inference.log: {oom}",
+    )
 
 
 @pytest.mark.parametrize(

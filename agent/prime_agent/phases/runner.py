@@ -30,7 +30,6 @@ from prime_train.ports import Bucket, OutsideError, PermanentError
 from prime_train.trainers import trainer_for
 from prime_train.trainers.log_rules import patterns_of
 from prime_train.trainers.patterns import load_engine, refusals
-from prime_train.trainers.prime_rl.install import install
 
 RESTORE_TRIES_MAX = 5
 RESTORE_RETRY_S = 3.0
@@ -149,7 +148,7 @@ class Phases:
         else:
             self._note(f"cloning {spec.trainer.tree.repo}")
             clone(spec.trainer.tree, job.commit, shell.cwd, shell)
-        set_up((*install(spec), *spec.setup), shell, timeout_s=spec.health.first_step_s, note=self._note)
+        set_up((*trainer_for(spec).setup(spec), *spec.setup), shell, timeout_s=spec.health.first_step_s, note=self._note)
 
     def _restore(self) -> None:
         point = self._means.job.resume

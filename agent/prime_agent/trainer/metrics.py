@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from prime_train.core.spec import RunSpec
-from prime_train.trainers.prime_rl.profile.metric_keys import thinned
+from prime_train.trainers import trainer_for
 
 READ_BYTES_MAX = 32 * 2**20
-"""prime-rl's inference servers tell hundreds of figures every few seconds; of these bytes little is left."""
+"""Some trainers write hundreds of figures every few seconds; of these bytes little is left."""
 KEPT_CHARS_MAX = 2**20
 
 
@@ -15,10 +15,9 @@ def kept_metrics(work: Path, spec: RunSpec) -> str:
     progress = spec.trainer.progress
     if progress.file is None or progress.kind != "jsonl" or not (work / progress.file).exists():
         return ""
-    lines = _tail(work / progress.file).splitlines()
-    if spec.trainer.prime_rl is not None:
-        lines = [thin for line in lines if (thin := thinned(line))]
-    kept = "".join(f"{line}\n" for line in lines)
+    trainer = trainer_for(spec)
+    rows = [row for line in _tail(work / progress.file).splitlines() if (row := trainer.kept_row(spec, line))]
+    kept = "".join(f"{row}\n" for row in rows)
     return kept if len(kept) <= KEPT_CHARS_MAX else kept[-KEPT_CHARS_MAX:].partition("\n")[2]
 
 

@@ -19,7 +19,6 @@ from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import LOG_TAIL_CHARS_MAX
 from prime_train.trainers import LineReader, LogRule, classify, fired, trainer_for
-from prime_train.trainers.prime_rl import honest_code, last_lines, log_files
 
 LINE_SHOWN_MAX = 500
 OUTPUT_S_MAX = 5.0
@@ -55,9 +54,9 @@ class TrainerRun:
         self._metrics = metrics
         self._processes = processes
         self._inbox = inbox
-        trainer = trainer_for(plan.spec)
-        self._reader: LineReader = trainer.reader(plan.spec)
-        self._rules: tuple[LogRule, ...] = trainer.log_rules(plan.spec)
+        self._trainer = trainer_for(plan.spec)
+        self._reader: LineReader = self._trainer.reader(plan.spec)
+        self._rules: tuple[LogRule, ...] = self._trainer.log_rules(plan.spec)
         self._stop_rules = tuple(rule for rule in self._rules if rule.stop)
         self._fired = False
         self._newest = plan.resume_step or 0
@@ -67,7 +66,7 @@ class TrainerRun:
     def start(self) -> None:
         plan = self._plan
         folder = plan.work / plan.spec.checkpoints.folder
-        command = trainer_for(plan.spec).command(
+        command = self._trainer.command(
             plan.spec,
             checkpoints=str(folder),
             resume_step=plan.resume_step,
@@ -133,7 +132,7 @@ class TrainerRun:
         if follow is not None:
             follow.end(OUTPUT_S_MAX)
         # Only now is the newest step known: everything that was said of steps has been read.
-        code = honest_code(self._plan.spec, code=code, step=self._newest)
+        code = self._trainer.exit_code(self._plan.spec, code=code, step=self._newest)
         lines = self._lines()
         cause, detail = self._named(lines, code=code, disk_full=_is_full(self._plan.work))
         said = tail_text(lines, chars_max=LOG_TAIL_CHARS_MAX)
@@ -144,8 +143,9 @@ class TrainerRun:
 
     def _lines(self) -> list[str]:
         """The ends of the logs that the trainer itself writes, then of its output, without secrets."""
-        logs = {path: _last_lines(self._plan.work / path) for path in log_files(self._plan.spec)}
-        lines = last_lines(logs, self._drain.tail() if self._drain is not None else [])
+        spec = self._plan.spec
+        logs = {path: _last_lines(self._plan.work / path) for path in self._trainer.log_files(spec)}
+        lines = self._trainer.last_lines(spec, logs, self._drain.tail() if self._drain is not None else [])
         return redacted("\n".join(lines), self._plan.secrets).split("\n") if lines else []
 
 

@@ -1,51 +1,51 @@
-"""Carrying out what `prime_rl_leftovers` says must be out of prime-rl's snapshot before it is launched."""
+"""Moving aside what an earlier launch of the trainer has left and the next one must not find."""
 
 import logging
 import os
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from prime_train.trainers.prime_rl.stale_outputs import DEPTH, ENTRIES_MAX, to_move_aside
+from prime_train.trainers.outputs import StaleOutputs
 
-_OPENED = 2
-"""Levels that are listed of every folder; below them, only checkpoints tell anything."""
-
-_CHECKPOINTS = "checkpoints"
+ENTRIES_MAX = 100_000
 
 _log = logging.getLogger(__name__)
 
 
-def move_aside(run: Path, resume_step: int | None, *, attempt: int) -> tuple[str, ...]:
-    """Renames it all, and returns where it lay, seen from `run`. `resume_step`: the checkpoint that was restored. Raises OSError."""
-    moves = to_move_aside(listing(run), resume_step, attempt=attempt)
+def move_aside(work: Path, stale: StaleOutputs, resume_step: int | None, *, attempt: int) -> tuple[str, ...]:
+    """Renames it all, and returns where it lay, relative to its folder. `resume_step`: the checkpoint that was restored. Raises
+    OSError."""
+    folder = work / stale.folder
+    moves = stale.to_move(listing(work, stale), resume_step, attempt=attempt)
     for move in moves:
-        target = run / move.target
+        target = folder / move.target
         _delete(target)
         target.parent.mkdir(parents=True, exist_ok=True)
-        (run / move.source).rename(target)
+        (folder / move.source).rename(target)
     return tuple(move.source for move in moves)
 
 
-def listing(run: Path, *, entries_max: int = ENTRIES_MAX) -> list[str]:
-    """Paths below `run`, those near the top first, so that the limit cuts off what tells least. Raises OSError."""
+def listing(work: Path, stale: StaleOutputs, *, entries_max: int = ENTRIES_MAX) -> list[str]:
+    """Paths below the folder, those near the top first, so that the limit cuts off what tells least. Raises OSError."""
     found: list[str] = []
-    for path in _below(run):
+    folder = work / stale.folder
+    for path in _below(folder, stale):
         if len(found) >= entries_max:
-            _log.warning("%s holds more than %d entries; the rest is not looked at", run, entries_max)
+            _log.warning("%s holds more than %d entries; the rest is not looked at", folder, entries_max)
             break
-        found.append(path.relative_to(run).as_posix())
+        found.append(path.relative_to(folder).as_posix())
     return found
 
 
-def _below(run: Path) -> Iterator[Path]:
-    level = [run] if run.is_dir() else []
-    for depth in range(1, DEPTH + 1):
+def _below(top: Path, stale: StaleOutputs) -> Iterator[Path]:
+    level = [top] if top.is_dir() else []
+    while level:
         below: list[Path] = []
         for folder in level:
             for path in _entries(folder):
                 yield path
-                if path.is_dir() and (depth < _OPENED or path.relative_to(run).parts[0] == _CHECKPOINTS):
+                if path.is_dir() and stale.is_opened(PurePosixPath(path.relative_to(top).as_posix())):
                     below.append(path)
         level = below
 

@@ -137,5 +137,9 @@ def evidence_prefix(run_id: str, attempt: int | None = None) -> str:
     return f"{EVIDENCE}{run_id}/" + ("" if attempt is None else f"e{attempt}/")
 
 
+METRICS_EVIDENCE = "metrics.jsonl"
+"""Name of the end of the trainer's file of metrics among the evidence."""
+
+
 def evidence_key(run_id: str, attempt: int, name: str) -> str:
     return f"{evidence_prefix(run_id, attempt)}{name}"

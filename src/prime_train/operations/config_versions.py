@@ -102,10 +102,13 @@ def spec_of(text: str) -> "RunSpec | None":
 def trainer_file(text: str) -> Path | None:
     """Return the path of the trainer's own config file that the config names, or None if it names none or the code comes from a
     repository."""
+    from prime_train.trainers import trainer_for
+
     spec = spec_of(text)
-    if spec is None or spec.trainer.prime_rl is None or spec.trainer.tree.repo:
+    if spec is None or spec.trainer.tree.repo:
         return None
-    return Path(spec.trainer.tree.folder) / spec.trainer.prime_rl.config
+    file = trainer_for(spec).config_file(spec)
+    return Path(spec.trainer.tree.folder) / file if file is not None else None
 
 
 def _read(file: Path) -> Version:

@@ -111,17 +111,12 @@ def new_id(name: str) -> str:
 
 def _folder(spec: "RunSpec") -> Plan:
     from prime_train.adapters.code_archive import checkout_of, survey
+    from prime_train.trainers import trainer_for
 
     folder = Path(spec.trainer.tree.folder)
-    tree = survey(folder, without=_made_by_runs(spec))
+    tree = survey(folder, without=trainer_for(spec).output_folders(spec))
     checkout = checkout_of(folder) if not tree.findings else None
     return Plan(tree, checkout.name if checkout else "", tree.findings)
-
-
-def _made_by_runs(spec: "RunSpec") -> tuple[str, ...]:
-    """Return the folders that earlier runs may have left in the tree and that no machine should start from."""
-    part = spec.trainer.prime_rl
-    return (spec.checkpoints.folder, *([part.folder] if part is not None else []))
 
 
 def _repository(spec: "RunSpec", file: str) -> Plan:

@@ -13,6 +13,7 @@ from prime_train.core.finding import Finding
 from prime_train.core.spec import RunSpec
 from prime_train.operations.validate import judged
 from prime_train.rules.spec import named_files, only_installs
+from prime_train.trainers import trainer_for
 
 ZEROS_MAX = 16
 """A real commit hash practically never ends in this many zeros."""
@@ -100,8 +101,8 @@ def _left_behind(spec: RunSpec, read: Config) -> Iterator[Finding]:
     tree = spec.trainer.tree
     if tree.repo is not None or not only_installs(spec.setup):
         return
-    part = spec.trainer.prime_rl
-    for name in dict.fromkeys([*([part.config] if part is not None else []), *(name for _, name in named_files(spec))]):
+    config = trainer_for(spec).config_file(spec)
+    for name in dict.fromkeys([*([config] if config is not None else []), *(name for _, name in named_files(spec))]):
         around = next((folder for folder in Path(read.file).parents if (folder / tree.folder / name).is_file()), None)
         if around is not None and not (Path(tree.folder) / name).is_file():
             line, column = place_of(read.source, name)

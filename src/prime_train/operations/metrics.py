@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
-from prime_train.core.keys import evidence_key
-from prime_train.core.prime_rl import METRICS
+from prime_train.core.keys import METRICS_EVIDENCE, evidence_key
 
 if TYPE_CHECKING:
     from prime_train.core.run import Run
@@ -71,7 +70,7 @@ def _elsewhere(home: Home, run: "Run", warn: Callable[[str], None]) -> Source | 
 def _kept(home: Home, run: "Run") -> Source | None:
     bucket = home.bucket()
     for attempt in reversed(run.attempts):
-        key = evidence_key(run.run_id, attempt.number, METRICS)
+        key = evidence_key(run.run_id, attempt.number, METRICS_EVIDENCE)
         content = bucket.get(key)
         if content is not None:
             return Source(key, content.data.decode(errors="replace").splitlines())

@@ -8,9 +8,10 @@ from prime_train.trainers import folders
 from prime_train.trainers.folders import FileSeen
 from prime_train.trainers.log_rules import BUILT_IN, LogRule, of_spec
 from prime_train.trainers.progress import LineReader, reader_for
+from prime_train.trainers.trainer import Trainer
 
 
-class CommandTrainer:
+class CommandTrainer(Trainer):
     def command(self, spec: RunSpec, *, checkpoints: str, resume_step: int | None, resume_folder: str | None) -> str:
         # A YAML block ends in a newline; without strip() the appended arguments would start a new line.
         line = spec.trainer.command.format(checkpoints=shlex.quote(checkpoints)).strip()

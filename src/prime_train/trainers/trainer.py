@@ -1,15 +1,21 @@
-"""The interface of every trainer; none of its methods has side effects."""
+"""The port of every trainer; none of its methods has side effects."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
+from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
+from prime_train.trainers.component_heartbeats import ComponentHeartbeats
 from prime_train.trainers.folders import FileSeen
 from prime_train.trainers.log_rules import LogRule
+from prime_train.trainers.outputs import Disposable, StaleOutputs
 from prime_train.trainers.progress import LineReader
+from prime_train.trainers.services import Machine, Service
 
 
 class Trainer(Protocol):
+    """Every trainer implements the methods up to the first heading; the others have defaults for trainers without the feature."""
+
     def command(self, spec: RunSpec, *, checkpoints: str, resume_step: int | None, resume_folder: str | None) -> str:
         """Return the command line for /bin/sh, with every inserted value quoted for the shell.
 
@@ -43,3 +49,63 @@ class Trainer(Protocol):
 
     def log_rules(self, spec: RunSpec) -> tuple[LogRule, ...]:
         """Return the user's log rules, followed by the built-in ones."""
+
+    # ---------------------------------------------------------------------------------------------------- before the launch
+
+    def setup(self, spec: RunSpec) -> tuple[str, ...]:
+        """Return idempotent commands that install the trainer, to be run in the working tree before the spec's own `setup`."""
+        return ()
+
+    def stale_outputs(self, spec: RunSpec) -> StaleOutputs | None:
+        """Return the outputs of earlier launches that the next launch must not find."""
+        return None
+
+    def launch_environment(self, spec: RunSpec, *, last_cause: Cause | None) -> dict[str, str]:
+        """Return further variables for one launch. `last_cause` is why the previous attempt ended, or None if none has run."""
+        return {}
+
+    # ----------------------------------------------------------------------------------------------------- while it trains
+
+    def services(self, spec: RunSpec, machine: Machine) -> tuple[Service, ...]:
+        """Return the services beside the trainer that its steps wait for. Raises the exceptions of `machine.read`."""
+        return ()
+
+    def heartbeats(self, spec: RunSpec) -> ComponentHeartbeats | None:
+        """Return the components of the trainer that send heartbeats over loopback."""
+        return None
+
+    def disposable(self, spec: RunSpec) -> Disposable | None:
+        """Return the outputs that may be deleted when the disk fills up."""
+        return None
+
+    # ------------------------------------------------------------------------------------------------- when it has ended
+
+    def exit_code(self, spec: RunSpec, *, code: int, step: int) -> int:
+        """Return the exit code to report for the trainer's exit code `code`. `step` is the newest completed step."""
+        return code
+
+    def log_files(self, spec: RunSpec) -> tuple[str, ...]:
+        """Return the log files that the trainer writes besides its output, as paths inside the working tree, the most informative first."""
+        return ()
+
+    def last_lines(self, spec: RunSpec, logs: Mapping[str, Iterable[str]], output: Iterable[str]) -> list[str]:
+        """Return the lines in which the cause of a failure is looked for, given the ends of `log_files`, by path, and of the output."""
+        return [*(line for found in logs.values() for line in found), *output]
+
+    def kept_row(self, spec: RunSpec, line: str) -> str:
+        """Return what to keep as evidence of a line of the metrics file; empty to keep nothing of it."""
+        return line
+
+    # ------------------------------------------------------------------------------------------------------- for people
+
+    def shown_command(self, spec: RunSpec) -> str:
+        """Return the command as the user would have typed it, without the arguments that each launch adds."""
+        return spec.trainer.command
+
+    def config_file(self, spec: RunSpec) -> str | None:
+        """Return the path of the trainer's own config file inside the working tree, or None if it has none."""
+        return None
+
+    def output_folders(self, spec: RunSpec) -> tuple[str, ...]:
+        """Return the folders inside the working tree that runs write; they are not packed for a machine."""
+        return (spec.checkpoints.folder,)

@@ -10,9 +10,10 @@ from typing import Any
 
 from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
-from prime_train.trainers import LogRule, classify, trainer_for
-from prime_train.trainers.prime_rl import PORT, last_lines, log_files
-from prime_train.trainers.prime_rl.stale_outputs import DEPTH, Move, to_move_aside
+from prime_train.trainers import LogRule, Trainer, classify, trainer_for
+from prime_train.trainers.outputs import Move
+from prime_train.trainers.prime_rl import PORT
+from prime_train.trainers.prime_rl.stale_outputs import DEPTH, to_move_aside
 from tests.fakes.prime_rl import uv_in
 from tests.trainers.prime_rl_spec import FOLDER, prime_rl_spec
 
@@ -93,16 +94,21 @@ class Machine:
         return moves
 
     def cause(self, ended: Ended, *, code: int | None = None, resumed: bool = False) -> Cause:
-        found = {path: self.work / path for path in log_files(self.spec)}
+        found = {path: self.work / path for path in self.trainer.log_files(self.spec)}
         logs: Mapping[str, list[str]] = {name: path.read_text().splitlines() for name, path in found.items() if path.exists()}
-        return classify(last_lines(logs, ended.lines), self.rules, code=ended.code if code is None else code, resumed=resumed)[0]
+        lines = self.trainer.last_lines(self.spec, logs, ended.lines)
+        return classify(lines, self.rules, code=ended.code if code is None else code, resumed=resumed)[0]
+
+    @property
+    def trainer(self) -> Trainer:
+        return trainer_for(self.spec)
 
     @property
     def rules(self) -> tuple[LogRule, ...]:
-        return trainer_for(self.spec).log_rules(self.spec)
+        return self.trainer.log_rules(self.spec)
 
     def made(self) -> list[int]:
         """The steps the trainer has said, as our reader reads them, in their order."""
-        reader = trainer_for(self.spec).reader(self.spec)
+        reader = self.trainer.reader(self.spec)
         rows = (reader.read(line) for line in (self.run / "metrics.jsonl").read_text().splitlines())
         return [row.step for row in rows if row is not None and row.loss is not None]

@@ -14,9 +14,9 @@ from prime_train.adapters.bucket import open_bucket
 from prime_train.checkpoints.restore import restore
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import Manifest, ResumePoint
-from prime_train.trainers import fired
-from prime_train.trainers.prime_rl import honest_code
-from prime_train.trainers.prime_rl.pings import Component, Pings, component_of, pinged
+from prime_train.trainers import fired, trainer_for
+from prime_train.trainers.component_heartbeats import component_of
+from prime_train.trainers.prime_rl import COMPONENTS
 from prime_train.trainers.prime_rl.stale_outputs import broadcasts_to_remove
 from tests.agent.saving import NOW_S, newest, point_of
 from tests.builders import RUN_ID
@@ -165,7 +165,7 @@ def test_a_bare_resume_without_a_checkpoint_starts_over_which_is_noticed_and_a_n
 def test_code_0_before_the_last_step_is_told_from_success_by_the_step(machine: Machine) -> None:
     ended = machine.launch(dies="masked@7")
     assert ended.code == 0
-    code = honest_code(machine.spec, code=ended.code, step=max(machine.made()))
+    code = trainer_for(machine.spec).exit_code(machine.spec, code=ended.code, step=max(machine.made()))
     assert (code, machine.cause(ended, code=code)) == (1, Cause.TRAINER_ERROR)
     assert machine.cause(ended) is Cause.FINISHED
 
@@ -222,7 +222,7 @@ class Listener(ThreadingHTTPServer):
     """Counts heartbeats; `hung` is set when the trainer has had its say for step 6."""
 
     def __init__(self) -> None:
-        self.pings = Pings()
+        self.calls = dict.fromkeys(COMPONENTS, 0)
         self.hung = threading.Event()
         super().__init__(("127.0.0.1", 0), Handler)
 
@@ -231,12 +231,12 @@ class Handler(BaseHTTPRequestHandler):
     server: Listener
 
     def do_GET(self) -> None:
-        component = component_of(self.path)
+        component = component_of(self.path, COMPONENTS)
         assert component is not None
-        self.server.pings = pinged(self.server.pings, component, 0.0)
+        self.server.calls[component] += 1
         self.send_response(204)
         self.end_headers()
-        if component is Component.TRAINER and self.server.pings.trainer.count == 6:
+        if component == "trainer" and self.server.calls[component] == 6:
             self.server.hung.set()
 
     def log_message(self, format: str, *args: object) -> None:
@@ -255,7 +255,7 @@ def listener() -> Iterator[Listener]:
 
 def test_each_step_of_each_component_is_a_heartbeat(machine: Machine, listener: Listener) -> None:
     assert machine.launch(port=listener.server_port).code == 0
-    assert (listener.pings.trainer.count, listener.pings.orchestrator.count) == (20, 20)
+    assert listener.calls == {"trainer": 20, "orchestrator": 20}
 
 
 @pytest.mark.parametrize("dies", ["hang@7", "vllm@7"])
@@ -265,5 +265,5 @@ def test_one_that_hangs_lives_on_without_steps_and_leaves_when_it_is_told_to(mac
         assert process.poll() is None
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 1
-    assert listener.pings.trainer.count == 6
+    assert listener.calls["trainer"] == 6
     assert max(machine.made()) == 6

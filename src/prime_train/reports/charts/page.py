@@ -1,18 +1,17 @@
 """The picture and its tables as one HTML page without scripts or external resources."""
 
-import shlex
 from collections.abc import Mapping, Sequence
 from html import escape
 
 from prime_train.core.causes import POLICY
 from prime_train.core.figures import RunFigures, figures
 from prime_train.core.run import HistoryEvent, Run, RunState
-from prime_train.core.spec import TrainerSpec
 from prime_train.core.text.formatting import usd
 from prime_train.reports.charts import facts
 from prime_train.reports.charts.facts import Point
 from prime_train.reports.charts.plot import timeline_svg
 from prime_train.reports.charts.svg import PART_COLOURS, colour_of, seconds
+from prime_train.trainers import trainer_for
 
 LINES_MAX = 2000
 
@@ -149,13 +148,5 @@ def _timeline(run: Run, history: Sequence[HistoryEvent]) -> str:
 
 
 def _facts(run: Run, extra: Mapping[str, str]) -> str:
-    rows = {"commit": run.commit or "none", "command": _command(run.spec.trainer), **extra}
+    rows = {"commit": run.commit or "none", "command": trainer_for(run.spec).shown_command(run.spec), **extra}
     return _table(("", ""), [f"<tr><td class=kind>{escape(k)}</td><td><code>{escape(v)}</code></td></tr>" for k, v in rows.items()])
-
-
-def _command(trainer: TrainerSpec) -> str:
-    """Return the command as the user would have typed it, without the arguments added on each launch."""
-    part = trainer.prime_rl
-    if part is None:
-        return trainer.command
-    return f"{shlex.join(['rl', '@', part.config, *part.overrides])}, prime-rl at {part.ref}"

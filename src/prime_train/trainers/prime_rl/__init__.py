@@ -3,25 +3,38 @@
 prime-rl's own choice of what to resume is not safe. When asked to resume, it takes the folder with the highest step, although its
 orchestrator saves before its trainer does and again when it crashes; with nothing to resume it silently starts over. So the step is always
 named, and everything else that looks like a checkpoint is moved away first (`prime_rl/stale_outputs.py`). Exit code 0 may be a crash whose
-clean-up took too long, so only the step proves success (`honest_code`).
+clean-up took too long, so only the step proves success (`exit_code`).
 """
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
+from prime_train.core.causes import Cause
 from prime_train.core.prime_rl import SHIPPED
 from prime_train.core.spec import PrimeRlSpec, RunSpec
 from prime_train.trainers.command import CommandTrainer
+from prime_train.trainers.component_heartbeats import ComponentHeartbeats
 from prime_train.trainers.folders import FileSeen
 from prime_train.trainers.log_rules import BUILT_IN, LogRule, of_spec
-from prime_train.trainers.prime_rl.install import HOME, UV
+from prime_train.trainers.outputs import Disposable, StaleOutputs
+from prime_train.trainers.prime_rl.install import HOME, UV, install
+from prime_train.trainers.prime_rl.layout import layout
 from prime_train.trainers.prime_rl.log_rules import INFERENCE_LOG, RULES, marked
+from prime_train.trainers.prime_rl.profile.metric_keys import thinned
 from prime_train.trainers.prime_rl.progress import PrimeRlReader
+from prime_train.trainers.prime_rl.stale_outputs import broadcasts_to_remove, is_opened, to_move_aside
 from prime_train.trainers.progress import LineReader
+from prime_train.trainers.services import Machine, Service
 
 PORT = "PRIME_TRAIN_HEARTBEAT_PORT"
 """Variable with the loopback port that receives prime-rl's heartbeats; if unset, prime-rl is not configured to send any."""
+
+COMPONENTS = ("trainer", "orchestrator")
+LIVENESS = ("/liveness", "/health")
+"""Health probes of the inference server's engine, which asks its workers first; older versions know the second one only."""
+BROADCASTS = "broadcasts"
+"""Folder of the weights that were broadcast."""
 
 BROADCAST = "PRIME_TRAIN_WEIGHT_BROADCAST"
 """Variable with the method of broadcasting weights; if unset, the configuration decides."""
@@ -40,7 +53,7 @@ class PrimeRlTrainer(CommandTrainer):
         words = ["exec", *UV, "run", "--no-sync", "--project", HOME, "rl", "@", shlex.quote(part.config)]
         words += [shlex.quote(word) for word in part.overrides]
         words += _ours(spec, output=str(PurePosixPath(checkpoints).parent.parent))
-        words += [_if_set(PORT, f"--{side}.heartbeat.url http://127.0.0.1:${PORT}/hb/{side}") for side in ("trainer", "orchestrator")]
+        words += [_if_set(PORT, f"--{side}.heartbeat.url http://127.0.0.1:${PORT}/hb/{side}") for side in COMPONENTS]
         words.append(_if_set(BROADCAST, f"--weight-broadcast.type ${BROADCAST}"))
         return " ".join(words if resume_step is None else [*words, "--resume.step", str(resume_step)])
 
@@ -71,30 +84,61 @@ class PrimeRlTrainer(CommandTrainer):
     def log_rules(self, spec: RunSpec) -> tuple[LogRule, ...]:
         return (*of_spec(spec.health.log_rules), *RULES, *BUILT_IN)
 
+    def setup(self, spec: RunSpec) -> tuple[str, ...]:
+        return install(part_of(spec))
+
+    def stale_outputs(self, spec: RunSpec) -> StaleOutputs:
+        return StaleOutputs(part_of(spec).folder, to_move_aside, is_opened)
+
+    def launch_environment(self, spec: RunSpec, *, last_cause: Cause | None) -> dict[str, str]:
+        """Broadcast weights over the file system, which is slower, after an attempt that could not broadcast them over NCCL."""
+        return {BROADCAST: "filesystem"} if last_cause is Cause.WEIGHT_BROADCAST else {}
+
+    def services(self, spec: RunSpec, machine: Machine) -> tuple[Service, ...]:
+        part = part_of(spec)
+        visible = machine.environment.get("CUDA_VISIBLE_DEVICES")
+        found = layout(machine.read(part.config), part.overrides, count=spec.hardware.count, visible=visible)
+        if not found.gpus and not found.ports:
+            return ()
+        idle_s = spec.health.inference_idle_s
+        return (Service("the inference server", Cause.INFERENCE_FAILED, idle_s, found.gpus, found.ports, LIVENESS),)
+
+    def heartbeats(self, spec: RunSpec) -> ComponentHeartbeats:
+        return ComponentHeartbeats(PORT, COMPONENTS)
+
+    def disposable(self, spec: RunSpec) -> Disposable:
+        return Disposable(f"{part_of(spec).folder}/{BROADCASTS}", broadcasts_to_remove)
+
+    def exit_code(self, spec: RunSpec, *, code: int, step: int) -> int:
+        """Return the exit code, except 1 for an exit code 0 before the last step, which is a masked crash."""
+        steps = spec.trainer.steps
+        return 1 if code == 0 and steps is not None and step < steps else code
+
+    def log_files(self, spec: RunSpec) -> tuple[str, ...]:
+        return tuple(f"{part_of(spec).folder}/logs/latest/{name}" for name in LOGS)
+
+    def last_lines(self, spec: RunSpec, logs: Mapping[str, Iterable[str]], output: Iterable[str]) -> list[str]:
+        lines = [marked(PurePosixPath(path).name, line) for path, found in logs.items() for line in found]
+        return [*lines, *output]
+
+    def kept_row(self, spec: RunSpec, line: str) -> str:
+        return thinned(line)
+
+    def shown_command(self, spec: RunSpec) -> str:
+        part = part_of(spec)
+        return f"{shlex.join(['rl', '@', part.config, *part.overrides])}, prime-rl at {part.ref}"
+
+    def config_file(self, spec: RunSpec) -> str:
+        return part_of(spec).config
+
+    def output_folders(self, spec: RunSpec) -> tuple[str, ...]:
+        return (spec.checkpoints.folder, part_of(spec).folder)
+
 
 def part_of(spec: RunSpec) -> PrimeRlSpec:
     """Return the part of the spec about prime-rl. Calling it for another kind of trainer is a bug."""
     assert spec.trainer.prime_rl is not None
     return spec.trainer.prime_rl
-
-
-def honest_code(spec: RunSpec, *, code: int, step: int) -> int:
-    """Return the exit code, except 1 for an exit code 0 before the last step, which is a masked crash. `step` is the newest completed
-    step."""
-    steps = spec.trainer.steps
-    return 1 if code == 0 and spec.trainer.prime_rl is not None and steps is not None and step < steps else code
-
-
-def log_files(spec: RunSpec) -> tuple[str, ...]:
-    """Return the logs of the newest launch as paths inside the working tree, those with the most informative ends first; empty for other
-    kinds."""
-    return tuple(f"{part_of(spec).folder}/logs/latest/{name}" for name in LOGS) if spec.trainer.prime_rl is not None else ()
-
-
-def last_lines(logs: Mapping[str, Iterable[str]], output: Iterable[str]) -> list[str]:
-    """Return the lines for `classify`: the ends of `log_files`, given by path, followed by the launcher's own output."""
-    lines = [marked(PurePosixPath(path).name, line) for path, found in logs.items() for line in found]
-    return [*lines, *output]
 
 
 def _ours(spec: RunSpec, *, output: str) -> list[str]:

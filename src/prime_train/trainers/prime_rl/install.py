@@ -7,7 +7,7 @@ without syncing.
 
 import shlex
 
-from prime_train.core.spec import RunSpec
+from prime_train.core.spec import PrimeRlSpec
 
 REPOSITORY = "https://github.com/PrimeIntellect-ai/prime-rl.git"
 HOME = "../prime-rl"
@@ -23,11 +23,8 @@ _INSTALLER = "https://astral.sh/uv/0.13.9/install.sh"
 """Installer of a pinned version of uv, the same that installs the agent; it contains the hashes of what it downloads."""
 
 
-def install(spec: RunSpec) -> tuple[str, ...]:
-    """Return idempotent commands to run in the working tree before the spec's own `setup`; none for other kinds of trainer."""
-    part = spec.trainer.prime_rl
-    if part is None:
-        return ()
+def install(part: PrimeRlSpec) -> tuple[str, ...]:
+    """Return idempotent commands to run in the working tree before the spec's own `setup`."""
     ref, git = shlex.quote(part.ref), f"git -C {HOME}"
     return (
         f"{_UV} --version || (curl -LsSf --retry 3 --max-time 300 {_INSTALLER} | env UV_NO_MODIFY_PATH=1 sh)",

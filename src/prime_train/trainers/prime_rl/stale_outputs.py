@@ -9,31 +9,25 @@ names that do not begin with `step_`.
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from prime_train.core.prime_rl import SHIPPED, TRAINED
+from prime_train.trainers.outputs import Move
 
-ENTRIES_MAX = 100_000
 DEPTH = 4
 """Depth to which the run's folder must be listed: checkpoints/step_N/trainer/.metadata is the deepest relevant path."""
+_OPENED = 2
+"""Depth to which every folder is listed; below it, only checkpoints are relevant."""
 
 BROADCASTS_KEPT = 2
 
 _LATEST = "logs/latest"
-_SCANNED = ("checkpoints", "rollouts")
+_CHECKPOINTS = "checkpoints"
+_SCANNED = (_CHECKPOINTS, "rollouts")
 _LAUNCHERS = re.compile(r"configs|rl\.sbatch|sft\.sbatch|job_.*\.log")
 """Names allowed in the folder of a run that has not started."""
 
 _STEP = re.compile(r"step_(0|[1-9][0-9]{0,11})")
-
-
-@dataclass(frozen=True)
-class Move:
-    """A rename, with both paths relative to the run's folder. An existing `target` is an older leftover and may be deleted."""
-
-    source: str
-    target: str
 
 
 def to_move_aside(listing: Iterable[str], resume_step: int | None, *, attempt: int) -> tuple[Move, ...]:
@@ -48,6 +42,12 @@ def to_move_aside(listing: Iterable[str], resume_step: int | None, *, attempt: i
     else:
         sources = set(_in_the_way(paths, resume_step))
     return tuple(Move(source, _aside(source, attempt)) for source in sorted(sources))
+
+
+def is_opened(path: PurePosixPath) -> bool:
+    """Return whether the entries of this folder are relevant. `path` is relative to the run's folder."""
+    depth = len(path.parts)
+    return depth < _OPENED or (depth < DEPTH and path.parts[0] == _CHECKPOINTS)
 
 
 def broadcasts_to_remove(names: Iterable[str], step: int) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ def _in_the_way(paths: Collection[PurePosixPath], resume_step: int) -> Iterable[
             yield _LATEST
         elif folder in _SCANNED and len(below) == 1 and below[0].startswith("step_"):
             step = _step(below[0])
-            if step is None or (folder == "checkpoints" and step != resume_step and _is_no_checkpoint(path, step, resume_step, present)):
+            if step is None or (folder == _CHECKPOINTS and step != resume_step and _is_no_checkpoint(path, step, resume_step, present)):
                 yield str(path)
 
 

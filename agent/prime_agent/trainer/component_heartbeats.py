@@ -1,4 +1,4 @@
-"""Listening to a trainer's heartbeats, on loopback.
+"""Listening to the heartbeats of a trainer's components, on loopback.
 
 A ping proves that its sender lives, and nothing more. Steps, and with them every deadline, come from what the trainer says of its steps:
 a component that goes on pinging while no step is made would otherwise hide a stall. What pings are good for is to tell which component
@@ -10,13 +10,13 @@ the next ping.
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from socketserver import BaseServer, TCPServer
 from typing import Any
 
-from prime_train.trainers.prime_rl.pings import Component, Pings, component_of, first_silent, pinged
+from prime_train.trainers.component_heartbeats import Heard, component_of, first_silent
 
 REQUEST_S_MAX = 1.0
 
@@ -26,35 +26,39 @@ _log = logging.getLogger(__name__)
 class Heartbeats:
     """Listens from the moment it is made until the process ends. Raises OSError where there is no port."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._server = _Server(clock)
-        threading.Thread(target=self._server.serve_forever, name="heartbeats", daemon=True).start()
+    def __init__(self, components: tuple[str, ...], clock: Callable[[], float]) -> None:
+        self._server = _Server(components, clock)
+        threading.Thread(target=self._server.serve_forever, name="component-heartbeats", daemon=True).start()
 
     @property
     def port(self) -> int:
         return int(self._server.server_address[1])
 
     @property
-    def pings(self) -> Pings:
-        return self._server.pings
+    def heard(self) -> Mapping[str, Heard]:
+        return self._server.heard
 
 
-def report(pings: Pings, now_s: float, *, quiet_s: float) -> list[str]:
+def report(heard: Mapping[str, Heard], now_s: float, *, quiet_s: float) -> list[str]:
     """For people: a line for each component, and one that names the component to look at, if there is one."""
     lines = []
-    for component in Component:
-        heard = pings.of(component)
-        last = "" if heard.last_s is None else f", the last one {now_s - heard.last_s:.0f} s ago"
-        lines.append(f"{component.value}: {heard.count} heartbeats{last}")
-    silent = first_silent(pings, now_s, quiet_s=quiet_s)
-    return [*lines, f"the {silent.value} fell silent first"] if silent is not None else lines
+    for component, calls in heard.items():
+        last = "" if calls.last_s is None else f", the last one {now_s - calls.last_s:.0f} s ago"
+        lines.append(f"{component}: {calls.count} heartbeats{last}")
+    silent = first_silent(heard, now_s, quiet_s=quiet_s)
+    return [*lines, f"the {silent} fell silent first"] if silent is not None else lines
 
 
 class _Server(TCPServer):
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self.pings = Pings()
+    def __init__(self, components: tuple[str, ...], clock: Callable[[], float]) -> None:
+        self.components = components
+        self.heard = {component: Heard() for component in components}
         self.clock = clock
         super().__init__(("127.0.0.1", 0), _Handler)
+
+    def called(self, component: str) -> None:
+        """In one assignment, for others read it meanwhile."""
+        self.heard = {**self.heard, component: Heard(self.heard[component].count + 1, self.clock())}
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         _log.warning("a heartbeat was cut off", exc_info=True)
@@ -64,10 +68,10 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = REQUEST_S_MAX
 
     def do_GET(self) -> None:
-        component = component_of(self.path)
+        server = _server(self.server)
+        component = component_of(self.path, server.components)
         if component is not None:
-            server = _server(self.server)
-            server.pings = pinged(server.pings, component, server.clock())
+            server.called(component)
         self.send_response_only(HTTPStatus.NOT_FOUND if component is None else HTTPStatus.NO_CONTENT)
         self.end_headers()
 

@@ -1,4 +1,4 @@
-"""When prime-rl's inference counts as dead; each thing that looks like it and is not, by its name."""
+"""When a service of the trainer counts as dead, on the example of prime-rl's inference server, and what only looks like it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,32 +9,48 @@ from typing import Any
 
 import pytest
 
-from prime_agent.events import ServerAnswered
+from prime_agent.events import ServiceAnswered
 from prime_agent.gpu.reading import GpuLoad
 from prime_agent.inbox import Inbox
-from prime_agent.trainer.inference import Inference, Server, answered, failure, sensed
-from prime_agent.trainer.inference_probe import Probe, watch_inference
+from prime_agent.trainer.service_probe import Probe, watch_services
+from prime_agent.trainer.services import Answer, ServiceHealth, Services, answered, failure, sensed
+from prime_train.core.causes import Cause
+from prime_train.trainers.prime_rl import LIVENESS
+from prime_train.trainers.services import Service
 from tests.agent.gpu_sights import BUSY, EMPTY, WAITING, snapshot
 from tests.builders import spec
 from tests.trainers.prime_rl_spec import prime_rl_spec
 
 LIMIT_S = 180
-SPLIT = Inference(gpus=(0, 1), asked=True)
+NAME = "the inference server"
+
+
+def service(*, gpus: tuple[int, ...] = (), ports: tuple[int, ...] = ()) -> Service:
+    return Service(NAME, Cause.INFERENCE_FAILED, LIMIT_S, gpus, ports, LIVENESS)
+
+
+def one(*, gpus: tuple[int, ...] = (), ports: tuple[int, ...] = ()) -> Services:
+    return (ServiceHealth(service(gpus=gpus, ports=ports)),)
+
+
+SPLIT = one(gpus=(0, 1), ports=(8100,))
 """GPUs 0 and 1 serve inference, 2 and 3 train."""
 
 
-def after(inference: Inference, *rounds: tuple[GpuLoad, ...], server: Server = Server.UNHEARD) -> Inference:
-    """Ten seconds apart, from second 0; `server` says the same all the time."""
+def after(services: Services, *rounds: tuple[GpuLoad, ...], answer: Answer = Answer.UNHEARD) -> Services:
+    """Ten seconds apart, from second 0; the service answers the same all the time."""
     for count, loads in enumerate(rounds):
-        inference = sensed(inference, snapshot(*loads).loads, count * 10.0)
-        inference = answered(inference, server, count * 10.0)
-    return inference
+        services = sensed(services, snapshot(*loads).loads, count * 10.0)
+        services = answered(services, NAME, answer, count * 10.0)
+    return services
 
 
-def verdict(inference: Inference, now_s: float, **more: Any) -> str | None:
+def verdict(services: Services, now_s: float, **more: Any) -> str | None:
     """At step 12, which was made at second 0."""
-    facts: dict[str, Any] = {"step": 12, "rose_s": 0.0, "slow_s": 20.0, "saving": False, "limit_s": LIMIT_S}
-    return failure(inference, now_s, **facts | more)
+    facts: dict[str, Any] = {"step": 12, "rose_s": 0.0, "slow_s": 20.0, "saving": False}
+    failed = failure(services, now_s, **facts | more)
+    assert failed is None or failed[0] is Cause.INFERENCE_FAILED
+    return failed[1] if failed is not None else None
 
 
 SERVING = (BUSY, BUSY, BUSY, BUSY)
@@ -44,17 +60,19 @@ DEAD = (EMPTY, EMPTY, WAITING, WAITING)
 def test_empty_inference_gpus_while_the_trainer_waits_are_named_with_the_step() -> None:
     dead = after(SPLIT, SERVING, *[DEAD] * 20)
     assert verdict(dead, 189) is None
-    assert verdict(dead, 190) == "GPUs 0, 1 for inference at 0 % and empty for 180 s, while the trainer waits at step 12 for 190 s"
+    assert (
+        verdict(dead, 190) == "GPUs 0, 1 of the inference server at 0 % and empty for 180 s, while the trainer waits at step 12 for 190 s"
+    )
 
 
 def test_one_dead_replica_of_two_is_enough() -> None:
     dead = after(SPLIT, SERVING, *[(EMPTY, BUSY, WAITING, WAITING)] * 20)
-    assert str(verdict(dead, 200)).startswith("GPU 0 for inference at 0 %")
+    assert str(verdict(dead, 200)).startswith("GPU 0 of the inference server at 0 %")
 
 
 def test_where_the_port_is_not_known_the_gpus_alone_decide_and_that_is_said() -> None:
-    dead = after(Inference(gpus=(0,)), SERVING, *[DEAD] * 20)
-    assert "(the server's port is not known)" in str(verdict(dead, 200))
+    dead = after(one(gpus=(0,)), SERVING, *[DEAD] * 20)
+    assert "(its port is not known)" in str(verdict(dead, 200))
 
 
 def test_while_weights_load_nothing_is_dead() -> None:
@@ -76,7 +94,7 @@ def test_while_steps_are_made_nothing_is_dead() -> None:
 
 
 def test_a_gpu_that_inference_shares_with_the_trainer_tells_nothing() -> None:
-    assert verdict(after(Inference(), (BUSY,), *[(EMPTY,)] * 40), 400) is None
+    assert verdict(after(one(), (BUSY,), *[(EMPTY,)] * 40), 400) is None
 
 
 def test_figures_that_are_too_old_tell_nothing() -> None:
@@ -84,26 +102,26 @@ def test_figures_that_are_too_old_tell_nothing() -> None:
 
 
 def test_an_engine_that_answers_for_itself_is_alive() -> None:
-    assert verdict(after(SPLIT, SERVING, *[DEAD] * 20, server=Server.ALIVE), 200) is None
+    assert verdict(after(SPLIT, SERVING, *[DEAD] * 20, answer=Answer.ALIVE), 200) is None
 
 
 def test_a_server_that_refuses_is_dead_even_where_its_gpus_are_not_known() -> None:
-    gone = after(Inference(asked=True), *[SERVING] * 20, server=Server.GONE)
+    gone = after(one(ports=(8100,)), *[SERVING] * 20, answer=Answer.GONE)
     assert verdict(gone, 200) == "the inference server refuses connections for 200 s, while the trainer waits at step 12 for 200 s"
-    assert verdict(after(Inference(asked=True), *[SERVING] * 20), 200) is None
+    assert verdict(after(one(ports=(8100,)), *[SERVING] * 20), 200) is None
 
 
 def test_an_engine_that_does_not_respond_has_as_long_as_a_slow_step_takes() -> None:
-    stuck = after(SPLIT, *[SERVING] * 40, server=Server.UNRESPONSIVE)
+    stuck = after(SPLIT, *[SERVING] * 40, answer=Answer.UNRESPONSIVE)
     assert verdict(stuck, 300, slow_s=400.0) is None
-    said = "the inference server on GPUs 0, 1 says its engine does not respond for 401 s, while the trainer waits at step 12 for 401 s"
+    said = "the inference server on GPUs 0, 1 fails its health probe for 401 s, while the trainer waits at step 12 for 401 s"
     assert verdict(stuck, 401, slow_s=400.0) == said
     assert verdict(stuck, 181, slow_s=None) is not None
 
 
 def test_a_server_that_is_alive_again_begins_anew() -> None:
-    stuck = after(SPLIT, *[SERVING] * 20, server=Server.UNRESPONSIVE)
-    again = answered(answered(stuck, Server.ALIVE, 200), Server.UNRESPONSIVE, 210)
+    stuck = after(SPLIT, *[SERVING] * 20, answer=Answer.UNRESPONSIVE)
+    again = answered(answered(stuck, NAME, Answer.ALIVE, 200), NAME, Answer.UNRESPONSIVE, 210)
     assert verdict(again, 300) is None
 
 
@@ -151,38 +169,38 @@ def free_port() -> int:
 
 def test_an_engine_is_alive_then_unresponsive_then_gone() -> None:
     with serving(liveness=200) as engine:
-        probe = Probe((engine.port,))
-        assert probe.ask() is Server.ALIVE
+        probe = Probe(service(ports=(engine.port,)))
+        assert probe.ask() is Answer.ALIVE
         engine.status = {"/liveness": 503}
-        assert probe.ask() is Server.UNRESPONSIVE
-    assert probe.ask() is Server.GONE
+        assert probe.ask() is Answer.UNRESPONSIVE
+    assert probe.ask() is Answer.GONE
 
 
 def test_where_liveness_is_not_known_health_is_asked() -> None:
     with serving(health=200) as engine:
-        assert Probe((engine.port,)).ask() is Server.ALIVE
+        assert Probe(service(ports=(engine.port,))).ask() is Answer.ALIVE
 
 
 @pytest.mark.parametrize("status", [{}, {"liveness": 503}, {"liveness": 401}])
 def test_a_port_that_never_answered_well_proves_nothing(status: dict[str, int]) -> None:
-    assert Probe((free_port(),)).ask() is Server.UNHEARD
+    assert Probe(service(ports=(free_port(),))).ask() is Answer.UNHEARD
     with serving(**status) as other:
-        assert Probe((other.port,)).ask() is Server.UNHEARD
+        assert Probe(service(ports=(other.port,))).ask() is Answer.UNHEARD
 
 
 def test_a_front_proves_no_life_but_its_end_is_an_end() -> None:
     with serving(liveness=200) as front:
-        probe = Probe((free_port(), front.port))
-        assert probe.ask() is Server.UNHEARD
-    assert probe.ask() is Server.GONE
+        probe = Probe(service(ports=(free_port(), front.port)))
+        assert probe.ask() is Answer.UNHEARD
+    assert probe.ask() is Answer.GONE
 
 
 def test_a_dead_engine_behind_a_living_front_is_gone() -> None:
     with serving(liveness=200) as front:
         with serving(liveness=200) as engine:
-            probe = Probe((engine.port, front.port))
-            assert probe.ask() is Server.ALIVE
-        assert probe.ask() is Server.GONE
+            probe = Probe(service(ports=(engine.port, front.port)))
+            assert probe.ask() is Answer.ALIVE
+        assert probe.ask() is Answer.GONE
 
 
 # ------------------------------------------------------------------------------------------------------- from a working tree
@@ -193,13 +211,21 @@ def test_a_server_in_the_configuration_is_asked_for_as_long_as_it_lives(tmp_path
     with serving(liveness=200) as engine:
         (tmp_path / "rl.toml").write_text(f"[inference.deployment]\nbackend_port = {engine.port}\n")
         wanted = prime_rl_spec(hardware={"gpus": ["H100"], "count": 2})
-        assert watch_inference(wanted, tmp_path, {}, inbox) == Inference(gpus=(0,), asked=True)
-        assert inbox.get(30) == ServerAnswered(Server.ALIVE)
+        assert watch_services(wanted, tmp_path, {}, inbox) == one(gpus=(0,), ports=(engine.port, 8000))
+        assert inbox.get(30) == ServiceAnswered(NAME, Answer.ALIVE)
 
 
 @pytest.mark.parametrize("config", [None, b"\xff\xfe", b"[inference", b""])
 def test_a_configuration_that_tells_nothing_leaves_it_unwatched(tmp_path: Path, config: bytes | None) -> None:
     if config is not None:
         (tmp_path / "rl.toml").write_bytes(config)
-    assert watch_inference(prime_rl_spec(), tmp_path, {}, Inbox()) == Inference()
-    assert watch_inference(spec(), tmp_path, {}, Inbox()) == Inference()
+    assert watch_services(prime_rl_spec(), tmp_path, {}, Inbox()) == ()
+    assert watch_services(spec(), tmp_path, {}, Inbox()) == ()
+
+
+def test_of_two_services_each_has_its_own_answers() -> None:
+    judge = ServiceHealth(Service("the judge", Cause.TRAINER_ERROR, 60, ports=(9000,)))
+    both = answered((*SPLIT, judge), "the judge", Answer.GONE, 0.0)
+    assert failure(both, 59.0, step=12, rose_s=0.0, slow_s=None, saving=False) is None
+    said = (Cause.TRAINER_ERROR, "the judge refuses connections for 60 s, while the trainer waits at step 12 for 60 s")
+    assert failure(both, 60.0, step=12, rose_s=0.0, slow_s=None, saving=False) == said

@@ -1,0 +1,99 @@
+"""Asking the trainer's services on loopback whether they live.
+
+A service may answer on a port of its own, and a front before it on another, which lives on without it. So the service's port is asked
+first, and the front's answer proves no life, only that there was somebody: a front that refuses later is gone. A port that never answered
+proves nothing.
+"""
+
+import http.client
+import logging
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from prime_agent.events import ServiceAnswered
+from prime_agent.inbox import Inbox
+from prime_agent.trainer.services import Answer, ServiceHealth, Services
+from prime_train.core.spec import RunSpec
+from prime_train.trainers import trainer_for
+from prime_train.trainers.services import Machine, Service
+
+EVERY_S = 10.0
+ANSWER_S_MAX = 45.0
+"""A service may ask workers of its own first: vLLM's engine takes up to 30 s to find its workers unresponsive."""
+
+_log = logging.getLogger(__name__)
+
+
+class Probe:
+    """`ask` says what the service's ports answer now."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._heard: int | None = None
+        """The first of the ports that has answered well."""
+
+    def ask(self) -> Answer:
+        answers: list[Answer] = []
+        for place, port in enumerate(self._service.ports):
+            if self._heard is not None and place > self._heard:
+                break
+            answer = _ask(port, self._service.paths)
+            if answer is Answer.ALIVE:
+                self._heard = place
+                return Answer.ALIVE if place == 0 else Answer.UNHEARD
+            answers.append(answer)
+        return Answer.UNHEARD if self._heard is None else answers[self._heard]
+
+
+def watch_services(spec: RunSpec, work: Path, env: Mapping[str, str], inbox: Inbox) -> Services:
+    """The services of the trainer that is about to start; from now on those with a port are asked."""
+    machine = Machine(lambda path: (work / path).read_text(encoding="utf-8"), env)
+    try:
+        found = trainer_for(spec).services(spec, machine)
+    except (OSError, ValueError) as error:
+        _log.warning("the trainer's services are not known: %s", error)
+        return ()
+    for service in found:
+        _log.info("%s: GPUs %s, ports %s", service.name, service.gpus or "(unknown)", service.ports or "(unknown)")
+        if service.ports:
+            ProbeThread(service, inbox)
+    return tuple(ServiceHealth(service) for service in found)
+
+
+class ProbeThread:
+    """Asks for as long as the agent lives, and says each answer. `every_s`: the pause between two questions."""
+
+    def __init__(self, service: Service, inbox: Inbox, *, every_s: float = EVERY_S) -> None:
+        self._service, self._probe, self._inbox, self._every_s = service, Probe(service), inbox, every_s
+        self._pause = threading.Event()
+        threading.Thread(target=self._run, name="service", daemon=True).start()
+
+    def _run(self) -> None:
+        last = Answer.UNHEARD
+        while True:
+            answer = self._probe.ask()
+            if answer is not last:
+                _log.info("%s is %s", self._service.name, answer.value)
+            last = answer
+            self._inbox.put(ServiceAnswered(self._service.name, answer))
+            self._pause.wait(self._every_s)
+
+
+def _ask(port: int, paths: tuple[str, ...]) -> Answer:
+    """What answers at this port now."""
+    for path in paths:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_S_MAX)
+        try:
+            connection.request("GET", path)
+            status = connection.getresponse().status
+        except ConnectionRefusedError:
+            return Answer.GONE
+        except (OSError, http.client.HTTPException) as error:
+            _log.info("port %d, %s: %s", port, path, error)
+            return Answer.UNRESPONSIVE
+        finally:
+            connection.close()
+        if status != http.HTTPStatus.NOT_FOUND:
+            return Answer.ALIVE if status < http.HTTPStatus.BAD_REQUEST else Answer.UNRESPONSIVE
+    return Answer.UNRESPONSIVE
