@@ -136,5 +136,5 @@ def standing(held: RunRecord, now_s: int) -> Standing:
 
 
 def title_of(cause: str) -> str:
-    """A cause in words."""
+    """Return the title of a cause, or the cause itself if it is not known."""
     return next((policy.title for known, policy in POLICY.items() if known.value == cause), cause)

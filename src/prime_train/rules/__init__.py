@@ -1,6 +1,6 @@
-"""What is wrong with a config that can be read: one family of rules a module, one row a rule; `table` is the table.
+"""Rules that find mistakes in configs that can be parsed: one module per family of rules, one row per rule; `table` collects them.
 
-A new family is a module with a tuple of rules, named there.
+A new family is a module with a tuple of rules, registered in `table`.
 """
 
 from prime_train.rules.engine import judge, look

@@ -1,4 +1,4 @@
-"""AReaL's config (TR40x, TR41x), as of August 2026: recovery above all, which it leaves off and never complains about."""
+"""Rules about AReaL's config (TR40x, TR41x), as of August 2026: above all recovery, which is off by default without a warning."""
 
 import math
 import re
@@ -31,7 +31,7 @@ def _violation(path: tuple[str | int, ...], message: str, fix: str = "", *, on_k
 
 
 def _mode(config: Document) -> str | None:
-    """on or off; None where it is neither, or taken from elsewhere. YAML reads a bare on and off as true and false."""
+    """Return "on" or "off"; None if the mode is neither or a reference. YAML parses a bare on or off as true or false."""
     value = config.value("recover", "mode")
     if value is True or value in _ON:
         return "on"
@@ -186,7 +186,7 @@ def _more_than_rented(subject: Subject) -> Iterator[Violation]:
 
 
 def _gpus_of(layout: str) -> int:
-    """0: it is not told plainly."""
+    """Return the GPUs of a layout, or 0 if it does not state them plainly."""
     found = _LAYOUT.fullmatch(layout)
     return math.prod(int(size) for size in re.findall(r"\d+", found[1])) if found else 0
 

@@ -1,4 +1,4 @@
-"""Whose config a file is, told by its keys."""
+"""Detects which trainer a config file belongs to, from its keys."""
 
 import re
 
@@ -50,17 +50,17 @@ def kind_of_toml(root: Mapping) -> Kind:
 
 
 def is_meant(text: str) -> bool:
-    """Whether a file that was found in a folder, and cannot be read, was to be a config: templates and manifests are none."""
+    """Return whether an unparsable file found in a folder was probably meant as a config; templates and manifests are not."""
     return _MEANT.search(text) is not None
 
 
 def is_whole(root: Mapping) -> bool:
-    """Whether a file for prime-rl that was found in a folder is more than a part to be laid over another."""
+    """Return whether a prime-rl file found in a folder is a complete config and not only a part to merge into another."""
     return root.entry("orchestrator") is not None
 
 
 def kind_of_yaml(root: Mapping) -> Kind:
-    """Empty for a run's spec, and for whatever else is written in YAML."""
+    """Return the kind of a YAML config; empty for a run's spec and for any other YAML."""
     keys = {entry.key for entry in root.entries}
     if is_spec(root):
         return ""
@@ -72,12 +72,12 @@ def kind_of_yaml(root: Mapping) -> Kind:
 
 
 def kind_of_command(command: str) -> Kind:
-    """Of a command that names no config but says all itself."""
+    """Return the kind of a command that names no config file and contains all settings itself; empty if it is not known."""
     split = words(command)
     is_trm = any(word.rpartition("/")[2] == "pretrain.py" for word in split) and any(word.startswith("data_paths=") for word in split)
     return "trm" if is_trm else ""
 
 
 def is_spec(root: Mapping) -> bool:
-    """Whether a file found in a folder is meant as a run's spec."""
+    """Return whether a file found in a folder is meant as a run's spec."""
     return bool({entry.key for entry in root.entries} & _SPEC)

@@ -1,4 +1,4 @@
-"""The rules asked of one subject: their violations with places, as findings."""
+"""Runs the rules on one subject and turns their violations into findings with positions."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -14,33 +14,36 @@ from prime_train.rules.table import rules_for
 VALUE_CHARS_MAX = 60
 SAID_CHARS_MAX = 1000
 MASKED_CHARS_MAX = 2000
-"""What is looked through for secrets before it is cut: a part of one would not be known for what it is."""
+"""The most characters in which secrets are masked. Texts are masked before they are cut, as part of a secret would not be recognised as
+one."""
 FLAWS_MAX = 50
-"""Of one rule in one subject: whoever mends so many may ask again. Rules yield their violations one by one, so more are not even looked
-for."""
+"""The most violations reported per rule and subject; whoever fixes that many can check again. Rules yield violations lazily, so further
+ones are not even searched for."""
 
 
 def judge(subject: Subject, found: Iterable[Finding] = (), *, rules: Iterable[Rule] | None = None) -> tuple[Finding, ...]:
-    """What is wrong with the subject, each once and in order, with what was `found` while it was read. Comments that ignore
-    are honoured."""
+    """Return all findings of a subject, without duplicates and in order, including those `found` while it was read. Findings ignored by
+    comments are left out."""
     return settle((*found, *look(subject, rules=rules)), sources_of(subject))
 
 
 def look(subject: Subject, *, rules: Iterable[Rule] | None = None) -> tuple[Finding, ...]:
-    """As `judge`, for several subjects that share files: nothing is ignored yet. `rules`: all of the table, if none are named."""
+    """Return findings like `judge`, but without applying ignores, so that several subjects that share files can be settled together.
+    `rules` None means every rule that can apply."""
     asked = rules_for(subject) if rules is None else rules
     meant = _meant(subject)
     return in_order([finding for rule in asked if rule.applies(subject) for finding in _findings(rule, subject, meant)])
 
 
 def sources_of(subject: Subject) -> dict[str, str]:
-    """Every file the subject was made from, and its text."""
+    """Return every file that the subject was made from, with its text."""
     documents = (document for document in (subject.config, subject.trainer) if document is not None)
     return {document.file: document.source for document in documents} | dict(subject.sources)
 
 
 def _meant(subject: Subject) -> Subject | None:
-    """The same with misspelt settings in their right places; None where none is misspelt, or nobody knows which there are."""
+    """Return the subject with misspelt settings moved to their right places; None if none is misspelt or the kind's settings are not
+    known."""
     if subject.kind != KIND:
         return None
     from prime_train.rules.prime_rl.corrections import meant_by
@@ -49,7 +52,8 @@ def _meant(subject: Subject) -> Subject | None:
 
 
 def _violations(rule: Rule, subject: Subject, meant: Subject | None) -> Iterable[Violation]:
-    """What is gone as soon as a name is corrected is told by the name alone; what only then comes up is told then."""
+    """Return the rule's violations. A violation that a corrected name would resolve is left out, as the misspelt name is reported itself;
+    one that only the correction brings up is reported after it."""
     if meant is None:
         return rule.check(subject)
     still = {(violation.document, tuple(violation.path)) for violation in islice(rule.check(meant), FLAWS_MAX)}
@@ -70,7 +74,7 @@ def _place(subject: Subject, document: Document, violation: Violation) -> Place:
         return place
     if violation.word:
         return line_with(config.source, place, violation.word)
-    # What a command says over a trainer's config is at the command, which may be long.
+    # A setting that a command overrides is reported at its word in the command, which may be long.
     if violation.document == "trainer" and subject.kind != KIND and violation.path:
         name = ".".join(map(str, violation.path))
         spelt = (f"{name}=", f"--{name}", f"--{name.replace('_', '-')}")

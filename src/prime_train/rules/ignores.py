@@ -1,7 +1,7 @@
-"""`# prime-train: ignore[CODE] reason`: a finding that somebody has looked at and means to keep.
+"""`# prime-train: ignore[CODE] reason`: a finding that somebody has reviewed and accepts.
 
-The comment stands on the line of the finding, or alone on the line before it. Without a reason it counts for nothing; one that nothing
-needs is told, so that it does not outlive what it was for.
+The comment is on the line of the finding, or alone on the line before it. Without a reason it has no effect; a comment that no finding
+needs is reported, so that it does not outlive its purpose.
 """
 
 import re
@@ -12,19 +12,19 @@ from prime_train.core.finding import BUG, CODES, Finding, Severity, in_order
 from prime_train.rules.table import by_code
 
 IGNORES_MAX = 200
-"""In one file; those after them are not read."""
+"""The most comments read in one file; later ones have no effect."""
 LINE_CHARS_MAX = 2000
 CODES_MAX = 20
-"""In one comment; those after them are not read."""
+"""The most codes read in one comment; later ones have no effect."""
 
 _COMMENT = re.compile(r"(?:^|\s)(#\s*prime-train:\s*ignore\b\s*(?:\[([^\]]*)\])?)[ \t]*:?[ \t]*(.*)$")
 _UNREADABLE = frozenset(code for code in CODES if code < "PT020" or code == BUG)
-"""What keeps a file from being understood: there is nothing to launch, whatever a comment says."""
+"""Codes of files that cannot be parsed. They cannot be ignored, as there is nothing to launch."""
 
 
 @dataclass(frozen=True)
 class Ignore:
-    """`line` is the one whose findings are ignored, `stands` and `column` where the comment is."""
+    """One such comment. `line` is the line whose findings are ignored; `stands` and `column` are the comment's own position."""
 
     file: str
     line: int
@@ -35,7 +35,7 @@ class Ignore:
 
 
 def settle(findings: Iterable[Finding], sources: Mapping[str, str]) -> tuple[Finding, ...]:
-    """The findings without those that are ignored, and a note for each comment that does not do what it says."""
+    """Return the findings without the ignored ones, plus a note for each comment that has no effect."""
     found = list(findings)
     comments = [ignore for file, text in sources.items() for ignore in ignores(file, text)]
     silent = {(ignore.file, ignore.line, code) for ignore in comments if ignore.reason for code in ignore.codes if code not in _UNREADABLE}
@@ -45,7 +45,7 @@ def settle(findings: Iterable[Finding], sources: Mapping[str, str]) -> tuple[Fin
 
 
 def ignores(file: str, text: str) -> Iterator[Ignore]:
-    """Every comment of this kind, in order."""
+    """Yield every such comment of a file, in order."""
     if "prime-train:" not in text:
         return
     lines = text.split("\n")
@@ -62,7 +62,7 @@ def ignores(file: str, text: str) -> Iterator[Ignore]:
 
 
 def _below(lines: list[str]) -> list[int]:
-    """For each line the number of the next one that is no comment: two ignores can stand above one value."""
+    """Return for each line the number of the next line that is not a comment, so that two ignores can be above one value."""
     found = [len(lines) + 1] * len(lines)
     for at in range(len(lines) - 2, -1, -1):
         found[at] = found[at + 1] if lines[at + 1].lstrip().startswith("#") else at + 2

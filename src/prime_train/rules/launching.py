@@ -1,4 +1,4 @@
-"""How processes are started, and the variables they find (TR45x)."""
+"""Rules about how processes are started and the environment variables they get (TR45x)."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from prime_train.rules.words import flags, words
 
 FAMILY = "starting processes"
 WORKERS_GET_S = 30
-"""Between torchrun's SIGTERM and its SIGKILL."""
+"""The seconds between torchrun's SIGTERM and its SIGKILL."""
 _OFF = frozenset(("false", "0", "no", "off"))
 _DESKTOP = ("RTX",)
 _WANDB_MODES = frozenset(("online", "offline", "disabled", "shared", "dryrun", "run"))

@@ -1,4 +1,4 @@
-"""The table of rules for people: the page docs/rules.md, and the same for a terminal."""
+"""The table of rules for people: the page docs/rules.md, and its summary in a terminal."""
 
 from collections.abc import Iterator
 
@@ -42,13 +42,13 @@ def markdown() -> str:
 
 
 def lines() -> Iterator[str]:
-    """A line a code."""
+    """Yield one line for each code."""
     yield from (f"{code}  {title}" for code, title in CODES.items())
     yield from (f"{rule.code}  {rule.title} ({rule.severity.value})" for rule in all_rules())
 
 
 def explained(code: str) -> str | None:
-    """Everything the table says of one code; None for any other word."""
+    """Return everything the table has on one code; None for any other word."""
     rule = by_code().get(code)
     if rule is None:
         return f"{code}: {CODES[code]}" if code in CODES else None

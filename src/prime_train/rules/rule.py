@@ -1,4 +1,4 @@
-"""What a rule is: a row of a table. It looks at a subject and says which of its values are flawed; it never knows how that is printed."""
+"""Defines a rule: a row of a table whose check returns the flawed values of a subject, independent of how findings are printed."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -13,28 +13,28 @@ if TYPE_CHECKING:
     from prime_train.core.spec import RunSpec
 
 Kind = Literal["", "prime_rl", "areal", "hf_trainer", "trm"]
-"""Whose settings a trainer's config holds; empty: nobody's we know."""
+"""The trainer that a config belongs to; empty if it is not a known one."""
 
 
 @dataclass(frozen=True)
 class Document:
-    """One file with the files it includes. `source` is the text of the file itself, with secrets in it, if it has any."""
+    """One file, merged with the files it includes. `source` is the text of the file itself; it may contain secrets."""
 
     file: str
     root: Mapping
     source: str = field(default="", repr=False)
 
     def at(self, *path: str | int) -> Node | None:
-        """What stands there; None where nothing does."""
+        """Return the node at a path, or None."""
         return find(self.root, path)
 
     def value(self, *path: str | int) -> Value:
-        """The single value that stands there; None where none does, or where it is null."""
+        """Return the scalar value at a path; None if there is none or it is null."""
         node = find(self.root, path)
         return node.value if isinstance(node, Scalar) else None
 
     def number(self, *path: str | int) -> int | float | None:
-        """The number that stands there; true and false are none."""
+        """Return the number at a path; None if there is none. True and false are not numbers."""
         value = self.value(*path)
         return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
@@ -48,61 +48,62 @@ class Document:
 
 @dataclass(frozen=True)
 class Subject:
-    """What a rule may look at. A trainer's config can stand alone (no spec), and a spec alone (no trainer's config)."""
+    """The input of a rule. It may have a trainer's config without a spec, or a spec without a trainer's config."""
 
     spec: "RunSpec | None" = None
     config: Document | None = None
     """The file of the spec."""
     trainer: Document | None = None
-    """The trainer's own config, includes and the spec's overrides merged into it."""
+    """The trainer's own config, with its includes and the spec's overrides merged into it."""
     kind: Kind = ""
-    """Whose config `trainer` is."""
+    """The kind of `trainer`."""
     files: frozenset[str] | None = None
-    """Of the files in the working tree that the spec names (`named_files`), those that are there. None: the tree is not on this machine."""
+    """The files named by the spec (`named_files`) that exist in the working tree. None means that the tree is not on this machine."""
     beside: frozenset[str] = frozenset()
-    """What lies in the folders where files that the spec names are missing."""
+    """Other files in the folders where files named by the spec are missing."""
     has_code: bool = True
-    """False: the working tree is to be a folder, and there is none; or a repository that is not the one we stand in."""
+    """False if the working tree is a folder that does not exist, or a repository other than the current one."""
     sources: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    """File and text of whatever `trainer` includes."""
+    """Pairs of file and text for every file that `trainer` includes."""
     run_secrets: tuple[str, ...] = DEFAULT
-    """Names and globs of the variables that the control plane hands to runs."""
+    """Names and globs of the environment variables that the control plane passes to runs."""
     now_s: int | None = None
-    """The second at which it is looked at, for what depends on it."""
+    """The time of the check in seconds, for rules that depend on it; None if not given."""
     upstream: "Upstream | None" = None
-    """What prime-rl's own validators say of `trainer`, where they were asked."""
+    """The refusals of prime-rl's own validators for `trainer`, if they were run."""
 
 
 @dataclass(frozen=True)
 class Violation:
-    """One value that is wrong. Where `path` is missing in the document, the violation stands at the nearest part above it."""
+    """One wrong value. If `path` does not exist in the document, the violation is reported at its nearest existing parent."""
 
     path: Path
     message: str
     fix: str = ""
     on_key: bool = False
-    """The key is wrong (unknown, moved), not its value."""
+    """The key is wrong (unknown or moved), not its value."""
     document: Literal["config", "trainer"] = "config"
     is_secret: bool = False
-    """The value must be shown nowhere, and neither must its line."""
+    """The value and its line must not be shown anywhere."""
     word: str = ""
-    """Of a text of several lines, what is meant: the violation stands in the line that holds it."""
+    """The relevant word of a text with several lines; the violation is reported on the line that contains it."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """`check` is pure. A fix a violation does not give itself is the rule's."""
+    """One row of the table. `check` is a pure function. `fix` is used for violations without a fix of their own."""
 
     code: str
     severity: Severity
     title: str
     why: str
-    """What happens to a run with it, for docs/rules.md: a sentence or two."""
+    """The effect on a run, for docs/rules.md: a sentence or two."""
     fix: str
     family: str
     check: Callable[[Subject], Iterable[Violation]] = field(repr=False)
     requires: str = ""
-    """What the subject must have for the rule to be asked: "spec" (with its file), "trainer", or a kind of trainer's config."""
+    """What the subject must have for the rule to apply: "spec" (with its file), "trainer", or the kind of a trainer's config; empty for
+    nothing."""
 
     def applies(self, subject: Subject) -> bool:
         match self.requires:

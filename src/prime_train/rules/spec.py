@@ -1,4 +1,4 @@
-"""The spec by itself (PT03x to PT08x): files it names, what it installs, what it leaves to others."""
+"""Rules about the spec itself (PT03x to PT08x): the files it names, what it installs, and what it leaves to others."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FAMILY = "the spec"
 NEAR_MIN = 0.75
-"""How alike two names are, of which one was meant to be the other."""
+"""The similarity from which one name counts as a misspelling of another."""
 
 _PINNED = re.compile(r"[0-9a-f]{7,40}|(?:.*[^0-9])?[0-9]+\.[0-9]+.*|v[0-9]+|refs/tags/.+")
 """A commit, or a tag that names a version."""
@@ -61,7 +61,7 @@ def _moving_ref(subject: Subject) -> Iterator[Violation]:
     tree = subject.spec.trainer.tree if subject.spec is not None else None
     if tree is not None and tree.ref is not None and not _PINNED.fullmatch(tree.ref[:200]):
         yield Violation(("trainer", "tree", "ref"), f"{tree.ref[:200]} is whatever it points to on the day of the launch")
-    # A repository that we stand in is taken at the commit that is checked out.
+    # The current repository is used at the commit that is checked out.
     if tree is not None and tree.repo is not None and tree.ref is None and not subject.has_code:
         yield Violation(("trainer", "tree", "repo"), "no ref: the newest commit on the day of the launch", "add ref: with the full commit")
 
@@ -131,7 +131,7 @@ def _secrets_not_for_runs(subject: Subject) -> Iterator[Violation]:
 
 
 def _twice_in_environment(subject: Subject) -> Iterator[Violation]:
-    """Variables of the same part that differ in nothing but capitals."""
+    """Yield a violation for environment variables that differ only in capitalisation."""
     node = subject.config.at("environment") if subject.config is not None else None
     seen: dict[str, str] = {}
     for entry in node.entries if isinstance(node, Mapping) else ():
@@ -175,8 +175,8 @@ def _absent(subject: Subject) -> Iterator[tuple[Path, str]]:
 
 
 def _near(subject: Subject, name: str) -> str:
-    """A file with nearly the same name in the same folder; empty: there is none."""
-    # Wanted only where something is amiss.
+    """Return a file with nearly the same name in the same folder, or an empty string."""
+    # Imported only when needed: difflib is used for missing files alone.
     import difflib
 
     folder, _, last = name.rpartition("/")
@@ -186,7 +186,8 @@ def _near(subject: Subject, name: str) -> str:
 
 
 def _is_of_code(subject: Subject, name: str) -> bool:
-    """Whether the working tree was named, no set-up adds to it, and it has files of this kind in that folder: all but this one."""
+    """Return whether a missing file belongs to the code: the working tree is a named folder, the set-up only installs packages, and the
+    file's folder has other files of the same type."""
     spec = subject.spec
     if spec is None or spec.trainer.tree.folder == "." or not only_installs(spec.setup):
         return False
@@ -198,7 +199,7 @@ def _suffix(name: str) -> str:
 
 
 def named_files(spec: "RunSpec") -> Iterator[tuple[Path, str]]:
-    """Files of the working tree that the command and the set-up need, and where they are named."""
+    """Yield the files of the working tree that the command and the set-up need, with the path of the setting that names them."""
     yield from ((("trainer", "command"), name) for name in _of_command(spec.trainer.command))
     for at, command in enumerate(spec.setup):
         yield from ((("setup", at), name) for name in _requirements(command) if _is_within(name))
@@ -212,7 +213,8 @@ def _requirements(command: str) -> tuple[str, ...]:
 
 
 def _of_command(command: str) -> tuple[str, ...]:
-    """None of a command that goes elsewhere first."""
+    """Return the script and the config of a command; empty if the command is more than one plain command, such as one that changes the
+    folder."""
     split = words(command)
     if not _is_plain(command):
         return ()
@@ -226,7 +228,7 @@ def _is_plain(command: str) -> bool:
 
 
 def only_installs(commands: Sequence[str]) -> bool:
-    """Whether all of them install packages, which makes no file of the working tree."""
+    """Return whether all commands only install packages, which creates no file in the working tree."""
     return all(_is_plain(command) and _is_install(words(command)) for command in commands)
 
 
@@ -245,7 +247,7 @@ def _is_made(subject: Subject, name: str) -> bool:
 
 
 def _makes(commands: Sequence[str], name: str) -> bool:
-    """Whether they speak of it, or fetch whatever."""
+    """Return whether a command mentions the file's name or clones a repository, and so may create the file."""
     return any(name.rpartition("/")[2] in command or "git clone" in command for command in commands)
 
 

@@ -1,6 +1,6 @@
 """The table of rules, family by family.
 
-A subject is only asked those that can concern it, and only these are loaded: whoever saves a file waits for it to be checked.
+Only the families that can apply to a subject are imported, because a user who saves a file waits for the check.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from prime_train.rules.rule import Rule, Subject
 
 
 def rules_for(subject: Subject) -> Iterator[Rule]:
-    """Every rule that can apply to it, in the order of the table."""
+    """Yield every rule that can apply to the subject, in the order of the table."""
     for family in _families(subject.kind, has_gpus=subject.spec is not None and bool(subject.spec.hardware.gpus)):
         yield from (rule for rule in family if rule.applies(subject))
 

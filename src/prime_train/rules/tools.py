@@ -1,4 +1,4 @@
-"""Where the tools of an environment run (TO6xx)."""
+"""Rules about where the tools of an environment run (TO6xx)."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from prime_train.rules.rule import Rule, Subject, Violation
 
 FAMILY = "tools"
 REMOTE = frozenset(("prime", "modal", "daytona", "e2b", "morph"))
-"""Sandboxes on somebody's servers, in prime-rl's words."""
+"""The names in prime-rl of sandboxes on remote servers."""
 
 
 def _remote(subject: Subject) -> Iterator[Violation]:

@@ -1,4 +1,4 @@
-"""Tiny recursive models (TR44x): settings of `pretrain.py` that kill a run late, or make it start over."""
+"""Rules about tiny recursive models (TR44x): settings of `pretrain.py` that end a run late or make it start over."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -8,11 +8,11 @@ from prime_train.rules.words import words
 
 FAMILY = "TRM"
 _NEW_KEYS = ("run_name", "project_name", "checkpoint_path", "load_checkpoint")
-"""Of no config file: hydra wants a + before them."""
+"""Keys that no config file of TRM has, so hydra requires a + before them."""
 
 
 def _is_own(subject: Subject) -> bool:
-    """Started by a command that is known to be TRM's."""
+    """Return whether the subject is a spec whose command starts TRM."""
     return subject.spec is not None and subject.kind == "trm"
 
 

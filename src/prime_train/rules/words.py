@@ -1,4 +1,4 @@
-"""The words of a trainer's command: the config they name, and what they change in it."""
+"""Splits a trainer's command into words, and finds the config it names and the settings it changes."""
 
 import re
 import shlex
@@ -17,7 +17,7 @@ _HYDRA = re.compile(r"(\+{0,2})([A-Za-z_][\w.]*)=(.*)", re.DOTALL)
 
 @lru_cache(maxsize=64)
 def words(command: str) -> tuple[str, ...]:
-    """None of a command that a shell would refuse, or that is longer than any that was written by hand."""
+    """Return the words of a command; empty if a shell would refuse the command or it exceeds `COMMAND_CHARS_MAX` characters."""
     if len(command) > COMMAND_CHARS_MAX:
         return ()
     try:
@@ -27,12 +27,12 @@ def words(command: str) -> tuple[str, ...]:
 
 
 def config_named(command: str) -> str | None:
-    """The file after --config."""
+    """Return the file after --config, or None."""
     return next((value for name, value in flags(command) if name in ("config", "config_file") and value), None)
 
 
 def flags(command: str) -> Iterator[tuple[str, str]]:
-    """Every --flag, its hyphens as underscores, and its value; empty where it has none."""
+    """Yield the name and value of every --flag, with hyphens as underscores; the value is empty if there is none."""
     split = words(command)
     for at, word in enumerate(split):
         if not word.startswith("--") or word == "--":
@@ -43,14 +43,14 @@ def flags(command: str) -> Iterator[tuple[str, str]]:
 
 
 def changes(command: str, kind: Kind, place: Place) -> Mapping:
-    """What the command says over its config, all of it at `place`."""
+    """Return the settings with which the command overrides its config, all positioned at `place`."""
     pairs = flags(command) if kind == "hf_trainer" else _settings(command)
     said = ((tuple(name.split(".")), Scalar(place, value, read(value) if value else True)) for name, value in pairs)
     return grown(place, ((path, place, value) for path, value in said))
 
 
 def _settings(command: str) -> Iterator[tuple[str, str]]:
-    """`part.key=value`, as hydra reads them."""
+    """Yield `part.key=value` pairs as hydra parses them."""
     for word in words(command):
         found = _HYDRA.fullmatch(word)
         if found is not None:

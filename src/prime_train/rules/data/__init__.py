@@ -1,1 +1,1 @@
-"""Facts that age, as tables: a new version is a new file beside the old one."""
+"""Tables of facts that age; a new version is a new file next to the old one."""

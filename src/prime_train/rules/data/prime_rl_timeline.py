@@ -1,20 +1,21 @@
-"""Settings that prime-rl has moved, renamed or dropped, and when: its settings change every two to four weeks.
+"""Settings that prime-rl has moved, renamed or removed, with dates, as its settings change every two to four weeks.
 
-A path is dotted, with * for a place in a list. A section that went takes all below it along.
+A path is dotted, with * for an index of a list. A removed section includes everything below it.
 """
 
 from typing import NamedTuple
 
 
 class Change(NamedTuple):
-    """`to`: where it is now; empty: nowhere. `date` and `change` (a pull request of prime-rl) are empty where they are not known."""
+    """A changed setting. `to` is its new path, or empty if it was removed. `date` and `change` (a pull request of prime-rl) are empty if
+    not known."""
 
     old: str
     to: str
     date: str = ""
     change: str = ""
     instead: str = ""
-    """What to do, where that is more than to move it."""
+    """What to do, if moving the setting is not enough."""
 
 
 VERSIONS = {
@@ -24,7 +25,7 @@ VERSIONS = {
     "e25953539": "2025-12-17",
     "72c5f5f65": "2025-12-17",
 }
-"""Beginnings of commits whose date is known. The settings themselves are known of the first alone."""
+"""Prefixes of commits whose date is known. Only the first one's settings are known."""
 
 _SIDES = ("", "trainer.", "orchestrator.")
 _SAMPLED = ("orchestrator.train", "orchestrator.eval", "orchestrator.train.source.*", "orchestrator.eval.source.*")
@@ -119,4 +120,4 @@ LATER = {
     "orchestrator.eval.select": "orchestrator.eval.num_examples",
     "trainer.model.moe": "",
 }
-"""Settings that came after the newest table, and what they were before."""
+"""Settings added after the newest table, with their former paths."""

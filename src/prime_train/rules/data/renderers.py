@@ -1,4 +1,5 @@
-"""Models whose chat template the package `renderers` knows by their very names, as of 0.1.12: the renderer, whose models, their names."""
+"""Models whose chat template the package `renderers` 0.1.12 recognises by exact name; a row has the renderer, the models' owner and their
+names."""
 
 ROWS = """\
 deepseek-r1 deepseek-ai: DeepSeek-R1 DeepSeek-R1-0528

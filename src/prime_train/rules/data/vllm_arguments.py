@@ -1,4 +1,4 @@
-"""Arguments of vLLM's engine and server that people give, beside those that prime-rl names itself; as of vLLM 0.26."""
+"""Common arguments of vLLM's engine and server, apart from those that prime-rl names itself; as of vLLM 0.26."""
 
 ARGUMENTS = frozenset(
     (
@@ -154,4 +154,4 @@ NICKNAMES = {
     "lora": "enable_lora",
     "tool_parser": "tool_call_parser",
 }
-"""What other tools, and people, call them."""
+"""Names that other tools and people use for vLLM's arguments."""

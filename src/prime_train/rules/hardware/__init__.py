@@ -1,1 +1,1 @@
-"""Rules about the machine that is asked for: GPUs, their memory, disk and host memory."""
+"""Rules about the requested machine: GPUs, GPU memory, disk and host memory."""

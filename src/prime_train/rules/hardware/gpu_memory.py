@@ -1,7 +1,7 @@
-"""Memory of GPUs (ME2xx): what a prime-rl config would put on each kind of GPU it may get, against what that kind has.
+"""Rules about GPU memory (ME2xx): what a prime-rl config needs on each allowed kind of GPU, compared with the memory of that kind.
 
-An error only where not even the lower end of the estimate's band fits; a warning where the lower end does and the estimate itself does not:
-more likely than not such a run dies. Where the upper end alone does not fit, nine in ten of such runs work: that is a note.
+An error means that not even the lower end of the estimate's band fits; a warning that the lower end fits and the estimate does not, so that
+the run probably fails. If only the upper end does not fit, nine in ten of such runs work: that is a note.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -20,7 +20,7 @@ _LENGTH = ("inference", "vllm", "max_model_len")
 
 
 def _fittings(subject: Subject) -> "Iterator[Fitting]":
-    # What memory is counted with takes a while to load, and most configs have no need of it.
+    # Imported here because the memory estimate is slow to import and most configs do not need it.
     from prime_train.rules.hardware.memory_fits import fittings
 
     return fittings(subject)

@@ -1,4 +1,4 @@
-"""What a prime-rl config fills beside its GPUs: the disk, and the host's memory."""
+"""Computes the disk and host memory that a prime-rl config needs."""
 
 from prime_train.estimate.memory.phases import Method, trained_params
 from prime_train.rules.hardware.memory_plan import Plan
@@ -9,7 +9,8 @@ DOWNLOAD_BYTES = 2
 
 
 def disk_bytes(plan: Plan, subject: Subject) -> tuple[float, float, int]:
-    """At the least: the model with two broadcasts, one checkpoint, and how many of them lie there at once."""
+    """Return the minimum bytes of the model with two broadcasts, the bytes of one checkpoint, and the number of checkpoints on the disk at
+    once."""
     settings, spec, training = settings_of(subject), subject.spec, plan.training
     trained = trained_params(plan.model, training)
     broadcast = plan.model.params if training.method is Method.FULL else trained
@@ -20,13 +21,13 @@ def disk_bytes(plan: Plan, subject: Subject) -> tuple[float, float, int]:
     states = 0.0 if settings.is_on("trainer.ckpt.skip_optimizer") else training.state_bytes
     every = spec.checkpoints.every_steps if spec is not None else None
     made = spec.trainer.steps // every if spec is not None and spec.trainer.steps and every else None
-    # Without a limit of its own prime-rl keeps all; ours clears away what is in the bucket.
+    # Without keep_last, prime-rl keeps all checkpoints, and the agent deletes those that are in the bucket.
     kept = min(keep or 1, made) if made is not None else (keep or 1)
     return model, (training.weight_bytes + states) * trained, max(1, kept) + 1
 
 
 def host_bytes(plan: Plan) -> float:
-    """What is offloaded to the host: optimizer states, or all states; borders of layers come on top of them."""
+    """Return the bytes offloaded to host memory: optimizer states, or all states. Offloaded layer inputs are not included."""
     trained, training = trained_params(plan.model, plan.training), plan.training
     each = training.state_bytes if training.optimizer_offloaded or training.states_offloaded else 0.0
     each += training.gradient_bytes if training.states_offloaded else 0.0

@@ -1,4 +1,4 @@
-"""The machine that is asked for (HW1xx): kinds of GPUs, counts, disk, and the host's memory."""
+"""Rules about the requested machine (HW1xx): GPU kinds and counts, disk, and host memory."""
 
 import difflib
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from prime_train.rules.rule import Rule, Subject, Violation
 FAMILY = "hardware"
 GIB = 2**30
 HOST_GIB_PER_GPU_MAX = 256
-"""More host memory for each GPU is seldom rented out."""
+"""Machines with more host memory per GPU are seldom rented out."""
 _DISK = ("hardware", "disk_gib")
 _KINDS = tuple(sorted(gpus.GPUS))
 
@@ -38,7 +38,7 @@ def _unknown_kind(subject: Subject) -> Iterator[Violation]:
 
 
 def _without_memory(subject: Subject) -> Iterator[Violation]:
-    """Providers rent by the whole name."""
+    """Yield a violation for kinds without the memory size, as providers list GPUs by the whole name."""
     if subject.spec is None or subject.spec.hardware.provider != "prime":
         return
     for place, kind in enumerate(subject.spec.hardware.gpus):
@@ -63,7 +63,7 @@ def _idle_gpus(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or not spec.hardware.gpus or spec.trainer.kind != "torchrun":
         return
-    # A single worker may well start others itself.
+    # A single worker may start others itself.
     if 1 < spec.trainer.workers < spec.hardware.count:
         idle = spec.hardware.count - spec.trainer.workers
         message = f"{idle} of {spec.hardware.count} GPUs have no worker, and are paid for"
@@ -75,7 +75,7 @@ def _small_disk(subject: Subject) -> Iterator[Violation]:
     from prime_train.rules.hardware.memory_plan import plan_of
 
     plan, spec, config = plan_of(subject), subject.spec, subject.config
-    # Where nothing is said, machines come with the disk that is usual for them; one's own has what it has.
+    # Without disk_gib, machines come with their usual disk; the size of a local machine's disk is not known.
     if plan is None or spec is None or config is None or config.at(*_DISK) is None or spec.hardware.provider == "local":
         return
     model, saved, kept = disk_bytes(plan, subject)

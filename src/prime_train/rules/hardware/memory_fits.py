@@ -1,4 +1,4 @@
-"""A prime-rl config's plan on each kind of GPU that it may get."""
+"""Evaluates a prime-rl config's plan on each kind of GPU that the config allows."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from prime_train.rules.hardware.memory_plan import Plan, plan_of
 from prime_train.rules.rule import Subject
 
 SERVER_LOW = (0.97, 0.72)
-"""Lower ends of the bands: of weights, and of the rest of a server."""
+"""Lower ends of the error bands: of the weights, and of the rest of a server."""
 
 
 @dataclass(frozen=True)
 class Fitting:
-    """A plan on one kind of GPU. `usable`: bytes of one GPU."""
+    """A plan on one kind of GPU. `usable` is the bytes of one GPU."""
 
     plan: Plan
     kind: str
@@ -30,15 +30,15 @@ class Fitting:
 
     @property
     def room_for_cache(self) -> float:
-        """Bytes, if the server takes as little as the band allows."""
+        """Return the bytes left for the KV cache if the server takes as little as the band allows."""
         parts = self.share.parts
         return self.share.budget - parts.weights * SERVER_LOW[0] - (parts.fixed - parts.weights) * SERVER_LOW[1]
 
 
 def fittings(subject: Subject) -> Iterator[Fitting]:
-    """The plan of the config on each kind of GPU that it allows and whose memory its name tells."""
+    """Yield the plan of the config on each allowed kind of GPU whose name contains its memory."""
     plan, spec = plan_of(subject), subject.spec
-    # More GPUs dealt out than there are is the matter of another rule: nothing is known then of what would lie where.
+    # If more GPUs are assigned than exist, another rule reports it, and the placement is not known.
     if plan is None or spec is None or plan.together:
         return
     need = training_need(plan.model, plan.training, plan.train_gpus)

@@ -1,7 +1,7 @@
-"""What a prime-rl config puts on its GPUs: the model, how it is trained and served, and on how many of them.
+"""What a prime-rl config places on its GPUs: the model, how it is trained and served, and the number of GPUs.
 
-Defaults are those of prime-rl at the commit whose settings are known: FSDP with 32-bit weights, the optimizer and the borders of layers in
-the host's memory, a fused head. A model that is neither known nor tells its size makes no plan.
+Defaults are those of prime-rl at the commit whose settings are known: FSDP with 32-bit weights, the optimizer and the layer inputs in host
+memory, a fused head. There is no plan for a model that is not known and whose name has no size.
 """
 
 import math
@@ -27,7 +27,8 @@ _NODE = "trainer.model"
 
 @dataclass(frozen=True)
 class Plan:
-    """`train_gpus`: hold one copy of the model's states; `serve_gpus`: one copy of the server. 0: there is none."""
+    """The placement of a config. `train_gpus` hold one copy of the model's states, `serve_gpus` one copy of the server; 0 means that there
+    is none."""
 
     model: Model
     training: Training
@@ -35,29 +36,30 @@ class Plan:
     serving: Serving
     serve_gpus: int = 0
     utilization: float = 0.9
-    """Of each of its GPUs, that the server takes."""
+    """The share of each of its GPUs that the server uses."""
     together: bool = False
-    """Trainer and server have the same single GPU; the server comes first."""
+    """Trainer and server share a single GPU; the server takes its share first."""
     batch_tokens: int = 0
-    """That one step trains on, were each sequence as long as it may be; 0: not known."""
+    """The tokens of one training step if every sequence has the full length; 0 if not known."""
     shortest: float = SHORTEST
-    """Of these, that it trains on at the least: answers end earlier."""
+    """The least share of these tokens that a step trains on, as answers end earlier."""
 
 
 def model_name(subject: Subject) -> str:
-    """Empty: the config is not prime-rl's."""
+    """Return the model's name; empty if the config is not prime-rl's."""
     settings = settings_of(subject) if subject.kind == KIND else None
     return settings.text("trainer.model.name") or "" if settings is not None else ""
 
 
 def plan_of(subject: Subject, model: Model | None = None) -> Plan | None:
-    """None where the config is not prime-rl's, where its model is not understood (unless it is given), or its numbers make no sense."""
+    """Return the plan of a config; None if it is not prime-rl's, its model is not recognised (and `model` is not given), or its numbers
+    make no sense."""
     return _plan_of(Same(subject), model)
 
 
 @lru_cache(maxsize=4)
 def _plan_of(same: Same[Subject], model: Model | None) -> Plan | None:
-    """Several rules ask for that of one subject."""
+    """Return the plan, cached because several rules request that of one subject."""
     subject = same.it
     settings = settings_of(subject) if subject.kind == KIND else None
     if settings is None or not settings.is_one_node:
@@ -83,7 +85,7 @@ def _plan_of(same: Same[Subject], model: Model | None) -> Plan | None:
 
 
 def _sensible(settings: Settings, train: int, seq_len: int) -> bool:
-    """Numbers far from what can be run are the matter of other rules."""
+    """Return whether the numbers are realistic; other rules report those that are not."""
     others = ("orchestrator.batch_size", "inference.vllm.max_model_len", f"{_NODE}.lora.rank", f"{_NODE}.cp")
     within = all((settings.whole(path) or 1) <= NUMBER_MAX for path in others)
     return within and 1 <= train <= GPUS_MAX and 1 <= seq_len <= NUMBER_MAX
@@ -111,14 +113,14 @@ def _training(settings: Settings, seq_len: int) -> Training:
 
 
 def _recompute(settings: Settings) -> Recompute:
-    """Offloading switches it on again, whatever is said of it."""
+    """Return which activations are recomputed. Activation offloading turns recomputation on, even if the config turns it off."""
     if _is_off(settings, f"{_NODE}.ac") and _is_off(settings, f"{_NODE}.ac_offloading"):
         return Recompute.NONE
     return Recompute.SELECTIVE if settings.text(f"{_NODE}.ac.mode") == "selective" else Recompute.FULL
 
 
 def _is_off(settings: Settings, path: str) -> bool:
-    """Whether what is on by default is said to be null."""
+    """Return whether a setting that is on by default is set to null."""
     return settings.at(path) is not None and not settings.has(path)
 
 

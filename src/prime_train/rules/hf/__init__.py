@@ -1,1 +1,1 @@
-"""Rules about the Trainer of transformers and about TRL."""
+"""Rules about the Trainer of transformers and TRL."""

@@ -1,7 +1,7 @@
-"""What a full training with the Trainer of transformers takes at the very least (HW108, ME206): of models whose size is known.
+"""Rules about the minimum needs of full training with the Trainer of transformers (HW108, ME206), for models of known size.
 
-Weights in 16 bit with gradients and both AdamW states in 8 bit are the least that can be asked for: 6 bytes of a parameter, over all GPUs.
-Adapters, and states in the host's memory, need less; where a config speaks of them, or leaves that to a file of its own, nothing is said.
+The minimum is 16-bit weights and gradients and both AdamW states in 8 bit: 6 bytes per parameter, over all GPUs. Adapters and states in
+host memory need less; if a config mentions them, or refers to a file for them, nothing is reported.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from prime_train.rules.words import flags
 GIB = 2**30
 MODEL_BYTES = 2
 STATE_BYTES = 6
-"""Of a parameter, in GPUs or in a checkpoint: none of today's full trainings has less."""
+"""Bytes per parameter, on GPUs or in a checkpoint; no full training today needs less."""
 _ADAPTERS = frozenset(("use_peft", "lora_r", "lora_rank", "finetuning_type", "load_in_4bit", "load_in_8bit", "quant_method"))
 _SMALLER = _ADAPTERS | {"deepspeed", "fsdp", "fsdp_config"}
 _ELSEWHERE = frozenset(("config_file", "deepspeed", "use_peft", "use_deepspeed", "use_fsdp", "fsdp"))
@@ -54,7 +54,7 @@ def _memory(subject: Subject) -> Iterator[Violation]:
 
 
 def _params(subject: Subject) -> float | None:
-    """Of the model that is trained as a whole; None where that is not known."""
+    """Return the parameters of the model if all of it is trained; None if that is not known."""
     config, spec = subject.trainer, subject.spec
     if config is None or spec is None or _is_smaller(config, spec.trainer.command):
         return None

@@ -1,4 +1,4 @@
-"""The Trainer of transformers, and TRL (TR42x, TR43x): what its settings do to a run that must go on after a preemption."""
+"""Rules about the Trainer of transformers and TRL (TR42x, TR43x): settings that hinder a run from resuming after a preemption."""
 
 import posixpath
 from collections.abc import Callable, Iterable, Iterator
@@ -11,7 +11,7 @@ from prime_train.rules.words import words
 
 FAMILY = "transformers and TRL"
 SHARED_GPU_MAX = 0.8
-"""Of a GPU's memory, for a server that shares it with the trainer."""
+"""The largest share of a GPU's memory for a server that shares the GPU with the trainer."""
 NAMED = "checkpoint-{step}"
 GROUP_MIN = 2
 PROCESSES_MAX = 8
@@ -25,7 +25,7 @@ def _violation(path: tuple[str, ...], message: str, fix: str = "", *, on_key: bo
 
 
 def _strategy(config: Document, key: str, default: str) -> str | None:
-    """YAML reads a bare no as false. None where it is not said plainly."""
+    """Return the strategy under a key; None if it is not a known one. YAML parses a bare no as false."""
     node = config.at(key)
     value = config.value(key) if node is not None else default
     if value is False:
@@ -86,7 +86,7 @@ def _renamed(subject: Subject) -> Iterator[Violation]:
 
 
 def _uneven_groups(subject: Subject) -> Iterator[Violation]:
-    """Where no number of processes of one machine makes a batch of whole groups."""
+    """Yield a violation if no number of processes on one machine makes a batch of whole groups."""
     config = subject.trainer
     group = config.number("num_generations") if config is not None else None
     if config is None or not isinstance(group, int):
@@ -128,7 +128,7 @@ def _elsewhere(subject: Subject) -> Iterator[Violation]:
     if spec is None or folder is None or "$" in folder or "{" in folder or any("ln -s" in command for command in spec.setup):
         return
     saved, looked = posixpath.normpath(folder), posixpath.normpath(spec.checkpoints.folder)
-    # Where the working tree lies on the machine is not known here.
+    # The path of the working tree on the machine is not known here.
     is_same = saved == looked or (saved.startswith("/") and saved.endswith(f"/{looked}"))
     if not is_same and not {"cd", "&&", ";"} & set(words(spec.trainer.command)):
         message = f"the trainer saves in {folder[:100]}; checkpoints are looked for in {spec.checkpoints.folder[:100]}"
@@ -144,7 +144,7 @@ def _other_names(subject: Subject) -> Iterator[Violation]:
 
 
 def _is_boxed(command: str) -> bool:
-    """Whether something stands around the trainer, which may give its checkpoints other names."""
+    """Return whether another program wraps the trainer, which may rename its checkpoints."""
     return "--" in words(command)
 
 

@@ -1,4 +1,4 @@
-"""Rules about prime-rl configs, all of them: what it refuses, and what it takes and then dies of."""
+"""All rules about prime-rl configs: what prime-rl refuses, and what it accepts and then fails on."""
 
 from prime_train.rules.prime_rl import checkpoints as prime_rl_saving
 from prime_train.rules.prime_rl import environments as prime_rl_sources

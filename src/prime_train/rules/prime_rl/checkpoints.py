@@ -1,4 +1,4 @@
-"""Checkpoints of a prime-rl config: that there are any, and that they can be kept and found."""
+"""Rules about the checkpoints of a prime-rl config: that some are saved, kept and found."""
 
 from collections.abc import Iterator
 
@@ -49,7 +49,7 @@ def _no_steps(settings: Settings) -> Iterator[Violation]:
 def _never(settings: Settings) -> Iterator[Violation]:
     interval = settings.whole(_INTERVAL)
     where = settings.said(_INTERVAL)
-    # The schema bounds the parts' own intervals, and leaves the shared one to whoever reads it.
+    # The schema limits the intervals of the parts, but not the shared one.
     if interval is not None and interval < 1 and where == ("ckpt", "interval"):
         yield violation(where, f"ckpt.interval must be at least 1, got {interval}", "write 1 or more")
 

@@ -1,6 +1,6 @@
-"""A prime-rl config as it was meant: what is misspelt there, or has moved, stands in its right place.
+"""Corrects a prime-rl config as it was meant: misspelt and moved settings are put in their right places.
 
-Whoever misspells group_size has made one mistake. That groups of one learn nothing follows from it, and would be a second finding.
+A misspelt group_size is one mistake. That groups of one learn nothing is only its consequence, and would be reported as a second finding.
 """
 
 from dataclasses import replace
@@ -15,13 +15,13 @@ MENDED_MAX = 100
 
 
 def meant_by(subject: Subject) -> Subject | None:
-    """None: every setting is in its place."""
+    """Return the subject with corrected settings; None if every setting is in its place."""
     root = as_meant(subject.trainer.root) if subject.trainer is not None else None
     return replace(subject, trainer=replace(subject.trainer, root=root)) if subject.trainer is not None and root is not None else None
 
 
 def as_meant(root: Mapping) -> Mapping | None:
-    """None: every setting is in its place."""
+    """Return the config with corrected settings; None if every setting is in its place."""
     wrong = [(error.violation.path, error.meant) for error in islice(find_schema_errors(root), MENDED_MAX) if error.meant]
     meant = root
     for path, there in wrong:
@@ -34,12 +34,12 @@ def as_meant(root: Mapping) -> Mapping | None:
 
 
 def _both(right: Mapping, wrong: Mapping) -> Mapping:
-    """A section whose name is right in one place and wrong in another."""
+    """Merge a section that is written under its right name and under a wrong one; the right one's entries win."""
     return Mapping(right.place, (*right.entries, *(entry for entry in wrong.entries if right.entry(entry.key) is None)), right.size)
 
 
 def _put(node: Node | None, path: Where, value: Node) -> Node:
-    """The value at the path below, tables made on the way. Where something else is in the way, it stays."""
+    """Return the node with the value put at the path, with tables created as needed. An existing value of another type stays."""
     match node:
         case _ if not path:
             return value

@@ -1,4 +1,4 @@
-"""Environments of a prime-rl config: what rollouts to train on, and to judge by, come from."""
+"""Rules about the environments of a prime-rl config, which provide the rollouts for training and evaluation."""
 
 from collections.abc import Iterator
 

@@ -1,14 +1,14 @@
-"""The settings of prime-rl: which there are, what they may hold, and what they are when nothing is said.
+"""The settings of prime-rl: their names, allowed values and defaults.
 
-A table has a row a setting, below the section it belongs to ("+" after a section: it takes any other key as well):
+A table has one row per setting, below its section ("+" after a section: it accepts any other key as well):
 
     lr null | number[0..) = 1e-06
 
-that is its name, what it may be, and its default ("!" where it must be said). What it may be: null, bool, text, any, 'a word', int and
-number with bounds (a round bracket leaves the bound itself out), @Section, by:type(word@Section, ...) for a section that is chosen by
-one of its settings, list:... and map:... of all that follows.
+that is the name, the allowed kinds of value, and the default ("!" if the setting is required). The kinds are: null, bool, text, any,
+'a word', int and number with bounds (a round bracket excludes the bound), @Section, by:type(word@Section, ...) for a section that is
+selected by one of its settings, and list:... and map:..., which apply to all that follows.
 
-Whoever judges anything has this loaded: rows are read when they are asked for, and kept as named tuples, which are soon defined.
+Every check loads this module, so rows are parsed on request, and kept as named tuples, which are fast to define.
 """
 
 import json
@@ -22,14 +22,14 @@ from prime_train.rules.data import prime_rl_559b4477
 
 ROOT = "RLConfig"
 UNSAID = "(unsaid)"
-"""In place of a default: none, as for sections and lists."""
+"""Stands for a missing default, as for sections and lists."""
 _ROW = r"(\w+) (.*?)(?: (!)| = (.*))?"
 _KIND = r"(int|number|by)([\[(:])(.*)"
 _SIDES = r"([\[(])(.*)\.\.(.*)([\])])"
 
 
 class Kind(NamedTuple):
-    """`name`: null, bool, text, any, word, int, number, section, by, list or map."""
+    """One kind of value that a setting allows. `name` is null, bool, text, any, word, int, number, section, by, list or map."""
 
     name: str
     low: float | None = None
@@ -37,11 +37,11 @@ class Kind(NamedTuple):
     low_open: bool = False
     high_open: bool = False
     text: str = ""
-    """The word; the section; of `by`, the setting that chooses."""
+    """The word, the section, or for `by` the setting that selects."""
     options: tuple[tuple[str, str], ...] = ()
-    """Of `by`: word and section."""
+    """For `by`, pairs of word and section."""
     items: tuple["Kind", ...] = ()
-    """Of a list or map: what each may be."""
+    """For a list or map, the kinds that each item allows."""
 
     def admits(self, number: float) -> bool:
         below = self.low is not None and (number < self.low or (self.low_open and number == self.low))
@@ -67,17 +67,17 @@ class Section(NamedTuple):
     name: str
     settings: dict[str, Setting]
     is_open: bool = False
-    """It takes keys that it does not name."""
+    """It accepts keys that it does not name."""
 
 
 @cache
 def section(name: str) -> Section:
-    """Of the newest table. Raises KeyError for a name that is no section."""
+    """Return a section of the newest table. Raises KeyError if there is no section of that name."""
     return _section(_texts()[name])
 
 
 def below(setting: Setting, tag: str | None) -> tuple[Section, ...]:
-    """The sections that a table of this setting may be: one, or where `tag` does not tell which of several, all of them."""
+    """Return the sections that a table of this setting may be: one, or all alternatives if `tag` does not select one."""
     plain = setting.kind("section")
     if plain is not None:
         return (section(plain.text),)
@@ -90,7 +90,7 @@ def below(setting: Setting, tag: str | None) -> tuple[Section, ...]:
 
 @cache
 def _texts() -> dict[str, list[str]]:
-    """The lines of each section, its own first."""
+    """Return the lines of each section, starting with its own."""
     lines = prime_rl_559b4477.FIELDS.splitlines()
     starts = [at for at, line in enumerate(lines) if not line.startswith(" ")]
     return {lines[at].split(" ")[0]: [line.strip() for line in lines[at:end]] for at, end in pairwise((*starts, len(lines)))}
@@ -110,7 +110,7 @@ def _setting(row: str) -> Setting:
 
 
 def _kinds(text: str) -> tuple[Kind, ...]:
-    """List and map take the rest of the text."""
+    """Return the kinds in a text; list and map apply to the rest of it."""
     first, bar, rest = text.partition("|")
     if first.startswith(("list:", "map:")):
         name, _, items = text.partition(":")

@@ -1,4 +1,4 @@
-"""How a prime-rl config deals out the GPUs of a machine."""
+"""Rules about how a prime-rl config assigns the GPUs of a machine."""
 
 from collections.abc import Iterator
 
@@ -26,7 +26,7 @@ def _more_than_there_are(settings: Settings) -> Iterator[Violation]:
 
 
 def _rented(settings: Settings) -> tuple[int, int] | None:
-    """GPUs that are asked for, and those that are rented; None where either is not known, and where any machine would do."""
+    """Return the GPUs that are assigned and those that are rented; None if either is not known or any machine would do."""
     train, spec = settings.train_gpus, settings.spec
     if train is None or spec is None or not spec.hardware.gpus:
         return None
@@ -41,7 +41,8 @@ def _more_than_rented(settings: Settings) -> Iterator[Violation]:
 
 
 def _any_machine(settings: Settings) -> Iterator[Violation]:
-    """Without a kind of GPU hardware.count is not looked at either: the cheapest machine of all is rented. This one is never rented."""
+    """Yield a violation if GPUs are assigned but no kind is named: hardware.count is then ignored, and the cheapest machine of all is
+    rented. A local machine is not rented."""
     train, spec = settings.train_gpus, settings.spec
     if train is None or spec is None or spec.hardware.gpus or spec.hardware.provider == "local":
         return
@@ -64,24 +65,24 @@ def _idle(settings: Settings) -> Iterator[Violation]:
 
 
 def _fills_engines(settings: Settings) -> bool:
-    """Otherwise other numbers have to be found first."""
+    """Return whether the inference GPUs divide into engines; if not, other numbers have to be corrected first."""
     engine = settings.whole("inference.vllm.tensor_parallel_size")
     return not engine or engine < 1 or (settings.infer_gpus or 0) % engine == 0
 
 
 def _at_split(settings: Settings, message: str, fix: str) -> Violation:
-    """Where the GPUs are dealt out; where nothing says how, at those that are rented."""
+    """Return a violation at the setting that assigns the GPUs, or at hardware.count if nothing assigns them."""
     said = next((name for name in (_TRAIN, _INFER) if settings.has(name)), None)
     return violation(settings.place(said), message, fix) if said is not None else Violation(("hardware", "count"), message, fix)
 
 
 def _fitting(gpus: int) -> int:
-    """The smallest machine that has so many."""
+    """Return the GPUs of the smallest machine with at least this many."""
     return next((size for size in (1, 2, 4, 8) if size >= gpus), gpus)
 
 
 def divisors(number: int) -> list[int]:
-    """In order, as far as anybody has GPUs."""
+    """Return the divisors in order, up to `GPUS_MAX`."""
     return [n for n in range(1, min(number, GPUS_MAX) + 1) if number % n == 0]
 
 
@@ -102,7 +103,7 @@ def _copies(settings: Settings) -> Iterator[Violation]:
 
 
 def _experts(settings: Settings) -> Iterator[Violation]:
-    """Expert parallelism takes its GPUs from those that share sequences and from those that share the model."""
+    """Yield a violation if expert parallelism does not divide the GPUs that share sequences and those that share one copy of the model."""
     train, experts, context, copies = settings.all_train_gpus, *(settings.whole(name) or 1 for name in (_EXPERTS, _CONTEXT, _COPIES))
     if settings.value("trainer.model.impl") == "hf" or train is None or experts <= 1:
         return

@@ -1,6 +1,7 @@
-"""Settings that prime-rl does not have, and values it does not take, at the commit that will run.
+"""Rules about settings and values that prime-rl does not accept, at the commit that will run.
 
-The settings of one commit are known whole. Of any other, what that commit refuses is a warning: it may be right there.
+The settings of one commit are known completely. For any other commit, what the known one refuses is only a warning, as it may be valid
+there.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ _HERE = f"prime-rl at {table.COMMIT} ({table.DATE})"
 
 
 class Version(NamedTuple):
-    """`date`: of the commit; empty where it is not known."""
+    """The version of prime-rl that will run. `date` is that of the commit, or empty if not known."""
 
     ref: str = ""
     date: str = ""
@@ -28,7 +29,7 @@ class Version(NamedTuple):
         return not self.ref or self.ref.startswith(table.COMMIT)
 
     def had(self, error: SchemaError) -> bool:
-        """Whether this version is older than what went."""
+        """Return whether this version is older than the change that removed the setting."""
         return bool(self.date) and self.date < error.date
 
 
@@ -40,7 +41,7 @@ def version_of(subject: Subject) -> Version:
 
 
 def _of(*faults: SchemaErrorKind) -> Callable[[Subject], Iterator[Violation]]:
-    """Misfits of these kinds, where the version is the known one."""
+    """Return a check for schema errors of these kinds; it applies only if the version is the known one."""
 
     def check(subject: Subject) -> Iterator[Violation]:
         if version_of(subject).is_known:
@@ -50,7 +51,7 @@ def _of(*faults: SchemaErrorKind) -> Callable[[Subject], Iterator[Violation]]:
 
 
 def _unknown(subject: Subject) -> Iterator[Violation]:
-    """What came later is unknown to a version that is named, and may be meant where none is."""
+    """Yield unknown settings. A setting of a later version is unknown if the config names a version, and otherwise may be intended."""
     yield from _of(SchemaErrorKind.UNKNOWN, *((SchemaErrorKind.LATER,) if version_of(subject).ref else ()))(subject)
 
 
@@ -76,12 +77,12 @@ def _version(subject: Subject) -> Iterator[Violation]:
 
 
 def _has_answered(subject: Subject) -> bool:
-    """Whether the version's own validators have said what there is to say."""
+    """Return whether the version's own validators have already reported."""
     return subject.upstream is not None and subject.upstream.has_answered
 
 
 def _all(subject: Subject) -> tuple[SchemaError, ...]:
-    """Whatever a run's config says of resuming has to go, right or wrong, and is told as that."""
+    """Return the schema errors of a config. For a run, errors below `resume` are left out, as another rule reports all of `resume`."""
     if subject.trainer is None or settings_of(subject) is None:
         return ()
     found = find_schema_errors(subject.trainer.root)

@@ -1,4 +1,4 @@
-"""Lengths in a prime-rl config: what a rollout may write must fit, with its prompt, into what is served and what is trained on."""
+"""Rules about lengths in a prime-rl config: a completion with its prompt must fit into the served and the trained sequence length."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from prime_train.rules.prime_rl.settings import Settings
 from prime_train.rules.rule import Violation
 
 PROMPT_TOKENS_MIN = 500
-"""Room that a prompt is to have. How long prompts are is the environment's secret."""
+"""The tokens to leave for a prompt; their real length depends on the environment and is not known."""
 
 _SEQ = "orchestrator.seq_len"
 _SERVED = "inference.vllm.max_model_len"
@@ -17,7 +17,7 @@ _LIMIT = "max_completion_tokens"
 
 
 def _asked(settings: Settings, side: str) -> Iterator[tuple[Where, int]]:
-    """Where `side` (train, eval) says how many tokens a completion may have, and how many."""
+    """Yield the path and the number of tokens of every completion limit of `side` ("train" or "eval")."""
     places: list[Where] = [("orchestrator", side, "sampling")]
     places += [(*where, "sampling") for where, _ in settings.items(f"orchestrator.{side}.source")]
     for place in places:
@@ -27,7 +27,8 @@ def _asked(settings: Settings, side: str) -> Iterator[tuple[Where, int]]:
 
 
 def _served_is_odd(settings: Settings) -> bool:
-    """Less is served than is trained on, and that is the mistake: completions fit into what is trained on, or into both."""
+    """Return whether the served length is below the trained one and is the mistake: completions fit into the trained length or into
+    both."""
     seq, served = settings.whole(_SEQ), settings.whole(_SERVED)
     if seq is None or served is None or served >= seq:
         return False
@@ -36,7 +37,8 @@ def _served_is_odd(settings: Settings) -> bool:
 
 
 def _limit(settings: Settings, side: str) -> tuple[int, str] | None:
-    """How many tokens fit, and what says so; of two that say the same, what is served. None: it is not said in this file."""
+    """Return the number of tokens that fit and the setting that limits them; of two equal limits, the served one. None if this file sets
+    none."""
     names = (_SERVED, _SEQ) if side == "train" else (_SERVED,)
     kept = [name for name in names if name == _SEQ or not _served_is_odd(settings)]
     said = [name for name in kept if settings.is_whole or settings.said(name) is not None]
@@ -45,7 +47,7 @@ def _limit(settings: Settings, side: str) -> tuple[int, str] | None:
 
 
 def _crowded(settings: Settings, whose: str) -> Iterator[tuple[Where, int, int]]:
-    """Where too much is asked for: how much, of how much. `whose` limit that is."""
+    """Yield path, tokens and limit of every completion that exceeds the limit set by `whose`, prompt included."""
     for side in ("train", "eval"):
         limit, name = _limit(settings, side) or (0, "")
         for where, tokens in _asked(settings, side) if name == whose else ():

@@ -1,4 +1,4 @@
-"""LoRA in a prime-rl config: adapters are served by vLLM, which reads them from a folder."""
+"""Rules about LoRA in a prime-rl config: vLLM serves adapters, which it reads from a folder."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Models and GPUs in a prime-rl config: models that see, and kernels that only some GPUs run."""
+"""Rules about models and GPUs in a prime-rl config: vision-language models, and kernels that only some GPUs run."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from prime_train.rules.rule import Violation
 
 HOPPER = frozenset(("H100", "H200", "H800", "H20", "GH200"))
 BLACKWELL = frozenset(("B100", "B200", "B300", "GB200", "GB300"))
-"""Those of data centres; the desktop's have other kernels."""
+"""Data-centre GPUs only; the desktop GPUs have other kernels."""
 
 _MODEL = "trainer.model"
 _SEES = r"(?i)(?:^|[-_/.\d])VL(?:[-_.]|$)|llava|pixtral|internvl|paligemma|idefics|[-_]vision(?:[-_]|$)"
@@ -20,7 +20,7 @@ _RUN_ON = {"flash_attention_3": HOPPER, "flash_attention_4": HOPPER | BLACKWELL}
 
 
 def sees_unsaid(settings: Settings) -> bool:
-    """Whether the model's name says that it sees, and nothing else does."""
+    """Return whether the model's name is that of a vision-language model and no setting says so."""
     name = settings.text(f"{_MODEL}.name")
     is_said = settings.has("model.vlm") or settings.has(f"{_MODEL}.vlm")
     return name is not None and re.search(_SEES, name) is not None and not is_said
@@ -77,7 +77,7 @@ def _numbers(settings: Settings) -> Iterator[Violation]:
 
 
 def _unfit(settings: Settings, fit: frozenset[str]) -> list[str]:
-    """The GPUs that may be rented and are known to be of another kind."""
+    """Return the allowed GPU kinds that are known and not among the fitting ones."""
     kinds = settings.spec.hardware.gpus if settings.spec is not None else ()
     return [kind for kind in kinds if gpus.facts(kind) is not None and gpus.plain(gpus.family(kind)) not in fit]
 

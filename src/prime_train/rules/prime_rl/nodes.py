@@ -1,4 +1,5 @@
-"""Several machines in a prime-rl config: SLURM starts them, and their GPUs have to add up. A run here has one."""
+"""Rules about several machines in a prime-rl config: SLURM starts them and their GPUs have to add up. A run of prime-train has one
+machine."""
 
 from collections.abc import Iterator
 
@@ -13,7 +14,7 @@ _EXPERTS, _TENSOR = "inference.vllm.enable_expert_parallel", "inference.vllm.ten
 
 
 def _several(settings: Settings) -> str | None:
-    """The setting that asks for more machines than one."""
+    """Return the setting that requests more than one machine, or None."""
     if settings.value(_TYPE) == "multi_node":
         return _TYPE
     return _SERVED_BY if settings.value(_SERVED_BY) in ("multi_node", "disaggregated") else None
@@ -54,7 +55,7 @@ def _islands(settings: Settings) -> Iterator[Violation]:
 
 
 def _engines(settings: Settings, servers: int) -> Iterator[Violation]:
-    """With expert parallelism one engine spans all nodes of a replica."""
+    """Yield a violation if the engines do not fill the nodes; with expert parallelism one engine spans all nodes of a replica."""
     node, tensor = settings.whole("deployment.gpus_per_node"), settings.whole(_TENSOR)
     data = settings.whole("inference.vllm.data_parallel_size")
     if node is None or tensor is None or data is None or tensor < 1:

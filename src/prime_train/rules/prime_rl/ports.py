@@ -1,4 +1,4 @@
-"""Ports and addresses of a prime-rl config: its processes share one machine and find each other by them."""
+"""Rules about ports and addresses of a prime-rl config, whose processes share one machine."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _BROADCASTS = {"nccl": 29_501, "nixl": 8_001}
 
 
 class Used(NamedTuple):
-    """`setting`: where the port is said or follows from; its part has to be there for it to be used."""
+    """A port in use. `setting` sets or implies the port, which is in use only if that part of the config exists."""
 
     port: int
     setting: str
@@ -25,7 +25,7 @@ class Used(NamedTuple):
 
 
 def _used(settings: Settings) -> Iterator[Used]:
-    """Every port that something listens on."""
+    """Yield every port that a process listens on."""
     server = settings.whole(_SERVER)
     if settings.has("inference") and server is not None:
         yield Used(server, _SERVER, "the inference server")

@@ -1,4 +1,4 @@
-"""Renderers of a prime-rl config: what makes tokens of a conversation, and has to know the model's chat template."""
+"""Rules about the renderers of a prime-rl config, which tokenise conversations and must know the model's chat template."""
 
 import re
 from collections.abc import Iterator
@@ -15,12 +15,12 @@ from prime_train.rules.rule import Violation
 NAME_CHARS_MAX = 80
 _RENDERER = "orchestrator.renderer"
 _ANY_MODELS = ("auto", "default", "custom")
-"""Renderers that are no family's own."""
+"""Renderers that do not belong to one model family."""
 
 
 @cache
 def renderers() -> dict[str, str]:
-    """The renderer of each model that is known by name."""
+    """Return the renderer of each model that is recognised by name."""
     found: dict[str, str] = {}
     for text in re.split(r"\n(?! )", ROWS.strip()):
         head, _, names = text.partition(": ")
@@ -30,7 +30,7 @@ def renderers() -> dict[str, str]:
 
 
 def _model(settings: Settings) -> str | None:
-    """The one whose name, or whose tokenizer's, the renderer is found by."""
+    """Return the name by which the renderer is looked up: the tokenizer's, otherwise the model's."""
     return settings.text("orchestrator.tokenizer.name") or settings.text("orchestrator.model.name")
 
 
@@ -46,7 +46,7 @@ def _unknown(settings: Settings) -> Iterator[Violation]:
 
 
 def _is_looked_for(settings: Settings) -> bool:
-    """Other versions of prime-rl know other models."""
+    """Return whether prime-rl looks up the renderer by name; other versions recognise other models and are left out."""
     part = settings.spec.trainer.prime_rl if settings.spec is not None else None
     is_off = settings.at(_RENDERER) is not None and not settings.has(_RENDERER)
     return (part is None or part.ref.startswith(COMMIT)) and not is_off and settings.text(f"{_RENDERER}.name") == "auto"
@@ -60,7 +60,7 @@ def _another(settings: Settings) -> Iterator[Violation]:
 
 
 def _family(renderer: str) -> str:
-    """prime-qwen3 -> qwen; glm-4.5 -> glm"""
+    """Return the renderer's family, such as "qwen" for prime-qwen3 and "glm" for glm-4.5."""
     letters = re.match("[a-z]+", renderer.removeprefix("prime-"))
     return letters[0] if letters is not None else renderer
 

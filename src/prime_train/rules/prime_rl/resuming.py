@@ -1,4 +1,4 @@
-"""Where a prime-rl config's run lies, and what it resumes from; and what of that is not the config's to say."""
+"""Rules about the output folder and the resume settings of a prime-rl config, including those that only prime-train may set."""
 
 import re
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def _folder(settings: Settings) -> Iterator[Violation]:
 
 
 def _absent(subject: Subject) -> Iterator[Violation]:
-    """Where the files are known: a path inside the working tree that nothing lies under."""
+    """Yield a violation for a resume folder within the working tree that does not exist, if the tree's files are known."""
     settings = settings_of(subject)
     folder = settings.text(_DIR) if settings is not None and settings.spec is None else None
     if settings is None or settings.has("resume.step") or folder is None or subject.files is None:
@@ -53,7 +53,7 @@ def _climbs(settings: Settings) -> Iterator[Violation]:
 
 
 def _ours(settings: Settings) -> Iterator[Violation]:
-    """What would undo a launch. What a launch says itself, over the config, is no harm there."""
+    """Yield violations for settings that would break a launch; settings that the launch itself overrides are harmless."""
     if settings.spec is None:
         return
     if settings.has("resume"):

@@ -1,4 +1,4 @@
-"""Rollouts of a prime-rl config: how many are compared with each other, trained on together, and under way at once."""
+"""Rules about the rollouts of a prime-rl config: group size, batch size and concurrency."""
 
 from collections.abc import Iterator
 
@@ -10,20 +10,20 @@ from prime_train.rules.rule import Violation
 
 BATCH_DEFAULT = 128
 _GROUPED = ("grpo", "max_rl")
-"""Algorithms whose advantage is the difference to the group's mean."""
+"""Algorithms whose advantage is relative to the group's mean."""
 _GROUP, _LATER_GROUP = "orchestrator.group_size", "orchestrator.train.group_size"
 _BATCH, _TOKENS = "orchestrator.batch_size", "orchestrator.token_batch_size"
 _SOURCE = "orchestrator.train.source"
 
 
 def _group(settings: Settings) -> tuple[float | None, Where]:
-    """The size all sources share, and where it is said."""
+    """Return the group size that all sources share, and the path of its setting."""
     name = _LATER_GROUP if settings.has(_LATER_GROUP) else _GROUP
     return (settings.number(name) if settings.has(name) else settings.number(_GROUP)), tuple(name.split("."))
 
 
 def _lonely(settings: Settings) -> dict[Where, str]:
-    """Where groups of one are asked for, or nothing else is, and the algorithm that would compare them."""
+    """Return the settings that lead to groups of one, explicitly or by default, with the algorithm that would compare the group."""
     found: dict[Where, str] = {}
     if settings.has("trainer.data.fake") or not settings.is_whole:
         return found
@@ -44,14 +44,14 @@ def _alone(settings: Settings) -> Iterator[Violation]:
 
 
 def _alone_by_default(settings: Settings) -> Iterator[Violation]:
-    """Alone, a config may be completed by another one, or by arguments."""
+    """Yield notes for groups of one by default; a config without a spec may be completed by another one or by arguments."""
     for where, algo in _lonely(settings).items():
         if settings.spec is None and not settings.has(where):
             yield violation(where, f"group_size is 1 where nothing is said: {algo} learns nothing of that", "write group_size = 8, or 16")
 
 
 def _all_the_same(settings: Settings) -> Iterator[Violation]:
-    """Groups are compared, and each of their rollouts is the likeliest one."""
+    """Yield a violation if groups are compared but sampling at temperature 0 makes their rollouts equal."""
     where = "orchestrator.train.sampling.temperature"
     algo = settings.text("orchestrator.algo.type")
     if settings.number(where) == 0 and algo in _GROUPED and (_group(settings)[0] or 0) > 1:

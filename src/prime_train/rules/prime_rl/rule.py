@@ -1,4 +1,4 @@
-"""How a rule about prime-rl configs is made of a check of its settings."""
+"""Builds rules about prime-rl configs from checks of their settings."""
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
@@ -17,7 +17,7 @@ Check = Callable[[Settings], Iterable[Violation]]
 
 
 def row(code: str, severity: Severity, title: str, check: Check, *, why: str, fix: str) -> Rule:
-    """Asked of whatever prime-rl's launcher would be given; not of configs of an evaluation, a server or supervised training alone."""
+    """Return a rule for configs of prime-rl's launcher; it skips configs only for evaluation, a server or supervised training."""
 
     def of_subject(subject: Subject) -> Iterable[Violation]:
         settings = settings_of(subject)
@@ -27,13 +27,13 @@ def row(code: str, severity: Severity, title: str, check: Check, *, why: str, fi
 
 
 def settings_of(subject: Subject) -> Settings | None:
-    """None: there is nothing there that prime-rl's launcher would be given."""
+    """Return the settings of a subject; None if its config is not one for prime-rl's launcher."""
     return _settings(Same(subject))
 
 
 @lru_cache(maxsize=4)
 def _settings(same: Same[Subject]) -> Settings | None:
-    """Every rule asks for those of one subject."""
+    """Return the settings, cached because every rule requests those of one subject."""
     subject = same.it
     if subject.trainer is None or not (subject.spec is not None or _is_rl(subject.trainer.root)):
         return None
@@ -41,7 +41,7 @@ def _settings(same: Same[Subject]) -> Settings | None:
 
 
 def _is_rl(root: Mapping) -> bool:
-    """Misspelt as well."""
+    """Return whether a config has a section of prime-rl's launcher, even if it is misspelt."""
     names = [entry.key.lower() for entry in root.entries]
     return not _PARTS.isdisjoint(names) or any(near.word(name, _PARTS, close=near.VERY_CLOSE) for name in names)
 

@@ -1,4 +1,4 @@
-"""A prime-rl config held against the table of its settings: what it does not have, and what cannot be in it."""
+"""Checks a prime-rl config against the table of settings, for unknown settings and invalid values."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -22,7 +22,7 @@ from prime_train.rules.prime_rl.schema_errors import (
 )
 
 NULL = "None"
-"""What stands for null where TOML has none."""
+"""The text that stands for null, which TOML lacks."""
 MISFITS_MAX = 200
 _YAML = (".yaml", ".yml")
 _NUMBERS = ("int", "number")
@@ -30,7 +30,7 @@ Thing = TypeVar("Thing")
 
 
 class Same(Generic[Thing]):
-    """A thing as a key: that very one, which is quickly told."""
+    """Wraps an object as a cache key that compares by identity, which is fast."""
 
     def __init__(self, it: Thing) -> None:
         self.it = it
@@ -43,7 +43,7 @@ class Same(Generic[Thing]):
 
 
 def find_schema_errors(root: Mapping) -> tuple[SchemaError, ...]:
-    """In the order of the file; of very many, the first."""
+    """Return the schema errors in the order of the file, at most `MISFITS_MAX`."""
     return _find_schema_errors(Same(root))
 
 
@@ -53,7 +53,8 @@ def is_null(node: Node | None) -> bool:
 
 @lru_cache(maxsize=4)
 def _find_schema_errors(same: Same[Mapping]) -> tuple[SchemaError, ...]:
-    """Several rules ask for those of one tree. What is there under another name is not missing besides."""
+    """Return the schema errors, cached because several rules request those of one tree. A setting found under a wrong name is not also
+    reported as missing."""
     found = tuple(islice(_table(same.it, (section(ROOT),), ()), MISFITS_MAX))
     meant = {error.meant for error in found if error.meant}
     return tuple(error for error in found if error.kind is not SchemaErrorKind.MISSING or error.violation.path not in meant)
@@ -74,7 +75,7 @@ def _table(node: Mapping, sections: tuple[Section, ...], path: Where) -> Iterato
 
 
 def _unknown(entry: Entry, sections: tuple[Section, ...], path: Where) -> Iterator[SchemaError]:
-    """Of a table that is gone for what was in it, each of that."""
+    """Yield the error of an unknown key; for a removed section whose settings moved separately, one for each setting in it."""
     here = (*path, entry.key)
     name = plain(here)
     is_above = name not in CHANGES and any(old.startswith(f"{name}.") for old in CHANGES)
@@ -118,7 +119,7 @@ def _inner(node: Mapping, setting: Setting, path: Where) -> Iterator[SchemaError
 
 
 def _scalar(node: Scalar, kinds: tuple[Kind, ...], path: Where) -> Iterator[SchemaError]:
-    """As forgiving as prime-rl is, which reads "5" as 5; but true is no number."""
+    """Yield an error unless the value is valid. Like prime-rl, this accepts "5" as 5, but not true as a number."""
     names = {kind.name for kind in kinds}
     value, words = node.value, tuple(kind.text for kind in kinds if kind.name == "word")
     if value in words:
@@ -129,7 +130,7 @@ def _scalar(node: Scalar, kinds: tuple[Kind, ...], path: Where) -> Iterator[Sche
         if not numeric.admits(number):
             yield out_of_bounds(numeric, node, path)
         return
-    # An argument is text where text is asked for, whatever it looks like.
+    # A command-line argument is valid text, whatever it looks like.
     is_text = isinstance(value, str) or node.place.file.endswith(_YAML)
     if ("text" in names and is_text) or ("bool" in names and _is_bool(value)):
         return

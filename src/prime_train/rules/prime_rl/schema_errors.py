@@ -1,4 +1,4 @@
-"""What does not fit into prime-rl's settings, in words: where it is, where it went, what may be there instead."""
+"""Describes values that do not fit prime-rl's settings: the position, the new place, and the allowed values."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -31,28 +31,28 @@ class SchemaError(NamedTuple):
     kind: SchemaErrorKind
     violation: Violation
     date: str = ""
-    """Since when; empty: not known, or always."""
+    """The date of the change; empty if not known or if the setting never existed."""
     meant: tuple[str | int, ...] = ()
-    """The setting that it is, by another name or in another place; empty: none, or more than one."""
+    """The path of the intended setting, by another name or in another place; empty if there is none or more than one."""
 
 
 def dotted(path: Where) -> str:
-    """orchestrator.train.source[0].env"""
+    """Return the path as text, such as orchestrator.train.source[0].env."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")[:200]
 
 
 def plain(path: Where) -> str:
-    """orchestrator.train.source.*.env, spelled with underscores, as the tables name it."""
+    """Return the path as the tables name it, with underscores, such as orchestrator.train.source.*.env."""
     return ".".join("*" if isinstance(step, int) else step.replace("-", "_") for step in path)
 
 
 def unknown(here: Where, sections: tuple[Section, ...]) -> SchemaError:
-    """A key that none of these sections has."""
+    """Return the error for a key that none of these sections has."""
     return _gone(here) or _to_vllm(here) or _misspelt(here, sections)
 
 
 def _gone(here: Where) -> SchemaError | None:
-    """Elsewhere or nowhere now, or to come later; None: it never was."""
+    """Return the error for a setting that moved, was removed or comes in a later version; None if it is none of these."""
     where, name = dotted(here), plain(here)
     change = CHANGES.get(name)
     if change is None and name not in LATER:
@@ -73,7 +73,7 @@ def _gone(here: Where) -> SchemaError | None:
 
 
 def _to_vllm(here: Where) -> SchemaError | None:
-    """What is said to the server was once said a level higher."""
+    """Return the error for a vLLM setting written one level too high, where it once was; None if it is not one."""
     if here[:-1] != ("inference",) or plain(here[-1:]) not in section("VllmConfig").settings:
         return None
     there = ("inference", "vllm", here[-1])
@@ -89,7 +89,8 @@ def _misspelt(here: Where, sections: tuple[Section, ...]) -> SchemaError:
 
 
 def _guessed(guess: str, here: Where) -> Where:
-    """A name alone is one of the same section; of a place in a list nobody knows which."""
+    """Return the path of the guessed name: in the same section if the guess is a bare name; empty if the guess is within a list, as its
+    index is not known."""
     steps = guess.split(".")
     return (*here[:-1], guess) if len(steps) == 1 else tuple(steps) if "*" not in steps else ()
 
@@ -130,7 +131,7 @@ def seen(node: Scalar) -> str:
 
 
 def _filled(to: str, path: Where) -> Where:
-    """The places in lists put back: orchestrator.train.source.*.group_size -> orchestrator.train.source[0].group_size"""
+    """Return the path with list indexes filled in: orchestrator.train.source.*.group_size -> orchestrator.train.source[0].group_size"""
     places = iter([step for step in path if isinstance(step, int)])
     return tuple(next(places, 0) if step == "*" else step for step in to.split("."))
 

@@ -1,4 +1,4 @@
-"""What a prime-rl config comes to: a value that is said, else the one shared by all parts, else the default of prime-rl."""
+"""The effective values of a prime-rl config: the setting itself, otherwise the one shared by all parts, otherwise prime-rl's default."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ SHARED: dict[str, tuple[str, ...]] = {
     "tokenizer.chat_template": ("trainer.tokenizer.chat_template", "orchestrator.tokenizer.chat_template", "inference.vllm.chat_template"),
     "weight_broadcast.type": ("trainer.weight_broadcast.type", "orchestrator.weight_broadcast.type"),
 }
-"""What is said once for all parts, and the settings it is filled into where they say nothing themselves."""
+"""Shared settings, with the settings of the parts that they fill in if these are not set."""
 
 NUMBER_MAX = 10**15
 ESSENTIAL_MIN = 3
@@ -44,39 +44,39 @@ _ESSENTIAL = (
     ("orchestrator.train.source", "orchestrator.train.env", "orchestrator.env"),
     ("inference", "deployment"),
 )
-"""What a config that can be launched mostly says: of these, so many at least."""
+"""The settings that a launchable config usually has, each with alternatives; at least `ESSENTIAL_MIN` of them must be set."""
 
 _SHARED_BY = {own: shared for shared, all_own in SHARED.items() for own in all_own}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """A config as prime-rl would be given it, and the run that names it."""
+    """A config as prime-rl would receive it, with the run that names it, if any."""
 
     root: Mapping
     spec: "RunSpec | None" = None
 
     @cached_property
     def index(self) -> dict[str, Node]:
-        """Everything that is written outside of lists, by its dotted path: dozens of rules ask for it."""
+        """Return every node outside of lists by its dotted path, cached because dozens of rules request it."""
         return dict(_named(self.root, ""))
 
     def at(self, path: str | Where) -> Node | None:
-        """What is written there, null included."""
+        """Return the node written at a path, null included; None if nothing is written."""
         return self.index.get(path) if isinstance(path, str) else find(self.root, path)
 
     def has(self, path: str | Where) -> bool:
-        """Whether it is written, and not as null."""
+        """Return whether a value other than null is written at the path."""
         node = self.at(path)
         return node is not None and not is_null(node)
 
     def said(self, path: str) -> Where | None:
-        """Where the value that counts is written: its own place, or the shared one; None where neither is."""
+        """Return the path of the effective value: its own or the shared one; None if neither is written."""
         name = path if path in self.index else _SHARED_BY.get(path, "")
         return tuple(name.split(".")) if name in self.index else None
 
     def value(self, path: str) -> Value:
-        """The value that counts, or the default; None also where that is a table or a list."""
+        """Return the effective value or the default; None if it is null, a table or a list."""
         name = path if path in self.index else _SHARED_BY.get(path, "")
         return _plain(self.index[name]) if name in self.index else default(path)
 
@@ -84,11 +84,11 @@ class Settings:
         return _number(self.value(path))
 
     def number_at(self, path: Where) -> float | None:
-        """The number that is written there; no default."""
+        """Return the number written at the path, without a default."""
         return _number(_plain(self.at(path)))
 
     def text_at(self, path: Where) -> str | None:
-        """The text that is written there; no default."""
+        """Return the text written at the path, without a default."""
         value = _plain(self.at(path))
         return value if isinstance(value, str) else None
 
@@ -104,33 +104,35 @@ class Settings:
         return self.value(path) is True
 
     def place(self, path: str) -> Where:
-        """Where a violation of this setting is shown: where it is said, or the nearest part above it."""
+        """Return the path at which a violation of this setting is reported: that of the effective value, otherwise the setting's own."""
         return self.said(path) or tuple(path.split("."))
 
     def items(self, path: str | Where) -> Iterator[tuple[Where, Mapping]]:
-        """The tables of a list of tables, with where they are."""
+        """Yield the tables of a list, each with its path."""
         node, start = self.at(path), tuple(path.split(".")) if isinstance(path, str) else path
         if isinstance(node, Listing):
             yield from (((*start, at), item) for at, item in enumerate(node.items) if isinstance(item, Mapping))
 
     @cached_property
     def is_whole(self) -> bool:
-        """Whether it can be launched as it is. A file that says little is laid over another one: what it does not say is said there."""
+        """Return whether the config can be launched as it is. A file with few settings is meant to be merged into another one, which has
+        the rest."""
         return self.spec is not None or sum(any(map(self.has, names)) for names in _ESSENTIAL) >= ESSENTIAL_MIN
 
     @property
     def is_one_node(self) -> bool:
-        """Not of a part of a config, which may leave that to the rest."""
+        """Return whether the deployment is a single node; False for a partial config that does not set the deployment."""
         return self.value("deployment.type") == "single_node" and (self.is_whole or self.has("deployment"))
 
     @property
     def train_gpus(self) -> int | None:
-        """None as well where more are dealt out than there are, or none: which of the numbers is wrong is not known then."""
+        """Return the trainer's GPUs; None if they are not known or the GPUs are assigned inconsistently, as the wrong number is then not
+        known."""
         return self.whole("deployment.num_train_gpus") if self.is_one_node and not self.is_misdealt else None
 
     @property
     def all_train_gpus(self) -> int | None:
-        """Of all nodes together. None where it is not known; of a run, that several nodes are too many is told instead."""
+        """Return the trainer's GPUs on all nodes; None if not known. For a run, another rule reports several nodes."""
         if self.value("deployment.type") != "multi_node" or self.spec is not None:
             return self.train_gpus
         nodes, node = self.whole("deployment.num_train_nodes"), self.whole("deployment.gpus_per_node")
@@ -138,13 +140,13 @@ class Settings:
 
     @property
     def infer_gpus(self) -> int | None:
-        """As of those that train; None as well where no server is started by prime-rl itself."""
+        """Return the inference GPUs; None under the conditions of `train_gpus`, and if prime-rl does not start a server itself."""
         is_known = self.is_one_node and self.has("inference") and not self.is_misdealt
         return self.whole("deployment.num_infer_gpus") if is_known else None
 
     @cached_property
     def is_misdealt(self) -> bool:
-        """Whether one side has no GPU, or both together have more than deployment.gpus_per_node."""
+        """Return whether one side has no GPU, or both together have more than deployment.gpus_per_node."""
         train, infer, node = (self.whole(f"deployment.{name}") for name in ("num_train_gpus", "num_infer_gpus", "gpus_per_node"))
         if train is None or infer is None or node is None:
             return False
@@ -160,7 +162,7 @@ def _named(node: Mapping, above: str) -> Iterator[tuple[str, Node]]:
 
 @cache
 def default(path: str) -> Value:
-    """What prime-rl takes where nothing is said; None for tables, lists and whatever it does not know."""
+    """Return prime-rl's default for a setting; None for tables, lists and unknown settings."""
     part, steps = section(ROOT), path.split(".")
     for at, step in enumerate(steps):
         setting = part.settings.get(step)
@@ -185,6 +187,6 @@ def _plain(node: Node | None) -> Value:
 
 
 def _number(value: Value) -> float | None:
-    """None as well for what is no number that anything could have so many of."""
+    """Return the number; None if it is not a number or exceeds `NUMBER_MAX`."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= NUMBER_MAX
     return value if is_number and isinstance(value, int | float) else None

@@ -1,4 +1,4 @@
-"""What is said once for all parts of prime-rl and again by one of them, and what its launcher keeps for itself."""
+"""Rules about settings shared by all parts of prime-rl that a part sets again, and about those that its launcher sets itself."""
 
 from collections.abc import Iterator
 
@@ -10,10 +10,10 @@ from prime_train.rules.rule import Violation
 
 PROTECTED = frozenset(("CUDA_VISIBLE_DEVICES", "PRL_RUN_ID", "PRL_RUN_NAME", "WANDB_RUN_ID"))
 PROTECTED |= {f"WANDB_SHARED_{name}" for name in ("MODE", "LABEL", "PRIMARY", "FINISHER")}
-"""Variables that the launcher sets."""
+"""Environment variables that the launcher sets."""
 
 IDLE = {"VLLM_USE_V1": "since 2025-12-17 (#1427): vLLM has no other engine"}
-"""Variables that once chose something, and since when they do not."""
+"""Environment variables without effect, with the date from which they have none."""
 
 _SIDES = ("trainer", "orchestrator")
 _VARIABLES = ("env_vars", "trainer.env_vars", "orchestrator.env_vars", "inference.env_vars")
@@ -21,7 +21,7 @@ _VARIABLES = ("env_vars", "trainer.env_vars", "orchestrator.env_vars", "inferenc
 
 def _two_values(settings: Settings) -> Iterator[Violation]:
     for shared, all_own in SHARED.items():
-        # The way weights are broadcast is laid over the parts' own.
+        # The shared type of weight broadcast overrides that of the parts.
         if shared == "weight_broadcast.type" or not settings.has(shared):
             continue
         common = settings.value(shared)
@@ -32,7 +32,7 @@ def _two_values(settings: Settings) -> Iterator[Violation]:
 
 
 def _other_model(settings: Settings) -> Iterator[Violation]:
-    """The same without a shared value to hold them together."""
+    """Yield a violation if trained, requested and served models differ without a shared name."""
     if settings.has("model.name") or not settings.has("inference") or not settings.is_whole:
         return
     trained, asked, served = "trainer.model.name", "orchestrator.model.name", "inference.vllm.model"
@@ -55,7 +55,7 @@ def _other_end(settings: Settings) -> Iterator[Violation]:
 
 
 def _other_halves(settings: Settings) -> Iterator[Violation]:
-    """What both parts must say alike, where nothing says it for both."""
+    """Yield violations for settings that must be equal in both parts and are not shared."""
     for name in ("monitors.wandb.project", "tokenizer.chat_template", "resume.step", "resume.dir"):
         part, _, leaf = name.rpartition(".")
         own, other = (f"{side}.{name}" for side in _SIDES)

@@ -1,4 +1,4 @@
-"""The right setting of prime-rl for a wrong one: near in spelling, or at home in another section."""
+"""Suggests the right setting of prime-rl for a wrong one: similar in spelling, or in another section."""
 
 import difflib
 from collections.abc import Iterable
@@ -13,25 +13,25 @@ LISTED_MAX = 15
 
 
 def word(wrong: str, right: Iterable[str], *, close: float = CLOSE) -> str | None:
-    """The one that is nearly the same."""
+    """Return the most similar name, or None."""
     return next(iter(difflib.get_close_matches(wrong.lower(), tuple(right), 1, close)), None)
 
 
 def _begun(wrong: str, right: Iterable[str]) -> str | None:
-    """One that the wrong one begins with, or that begins with it."""
+    """Return a name that the wrong one starts with, or that starts with the wrong one; None if there is none."""
     longer = (one for one in right if min(len(one), len(wrong)) >= BEGUN_CHARS_MIN)
     return next((one for one in longer if one.startswith(wrong) or wrong.startswith(one)), None)
 
 
 def _turned(wrong: str, right: Iterable[str]) -> str | None:
-    """One of the same letters: in short names, two that changed places are half of it."""
+    """Return a name with the same letters in another order, or None; two swapped letters change too much of a short name for `word`."""
     return next((one for one in right if sorted(one) == sorted(wrong)), None)
 
 
 def key(wrong: str, sections: tuple[Section, ...]) -> str | None:
-    """A setting of the same section with nearly that name; one of that very name elsewhere; one elsewhere with nearly that name.
+    """Return a setting of the same section with a similar name, otherwise the path of one in another section with an equal or similar name.
 
-    `wrong`: its dotted path.
+    `wrong` is the setting's dotted path. None if nothing is similar.
     """
     leaf = wrong.rsplit(".", 1)[-1].lower()
     names = tuple(name for part in sections for name in part.settings)
@@ -44,20 +44,20 @@ def key(wrong: str, sections: tuple[Section, ...]) -> str | None:
 
 
 def listed(sections: tuple[Section, ...]) -> str:
-    """What there is in its place, where nothing is near."""
+    """Return the list of known settings as text, for a name without a similar one."""
     names = sorted(name for part in sections for name in part.settings)
     return f"known here: {', '.join(names[:LISTED_MAX])}{', ...' if len(names) > LISTED_MAX else ''}"
 
 
 def _shared(one: str, other: str) -> int:
-    """Steps from the root that two paths have in common."""
+    """Return how many steps from the root two paths have in common."""
     pairs = list(zip(one.split("."), other.split("."), strict=False))
     return next((at for at, (left, right) in enumerate(pairs) if left != right), len(pairs))
 
 
 @cache
 def _leaves() -> dict[str, tuple[str, ...]]:
-    """Every name of a setting and the paths that end in it."""
+    """Return every name of a setting with the paths that end in it."""
     found: dict[str, list[str]] = {}
     level = [("", ROOT)]
     for _ in range(LEVELS_MAX):

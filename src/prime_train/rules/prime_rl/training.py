@@ -1,4 +1,4 @@
-"""The trainer's own settings in a prime-rl config: what excludes what."""
+"""Rules about the trainer's own settings in a prime-rl config that exclude each other."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from prime_train.rules.rule import Violation
 
 TRACED_STEPS_MAX = 9
 SCHEDULED_STEPS = 10
-"""Of warm-up, and of decay, where nothing is said."""
+"""The default steps of warm-up and of decay."""
 _MODEL = "trainer.model"
 _FSDP, _OPTIM, _FULL = (f"{_MODEL}.{name}" for name in ("fsdp_cpu_offload", "optim_cpu_offload", "full_offload"))
 _IMPL = f"{_MODEL}.impl"
@@ -30,7 +30,7 @@ def _is_full(settings: Settings) -> bool:
 
 
 def _offloads(settings: Settings) -> Iterator[Violation]:
-    """Optimizer states are offloaded unless that is turned off."""
+    """Yield violations for ways of offloading that exclude each other. Optimizer states are offloaded by default."""
     fix = f"write {_OPTIM} = false"
     if settings.is_on(_FSDP) and settings.is_on(_OPTIM):
         yield violation(settings.place(_FSDP), "fsdp_cpu_offload and optim_cpu_offload, which is on by default, exclude each other", fix)
@@ -52,7 +52,8 @@ def _optimizer(settings: Settings) -> Iterator[Violation]:
 
 
 def _plain_model(settings: Settings) -> Iterator[Violation]:
-    """What a model of Hugging Face's own code cannot do. One that sees cannot be trained with it at all."""
+    """Yield a violation for features that Hugging Face's own model code lacks. Vision-language models are left out, as they cannot use it
+    at all."""
     if settings.value(_IMPL) != "hf" or settings.has("model.vlm") or settings.has(f"{_MODEL}.vlm"):
         return
     attention = settings.text(f"{_MODEL}.attn")

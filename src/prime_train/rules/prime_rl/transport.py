@@ -1,4 +1,4 @@
-"""How the parts of prime-rl hand rollouts, weights and caches to each other."""
+"""Rules about how the parts of prime-rl transfer rollouts, weights and caches to each other."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,8 @@ _ROUTED = ("inference.vllm.enable_return_routed_experts", "trainer.enable_router
 
 
 def _two_ways(settings: Settings) -> Iterator[Violation]:
-    """Of LoRA, only one of the two ways is possible, and that is told by its rule."""
+    """Yield a violation if both sides use different transports. With LoRA only one type of weight broadcast is possible, which another rule
+    checks."""
     for way in _WAYS:
         if not settings.is_whole or settings.has(way) or (way == "weight_broadcast" and settings.has("trainer.model.lora")):
             continue

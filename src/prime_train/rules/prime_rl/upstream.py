@@ -1,4 +1,4 @@
-"""What prime-rl's own validators refuse, where they were asked: their words, at the setting they are about."""
+"""Rules that report the refusals of prime-rl's own validators, if they were run, at the settings they are about."""
 
 import re
 from collections.abc import Iterator
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from prime_train.core.prime_rl.upstream import Refusal
 
 NAMED_MAX = 50
-"""Words of one message that are looked up."""
+"""The most words of one message that are looked up."""
 _NAME = r"[A-Za-z]\w*(?:[._]\w+)+"
-"""A word that can only be a setting's: with a dot or an underscore in it."""
+"""A word that can only be a setting's name, as it contains a dot or an underscore."""
 _PREFIX = r"^(Value error|Assertion failed), "
 _EXTRA, _MISSING = "extra_forbidden", "missing"
 
@@ -51,7 +51,8 @@ def _of_version(subject: Subject, message: str) -> Violation:
 
 
 def _found(where: Where, root: Node) -> tuple[Where, Where]:
-    """As far as it is in the config, and the rest. What stands between two keys that are there is one of several alternatives."""
+    """Return the part of the path that exists in the config, and the rest. A missing step between two existing keys names one of several
+    alternatives and is skipped."""
     path, node = list[str | int](), root
     for at, step in enumerate(where):
         below = find(node, (step,))
@@ -64,7 +65,7 @@ def _found(where: Where, root: Node) -> tuple[Where, Where]:
 
 
 def _path(refusal: "Refusal", found: Where, rest: Where, settings: Settings) -> Where:
-    """Where it is written: there, or what fills it, or the first setting that the message names."""
+    """Return the path to report: the value itself, the shared setting that fills it, or the first setting that the message names."""
     shared = settings.said(".".join(map(str, refusal.where))) if rest else None
     if shared is not None:
         return shared
@@ -75,7 +76,8 @@ def _path(refusal: "Refusal", found: Where, rest: Where, settings: Settings) -> 
 
 
 def _named(text: str, path: Where, node: Node, settings: Settings) -> Where:
-    """The first setting that a message about a whole section names, below that section or from the top."""
+    """Return the path of the first setting named in a message about a whole section, relative to that section or to the root; `path` if
+    none is."""
     for word in re.findall(_NAME, text)[:NAMED_MAX]:
         steps = tuple(word.split("."))
         for whole, base in (((*path, *steps), node), (steps, settings.root)):

@@ -1,4 +1,4 @@
-"""What a prime-rl config says to vLLM: `inference.vllm` takes any key, and hands it on."""
+"""Rules about vLLM's settings in a prime-rl config: `inference.vllm` accepts any key and passes it on."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ _PARALLEL = f"{_SECTION}.tensor_parallel_size"
 
 
 def _typos(settings: Settings) -> Iterator[Violation]:
-    """Only what looks like a setting that exists: vLLM has more than are listed here."""
+    """Yield violations only for names similar to a known setting, as vLLM has more settings than are listed here."""
     part = settings.at(_SECTION)
     if not isinstance(part, Mapping):
         return
@@ -51,7 +51,8 @@ def _split(settings: Settings) -> Iterator[Violation]:
 
 
 def _heads(settings: Settings) -> Iterator[Violation]:
-    """Of models whose shape is known; that of others is guessed from their size."""
+    """Yield a violation if the attention heads are not divisible, only for models with a known shape; other shapes are guessed from the
+    size."""
     parallel, name = settings.whole(_PARALLEL), settings.text(f"{_SECTION}.model")
     if parallel is None or parallel <= 1 or name is None or not settings.is_whole or _splits_badly(settings, parallel):
         return

@@ -1,1 +1,1 @@
-"""Rules about what a run loses when its machine is taken away."""
+"""Rules about what a run loses when its machine is preempted."""

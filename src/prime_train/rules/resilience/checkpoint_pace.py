@@ -1,10 +1,10 @@
-"""How often a run on spot saves, against the interval that loses least (core/advice.py has the model and its sources).
+"""Compares how often a run on spot saves with the optimal interval (estimate/checkpoint_interval.py has the model and its sources).
 
-How long a step takes is told by the speeds that such GPUs reach, the hours of the budget, or a setting in seconds; nothing is said where
-none of them tells. Machines are taken away once in 3 to 24 hours, as far as is known of any kind of GPU, 8.5 in the middle. In that range
-the best interval moves by a factor of 1.7 each way, so that one `OFF_FACTOR` times off is off at every rate in it; and at three times the
-best interval 1.7 times as much is lost as must be. Where that comes to less than `GAIN_MIN` of the paid time, it is nobody's trouble.
-Every end of a range is taken as it speaks for the config.
+The step time is derived from the speeds of such GPUs, the budget's hours, or a setting in seconds; without any of them nothing is reported.
+Machines of any kind are assumed to be preempted once in 3 to 24 hours, 8.5 in the middle. Within that range the best interval changes by a
+factor of 1.7 each way, so an interval `OFF_FACTOR` times off is off at every rate; at three times the best interval 1.7 times the
+unavoidable loss is lost. If that is less than `GAIN_MIN` of the paid time, nothing is reported. Of every range, the end that favours the
+config is used.
 """
 
 from collections.abc import Iterator
@@ -23,19 +23,20 @@ from prime_train.rules.rule import Subject, Violation
 OFF_FACTOR = 3.0
 GAIN_MIN = 0.05
 WRITE_B_PER_S = Between(0.5e9, 3e9)
-"""Of the disk of a rented machine."""
+"""The write rate of a rented machine's disk."""
 SAVE_LEAST_S = 2.0
 STATE_BYTES = 12
-"""Of a parameter in a checkpoint of AReaL with FSDP: weight and both AdamW states in 32 bit."""
+"""Bytes per parameter in an AReaL checkpoint with FSDP: weight and both AdamW states in 32 bit."""
 SLOWER_TIMES = 3.0
-"""RL that was published at its slowest, against the range of the estimate."""
+"""The slowest published RL run, relative to the range of the estimate."""
 SECONDS_MAX = 30 * 86400
 INTERVAL = "trainer.ckpt.interval"
 
 
 @dataclass(frozen=True)
 class Saving:
-    """`every_s`: between two saves. `steps`: in steps, where it is not set in seconds."""
+    """How a config saves. `every_s` is the time between two saves; `steps` is the same in steps, or None if the interval is set in
+    seconds."""
 
     path: tuple[str | int, ...]
     every_s: Between
@@ -48,7 +49,7 @@ class Saving:
 
 
 def off(subject: Subject) -> Iterator[Violation]:
-    """Whether it saves far too seldom, or far too often."""
+    """Yield a violation if the config saves far too seldom or far too often."""
     saving = saving_of(subject)
     if saving is not None:
         yield from _seldom(saving)
@@ -56,7 +57,7 @@ def off(subject: Subject) -> Iterator[Violation]:
 
 
 def slow_upload(subject: Subject, mb_per_s: float) -> Iterator[Violation]:
-    """Certain only: what comes next is made sooner, however slow the steps are."""
+    """Yield a violation if an upload certainly takes longer than the interval, even with the slowest steps."""
     saving = saving_of(subject)
     if saving is None:
         return
@@ -74,7 +75,7 @@ def saving_of(subject: Subject) -> Saving | None:
 
 
 def step_s(plan: Plan, subject: Subject) -> Between | None:
-    """Of one step, on any of the kinds that it may get; None where one of them, or the batch, is not known."""
+    """Return the time of one step on any of the allowed GPU kinds; None if one of them, or the batch, is not known."""
     spec = subject.spec
     known = [gpus.facts(kind) for kind in spec.hardware.gpus] if spec is not None else []
     if spec is None or not known or plan.batch_tokens < 1:
@@ -95,7 +96,7 @@ def _of_prime_rl(subject: Subject) -> Saving | None:
     every, steps, step = settings.whole(INTERVAL), spec.trainer.steps, step_s(plan, subject)
     if every is None or every < 1 or steps is None or every >= steps:
         return None
-    # A run that ends within its hours makes no slower steps.
+    # The budget's hours limit the step time, if the run is to end within them.
     ends = [step.high] if step is not None else []
     ends += [spec.budget.hours * 3600 / steps] if spec.budget.hours is not None else []
     if not ends:
@@ -142,7 +143,7 @@ def _told(saving: Saving, pace: Pace, every_s: float, word: str) -> Iterator[Vio
 
 
 def _better(saving: Saving, best_s: float) -> str:
-    """In the unit of the setting."""
+    """Return the better interval in the unit of the setting."""
     if saving.steps is None:
         return f"{round(best_s / 60) * 60}"
     return f"{max(1, round(best_s / saving.every_s.expected * saving.steps))}"

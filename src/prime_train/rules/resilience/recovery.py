@@ -1,4 +1,4 @@
-"""What a run loses when its machine is taken away, and what it may lose (RE5xx)."""
+"""Rules about what a run loses when its machine is preempted (RE5xx)."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 FAMILY = "resilience"
 SMOKE_USD = 200
-"""A run of so many dollars is worth trying out first."""
+"""The budget in dollars above which a smoke test is worthwhile."""
 _PACED = frozenset(("prime_rl", "areal"))
-"""Trainers whose time between two checkpoints can be told."""
+"""Trainers whose time between two checkpoints can be estimated."""
 
 _SAVES = re.compile(r"(?:save|ckpt|checkpoint|snapshot|eval)[\w.-]{0,24}(?:every|interval|freq|steps|epochs|strategy)", re.IGNORECASE)
-"""A setting that says how often a trainer saves."""
+"""A setting for how often a trainer saves."""
 _BUILDS = re.compile(
     r"(?:^|[\s/.])(?:build|prepare|make|create|generate|preprocess|tokenize)(?:_[a-z0-9]+)*_(?:data|datasets?|corpus)(?:_\w+)?(?:\.py|\.sh)?(?=\s|$)"
 )
-"""A script that by its name builds data: build_arc_dataset.py, prepare_data.sh, dataset.build_sudoku_dataset."""
+"""A script whose name says that it builds data: build_arc_dataset.py, prepare_data.sh, dataset.build_sudoku_dataset."""
 
 
 def _no_interval(subject: Subject) -> Iterator[Violation]:
@@ -34,7 +34,7 @@ def _no_interval(subject: Subject) -> Iterator[Violation]:
 
 
 def _never_saved(subject: Subject) -> Iterator[Violation]:
-    """Where spot is asked for by name, and nothing that starts or sets up the trainer speaks of saving."""
+    """Yield a violation if the config sets spot explicitly and neither the command nor a known trainer config mentions saving."""
     spec = subject.spec
     if spec is None or not _on_spot(spec) or spec.trainer.prime_rl is not None or spec.checkpoints.every_steps is not None:
         return
@@ -62,7 +62,7 @@ def _off_pace(subject: Subject) -> Iterable[Violation]:
     spec = subject.spec
     if spec is None or not _on_spot(spec) or subject.kind not in _PACED or any(_slow_upload(subject)):
         return ()
-    # What it is counted with takes a while to load.
+    # Imported here because the estimates are slow to import.
     from prime_train.rules.resilience import checkpoint_pace as resilience_pace
 
     return resilience_pace.off(subject)
@@ -72,7 +72,7 @@ def _after_the_end(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or spec.checkpoints.every_steps is None or spec.trainer.steps is None:
         return
-    # What prime-rl saves is told by its own config, this interval in it.
+    # For prime-rl this interval becomes part of its own config, which other rules check.
     if spec.trainer.prime_rl is None and spec.checkpoints.every_steps > spec.trainer.steps:
         message = f"a checkpoint every {spec.checkpoints.every_steps} steps, and {spec.trainer.steps} steps in all: none before the end"
         yield Violation(("checkpoints", "every_steps"), message, f"such as {max(1, spec.trainer.steps // 10)}")
@@ -123,7 +123,8 @@ def _kept_by_metric_only_rarely(subject: Subject) -> Iterator[Violation]:
 
 
 def _unsaid(subject: Subject) -> Iterator[Violation]:
-    """Where neither the config nor the command speaks of checkpoints, most likely nobody saves where the agent looks."""
+    """Yield a violation if neither the config nor the command mentions checkpoints, as the trainer then probably saves where the agent does
+    not look."""
     spec, config = subject.spec, subject.config
     if spec is None or config is None or spec.trainer.prime_rl is not None or config.at("checkpoints") is not None:
         return
@@ -133,7 +134,7 @@ def _unsaid(subject: Subject) -> Iterator[Violation]:
 
 
 def _on_spot(spec: "RunSpec") -> bool:
-    """A machine of one's own is not taken away; and nobody rents one without a GPU or a provider."""
+    """Return whether the run rents spot machines. A user's own machine is not preempted, and without a GPU or a provider none is rented."""
     return spec.hardware.spot != "never" and bool(spec.hardware.gpus) and spec.hardware.provider != "local"
 
 
