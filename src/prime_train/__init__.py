@@ -10,7 +10,7 @@ __all__ = ["Client"]
 
 
 def __getattr__(name: str) -> "type[Client]":
-    """`prime_train.Client`, loaded when it is first asked for: agents and commands that need nothing of it must start quickly."""
+    """Return `prime_train.Client`, imported on first use so that agents and commands that do not need it start quickly."""
     if name == "Client":
         from prime_train.client import Client
 

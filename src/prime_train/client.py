@@ -1,4 +1,4 @@
-"""prime-train from Python: the same operations as the command line, with typed values and one family of errors.
+"""Python interface of prime-train: the same operations as the command line, with typed results and one family of errors.
 
     from prime_train.client import Client
 
@@ -8,15 +8,15 @@
         print(event.at_s, event.kind, event.text)
     print(run.status().durable_step, run.status().spent_usd)
 
-A client works with the control plane that its environment names: the home folder of this machine (`PRIME_TRAIN_HOME`, or `~/.prime-train`),
-or one elsewhere (`PRIME_TRAIN_STORE` and `PRIME_TRAIN_MASTER_KEY`). It decides nothing and rents nothing itself: what it asks for, the
-control plane carries out.
+A client works with the control plane that its environment names: the one in the home folder of this machine (`PRIME_TRAIN_HOME`, or
+`~/.prime-train`), or a remote one (`PRIME_TRAIN_STORE` and `PRIME_TRAIN_MASTER_KEY`). The client itself decides nothing and rents nothing:
+it writes requests, and the control plane carries them out.
 
-Errors, all of them importable from here:
+Errors, all importable from this module:
 
-- `UsageError`: what was asked for cannot be done; its `fix` says what to do.
-- `InvalidConfig`: a config has mistakes; its `findings` name each with its line.
-- `OutsideError`: a store, bucket or provider failed. `TemporaryError` may work later, `PermanentError` will not.
+- `UsageError`: the request cannot be carried out; `fix` states what to do instead.
+- `InvalidConfig`: a config has mistakes; `findings` lists each with its line.
+- `OutsideError`: a store, bucket or provider failed. After a `TemporaryError` a retry may succeed, after a `PermanentError` it will not.
 """
 
 import os
@@ -69,7 +69,7 @@ LOG_LINES = 40
 
 
 def _ignore(_: str) -> None:
-    """What could not be looked at is left out where nobody asks for it."""
+    """Discard a warning: the default where a caller does not ask for warnings."""
 
 
 def _words(given: str | Sequence[str]) -> tuple[str, ...]:
@@ -77,10 +77,10 @@ def _words(given: str | Sequence[str]) -> tuple[str, ...]:
 
 
 class Client:
-    """The control plane that `home` or the environment names.
+    """A client for the control plane that `home` or the environment names.
 
     `home`: the folder of a control plane on this machine; by default `PRIME_TRAIN_HOME`, or `~/.prime-train`. `environment`: variables to
-    read in place of this process's own, such as `PRIME_TRAIN_STORE`. Nothing is asked, and no folder made, before a method is called.
+    read in place of this process's own, such as `PRIME_TRAIN_STORE`. Creating a client sends no request and makes no folder.
 
     >>> import tempfile
     >>> Client(tempfile.mkdtemp()).runs()
@@ -105,11 +105,12 @@ class Client:
         since_s: int | None = None,
         runs_max: int = RUNS_MAX,
     ) -> list[RunStatus]:
-        """How the newest `runs_max` runs stand, newest first: of all, or of those that are meant.
+        """Return the status of the newest `runs_max` runs that match all filters, newest first; without filters, of all runs.
 
-        `state`: `training`, `failed` ..., or `active` or `ended`; of several one is enough. `name`: a part of the run's id or of its
-        config's name, or a pattern such as `qwen-*`. `tag`: of the config's `tags`; a run has to have all of several. `since_s`: launched
-        at most so many seconds ago. Raises UsageError where a state is none, and OutsideError where the store does not answer.
+        `state`: `training`, `failed` ..., or `active` or `ended`; with several, a run matches by any of them. `name`: a part of the run's
+        id or of its config's name, or a pattern such as `qwen-*`. `tag`: one of the config's `tags`; with several, a run must have all of
+        them. `since_s`: launched at most so many seconds ago. Raises UsageError if a state is unknown, and OutsideError if the store does
+        not answer.
 
         >>> import tempfile
         >>> Client(tempfile.mkdtemp()).runs(state="active", tag="ablation", since_s=86400)
@@ -119,9 +120,10 @@ class Client:
         return list(statuses(self._home.store(), wanted, runs_max=runs_max).runs)
 
     def run(self, name: str) -> "Run":
-        """The run that `name` stands for: its id, the start of one, or a config's name, which means its live or else its newest run.
+        """Return the run that `name` stands for: a run id, the start of one, or a config's name, which means its live or else its newest
+        run.
 
-        Raises UsageError where there is no such run, or more than one.
+        Raises UsageError if no run matches, or more than one.
 
         >>> import tempfile
         >>> Client(tempfile.mkdtemp()).run("qwen-sft")
@@ -132,7 +134,7 @@ class Client:
         return Run(self._home, find(self._home.store(), name).run.run_id)
 
     def validate(self, *paths: str | Path) -> tuple[Finding, ...]:
-        """Every mistake in these configs, or in all that lie in these folders, in order. Nothing is asked outside of this machine.
+        """Return every mistake in these configs, or in all configs in these folders, in order. Sends no request to another machine.
 
         >>> import pathlib, tempfile
         >>> config = pathlib.Path(tempfile.mkdtemp(), "sft.yaml")
@@ -144,22 +146,22 @@ class Client:
         return found
 
     def offers(self, config: str | Path) -> Ranking:
-        """The machines that a launch of this config would be tried on, in that order, and why the others were left out. Prices are dollars
-        an hour for the whole machine. Raises InvalidConfig, and OutsideError where the provider does not answer."""
+        """Return the machines that a launch of this config would try, in that order, and why the other offers were left out. Prices are US
+        dollars an hour for the whole machine. Raises InvalidConfig, and OutsideError if the provider does not answer."""
         return dry_run.ranking(self._home, checked(self._home, Path(config)).spec)
 
     def launch(self, config: str | Path, *, name: str | None = None) -> "Run":
-        """Check the config, pack its working tree into the bucket and queue the run. `name`: another than the config's.
+        """Check the config, pack its working tree into the bucket and queue the run. `name`: a run name that replaces the config's.
 
-        Paths in the config are seen from the current folder, as on the command line. Raises InvalidConfig where the config has mistakes,
-        UsageError where `name` is no name, and OutsideError where store or bucket do not answer; then nothing was queued.
+        Relative paths in the config start at the current folder, as on the command line. Raises InvalidConfig if the config has mistakes,
+        UsageError if `name` is not a valid name, and OutsideError if store or bucket do not answer; in each case no run is queued.
         """
         return Run(self._home, launch_checked(self._home, checked(self._home, Path(config), name=name)).run_id)
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run. Every method asks the control plane anew."""
+    """One run. Every method reads the control plane anew."""
 
     _home: Home
     id: str
@@ -168,12 +170,12 @@ class Run:
         return f"Run({self.id!r})"
 
     def status(self) -> RunStatus:
-        """How it stands now: state, steps, money, attempts. Seconds are those of the control plane's clock."""
+        """Return the current status of the run: state, steps, money, attempts. Times are seconds of the control plane's clock."""
         return status(self._home.store(), self.id)
 
     def stop(self, *, now: bool = False) -> RunStatus:
-        """Ask it to save, upload and end; with `now`, to end at once. Returns how it stands as that is asked, not when it is done.
-        Raises UsageError where it is over."""
+        """Request that the run saves, uploads and ends; with `now`, that it ends at once. Returns the status right after the request,
+        without waiting for the end. Raises UsageError if the run is over."""
         stop(self._home, self.id, now=now)
         return self.status()
 
@@ -185,11 +187,11 @@ class Run:
         deadline: str | None = None,
         config: str | Path | None = None,
     ) -> RunStatus:
-        """Let it go on from its newest checkpoint after it has ended.
+        """Continue a run that has ended from its newest checkpoint.
 
-        `usd`, `hours`, `deadline` (such as `2026-12-01T18:00+01:00`): new limits, for all attempts together. `config`: the spec and the
-        code to go on with, as they are here now. Raises UsageError where it is not over, a limit is none or its budget is spent, and
-        InvalidConfig.
+        `usd`, `hours`, `deadline` (such as `2026-12-01T18:00+01:00`): new limits, for all attempts together. `config`: a config to continue
+        with, read now together with its code. Raises UsageError if the run is not over, a limit is invalid or its budget is spent, and
+        InvalidConfig if the config has mistakes.
         """
         given = {Limit.USD: usd, Limit.HOURS: hours, Limit.DEADLINE: deadline}
         limits = {limit: value for limit, value in given.items() if value is not None}
@@ -202,17 +204,17 @@ class Run:
         return self.status()
 
     def history(self) -> list[HistoryEvent]:
-        """Everything that happened to it, oldest first; `at_s` is a Unix time."""
+        """Return all events of the run, oldest first; `at_s` is a Unix time in seconds."""
         return list(self._home.store().history(self.id))
 
     def follow(self, *, every_s: float = FOLLOW_EVERY_S) -> Iterator[HistoryEvent]:
-        """What happens to it, from its launch on, until it is over. Asks every `every_s` seconds.
+        """Yield the events of the run, from its launch on, until it is over. Reads the store every `every_s` seconds.
 
-        A control plane has to serve meanwhile: nothing happens without one.
+        A control plane must be running meanwhile; without one nothing happens and this iterator does not end.
         """
         store, seen, pause = self._home.store(), 0, threading.Event()
         while True:
-            # Read before the history: the last event is then among it.
+            # Read the state before the history, so that the last event is in the history when the run is over.
             is_over = find(store, self.id).run.is_over
             history = store.history(self.id)
             yield from history[seen:]
@@ -222,20 +224,20 @@ class Run:
             pause.wait(every_s)
 
     def logs(self, *, lines: int = LOG_LINES, warn: Callable[[str], None] = _ignore) -> str:
-        """The last lines of its newest log, on its machine or as kept when an attempt ended; empty where there is none. `warn` is called
-        with why a machine could not be reached."""
+        """Return the last lines of the run's newest log, read from its machine or from the bucket if the attempt has ended; empty if there
+        is no log. `warn` is called with the reason if a machine cannot be reached."""
         return log_end(self._home, find(self._home.store(), self.id), lines, warn).text
 
     def diagnose(self, *, warn: Callable[[str], None] = _ignore) -> RunDiagnosis:
-        """What happened to it and why. `warn` is called with what could not be looked at."""
+        """Return what happened to the run and why. `warn` is called with each source that could not be read."""
         return diagnose(self._home, self.id, warn)
 
     def checkpoints(self) -> list[Checkpoint]:
-        """Its checkpoints in the bucket, newest first. Sizes are bytes."""
+        """Return the run's checkpoints in the bucket, newest first. Sizes are bytes."""
         return checkpoint_list.rows_of(checkpoint_list.look(self.id, None, self._home))
 
     def _repr_html_(self) -> str:
-        """As notebooks show it. What machines wrote is escaped."""
+        """Return the status as an HTML table for notebooks. Texts written by machines are escaped."""
         now = self.status()
         rows = {
             "state": f"{now.state}: {now.why}" if now.why else now.state,

@@ -1,9 +1,9 @@
-"""Where a store's time comes from: the host's uptime for a store on this machine, what the store said for one that is elsewhere.
+"""The time of a store: counted from the host's uptime for a store on this machine, requested from a remote store.
 
-The wall clock of a machine can be wrong, and it can be set forward and back while runs train; decisions that compare two readings of it
-would take a step of the clock for hours of silence or of rent. So no decision is made by it. A store on this machine counts on from one
-moment by the time since the machine booted, which every process of the machine reads alike and nobody can set. A store elsewhere says what
-time it is there, and a process counts on from that for some seconds before it asks again.
+The wall clock of a machine can be wrong, and it can be set forward or back while runs train; a decision that compares two readings of it
+would mistake such a jump for hours of silence or of rent. So no decision uses the wall clock. A store on this machine counts from one fixed
+moment by the time since boot, which all processes of the machine read alike and nobody can set. A remote store returns its own time, and a
+process counts on from that reading for some seconds before it requests a new one.
 """
 
 import os
@@ -18,20 +18,20 @@ from typing import NamedTuple
 from prime_train.core.errors import TemporaryError
 
 COUNTED_S_MAX = 10.0
-"""Seconds counted on from what a store said, before it is asked again."""
+"""Seconds that a process counts on from one reading of a store's time before it requests the next."""
 ANSWER_S_MAX = 10.0
-"""An answer that took longer does not tell the time well enough to decide by it."""
+"""Seconds that a response with the store's time may take; a slower response is too inaccurate to decide by."""
 STEP_S_MAX = 1.0
-"""This process has stood still, or its wall clock was set, where its two clocks went apart by more."""
+"""Seconds that wall clock and monotonic clock may drift apart; more means that this process stood still or the wall clock was set."""
 TRIES_MAX = 2
 _UPTIME_BYTES_MAX = 64
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 def uptime_s() -> float:
-    """Seconds since this machine booted, those in which it slept included.
+    """Return the seconds since this machine booted, including those in which it slept.
 
-    Read from the kernel where it can be: a process may be given another clock by a library that is loaded into it.
+    Read from the kernel where possible, because a library loaded into the process may replace the process's clock.
     """
     file = _uptime_file()
     if file is None:
@@ -41,7 +41,7 @@ def uptime_s() -> float:
 
 @cache
 def _uptime_file() -> int | None:
-    """Kept open: it is read with every heartbeat."""
+    """Return an open descriptor of /proc/uptime, or None if there is no such file. Kept open because every heartbeat reads it."""
     try:
         return os.open("/proc/uptime", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -50,7 +50,7 @@ def _uptime_file() -> int | None:
 
 @cache
 def boot_id() -> str:
-    """A name for this machine's boot, the same in all its processes; empty where the system has none."""
+    """Return an identifier of this machine's current boot, the same in all its processes; empty if the system has none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     except OSError:
@@ -65,7 +65,7 @@ def _boot_session() -> str:
 
 
 class Anchor(NamedTuple):
-    """What fixes the time of a store on one machine: its seconds are the uptime of that boot plus `offset_s`."""
+    """The reference of a store's time on one machine: store time = uptime of the boot `boot` + `offset_s`."""
 
     boot: str
     offset_s: float
@@ -75,10 +75,11 @@ class Anchor(NamedTuple):
 
 
 def anchored(stored: Anchor | None, last_s: int, *, boot: str, uptime_s: float, wall_s: float) -> Anchor:
-    """The anchor of this boot: the stored one, if it was made in this boot. Else only the wall clock can tell how long the machine was off;
-    it counts from `last_s`, the store's last known time, at the earliest, so that the store's time never runs backward.
+    """Return the anchor for the current boot: the stored one if it was made in this boot, else a new one from the wall clock, because
+    nothing else tells how long the machine was off. A new anchor starts at `last_s`, the store's last known time, or later, so that the
+    store's time never runs backward.
 
-    A boot without a name is never known to be the same one.
+    Two boots without an id never count as the same boot.
     """
     if stored is not None and boot and stored.boot == boot and stored.now_s(uptime_s) >= last_s - STEP_S_MAX:
         return stored
@@ -86,7 +87,7 @@ def anchored(stored: Anchor | None, last_s: int, *, boot: str, uptime_s: float, 
 
 
 def counting_on(anchor: Anchor) -> Callable[[], float]:
-    """The clock of that anchor, in this boot."""
+    """Return a function that reads the store's time in seconds by this anchor, valid during this boot."""
     return lambda: anchor.now_s(uptime_s())
 
 
@@ -99,11 +100,11 @@ class Reading(NamedTuple):
 
 
 class MeasuredClock:
-    """The time of a store elsewhere, in whole seconds. Any thread may call.
+    """The time of a remote store, in whole seconds. Thread-safe.
 
-    `ask` returns the store's time, by asking it. The clock counts on from an answer by `monotonic`, for `counted_s` at most. `wall` is
-    never used as a time, only as a witness: where it and `monotonic` went apart, this process was frozen or asleep, and the store is asked
-    again. Raises TemporaryError where the store's time is not known, and whatever `ask` raises.
+    `ask` requests and returns the store's time. The clock counts on from a reading by `monotonic`, for at most `counted_s`. `wall` is never
+    used as a time, only as a check: if it and `monotonic` have drifted apart, this process was frozen or asleep, and `ask` is called again.
+    Raises TemporaryError if the store's time cannot be determined, and whatever `ask` raises.
     """
 
     def __init__(
@@ -124,11 +125,11 @@ class MeasuredClock:
         return int(known.store_s + self._monotonic() - known.monotonic_s)
 
     def begin(self) -> Reading:
-        """Both clocks of this process, before the store is asked for anything."""
+        """Return both clocks of this process, read right before a request to the store."""
         return Reading(0.0, self._monotonic(), self._wall())
 
     def end(self, began: Reading, store_s: float) -> None:
-        """An answer of the store told its time on the way; it counts if it came soon enough."""
+        """Use the store's time from a response whose request started at `began`; ignored if the response took too long."""
         known = self._read(began, store_s)
         if known is not None:
             self._known = known
@@ -154,7 +155,8 @@ class MeasuredClock:
 
 
 def http_date_s(text: str) -> float | None:
-    """The moment that a Date header of HTTP names, such as "Sun, 06 Nov 1994 08:49:37 GMT": the middle of that second. None: it is none."""
+    """Return the Unix time of an HTTP Date header such as "Sun, 06 Nov 1994 08:49:37 GMT", as the middle of that second; None if it is not
+    valid."""
     parts = text.split()
     try:
         _, day, month, year, at, zone = parts

@@ -1,4 +1,4 @@
-"""Seconds that pass while a machine sleeps, too."""
+"""Elapsed seconds that include the time in which a machine sleeps."""
 
 import threading
 import time
@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 
 class Elapsed:
-    """A clock that only rises. Python's monotonic one stands still while a laptop sleeps, and while AWS keeps a function's process frozen
-    between two calls, for hours; the wall clock goes on then, but can be set back. This one goes on by whichever went on further since it
-    was last read. Any thread may call. `monotonic`, `wall`: those two, in seconds."""
+    """A clock that only rises. Python's monotonic clock stands still while a laptop sleeps, and while AWS keeps a function's process frozen
+    between two calls, for hours; the wall clock continues then, but can be set back. At each reading this clock advances by whichever of
+    the two advanced further since the last reading. Thread-safe. `monotonic`, `wall`: these two clocks, in seconds."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
         self._monotonic, self._wall, self._lock = monotonic, wall, threading.Lock()

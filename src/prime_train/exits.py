@@ -1,4 +1,4 @@
-"""Exit codes, and how an error becomes one."""
+"""Exit codes, and the conversion of errors to them."""
 
 import atexit
 import functools
@@ -15,7 +15,8 @@ P = ParamSpec("P")
 
 
 def guarded(verb: Callable[P, object]) -> Callable[P, None]:
-    """The verb, leaving with an exit code and a line of text instead of a traceback. A verb returns its Exit; None is OK."""
+    """Return the command wrapped so that an error ends the process with an exit code and one line of text instead of a traceback. A command
+    returns its Exit; None means OK."""
 
     @functools.wraps(verb)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -25,7 +26,7 @@ def guarded(verb: Callable[P, object]) -> Callable[P, None]:
         except KeyboardInterrupt:
             leave(Exit.INTERRUPTED, "interrupted")
         except BrokenPipeError:
-            # Whoever read the output has left; Python must not complain about it at its end.
+            # The reader of the output has closed the pipe; without this, Python reports an error when it flushes stdout at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(Exit.BROKEN_PIPE)
         except Exception as error:
@@ -36,8 +37,8 @@ def guarded(verb: Callable[P, object]) -> Callable[P, None]:
 
 
 def end(said: SystemExit) -> None:
-    """Ends the process here and now, where the library for object stores was used: what its threads let go of after an answer they do in
-    Python, and a process in which Python is being taken down is aborted for it. Does nothing where it was not."""
+    """End the process at once if the object-store library (obstore) is loaded, else return. Threads of that library run Python code when
+    they release a response, and the process is aborted if the interpreter is shutting down at that moment."""
     if "obstore" not in sys.modules or not isinstance(said.code, int | None):
         return
     for stream in (sys.stdout, sys.stderr):

@@ -1,8 +1,8 @@
-"""The one door to the terminal: whatever is printed, logged or drawn passes it, and nothing that a stranger wrote does anything there.
+"""The only way to the terminal: everything that is printed, logged or drawn is neutralised here, so that foreign text has no effect.
 
-Log lines, names of files, details of a failure and texts of providers may hold control characters: they would move the cursor, set the
-clipboard, or hide what stands there. Each is shown as its escape. Only what a `console` draws has colours, which it adds to texts that are
-neutralised already. In a job of GitHub Actions, where lines of the log may be commands, those are broken up as well.
+Log lines, file names, failure details and provider texts may hold control characters that move the cursor, set the clipboard, or hide other
+text. Each is shown as its escape. Only a `console` emits colours, which it adds to texts that are neutralised already. In a GitHub Actions
+job, where log lines may be commands to the runner, such lines are broken up as well.
 """
 
 import io
@@ -21,10 +21,10 @@ _COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 
 
 class Door(io.TextIOWrapper):
-    """A text stream whose `write` neutralises; `write_trusted` is for what this program made itself of neutralised parts."""
+    """A text stream whose `write` neutralises; `write_trusted` is for text that this program made from neutralised parts."""
 
     in_job = False
-    """Whether lines of it may be taken for commands of GitHub's runner."""
+    """Whether GitHub's runner may take lines of this stream for commands."""
 
     def write(self, text: str, /) -> int:
         self.write_trusted(without_commands(safe) if (safe := lines_of_text(text)) and self.in_job else safe)
@@ -35,7 +35,7 @@ class Door(io.TextIOWrapper):
 
 
 class _Trusted:
-    """The door as rich sees it."""
+    """A view of a `Door` for rich, whose `write` does not neutralise again."""
 
     def __init__(self, door: Door) -> None:
         self._door = door
@@ -48,7 +48,7 @@ class _Trusted:
 
 
 def close_doors() -> None:
-    """Put a door before the standard output and the standard error of this process."""
+    """Replace the standard output and standard error of this process by a `Door` each."""
     in_job = os.environ.get("GITHUB_ACTIONS") == "true"
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
@@ -65,14 +65,15 @@ def _door(stream: io.TextIOWrapper, *, in_job: bool) -> Door:
 
 
 def print_command(line: str) -> None:
-    """A command for GitHub's runner, whose parts are escaped already."""
+    """Print a command for GitHub's runner; its parts must be escaped already."""
     stream = sys.stdout
     (stream.write_trusted if isinstance(stream, Door) else stream.write)(f"{neutralized(line, keep=chr(10))}\n")
     stream.flush()
 
 
 def print_coloured(text: str) -> None:
-    """A text whose only escapes are colours that this program put there, around parts without any."""
+    """Print a text whose only escapes are colours set by this program; the text between them is neutralised. No colours if stdout is not a
+    terminal."""
     stream = sys.stdout
     text = text if stream.isatty() else _COLOUR.sub("", text)
     if isinstance(stream, Door):
@@ -84,7 +85,7 @@ def print_coloured(text: str) -> None:
 
 
 def console(**options: Any) -> "Console":
-    """A console of rich: strings are texts, and never markup."""
+    """Return a rich console that never parses strings as markup and neutralises every segment."""
     from rich.console import Console
     from rich.segment import Segment
 
@@ -113,7 +114,7 @@ def console(**options: Any) -> "Console":
 
 
 def print_rows(rows: Iterable[tuple[str, str]]) -> None:
-    """Names and texts in two columns, of which the second folds at the terminal's width."""
+    """Print name and text in two columns; the second wraps at the terminal's width."""
     from rich.table import Table
     from rich.text import Text
 

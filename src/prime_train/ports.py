@@ -1,7 +1,7 @@
-"""What the shell needs of the outside, one Protocol a technology; every adapter passes the contract tests of its port.
+"""The interfaces to everything outside the process, one Protocol for each technology; every adapter passes the contract tests of its port.
 
-An adapter raises `TemporaryError` (try again later: nothing is known) or `PermanentError` (asking again will not help), with the cause,
-the body cut short and secrets left out. No other exception of a library leaves an adapter.
+An adapter raises `TemporaryError` (the outcome is unknown; retry later) or `PermanentError` (a retry will not help), with the cause, the
+body cut short and secrets left out. No other exception of a library leaves an adapter.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,7 +60,7 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a heartbeat or commit is told: accepted, said before, or fenced; and the order that waits."""
+    """The reply to a heartbeat or commit: accepted, repeated or fenced, with the pending order if there is one."""
 
     verdict: Verdict
     order: Order = Order.NONE
@@ -70,7 +70,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class LeaseStatus:
-    """Life sign of one open lease: `heartbeat_s` is None before the first heartbeat."""
+    """The last heartbeat of one open lease: `heartbeat_s` is None before the first heartbeat."""
 
     run_id: str
     attempt: int
@@ -81,73 +81,74 @@ class LeaseStatus:
 class Store(Protocol):
     """Runs, leases, history and the outbox of alerts. Every method is one atomic step; a lost race is a return value, not an error.
 
-    The store says what time it is. Whoever decides about runs does so by that time, never by a clock of their own: what was written by
-    one process is compared with what another one reads.
+    The store is the only source of time. Decisions about runs use the store's time and never a local clock, because moments written by one
+    process are compared with moments read by another.
     """
 
     def now_s(self) -> int:
-        """The store's time in whole seconds, close to UTC. It never steps, and goes on while everything here sleeps. TemporaryError where
-        it cannot be had: then nothing is to be decided."""
+        """Return the store's time in whole seconds, close to UTC. It never jumps, and continues while all processes sleep. Raises
+        TemporaryError if the time cannot be determined; the caller must then decide nothing."""
 
     def create(self, run: Run) -> bool:
-        """Stores a new run with a closed lease. False if there is one with that id: then nothing is changed."""
+        """Store a new run with a closed lease. Return False, with nothing changed, if a run with that id exists."""
 
     def load(self, run_id: str) -> RunRecord | None: ...
 
     def list_runs(self) -> list[Run]:
-        """All runs, newest first."""
+        """Return all runs, newest first."""
 
     def save(self, change: Change) -> bool:
-        """Compare-and-set: writes run, lease, history and alerts if the stored run has version `change.run.version - 1` and, where a
-        lease is given, the stored lease has `change.lease_version`. False: somebody else was first, nothing is changed."""
+        """Compare-and-set: write run, lease, history and alerts if the stored run has version `change.run.version - 1` and, if a lease is
+        given, the stored lease has `change.lease_version`. Return False, with nothing changed, if another writer was first."""
 
     def wake(self, run_id: str, now_s: int) -> None:
-        """Something happened: the run is due now. Raises the run's version, so that a save under way is lost and decided anew."""
+        """Make the run due now, because of an event. Raises the run's version, so that a concurrent `save` fails and the run is decided
+        again."""
 
     def due(self, now_s: int, limit: int) -> list[str]:
-        """Ids of runs with `next_check_s` <= now, most overdue first; then those whose `next_check_s` is more than `CHECK_S_MAX` away, as
-        nobody who knew the time can have written it."""
+        """Return the ids of runs with `next_check_s` <= `now_s`, most overdue first; then those whose `next_check_s` is more than
+        `CHECK_S_MAX` ahead, which only a process with a wrong time can have written."""
 
     def lease_statuses(self) -> list[LeaseStatus]:
-        """The life signs of all open leases."""
+        """Return the last heartbeat of every open lease."""
 
     def heartbeat(self, heartbeat: Heartbeat, now_s: int) -> Answer:
-        """One conditional write: accepted if the lease is open, of that attempt, and `seq` is higher than any before. An accepted heartbeat
-        with `news` also wakes the run, in the same write. `fenced` also for a run that does not exist."""
+        """One conditional write: accepted if the lease is open, belongs to that attempt, and `seq` is higher than any before. An accepted
+        heartbeat with `news` also wakes the run, in the same write. A run that does not exist is answered `fenced`."""
 
     def heartbeats(self, heartbeats: Sequence[Heartbeat], now_s: int) -> list[Answer]:
-        """Each as `heartbeat` would be, in order, all of them durable together when this returns: one commit for many."""
+        """Apply `heartbeat` to each, in order, and return the answers once all are durable: one commit for many."""
 
     def commit(self, commit: Commit, now_s: int) -> Answer:
-        """One conditional write: accepted if the lease is open and of that attempt. A lower or equal step is `repeated`."""
+        """One conditional write: accepted if the lease is open and belongs to that attempt. A lower or equal step is `repeated`."""
 
     def history(self, run_id: str) -> list[HistoryEvent]:
-        """In the order it was written."""
+        """Return the events of the run in the order in which they were written."""
 
     def tell(self, alert: Alert) -> None:
-        """Puts an alert that comes with no change of a run into the outbox; nothing where one with its key has been there."""
+        """Put an alert that belongs to no change of a run into the outbox; does nothing if an alert with its key was ever there."""
 
     def outbox(self, limit: int, *, lacking: str | None = None) -> list[Alert]:
-        """Alerts that wait, oldest first; with `lacking` those that the notifier of that name is not marked to be done with."""
+        """Return waiting alerts, oldest first; with `lacking`, only those that the notifier of that name has not finished."""
 
     def mark_sent(self, key: str, notifier: str | None = None, *, among: Sequence[str] = ()) -> bool:
-        """The notifier of that name is done with the alert; once all `among` are, it waits no longer. Without names it waits no longer at
-        all. Whether it still waits: False also of one that nobody has heard of."""
+        """Mark the alert as finished by `notifier`; it stops waiting once all notifiers in `among` have finished it. Without names it stops
+        waiting at once. Return whether it still waits: False also for an unknown key."""
 
     def claim(self, key: str, notifier: str, owner: str, *, now_s: int, until_s: int) -> bool:
-        """One conditional write: whether `owner` alone may send that alert by the notifier of that name, until `until_s`. False where
-        another owner's claim lasts beyond `now_s`, and where the alert does not wait for that notifier. An owner renews its own claim by
-        claiming again, and gives it up with an `until_s` of `now_s`."""
+        """One conditional write: give `owner` the exclusive right to send that alert by that notifier until `until_s`. Return False if
+        another owner's claim lasts beyond `now_s`, or the alert does not wait for that notifier. An owner renews its own claim by claiming
+        again, and releases it with an `until_s` of `now_s`."""
 
     def watch(self) -> Watch: ...
 
     def save_watch(self, watch: Watch, *, version: int) -> bool:
-        """Compare-and-set on the version read."""
+        """Compare-and-set: store `watch` if the stored version is still `version`. Return False, with nothing changed, otherwise."""
 
 
 @dataclass(frozen=True)
 class Stat:
-    """An object: `size` in bytes, `written_s` the second it was last written."""
+    """Metadata of an object: `size` in bytes, `written_s` the second of the last write."""
 
     key: str
     size: int
@@ -156,7 +157,7 @@ class Stat:
 
 @dataclass(frozen=True)
 class Content:
-    """A small object with the tag a conditional write is made against."""
+    """A small object with the tag that a later conditional write compares."""
 
     data: bytes
     tag: str
@@ -168,114 +169,120 @@ GET_BYTES_MAX = 16 * 2**20
 
 
 class Bucket(Protocol):
-    """Objects by key. A reader sees an object whole or not at all. Keys are relative, with / between parts.
+    """Objects by key. A reader gets an object whole or not at all. Keys are relative paths, with / between their parts.
 
-    Every method may be called by many threads at once; what they hold in memory is what they are given or give back.
+    Every method is thread-safe and holds no more in memory than its arguments and its result.
     """
 
     def put(self, key: str, data: Data) -> None:
-        """Durable when it returns, and as it was given: the bucket has checked it on arrival. `data` is not kept."""
+        """Store `data`, durable on return; the bucket has compared a checksum on arrival. No reference to `data` is kept."""
 
     def put_if(self, key: str, data: bytes, *, tag: str | None) -> bool:
-        """Writes only if the object's tag is still `tag` (None: if there is no object). False: it is not."""
+        """Write only if the object's tag is still `tag` (None: only if there is no object). Return False if it is not, with nothing
+        written."""
 
     def put_file(self, key: str, path: Path) -> None: ...
 
     def get(self, key: str) -> Content | None:
-        """The whole object with its tag; only for small ones (`GET_BYTES_MAX`, else PermanentError). None: there is none."""
+        """Return the whole object with its tag, or None if there is none. Only for objects of at most `GET_BYTES_MAX` bytes; raises
+        PermanentError for larger ones."""
 
     def read(self, key: str) -> Data | None:
-        """As `get`, for content that is checked by its hash: no tag, and no copy that can be spared."""
+        """As `get`, without tag and with as few copies as possible, for content that the caller verifies by its hash."""
 
     def get_file(self, key: str, path: Path) -> bool:
-        """Writes the object to `path`. False: there is none, and nothing was written."""
+        """Write the object to `path`. Return False, with nothing written, if there is none."""
 
     def stat(self, key: str) -> Stat | None: ...
 
     def list(self, prefix: str) -> Iterator[Stat]:
-        """In the order of keys."""
+        """Yield the objects whose keys start with `prefix`, in the order of keys."""
 
     def delete(self, key: str) -> None:
-        """Deleting what is not there is no error."""
+        """Delete the object; does nothing if there is none."""
 
 
 class Pods(Protocol):
-    """A provider of machines. Names are ours (`pt-<run>-e<attempt>`), ids the provider's."""
+    """A provider of machines. The control plane chooses pod names (`pt-<run>-e<attempt>-a<identity>`), the provider chooses ids."""
 
     def offers(self, hardware: HardwareSpec) -> Sequence[Offer]: ...
 
     def create(self, name: str, offer: Offer, hardware: HardwareSpec) -> "Pod":
-        """Rents one. NoCapacity, NoFunds or PermanentError: certainly nothing was created. TemporaryError: it is not known."""
+        """Rent one machine. After NoCapacity, NoFunds or PermanentError nothing was created; after TemporaryError the outcome is
+        unknown."""
 
     def list(self) -> "Sequence[Pod]":
-        """Every pod of ours. It may lag: absence proves nothing."""
+        """Return every pod of this control plane. The list may lag behind: absence from it proves nothing."""
 
     def get(self, pod_id: str) -> "Pod | None":
-        """None: the provider no longer knows an id it once gave. One that it still knows as ended is GONE, with the time if it tells it."""
+        """Return the pod, or None if the provider no longer has an id that it once gave out. A pod that it still lists as ended is GONE,
+        with the time of its end if the provider reports one."""
 
     def put_agent(self, pod: "Pod", ticket: Ticket) -> None:
-        """Starts the agent with this ticket; where it runs already, nothing happens. May return before it is there: its heartbeat tells."""
+        """Start the agent with this ticket; does nothing if the agent runs already. May return before the agent is up: its first heartbeat
+        shows that."""
 
     def terminate(self, pod_id: str) -> None:
-        """Asks for the end of the pod; asking for one that is gone is no error."""
+        """Request the end of the pod; does nothing if the pod is already gone."""
 
 
 class Account(Protocol):
-    """Who pays at one provider. Both may be asked in every sweep: an adapter asks the provider as seldom as will do."""
+    """The paying account at one provider. Both methods may be called in every sweep: an adapter limits its own requests to the provider."""
 
     @property
     def provider(self) -> str:
-        """As in `Offer.provider`."""
+        """The provider's name, as in `Offer.provider`."""
 
     def funds(self) -> Funds | None:
-        """The wallet now; None: there is none."""
+        """Return the wallet's current state; None if the account has no wallet."""
 
     def bills(self) -> Sequence[Bill]:
-        """Pods that ended lately, with what they cost; empty also where there is nothing new to tell."""
+        """Return recently ended pods with their costs; empty also if there is nothing new."""
 
 
 class Tracker(Protocol):
     def look(self, run: Run) -> "TrackerSeen | None":
-        """What the experiment tracker last heard of this run; None where there is none or it cannot be asked."""
+        """Return what the experiment tracker last received of this run; None if it has no such run or does not answer."""
 
 
 @runtime_checkable
 class Marking(Protocol):
-    """A tracker that can be told what became of a run."""
+    """A tracker on which the outcome of a run can be marked."""
 
     def mark_lost(self, run: Run, attempt: Attempt) -> bool:
-        """Has it say of a run whose newest attempt was fenced that it has failed, so that nobody takes it for one that trains; the next
-        attempt goes on with it all the same. False: not now, ask again. Never raises; asking twice is asking once."""
+        """Mark the run as failed in the tracker after its newest attempt was fenced, so that nobody takes it for one that trains; the next
+        attempt can still continue it. Return False to be called again later. Never raises; idempotent."""
 
 
 class Canary(Protocol):
     def sings(self, now_s: int) -> bool:
-        """Whether a heartbeat sent to the public webhook arrives."""
+        """Return whether a heartbeat sent to the public webhook arrives."""
 
 
 class Notifier(Protocol):
     def send(self, alert: Alert, run: Run | None) -> None:
-        """Tells people. The same key may come twice; it is the same alert."""
+        """Send the alert to people. The same key may be sent twice; it is the same alert."""
 
 
 @runtime_checkable
 class Foreseeing(Protocol):
-    """A notifier that can tell of many alerts at once."""
+    """A notifier that can send several alerts in one message."""
 
     def foresee(self, alerts: Sequence[Alert]) -> None:
-        """What waits, oldest first; each of them is then sent, and what was told with another is no longer sent anew."""
+        """Receive all waiting alerts, oldest first, before each of them is sent; an alert that went out together with another is not sent
+        again."""
 
 
 @runtime_checkable
 class Showing(Protocol):
-    """A notifier that shows how runs stand, wherever they came from."""
+    """A notifier that displays the current state of runs."""
 
     def shows(self, run_id: str) -> bool:
-        """Whether it would show that run anew now and then, though nothing has happened."""
+        """Return whether the display of that run needs a refresh from time to time even if nothing happens."""
 
 
 class Watched(Protocol):
-    """Told what each step of reconcile did, for logs and live views."""
+    """A callback that receives what each step of reconcile did, for logs and live views."""
 
     def __call__(self, run_id: str, what: str, text: str) -> None: ...
 
@@ -287,4 +294,4 @@ class NoTracker:
 
 
 Secrets = Mapping[str, str]
-"""Values by name, from wherever the control plane keeps them; never stored."""
+"""Secret values by name, from wherever the control plane keeps them; never stored."""

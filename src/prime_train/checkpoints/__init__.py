@@ -1,1 +1,1 @@
-"""Checkpoints on their way: cut into chunks, compressed where that makes them durable sooner, and put together again."""
+"""Transfer of checkpoints: split into chunks, compress where that makes them durable sooner, and reassemble."""

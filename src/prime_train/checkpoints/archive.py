@@ -1,6 +1,6 @@
-"""Checkpoints as one archive, made by somebody else: a .tar, .tar.gz or .tar.zst.
+"""Unpacking of checkpoints that others packed as one archive: .tar, .tar.gz or .tar.zst.
 
-What is unpacked shows up under its name when all of it is there; how it is written nowhere else is in `unpacking`.
+The unpacked folder gets its final name only when it is complete; `unpacking` makes sure that nothing is written outside it.
 """
 
 import gzip
@@ -24,25 +24,26 @@ ENDINGS = (".tar.gz", ".tar.zst", ".tgz", ".tar")
 
 
 class ArchiveRefused(Exception):
-    """It cannot be unpacked; the message says why, and nothing of it is left."""
+    """The archive cannot be unpacked; the message gives the reason, and no part of it is left on disk."""
 
 
 class TargetExists(Exception):
-    """There is something under that name already; it was not touched."""
+    """The target name is already taken; the existing file or folder was not touched."""
 
 
 def stem_of(name: str) -> str:
-    """`run7` for `run7.tar.gz`."""
+    """Return the name without its archive ending: `run7` for `run7.tar.gz`."""
     return next((name.removesuffix(ending) for ending in ENDINGS if name.endswith(ending)), name)
 
 
 @contextmanager
 def stage(into: Path, name: str) -> Iterator[Path]:
-    """A hidden folder in `into` for what is on its way, gone at the end; `into` too where it had to be made and stayed empty."""
+    """Yield a hidden folder in `into` for files in transit, removed at the end; `into` is removed too if it was created here and stayed
+    empty."""
     made = not into.exists()
     into.mkdir(parents=True, exist_ok=True)
     hidden = into / f".prime-train-unpack-{name}"
-    shutil.rmtree(hidden, ignore_errors=True)  # of one that was killed
+    shutil.rmtree(hidden, ignore_errors=True)  # left by a process that was killed
     hidden.mkdir()
     try:
         yield hidden
@@ -54,10 +55,10 @@ def stage(into: Path, name: str) -> Iterator[Path]:
 
 
 def unpack(archive: Path, hidden: Path, *, replace: bool = False, members_max: int = MEMBERS_MAX, progress: Reported = unreported) -> Path:
-    """Unpacks into the folder that `hidden` is in, by way of it, and returns the checkpoint's folder there.
+    """Unpack `archive` into the parent of `hidden`, with `hidden` as work space, and return the checkpoint's folder there.
 
-    That is the one folder in the archive, if all of it is inside one, else one named as the archive. `replace`: whatever has that name
-    goes. Raises ArchiveRefused and TargetExists. `progress` is told bytes of the archive.
+    If the archive has exactly one folder at its top, that is the checkpoint's folder; otherwise a folder named after the archive.
+    `replace`: remove whatever has that name. Raises ArchiveRefused and TargetExists. `progress` is called with bytes of the archive.
     """
     content = hidden / "content"
     content.mkdir()
@@ -96,7 +97,7 @@ def _report(file: IO[bytes], size: int, progress: Reported) -> None:
 
 
 def uncompressed(file: IO[bytes]) -> IO[bytes]:
-    """What is inside the compression, which is told by the first bytes: names lie."""
+    """Return the uncompressed content; the compression is detected by the first bytes because file names can be wrong."""
     head = file.read(4)
     file.seek(0)
     return next((opened(file) for magic, opened in _KINDS.items() if head.startswith(magic)), file)
@@ -107,7 +108,7 @@ def _unzstd(file: IO[bytes]) -> IO[bytes]:
 
 
 BROKEN = (ArchiveBroken, EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError)
-"""What reading an archive raises that is cut off, damaged or none."""
+"""Exceptions raised when an archive is cut off, damaged or not an archive."""
 
 _KINDS: dict[bytes, Callable[[IO[bytes]], IO[bytes]]] = {
     b"\x1f\x8b": lambda file: cast("IO[bytes]", gzip.GzipFile(fileobj=file, mode="rb")),

@@ -1,4 +1,4 @@
-"""What checkpoints of a run there are, from the bucket alone."""
+"""The list of a run's checkpoints, read from the bucket alone."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ MANIFESTS_MAX = 10_000
 
 @dataclass(frozen=True)
 class Blob:
-    """A blob in the bucket: bytes, and the second it was written by the bucket's clock."""
+    """A blob in the bucket: its size in bytes, and the second of its last write by the bucket's clock."""
 
     size: int
     written_s: int
@@ -30,7 +30,7 @@ class Catalog:
     unread: tuple[str, ...] = ()
 
     def missing(self, manifest: Manifest) -> tuple[str, ...]:
-        """Keys of its blobs that are not there with their size."""
+        """Return the keys of the manifest's blobs that are absent from the bucket or have another size there."""
         return missing_blobs(manifest, {key: blob.size for key, blob in self.blobs.items()})
 
     def complete(self) -> list[Manifest]:
@@ -38,13 +38,13 @@ class Catalog:
         return [manifest for manifest in self.manifests if not missing_blobs(manifest, sizes)]
 
     def kept(self, policy: Policy) -> list[Kept]:
-        """As retention wants to see them."""
+        """Return the checkpoints in the form that the retention policy takes."""
         whole = {manifest.key for manifest in self.complete()}
         return [Kept(m.step, m.attempt, m.key, m.key in whole, getattr(m, policy.best_by)) for m in self.manifests]
 
 
 class Reader:
-    """Reads catalogs of one run; a manifest that was read stays known as long as it is not written again."""
+    """Reads catalogs of one run; a manifest stays cached until its object is written again."""
 
     def __init__(self, bucket: Bucket, run_id: str) -> None:
         self._bucket = bucket
@@ -52,7 +52,8 @@ class Reader:
         self._read: dict[Stat, Manifest | None] = {}
 
     def catalog(self) -> Catalog:
-        """Raises what the bucket raises. Blobs are listed first: one that a manifest written meanwhile lists is then only missed."""
+        """Return the current catalog. Raises what the bucket raises. Blobs are listed before manifests: a blob that was written in between
+        can only be reported as missing."""
         blobs = {stat.key: Blob(stat.size, stat.written_s) for stat in self._bucket.list(blob_prefix(self._run_id))}
         listed = [stat for stat in self._bucket.list(manifest_prefix(self._run_id)) if parse_manifest_key(self._run_id, stat.key)]
         self._read = {stat: self._read[stat] for stat in listed if stat in self._read}
@@ -65,14 +66,14 @@ class Reader:
         return Catalog(self._run_id, manifests, blobs, pinned, tuple(unread))
 
     def _manifest(self, stat: Stat) -> Manifest | None:
-        """None for one that cannot be read, is not what its key says, or is gone by now."""
+        """Return the manifest; None if it cannot be read, its content does not match its key, or it was deleted meanwhile."""
         if stat not in self._read:
             self._read[stat] = read_manifest(self._bucket, stat.key)
         return self._read[stat]
 
 
 def read_manifest(bucket: Bucket, key: str) -> Manifest | None:
-    """The manifest at `key`; None where there is none, it cannot be read, or it is another one's."""
+    """Return the manifest at `key`; None if there is none, it cannot be read, or its content belongs to another key."""
     content = bucket.get(key)
     if content is None:
         return None

@@ -1,4 +1,4 @@
-"""The chunks of a checkpoint's files: one at a time from the bucket, verified."""
+"""The chunks of a checkpoint's files: fetched one at a time from the bucket and verified."""
 
 import os
 from collections.abc import Iterator
@@ -12,16 +12,16 @@ from prime_train.core.manifest import CHUNK_BYTES, Chunk, Manifest, ManifestFile
 from prime_train.ports import Bucket, Data
 
 READS_MAX = 2
-"""What came damaged may have been damaged on its way: it is read again before it counts as damaged where it lies."""
+"""Times a chunk is read before it counts as damaged in the bucket, because the damage may have happened in transit."""
 
 
 class Damaged(Exception):
-    """A chunk is not in the bucket as it was saved; the message says what is wrong with it, in words that follow the file's name."""
+    """A chunk in the bucket differs from what was saved; the message is a predicate that follows the file's name."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a chunk lies in its file: the `index`-th one, at `offset` bytes."""
+    """The position of a chunk in its file: number `index`, at `offset` bytes."""
 
     file: ManifestFile
     index: int
@@ -43,7 +43,7 @@ def places(manifest: Manifest) -> Iterator[Place]:
 
 
 def fetch(bucket: Bucket, run_id: str, chunk: Chunk) -> Data:
-    """The content of a chunk. Raises Damaged when the bucket does not hold it as it was saved, and what the bucket raises."""
+    """Return the content of a chunk. Raises Damaged if the bucket does not hold it as it was saved, and what the bucket raises."""
     for reading in range(1, READS_MAX + 1):
         try:
             return _fetch(bucket, run_id, chunk)
@@ -69,7 +69,7 @@ def _fetch(bucket: Bucket, run_id: str, chunk: Chunk) -> Data:
 
 
 def is_there(path: Path, place: Place) -> bool:
-    """Whether the file at `path` holds this chunk at its place already."""
+    """Return whether the file at `path` already holds this chunk at its place."""
     with path.open("rb", buffering=0) as file:
         data = os.pread(file.fileno(), place.chunk.size, place.offset)
     return len(data) == place.chunk.size and digest_of(data) == place.chunk.digest

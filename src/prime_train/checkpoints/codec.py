@@ -1,4 +1,5 @@
-"""How one chunk of a checkpoint is kept in the bucket: as it is, or compressed without loss. The value is the suffix of its key."""
+"""How one chunk of a checkpoint is stored in the bucket: unchanged, or compressed without loss. The codec's value is the suffix of the
+key."""
 
 from enum import StrEnum
 from mmap import mmap
@@ -6,15 +7,15 @@ from mmap import mmap
 from prime_train.checkpoints.codec_frames import framed, unframed
 
 RAW_BYTES_MAX = 2**30
-"""Of one chunk; a chunk has 16 MiB, so this bounds what a wrong size in a manifest can ask for."""
+"""Upper limit of the raw size of one chunk; a chunk has 16 MiB, so this bounds the allocation that a wrong size in a manifest can cause."""
 LEVEL = 1
-"""Of zstd: half as fast again as level 3, and on tensors within a hundredth of it."""
+"""The zstd level: 1.5 times as fast as level 3, and on tensors within 1 % of its size."""
 
 Buffer = bytes | bytearray | memoryview | mmap
 
 
 class Codec(StrEnum):
-    """`BYTES2` and `BYTES4` part the bytes of each element (bf16 and fp16; fp32) into planes first."""
+    """`BYTES2` and `BYTES4` first split the bytes of each element (bf16 and fp16; fp32) into planes."""
 
     NONE = ""
     ZSTD = "zstd"
@@ -26,9 +27,10 @@ _WIDTHS = {Codec.BYTES2: 2, Codec.BYTES4: 4}
 
 
 def encode(codec: Codec, raw: Buffer, level: int = LEVEL) -> bytes:
-    """The stored form of `raw`; the same bytes for the same arguments. Threads may encode at once, the lock of Python is released.
+    """Return the stored form of `raw`; deterministic. Releases Python's global interpreter lock, so threads can encode in parallel.
 
-    `level` is that of `ZSTD`; planes have one way only. Nothing is stored as nothing. ValueError: more than RAW_BYTES_MAX.
+    `level` applies to `ZSTD`; planes have fixed settings. Empty input gives empty output. Raises ValueError if `raw` has more than
+    RAW_BYTES_MAX bytes.
     """
     seen = memoryview(raw).cast("B")
     _bounded(len(seen))
@@ -40,16 +42,16 @@ def encode(codec: Codec, raw: Buffer, level: int = LEVEL) -> bytes:
         case Codec.ZSTD:
             return framed(seen, level)
         case Codec.BYTES2 | Codec.BYTES4:
-            from prime_train.checkpoints.codec_planes import pack  # numpy costs 30 MiB, and is seldom wanted
+            from prime_train.checkpoints.codec_planes import pack  # numpy costs 30 MiB of memory, and is seldom needed
 
             return pack(seen, _WIDTHS[codec])
 
 
 def decode(codec: Codec, stored: Buffer, size: int) -> memoryview:
-    """The `size` raw bytes that were encoded.
+    """Return the `size` raw bytes that were encoded.
 
-    ValueError: it is not the whole encoding, and nothing else, of that many bytes. No more than about twice `size` is ever allocated.
-    Flipped bits may pass: whether they are the right bytes is for the content's hash to say.
+    Raises ValueError unless `stored` is exactly one whole encoding of that many bytes. Allocates at most about twice `size`. Flipped bits
+    may pass undetected: the caller compares the content's hash.
     """
     seen = memoryview(stored).cast("B")
     _bounded(size)

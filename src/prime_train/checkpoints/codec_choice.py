@@ -1,4 +1,5 @@
-"""Which codec makes a checkpoint durable soonest: a measured sample of each, and arithmetic. Never one that is slower than none."""
+"""Chooses the codec that makes a checkpoint durable soonest, from a measured sample of each; never one that is slower than no
+compression."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -9,21 +10,22 @@ from prime_train.checkpoints.codec import Buffer, Codec, encode
 CHUNK_BYTES = 16 * 2**20
 SLICES, SLICE_BYTES = 4, 256 * 2**10
 SLICE_ALIGNMENT = 64
-"""Slices begin where elements do."""
+"""Slices start at multiples of this many bytes, so that they start at element boundaries."""
 ROUNDS = 2
 GAIN_MIN = 0.05
-"""A codec is taken when the checkpoint is durable sooner by this share of the time."""
+"""A codec is chosen only if it shortens the time until the checkpoint is durable by at least this share."""
 BUSY_SHARE = 0.5
-"""Of the measured speed is counted on: a core that encodes beside all the others, and a trainer, is slower than one alone."""
+"""Share of the measured speed that the estimate uses: a core that encodes beside all the others, and a trainer, is slower than one
+alone."""
 
 
 FASTEST_BYTES_PER_S = 2e9
-"""No codec that saves anything is faster than this on one core."""
+"""Upper limit of the encoding speed of one core with any codec that saves space."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What a codec did to a piece of real data: stored bytes a raw byte, and raw bytes a second on one core."""
+    """The measurement of a codec on real data: stored bytes per raw byte, and raw bytes a second on one core."""
 
     codec: Codec
     ratio: float
@@ -38,7 +40,8 @@ OFF = Sample(Codec.NONE, ratio=1.0, encode_bytes_per_s=math.inf)
 
 
 def durable_s(sample: Sample, uplink_bytes_per_s: float, cores: float, *, total_bytes: int) -> float:
-    """Seconds until all of `total_bytes` is sent, at most: encoding and sending overlap but for the first chunk's encoding."""
+    """Return an upper limit of the seconds until all of `total_bytes` is sent: encoding and sending overlap, except for the first chunk's
+    encoding."""
     first_s = min(total_bytes, CHUNK_BYTES) / sample.encode_bytes_per_s
     encode_s = total_bytes / (sample.encode_bytes_per_s * cores)
     send_s = total_bytes * sample.ratio / uplink_bytes_per_s
@@ -46,16 +49,16 @@ def durable_s(sample: Sample, uplink_bytes_per_s: float, cores: float, *, total_
 
 
 def may_win(uplink_bytes_per_s: float, cores: float) -> bool:
-    """Whether a codec could be worth it at all: else none need be measured, which costs the senders a core for a while."""
+    """Return whether any codec could win; if not, no measurement is needed, which would take a core from the senders."""
     fastest = FASTEST_BYTES_PER_S * BUSY_SHARE * cores
     return fastest * (1 - GAIN_MIN) > uplink_bytes_per_s
 
 
 def choose(samples: Iterable[Sample], uplink_bytes_per_s: float | None, cores: float, *, total_bytes: int) -> Codec:
-    """The codec with the soonest durable checkpoint; `NONE` unless one wins by GAIN_MIN, and while the uplink is not known.
+    """Return the codec whose checkpoint is durable soonest; `NONE` unless one wins by GAIN_MIN, and while the uplink speed is unknown.
 
-    `uplink_bytes_per_s`: what the wire takes while senders are never without work, else slow encoding would pass for a slow uplink.
-    `cores`: for encoding, beside what sending takes; a part of one counts. `total_bytes`: raw, of all that is sent together.
+    `uplink_bytes_per_s`: the throughput while senders always have work, else slow encoding would be mistaken for a slow uplink. `cores`:
+    cores for encoding, beside those for sending; may be a fraction. `total_bytes`: raw bytes of all that is sent together.
     """
     if not uplink_bytes_per_s or not total_bytes or cores <= 0:
         return Codec.NONE
@@ -66,7 +69,8 @@ def choose(samples: Iterable[Sample], uplink_bytes_per_s: float | None, cores: f
 
 
 def sample(raw: Buffer, candidates: Sequence[Codec], clock_s: Callable[[], float]) -> tuple[Sample, ...]:
-    """Encodes slices spread over `raw` with each candidate, twice, for the first time is no measure; `raw` is not empty."""
+    """Encode slices spread over `raw` with each candidate twice, because the first round is too slow to measure by. `raw` must not be
+    empty."""
     piece = _spread(memoryview(raw).cast("B"))
     return tuple(_timed(codec, piece, clock_s) for codec in candidates)
 
@@ -77,7 +81,7 @@ def _timed(codec: Codec, piece: bytes, clock_s: Callable[[], float]) -> Sample:
         began_s = clock_s()
         stored = encode(codec, piece)
         taken_s = min(taken_s, clock_s() - began_s)
-    return Sample(codec, len(stored) / len(piece), len(piece) / max(taken_s, 1e-6))  # A coarse clock may not have moved.
+    return Sample(codec, len(stored) / len(piece), len(piece) / max(taken_s, 1e-6))  # A coarse clock may not have advanced.
 
 
 def _spread(raw: memoryview) -> bytes:

@@ -1,18 +1,18 @@
-"""One zstd frame around bytes, with its size declared; and the way back, bounded in memory."""
+"""Encoding of bytes as one zstd frame that declares its size, and decoding with bounded memory."""
 
 import zstandard
 
 _WINDOW_BYTES_MIN = 2**10
-"""The least that zstd knows."""
+"""The smallest window size that zstd supports."""
 
 
 def framed(raw: memoryview, level: int) -> bytes:
-    """One zstd frame that declares its size; what `zstd -d` reads."""
+    """Return one zstd frame that declares its size; `zstd -d` can read it."""
     return zstandard.ZstdCompressor(level=level).compress(raw)
 
 
 def unframed(frame: memoryview, size: int) -> bytes:
-    """The `size` > 0 bytes in exactly one zstd frame. ValueError where it is anything else; found before more is allocated."""
+    """Return the `size` > 0 bytes in exactly one zstd frame. Raises ValueError for any other input, before more than that is allocated."""
     try:
         declared = zstandard.get_frame_parameters(frame).content_size
         if declared != size or size == 0:

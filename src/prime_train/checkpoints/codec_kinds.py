@@ -1,4 +1,4 @@
-"""What is remembered of codecs, per kind of file: measured on a real chunk, again when the uplink changes or the content may have."""
+"""Measurements of codecs for each kind of file, taken on a real chunk, and again when the uplink or possibly the content has changed."""
 
 import re
 import threading
@@ -11,14 +11,14 @@ from prime_train.checkpoints.codec import Buffer, Codec
 from prime_train.checkpoints.codec_choice import Sample, choose, may_win, sample
 
 KINDS_MAX = 64
-"""Remembered at once; the one measured longest ago goes first."""
+"""Kinds remembered at once; the one measured longest ago is dropped first."""
 CHUNKS_MAX = 64
-"""Of one kind that are sent on one measurement: a gigabyte."""
+"""Chunks of one kind that are sent on one measurement: one GiB."""
 UPLINK_CHANGE_MAX = 2.0
 SAMPLED_BYTES_MIN = 2**20
-"""A smaller chunk says little about others, and is sent in no time."""
+"""Smaller chunks are not measured: they say little about others, and are sent quickly anyway."""
 HEADER_BYTES_MAX = 2**16
-"""Of a safetensors header that are searched for the first tensor's type."""
+"""Bytes of a safetensors header that are searched for the first tensor's type."""
 
 _DTYPE = re.compile(rb'"dtype"\s*:\s*"([A-Z0-9_]{1,16})"')
 _CANDIDATES = {
@@ -30,7 +30,8 @@ _ALL = (Codec.BYTES2, Codec.BYTES4, Codec.ZSTD)
 
 
 def kind_of(path: str, head: Buffer) -> str:
-    """Files of one kind compress alike: the name with its numbers left out and, of a safetensors file, the first tensor's type.
+    """Return the kind of a file; files of one kind compress alike. It is the name with its numbers replaced by # and, for a safetensors
+    file, the first tensor's type.
 
     `head`: the beginning of the file. `model-00001-of-00004.safetensors` is `model-#-of-#.safetensors:BF16`.
     """
@@ -42,7 +43,7 @@ def kind_of(path: str, head: Buffer) -> str:
 
 
 def candidates(kind: str) -> tuple[Codec, ...]:
-    """The codecs worth a try; where the type is not known, all of them."""
+    """Return the codecs to measure for this kind; all of them if the tensor type is unknown."""
     return _CANDIDATES.get(kind.rpartition(":")[2], _ALL)
 
 
@@ -59,7 +60,8 @@ class _Known:
 
 @dataclass
 class Kinds:
-    """For any number of threads. `cores`: how many may encode at once, at most. Only the thread that makes a measurement waits for it."""
+    """The measured codecs by kind of file. Thread-safe; only the thread that measures waits for the measurement. `cores`: the most that may
+    encode at once."""
 
     cores: int
     clock_s: Callable[[], float] = time.thread_time
@@ -70,9 +72,10 @@ class Kinds:
     def codec_for(
         self, kind: str, chunk: Buffer, *, uplink_bytes_per_s: float | None, spare_cores: float | None, total_bytes: int
     ) -> Codec:
-        """How to store this chunk. `NONE` until the uplink and the spare cores are known (None): what is sent first measures them.
+        """Return the codec for this chunk. `NONE` until the uplink speed and the spare cores are known (not None): the first transfers
+        measure them.
 
-        `spare_cores`: how many neither sending nor anybody else uses. `total_bytes`: raw, of the whole checkpoint that is on its way.
+        `spare_cores`: cores that neither sending nor other processes use. `total_bytes`: raw bytes of the whole checkpoint in transfer.
         """
         if not uplink_bytes_per_s or not spare_cores or not may_win(uplink_bytes_per_s, min(self.cores, spare_cores)):
             return Codec.NONE
@@ -83,12 +86,12 @@ class Kinds:
         return choose(samples, uplink_bytes_per_s, min(self.cores, spare_cores), total_bytes=total_bytes)
 
     def measured(self) -> dict[str, tuple[Sample, ...]]:
-        """What is known now, by kind, for a log or a view."""
+        """Return the current measurements by kind, for a log or a view."""
         with self._lock:
             return {kind: known.samples for kind, known in self._known.items()}
 
     def _claim(self, kind: str, uplink_bytes_per_s: float, size: int) -> bool:
-        """Counts the chunk; True for the one thread that is to measure."""
+        """Count the chunk, and return True in the one thread that is to measure this kind."""
         with self._lock:
             known = self._known.get(kind)
             due = known is None or known.is_stale(uplink_bytes_per_s)
@@ -103,7 +106,7 @@ class Kinds:
         try:
             samples = sample(chunk, candidates(kind), self.clock_s)
             with self._lock:
-                self._known.pop(kind, None)  # So that the order is that of measuring.
+                self._known.pop(kind, None)  # Keeps the entries in the order of their measurement.
                 self._known[kind] = _Known(samples, uplink_bytes_per_s)
                 if len(self._known) > KINDS_MAX:
                     del self._known[next(iter(self._known))]

@@ -1,14 +1,14 @@
-"""Byte planes: byte i of every element side by side, each plane kept as a zstd frame or, where that gains nothing, as it is.
+"""Byte planes: byte i of all elements stored side by side, each plane as a zstd frame or, if compression gains nothing, uncompressed.
 
-Theory of operation. A trained tensor's exponents take few values and compress to about a third; its mantissas are noise. Side by
-side they spoil each other, apart each gets what it deserves: the noise is found by a probe and copied, at the speed of memory.
+Theory of operation. A trained tensor's exponents take few values and compress to about a third; its mantissas are noise. Interleaved, they
+spoil each other's compression; separated, the exponents compress well, and a probe detects the noise, which is copied at memory speed.
 
-An exponent plane has no repeated strings worth finding, only uneven frequencies. So zstd is told to search as little as it can (a
-table of 64 entries, matches of seven bytes or more), and what remains is its entropy coder: on weights two to three times as fast as
-its level 1, and a tenth smaller too, because short accidental matches cost more than the literals they replace.
+An exponent plane has no repeated strings worth finding, only uneven frequencies. So zstd is set to search as little as possible (a table of
+64 entries, matches of seven bytes or more), and what remains is its entropy coder: on weights two to three times as fast as its level 1,
+and a tenth smaller too, because short accidental matches cost more than the literals they replace.
 
-Stored: for each plane, lowest byte first, how it is kept (one byte) and its length (four bytes, little endian); then the planes;
-then the bytes after the last whole element.
+Stored format: for each plane, lowest byte first, its encoding (one byte) and its length (four bytes, little endian); then the planes; then
+the bytes after the last whole element.
 """
 
 import struct
@@ -25,10 +25,10 @@ Plane = npt.NDArray[np.uint8]
 
 _HEAD = struct.Struct("<BI")
 _BLOCK_ELEMENTS = 2**18
-"""Split at a time: few enough to stay in the core's cache, many enough that Python's lock is seldom taken."""
+"""Elements split at a time: few enough to stay in the core's cache, many enough that Python's lock is seldom taken."""
 _PROBES, _PROBE_BYTES = 8, 2**13
 _GAIN_MIN = 0.02
-"""A plane that would lose less than this share is copied."""
+"""A plane that would shrink by less than this share is stored uncompressed."""
 
 
 class _Kept(IntEnum):
@@ -37,7 +37,7 @@ class _Kept(IntEnum):
 
 
 def pack(raw: memoryview, width: int) -> bytes:
-    """The planes of elements of `width` bytes (2 or 4)."""
+    """Return the stored planes of `raw`, whose elements have `width` bytes (2 or 4)."""
     whole = len(raw) - len(raw) % width
     kept = [_keep(plane) for plane in _split(raw[:whole], width)]
     heads = [_HEAD.pack(how, len(stored)) for how, stored in kept]
@@ -45,7 +45,7 @@ def pack(raw: memoryview, width: int) -> bytes:
 
 
 def unpack(stored: memoryview, width: int, size: int) -> memoryview:
-    """What `pack` was given, `size` bytes of it. ValueError where `stored` is no such thing."""
+    """Return the `size` raw bytes that `pack` encoded. Raises ValueError if `stored` is not such an encoding."""
     raw = np.empty(size, np.uint8)
     whole = size - size % width
     for index, (how, plane) in enumerate(_parts(stored, width, size % width)):
@@ -55,7 +55,7 @@ def unpack(stored: memoryview, width: int, size: int) -> memoryview:
 
 
 def _split(raw: memoryview, width: int) -> Plane:
-    """Planes by rows. Shifting whole elements is twice as fast as picking every second or fourth byte."""
+    """Return the planes as rows. Shifting whole elements is twice as fast as picking every second or fourth byte."""
     elements = np.frombuffer(raw, f"<u{width}")
     planes = np.empty((width, elements.size), np.uint8)
     for start in range(0, elements.size, _BLOCK_ELEMENTS):
@@ -74,7 +74,7 @@ def _keep(plane: Plane) -> tuple[_Kept, memoryview | bytes]:
 
 
 def _gains(plane: Plane) -> bool:
-    """Whether slices from all over the plane get smaller: noise is not worth a whole look."""
+    """Return whether sample slices from the whole plane compress; compressing all of a noise plane would waste time."""
     if plane.size <= _PROBES * _PROBE_BYTES:
         return plane.size > 0
     starts = np.linspace(0, plane.size - _PROBE_BYTES, _PROBES, dtype=np.int64)
@@ -83,13 +83,14 @@ def _gains(plane: Plane) -> bool:
 
 
 def _entropy_coder() -> zstandard.ZstdCompressor:
-    """zstd that hardly searches. A window of 256 KiB leaves its blocks, each with a code of its own, at their full 128 KiB."""
+    """Return a zstd compressor that hardly searches. Its 256 KiB window keeps its blocks, each with a code of its own, at their full 128
+    KiB."""
     little = zstandard.ZstdCompressionParameters.from_level(1, window_log=18, hash_log=6, min_match=7, target_length=0)
     return zstandard.ZstdCompressor(compression_params=little)
 
 
 def _parts(stored: memoryview, width: int, tail: int) -> Iterator[tuple[int, memoryview]]:
-    """How each plane is kept, and its stored bytes."""
+    """Yield each plane's encoding and stored bytes."""
     if len(stored) < width * _HEAD.size:
         raise ValueError(f"{len(stored)} bytes are no {width} planes: their heads alone have {width * _HEAD.size}")
     heads = list(_HEAD.iter_unpack(stored[: width * _HEAD.size]))

@@ -1,4 +1,4 @@
-"""A checkpoint as one archive, for other tools. Each chunk is verified on its way; the archive has its name when it is whole."""
+"""Export of a checkpoint as one archive for other tools. Each chunk is verified; the archive gets its name only when it is complete."""
 
 import gzip
 import os
@@ -20,11 +20,11 @@ from prime_train.core.manifest import Manifest
 from prime_train.ports import Bucket, Data
 
 AHEAD_MAX = 8
-"""Chunks fetched before they are wanted, each 16 MiB at most."""
+"""Chunks fetched ahead of writing, each at most 16 MiB."""
 COPY_BYTES = 2**20
-"""Divides a chunk."""
+"""Bytes of one read; divides the chunk size."""
 GZIP_LEVEL = 1
-"""Tensors hardly shrink more with a higher one, and it is slow as it is."""
+"""Higher levels hardly shrink tensors further, and gzip is slow even at this one."""
 ZSTD_LEVEL = 3
 
 
@@ -42,14 +42,14 @@ KINDS: dict[str, Callable[[IO[bytes]], AbstractContextManager[IO[bytes]]]] = {
     ".tar.gz": _gzip,
     ".tgz": _gzip,
 }
-"""By the end of the archive's name."""
+"""The compression for each ending of the archive's name."""
 
 
 def export(bucket: Bucket, manifest: Manifest, into: Path, *, pattern: str | None = None, progress: Reported = unreported) -> None:
-    """Writes the archive `into`, whose name ends as one of KINDS, over what is there.
+    """Write the archive to `into`, whose name ends with a key of KINDS, replacing an existing file.
 
-    `pattern`: as `check_folder` has it. Raises RestoreFailed (CheckpointDamaged names the first bad file) and what the bucket raises;
-    nothing new is left then.
+    `pattern`: as in `check_folder`. Raises RestoreFailed (CheckpointDamaged names the first bad file) and what the bucket raises; in these
+    cases no new file is left.
     """
     check_folder(manifest, pattern)
     kind = KINDS[next(ending for ending in KINDS if into.name.endswith(ending))]
@@ -69,7 +69,7 @@ def export(bucket: Bucket, manifest: Manifest, into: Path, *, pattern: str | Non
 
 
 def _check_room(into: Path, manifest: Manifest) -> None:
-    """Of a compressed archive the size is not known before."""
+    """Raise RestoreFailed if the disk lacks room. Only for uncompressed archives: the size of a compressed one is not known in advance."""
     free = shutil.disk_usage(into.parent).free
     if into.suffix == ".tar" and manifest.size + DISK_SPARE_BYTES > free:
         raise RestoreFailed(f"no room for {into}: {manifest.size / 2**30:.2f} GiB wanted, {free / 2**30:.2f} GiB free")
@@ -90,7 +90,7 @@ def _write(packed: IO[bytes], bucket: Bucket, manifest: Manifest, progress: Repo
 
 
 def _fetched(bucket: Bucket, manifest: Manifest, progress: Reported) -> Generator[Data]:
-    """The content of all files in their order, fetched ahead."""
+    """Yield the content of all files in order, fetched ahead."""
     done = 0
 
     def one(place: Place) -> Data:
@@ -113,14 +113,14 @@ def _fetched(bucket: Bucket, manifest: Manifest, progress: Reported) -> Generato
 
 
 class _Content:
-    """What tarfile reads from: the chunks of all files, one after the other."""
+    """The file object that tarfile reads: the chunks of all files, one after the other."""
 
     def __init__(self, chunks: Generator[Data]) -> None:
         self._chunks = chunks
         self._left = memoryview(b"")
 
     def read(self, size: int = -1) -> bytes:
-        """No more than what is left of a chunk: files and chunks are cut so that a read of COPY_BYTES never wants two."""
+        """Return at most the rest of the current chunk: files and chunks are cut so that a read of COPY_BYTES never spans two."""
         while not self._left:
             data = next(self._chunks, None)
             if data is None:

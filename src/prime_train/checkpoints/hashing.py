@@ -1,6 +1,6 @@
-"""The name of a content: its hash.
+"""Names of contents by their hash.
 
-BLAKE3, because a name that decides what is sent and what is trusted has to be a cryptographic one, and this is the fastest of those.
+BLAKE3, because the name decides what is sent and what is trusted and so must be a cryptographic hash, and BLAKE3 is the fastest of those.
 """
 
 from blake3 import blake3
@@ -9,5 +9,5 @@ from prime_train.ports import Data
 
 
 def digest_of(data: Data) -> str:
-    """`blake3-<hex>` of the content; other threads run meanwhile."""
+    """Return `blake3-<hex>` of the content. Releases Python's lock, so other threads run meanwhile."""
     return f"blake3-{blake3(data).hexdigest()}"

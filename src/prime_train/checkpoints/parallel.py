@@ -1,4 +1,4 @@
-"""The same work for many things at once, by a bounded number of threads."""
+"""Parallel execution of the same work on many items by a bounded number of threads."""
 
 import threading
 from collections.abc import Callable, Iterable
@@ -6,14 +6,15 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 WORKERS = 12
-"""Enough for 10 Gbit/s where one connection brings 100 MB/s; each holds a chunk or two in memory."""
+"""Enough threads for 10 Gbit/s at 100 MB/s for each connection; each thread holds a chunk or two in memory."""
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 def in_parallel(work: Callable[[T], R], items: Iterable[T], *, workers: int = WORKERS) -> list[R]:
-    """`work` of every item, in their order. After the first failure, or an interrupt, nothing new is begun; what it raised is raised."""
+    """Return `work(item)` of every item, in order. After the first failure, or an interrupt, no new item is started, and the exception is
+    raised."""
     with ThreadPoolExecutor(workers) as pool:
         futures = [pool.submit(work, item) for item in items]
         try:
@@ -29,14 +30,15 @@ def in_parallel(work: Callable[[T], R], items: Iterable[T], *, workers: int = WO
 
 
 class Once:
-    """Work that several threads may want at the same time, such as sending the same content: one does it, the others wait for it."""
+    """Deduplication of work that several threads request at the same time, such as sending the same content: one does it, the others
+    wait."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._under_way: dict[str, Future[None]] = {}
 
     def do(self, name: str, work: Callable[[], None]) -> None:
-        """Returns when `work` has been done for this name by somebody; raises what it raised."""
+        """Return when some thread has done `work` for this name; raise what it raised."""
         with self._lock:
             others = self._under_way.get(name)
             mine: Future[None] = Future()

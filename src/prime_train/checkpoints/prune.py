@@ -1,8 +1,8 @@
-"""What the bucket may forget: old manifests first, then the blobs that no manifest lists any more.
+"""Deletes what the bucket no longer needs: first old manifests, then the blobs that no manifest lists any more.
 
-In this order a cut anywhere leaves at most blobs that nobody needs, such as those of an upload that died; the next pruning finds them. At
-least one complete checkpoint, what is pinned and everything from the committed step on stay, whatever else is asked for. Several may prune
-at once: see `core.retention`.
+With this order an interruption at any point leaves at most unreferenced blobs, as an interrupted upload does; the next pruning finds them.
+At least one complete checkpoint, pinned ones and everything from the committed step on are kept whatever the policy. Several processes may
+prune at once: see `core.retention`.
 """
 
 import logging
@@ -19,8 +19,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Pruning:
-    """What goes: checkpoints, oldest first, and keys of blobs. `blobs_kept`: why no blob goes, if so. `later_bytes`: of blobs that nothing
-    lists either, and that may all go from second `later_s` on: they could belong to an upload under way."""
+    """What will be deleted: checkpoints, oldest first, and keys of blobs. `blobs_kept`: the reason if no blob is deleted. `later_bytes`:
+    bytes of further unlisted blobs, all of which may be deleted from second `later_s` on; until then they could belong to an upload in
+    progress."""
 
     checkpoints: tuple[Kept, ...]
     blobs: tuple[str, ...]
@@ -31,7 +32,7 @@ class Pruning:
 
 
 def plan(catalog: Catalog, policy: Policy, *, committed_step: int, pinned: Collection[str] = (), now_s: int) -> Pruning:
-    """Pure. The blobs of a manifest that cannot be read are not known, so then none goes."""
+    """Return what to delete, without side effects. If a manifest cannot be read, its blobs are unknown, so no blob is deleted."""
     gone = expired(catalog.kept(policy), policy, committed_step=committed_step, pinned={*pinned, *catalog.pinned})
     keys = {kept.key for kept in gone}
     left: list[Manifest] = [manifest for manifest in catalog.manifests if manifest.key not in keys]
@@ -50,7 +51,8 @@ def plan(catalog: Catalog, policy: Policy, *, committed_step: int, pinned: Colle
 
 
 def carry_out(bucket: Bucket, pruning: Pruning, *, remove: Callable[[str], None], too_late: Callable[[], bool] = lambda: False) -> None:
-    """Deletes what is planned; `remove` deletes one blob. Raises what the bucket raises; whatever was left over goes the next time."""
+    """Delete what is planned; `remove` deletes one blob. Stops early once `too_late` returns True. Raises what the bucket raises; the next
+    pruning deletes what remains."""
     if pruning.blobs_kept:
         _log.warning("%s", pruning.blobs_kept)
     for kept in pruning.checkpoints:

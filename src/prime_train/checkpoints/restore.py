@@ -1,8 +1,8 @@
-"""From a manifest in the bucket to a checkpoint the trainer can load.
+"""Restores a checkpoint from a manifest in the bucket to a folder that the trainer can load.
 
-The trainer's folder is never shown a byte that was not verified: chunks are fetched, many at once, into their places in the files of a
-hidden folder beside it, whose name no trainer's scan for checkpoints takes for one, and the whole is moved in with one rename. A restore
-that was cut off goes on where it stopped: a chunk that lies there with the right hash is kept.
+No unverified byte ever appears in the trainer's folder: many chunks at once are fetched into their places in the files of a hidden folder
+beside it, whose name no trainer's scan mistakes for a checkpoint, and one rename moves the whole in. An interrupted restore continues where
+it stopped: a chunk already on disk with the right hash is kept.
 """
 
 import os
@@ -24,11 +24,11 @@ NAMES_SHOWN_MAX = 20
 OLDER_TRIED_MAX = 5
 
 Reported = Callable[[int, int], None]
-"""Told the bytes that are there and verified, and the bytes wanted; from several threads, one at a time."""
+"""Callback for progress: verified bytes on disk, and total bytes; called from several threads, one at a time."""
 
 
 def unreported(done: int, total: int) -> None:
-    """Nobody is told."""
+    """Discard progress reports."""
 
 
 class RestoreFailed(Exception):
@@ -36,7 +36,8 @@ class RestoreFailed(Exception):
 
 
 class CheckpointDamaged(RestoreFailed):
-    """It is not in the bucket as it was saved; the message names every file that is wrong, twenty at most. `digests` of their chunks."""
+    """The checkpoint in the bucket differs from what was saved; the message names every bad file, twenty at most. `digests`: of the bad
+    chunks."""
 
     def __init__(self, message: str, digests: Sequence[str] = ()) -> None:
         super().__init__(message)
@@ -46,10 +47,10 @@ class CheckpointDamaged(RestoreFailed):
 def restore(
     bucket: Bucket, run_id: str, point: ResumePoint, into: Path, *, pattern: str | None = None, progress: Reported = unreported
 ) -> Path:
-    """Puts the checkpoint `point` into the trainer's checkpoint folder `into` and returns its own folder there.
+    """Restore the checkpoint `point` into the trainer's checkpoint folder `into` and return the checkpoint's own folder there.
 
-    `pattern`: the run's own `checkpoints.pattern`, as `check_folder` has it. Raises RestoreFailed, and what the bucket raises; `into` holds
-    nothing new then, and asking again goes on where it stopped.
+    `pattern`: the run's `checkpoints.pattern`, as in `check_folder`. Raises RestoreFailed, and what the bucket raises; `into` then holds
+    nothing new, and a retry continues where this call stopped.
     """
     manifest = _manifest(bucket, run_id, point)
     check_folder(manifest, pattern)
@@ -71,10 +72,10 @@ def restore(
 
 
 def check_folder(manifest: Manifest, pattern: str | None) -> None:
-    """CheckpointDamaged unless the manifest's folder is called as the run calls the checkpoint of that step.
+    """Raise CheckpointDamaged unless the manifest's folder has the name that the run gives to the checkpoint of that step.
 
-    A manifest is written by a rented machine, and must not name a folder that means something to somebody else. `pattern` is the run's own;
-    where it is not known, the name has at least the number of the step in it.
+    A manifest is written by a rented machine, and must not name a folder that has another purpose. `pattern` is the run's own; if it is
+    None, the name must at least contain the number of the step.
     """
     expected = f"*{manifest.step}*" if pattern is None else pattern.format(step=manifest.step)
     if manifest.folder != expected and (pattern is not None or str(manifest.step) not in manifest.folder):
@@ -82,13 +83,14 @@ def check_folder(manifest: Manifest, pattern: str | None) -> None:
 
 
 def discard(into: Path, point: ResumePoint) -> None:
-    """Gives back the room that a restore of `point` into `into`, which was cut off or found it damaged, has left taken."""
+    """Free the disk space left by a restore of `point` into `into` that was interrupted or found damage."""
     if into.is_dir() and (stage := _stage(into, point)).is_dir():
         shutil.rmtree(stage)
 
 
 def older(catalog: Catalog, point: ResumePoint, *, attempt: int) -> list[ResumePoint]:
-    """Complete checkpoints for attempt `attempt` to fall back on when `point` is damaged, newest first: lower steps, of attempts before."""
+    """Return complete checkpoints that attempt `attempt` can fall back on if `point` is damaged, newest first: lower steps, of earlier
+    attempts."""
     below = [m for m in catalog.complete() if m.step < point.step and m.attempt < attempt]
     return [point_of(manifest) for manifest in below[:OLDER_TRIED_MAX]]
 
@@ -109,7 +111,8 @@ def _manifest(bucket: Bucket, run_id: str, point: ResumePoint) -> Manifest:
 
 
 def _stage(into: Path, point: ResumePoint) -> Path:
-    """Beside the checkpoint folder; inside it where that is a file system of its own, for a rename cannot leave one, or alone is ours."""
+    """Return the hidden folder of a restore: beside the checkpoint folder, or inside it if that is a separate file system (a rename cannot
+    cross file systems) or its parent is not writable."""
     real = into.resolve()
     apart = real.parent.stat().st_dev != real.stat().st_dev or not os.access(real.parent, os.W_OK)
     beside = real if apart else real.parent
@@ -117,14 +120,15 @@ def _stage(into: Path, point: ResumePoint) -> Path:
 
 
 def _check_own(stage: Path) -> None:
-    """Beside a folder that others may write into, they may have put something of that name."""
+    """Raise RestoreFailed if the hidden folder is not a folder owned by this user: others who can write beside it may have created that
+    name."""
     found = stage.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
         raise RestoreFailed(f"{stage} is not a folder of yours; remove it, or restore into another folder")
 
 
 def _check_room(stage: Path, manifest: Manifest) -> None:
-    # Blocks, not sizes: a file is made in its full length before its content comes.
+    # Allocated blocks, not sizes: a file gets its full length before its content arrives.
     there = sum(512 * path.stat().st_blocks for file in manifest.files if (path := stage / file.path).is_file())
     wanted = manifest.size - there + DISK_SPARE_BYTES
     free = shutil.disk_usage(stage).free
@@ -166,14 +170,14 @@ def _fetch_all(bucket: Bucket, manifest: Manifest, stage: Path, progress: Report
 
 
 def _check_apart(stage: Path, manifest: Manifest) -> None:
-    """On a disk that ignores case, two files would be written into one."""
+    """Raise RestoreFailed if the disk ignores case and two of the files would be one there."""
     alike = same_but_for_case(file.path for file in manifest.files)
     if alike is not None and (stage / alike[0]).samefile(stage / alike[1]):
         raise RestoreFailed(f"{alike[0]} and {alike[1]} of step {manifest.step} are one file on this disk, which ignores case; use another")
 
 
 def _make_place(path: Path, size: int) -> bool:
-    """An empty file of the full length; True if there was one already, of which parts may be right."""
+    """Create an empty file of the full length; return True if the file existed already, in which case parts of it may be right."""
     if path.is_symlink() or (path.exists() and not path.is_file()):
         path.unlink()
     begun = path.exists()
@@ -187,12 +191,12 @@ def _write(path: Path, offset: int, data: bytes | bytearray | memoryview) -> Non
     with path.open("r+b", buffering=0) as file:
         file.seek(offset)
         left = memoryview(data)
-        while left:  # a raw file may take less than it is given; each turn takes some, or raises
+        while left:  # a raw file may write less than it is given; each turn writes some, or raises
             left = left[file.write(left) :]
 
 
 def differs(folder: Path, manifest: Manifest) -> bool:
-    """Whether `folder` is anything but exactly this checkpoint."""
+    """Return whether `folder` differs from exactly this checkpoint."""
     listed = {file.path: file.size for file in manifest.files}
     there = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if not path.is_dir() or path.is_symlink()}
     if there.keys() != listed.keys() or any(path.is_symlink() or path.stat().st_size != listed[name] for name, path in there.items()):
@@ -201,14 +205,14 @@ def differs(folder: Path, manifest: Manifest) -> bool:
 
 
 def _tidy(stage: Path, manifest: Manifest) -> None:
-    """Removes what an earlier try may have left beside the files of the manifest."""
+    """Remove files that an earlier try left and the manifest does not list."""
     listed = {stage / file.path for file in manifest.files}
     for path in [path for path in stage.rglob("*") if path not in listed and (path.is_symlink() or not path.is_dir())]:
         path.unlink()
 
 
 def _move_in(stage: Path, target: Path) -> None:
-    """With one rename; an older folder of that name, which was not this checkpoint, goes first."""
+    """Rename `stage` to `target`; an existing `target`, which differs from this checkpoint, is moved away first and then deleted."""
     old = stage.with_name(f"{stage.name}-old")
     if old.exists():
         shutil.rmtree(old)

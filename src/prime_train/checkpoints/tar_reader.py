@@ -1,8 +1,8 @@
-"""A tar archive made by somebody else, read member by member in bounded memory.
+"""Reads tar archives made by others member by member, in bounded memory.
 
-Python's tarfile takes an archive that ends in the middle, or a header that cannot be read, for the end of it, and reads an extended header
-of any size into memory. Here only the end mark is the end, and every header is bounded: the ones of pax and of GNU tar hold a long name
-and nothing else that is of use here.
+Python's tarfile takes an archive that breaks off, or an unreadable header, for the end of the archive, and reads an extended header of any
+size into memory. Here only the end mark is the end, and every header is bounded: pax and GNU tar headers hold a long name and nothing else
+that is needed here.
 """
 
 import tarfile
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import IO
 
 HEADER_BYTES_MAX = 64 * 1024
-"""Of one extended header."""
+"""Upper limit of one extended header."""
 AFTER_END_BYTES_MAX = 16 * 2**20
-"""An archive is padded to whole records, and nothing else follows its end mark."""
+"""Upper limit of the padding after the end mark: archives are padded to whole records, and nothing else follows the end mark."""
 _BLOCK = 512
 _READ_BYTES = 2**20
 _LONG_NAME, _LONG_LINK = tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK
@@ -26,12 +26,12 @@ class ArchiveBroken(Exception):
 
 
 class Unsafe(Exception):
-    """The archive holds what is not unpacked; the message says what, and why."""
+    """The archive holds a member that must not be unpacked; the message names it and gives the reason."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """One entry of an archive. `size`: bytes of a file, 0 of all else. `link`: where a symbolic link leads to."""
+    """One entry of an archive. `size`: bytes of a file, 0 for all other kinds. `link`: the target of a symbolic link."""
 
     name: str
     kind: bytes
@@ -54,19 +54,19 @@ class Member:
 
 
 class TarReader:
-    """Reads the members of a stream. The content of a file is read, by `content`, before the next member is asked for."""
+    """Reads the members of a stream. A file's `content` must be read before the next member is requested."""
 
     def __init__(self, stream: IO[bytes], *, headers_max: int) -> None:
         self._stream = stream
         self._headers_left = headers_max
         self._headers_max = headers_max
         self._left = 0
-        """Bytes of the member at hand that were not read yet, and its padding."""
+        """Bytes of the current member that are not read yet; `_padding` counts those of its padding."""
         self._padding = 0
         self._offset = 0
 
     def members(self) -> Iterator[Member]:
-        """Every member up to the end mark. Raises ArchiveBroken, Unsafe, and what the stream raises."""
+        """Yield every member up to the end mark. Raises ArchiveBroken, Unsafe, and what the stream raises."""
         overrides: dict[str, str] = {}
         while (header := self._header()) is not None:
             size = header.size if header.isreg() or header.type in (_LONG_NAME, _LONG_LINK, _PAX, _PAX_GLOBAL) else 0
@@ -85,14 +85,14 @@ class TarReader:
         self._drain()
 
     def content(self) -> Iterator[bytes]:
-        """What is left of the file at hand, in pieces."""
+        """Yield the unread rest of the current file, in pieces."""
         while self._left:
             piece = self._read(min(self._left, _READ_BYTES))
             self._left -= len(piece)
             yield piece
 
     def _header(self) -> tarfile.TarInfo | None:
-        """The next header; None for the end mark."""
+        """Return the next header; None at the end mark."""
         at = self._offset
         block = self._read(_BLOCK)
         if not any(block):
@@ -123,7 +123,7 @@ class TarReader:
         return b"".join(self.content())
 
     def _skip(self) -> None:
-        """To the next header."""
+        """Skip to the next header."""
         for _ in self.content():
             pass
         self._read(self._padding)
@@ -137,7 +137,8 @@ class TarReader:
         return data
 
     def _drain(self) -> None:
-        """To the end of the stream, where compressed ones have their checksum."""
+        """Read to the end of the stream, because compressed streams have their checksum there. Raises Unsafe if more than padding
+        follows."""
         left = AFTER_END_BYTES_MAX
         while data := self._stream.read(_READ_BYTES):
             left -= len(data)
@@ -146,7 +147,7 @@ class TarReader:
 
 
 def _records(data: bytes) -> dict[str, str]:
-    """The records of a pax header: `LENGTH KEY=VALUE` and a line break, one after the other."""
+    """Return the records of a pax header: `LENGTH KEY=VALUE` and a line break, one after the other."""
     found: dict[str, str] = {}
     at = 0
     while at < len(data) and data[at]:

@@ -1,7 +1,7 @@
-"""Writes what an archive holds into a folder, and nowhere else.
+"""Writes the members of an archive into one folder, and never outside it.
 
-Every folder and file is opened below the folder above it, by descriptor and without following links, so whatever an archive has in it, or
-somebody else puts into the folder meanwhile, nothing outside is written. It needs no filter of Python's tarfile.
+Every folder and file is opened relative to its parent's descriptor, without following links. So no content of the archive, and nothing that
+another process puts into the folder meanwhile, can cause a write outside. Python's tarfile filters are not needed.
 """
 
 import errno
@@ -17,7 +17,7 @@ from prime_train.core.manifest import FILES_MAX, MTIME_S_MAX
 from prime_train.core.text.paths import is_inside, link_stays_inside, violation_of_path
 
 MEMBERS_MAX = 2 * FILES_MAX
-"""Folders, links and extended headers count too."""
+"""Upper limit of members; folders, links and extended headers count too."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -31,12 +31,11 @@ def unpack_stream(
     members_max: int = MEMBERS_MAX,
     wrote: Callable[[], None] = lambda: None,
 ) -> None:
-    """Write every file and folder of the tar archive that `stream` reads into `folder`, which is there and empty.
+    """Write every file and folder of the tar archive that `stream` reads into `folder`, which must exist and be empty.
 
-    `is_own`: a code snapshot that the user's own folder was packed into. It may have any names, and symbolic links that stay inside, which
-    are made after all else is written. In an archive of somebody else a link is Unsafe, as every other kind of member is in both.
-    `spare_bytes` of the disk stay free; `wrote` is called after each member. Raises Unsafe, ArchiveBroken, OSError, and what the stream
-    raises.
+    `is_own`: the archive is a code snapshot of the user's own folder. It may hold any names, and symbolic links that stay inside, which are
+    made after everything else. In an archive made by others a link raises Unsafe, as every other kind of member does in both. `spare_bytes`
+    of the disk stay free; `wrote` is called after each member. Raises Unsafe, ArchiveBroken, OSError, and what the stream raises.
     """
     reader = TarReader(stream, headers_max=members_max)
     kept: list[tuple[str, str]] = []
@@ -66,7 +65,7 @@ _KINDS = {b"1": "a hard link (pack with tar --hard-dereference)", b"2": "a link 
 
 
 def _path_of(member: Member, *, is_own: bool) -> str:
-    """The member's path inside the folder; empty for the folder itself."""
+    """Return the member's path inside the folder; empty for the folder itself. Raises Unsafe if the path is not allowed."""
     path = "/".join(part for part in member.name.split("/") if part != ".")
     if not path and member.is_folder:
         return path
@@ -114,7 +113,8 @@ def _write_link(root: int, path: str, target: str) -> None:
 
 @contextmanager
 def _opened(root: int, parts: tuple[str, ...]) -> Iterator[int]:
-    """The folder at `parts` below `root`, made where it is missing. A link on the way, or a file, is Unsafe."""
+    """Yield a descriptor of the folder at `parts` below `root`, creating missing folders. Raises Unsafe if a link or a file is on the
+    way."""
     current = os.dup(root)
     try:
         for part in parts:

@@ -1,4 +1,4 @@
-"""Reads a checkpoint in the bucket byte by byte, and names what is wrong with it."""
+"""Verifies every byte of a checkpoint in the bucket and lists what is wrong with it."""
 
 import threading
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from prime_train.ports import Bucket
 
 @dataclass(frozen=True)
 class DamagedFile:
-    """A file that is not in the bucket as it was saved. `digest`: of the chunk."""
+    """A file whose copy in the bucket differs from what was saved. `digest`: of the damaged chunk."""
 
     path: str
     what: str
@@ -20,9 +20,9 @@ class DamagedFile:
 
 
 def verify(bucket: Bucket, manifest: Manifest, *, progress: Reported = unreported) -> list[DamagedFile]:
-    """Every chunk that is missing or has another content, in the order of the manifest. Raises what the bucket raises.
+    """Return every chunk that is missing or has another content, in the order of the manifest. Raises what the bucket raises.
 
-    A content that several places share is read once.
+    A content that occurs in several places is read once.
     """
     lock = threading.Lock()
     done = 0
