@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 
 def unset_secrets(spec: "RunSpec", file: str, source: str) -> tuple[Finding, ...]:
+    """Return a note on the secrets that the spec names and the environment lacks; empty if all are set."""
     unset = [name for name in spec.secrets if name not in os.environ]
     if not unset:
         return ()

@@ -65,6 +65,7 @@ class Pace:
 
     @property
     def saves_every_s(self) -> float | None:
+        """Return the seconds from the start of one save to the start of the next; None if not known."""
         if self.interval_s is not None:
             return self.interval_s
         if self.interval_steps is None or self.step_s is None:

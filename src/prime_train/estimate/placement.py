@@ -99,6 +99,7 @@ class Candidate:
 
     @cached_property
     def need(self) -> Need | None:
+        """Return the memory need of each GPU; None for a machine without GPUs."""
         return self.job.need(self.offer.gpu_count) if self.offer.gpu_count > 0 else None
 
     @property
@@ -107,14 +108,17 @@ class Candidate:
 
     @cached_property
     def time_s(self) -> Between | None:
+        """Return the seconds from the order to the last token; None if the GPU is not known."""
         return None if self._machine is None else cost.time_s(self.job.model, self.job.work, self._machine)
 
     @cached_property
     def usd(self) -> Between | None:
+        """Return the expected dollars of the whole job; None if the GPU is not known."""
         return None if self._machine is None or self.time_s is None else cost.usd(self.time_s, self._machine)
 
     @property
     def expected_usd(self) -> float:
+        """Return the middle of the dollar range; infinite if it is not known."""
         return math.inf if self.usd is None else self.usd.expected
 
     @cached_property
@@ -146,6 +150,7 @@ class Choice:
 
     @property
     def certain(self) -> tuple[Candidate, ...]:
+        """Return the suitable machines that fit even at the upper end of the band."""
         return tuple(one for one in self.able if one.fit is Fit.YES)
 
     @property
@@ -180,6 +185,7 @@ def fit_into(need: Need, usable: float) -> Fit:
 
 
 def usable_bytes(gpu_gb: int) -> float:
+    """Return the usable bytes of a GPU with a nominal `gpu_gb` GB."""
     return gpu_gb * USABLE_SHARE * GIB
 
 

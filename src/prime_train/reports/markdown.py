@@ -25,15 +25,18 @@ def code(text: str) -> str:
 
 
 def plain(text: str) -> str:
+    """Return the text on one line, escaped so that it shows literally."""
     return _START.sub(r"\g<0>\\", _LINK.sub(f"\\g<0>{_BREAK}", _SPECIAL.sub(r"\\\g<0>", one_line(text))))
 
 
 def cut(text: str, chars: int) -> str:
+    """Return the text on one line, cut to at most `chars` characters with an ellipsis."""
     kept = one_line(text)
     return kept if len(kept) <= chars else kept[: chars - 1].rstrip() + "…"
 
 
 def one_line(text: str) -> str:
+    """Return the text on one line, with spaces for unprintable characters."""
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 

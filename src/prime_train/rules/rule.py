@@ -43,6 +43,7 @@ class Document:
         return value if isinstance(value, str) else None
 
     def file_of(self, node: Node) -> str:
+        """Return the file in which a node is written: an included one or the document's own."""
         return node.place.file or self.file
 
 
@@ -106,6 +107,7 @@ class Rule:
     nothing."""
 
     def applies(self, subject: Subject) -> bool:
+        """Return whether the subject has what the rule requires."""
         match self.requires:
             case "":
                 return True

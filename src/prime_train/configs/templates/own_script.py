@@ -84,12 +84,14 @@ budget:
 
 
 def checked_command(text: str) -> str:
+    """Return the command without surrounding spaces. Raises UsageError if it is empty or not printable."""
     if not text.strip() or not text.isprintable():
         raise UsageError(f"{text[:60]!r} is no command", fix="write it as on the command line, such as python train.py --lr 1e-4")
     return text.strip()
 
 
 def checked_kind(text: str) -> Kind:
+    """Return the kind of trainer that the text names. Raises UsageError if it is not a known one."""
     try:
         return Kind(text.strip().lower().replace("-", "_"))
     except ValueError:

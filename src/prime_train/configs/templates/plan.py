@@ -40,6 +40,8 @@ class How(StrEnum):
 
 @dataclass(frozen=True)
 class Wanted:
+    """The user's choices for a prime-rl run."""
+
     model_id: str
     shape: Model
     preset: Preset
@@ -127,6 +129,7 @@ def _settings(wanted: Wanted, method: Method, division: tuple[int, int, int], le
 
 
 def disk_gib(model: Model, training: Training) -> int:
+    """Return the GiB of disk for the model, its broadcasts, `KEPT` checkpoints and the one being written, with a reserve."""
     trained = trained_params(model, training)
     broadcasts = 4 * (model.params if training.method is Method.FULL else trained)
     needed = (2 * model.params + broadcasts + (KEPT + 1) * MASTER_BYTES * trained) / GIB

@@ -40,6 +40,8 @@ class Known(StrEnum):
 
 @dataclass(frozen=True)
 class StepTime:
+    """The seconds of one training step, with the source of the figure."""
+
     seconds: Between
     known: Known
     why: str = ""
@@ -71,12 +73,15 @@ class Rate:
     spot: bool
 
     def usd(self, time: Between) -> Between:
+        """Return the dollars for a time in seconds."""
         per_s = self.usd_per_hour / HOUR_S
         return time * Between(per_s, per_s)
 
 
 @dataclass(frozen=True)
 class Line:
+    """One part of a bill with its time in seconds and the reason."""
+
     name: str
     time: Between
     why: str
@@ -84,11 +89,14 @@ class Line:
 
 @dataclass(frozen=True)
 class Bill:
+    """The estimated time and cost of a run at a rate."""
+
     lines: tuple[Line, ...]
     rate: Rate
 
     @property
     def time(self) -> Between:
+        """Return the seconds of all lines."""
         return sum((line.time for line in self.lines[1:]), start=self.lines[0].time)
 
     @property
@@ -98,6 +106,7 @@ class Bill:
 
     @property
     def usd(self) -> Between:
+        """Return the dollars for the whole time."""
         return self.rate.usd(self.time)
 
     def budget_says(self, usd_max: float, hours_max: float | None = None) -> str:

@@ -1,5 +1,4 @@
-"""Estimates how long an amount of training takes on a machine and what it costs, always as a range, as nobody knows it more exactly before
-a run.
+"""Estimates how long an amount of training takes on a machine and what it costs, as ranges: before a run nothing more exact is known.
 
 The time is tokens divided by the published speed of such GPUs (estimate/cost/training_speed.py), plus the start, which is paid as well. The
 cost is time times price; on a spot machine the cost of preemptions is added. estimate/cost/bill.py has the bill of a whole run, line by
@@ -88,5 +87,6 @@ def training_s(model: Model, work: Work, machine: Machine) -> Between:
 
 
 def usd(time: Between, machine: Machine) -> Between:
+    """Return the dollars for a time in seconds on the machine."""
     per_s = machine.usd_per_hour / HOUR_S
     return time * Between(per_s, per_s)

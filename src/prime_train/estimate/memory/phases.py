@@ -68,10 +68,12 @@ class Use:
 
     @property
     def counted(self) -> float:
+        """Return the bytes of parts that are counted exactly, such as weights."""
         return sum(size for part, size in self.parts.items() if part in _COUNTED)
 
     @property
     def estimated(self) -> float:
+        """Return the bytes of parts that are estimated, such as activations."""
         return self.total - self.counted
 
     def beside(self, other: "Use") -> "Use":
@@ -89,14 +91,17 @@ class Need:
 
     @property
     def peak(self) -> Use:
+        """Return the phase with the most bytes, by the estimate itself."""
         return max(self.uses, key=lambda use: use.total)
 
     @property
     def low(self) -> float:
+        """Return the bytes at the lower end of the band, in the phase where that is highest."""
         return max(_times(use, COUNTED_BAND[0], self._estimated[0]) for use in self.uses)
 
     @property
     def high(self) -> float:
+        """Return the bytes at the upper end of the band, in the phase where that is highest."""
         return max(_times(use, COUNTED_BAND[1], self._estimated[1]) for use in self.uses)
 
     @property

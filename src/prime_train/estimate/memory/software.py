@@ -52,6 +52,7 @@ class Learned:
     times: Mapping[str, Mapping[str, float]]
 
     def of(self, trainer: str, constant: str) -> float:
+        """Return a constant for a trainer: the shared one times the trainer's factor, if it has one."""
         return self.shared[constant] * self.times.get(trainer, {}).get(constant, 1.0)
 
 

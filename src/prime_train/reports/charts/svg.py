@@ -52,6 +52,7 @@ def text(x: float, y: float, words: str, *, kind: str = "", anchor: str = "start
 
 
 def number(value: float) -> str:
+    """Return a number with up to two decimals, without trailing zeros."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 

@@ -45,6 +45,7 @@ class Told:
 
     @property
     def cheapest(self) -> Priced | None:
+        """Return the machine with the lowest expected cost of the full run; None if there is none."""
         return min(self.priced, key=lambda one: one.full.usd.expected, default=None)
 
 
@@ -80,6 +81,7 @@ def published(plan: Plan | None, machine: Machine) -> StepTime | None:
 
 
 def amount_of(subject: Subject, plan: Plan | None, steps: int, step: StepTime) -> Amount:
+    """Return the work of a run, as the spec and the plan describe it."""
     spec = subject.spec
     assert spec is not None
     saved = disk_bytes(plan, subject)[1] if plan is not None else 0.0

@@ -34,6 +34,7 @@ class Version(NamedTuple):
 
 
 def version_of(subject: Subject) -> Version:
+    """Return the version of prime-rl in the spec, otherwise the commit whose own validators were run; empty if there is neither."""
     part = subject.spec.trainer.prime_rl if subject.spec is not None else None
     asked = subject.upstream.commit if subject.upstream is not None else ""
     ref = part.ref if part is not None else asked

@@ -81,6 +81,7 @@ class Settings:
         return _plain(self.index[name]) if name in self.index else default(path)
 
     def number(self, path: str) -> float | None:
+        """Return the effective value if it is a number, otherwise None."""
         return _number(self.value(path))
 
     def number_at(self, path: Where) -> float | None:
@@ -93,10 +94,12 @@ class Settings:
         return value if isinstance(value, str) else None
 
     def whole(self, path: str) -> int | None:
+        """Return the effective value if it is a whole number, otherwise None."""
         number = self.number(path)
         return int(number) if number is not None and number == int(number) else None
 
     def text(self, path: str) -> str | None:
+        """Return the effective value if it is text, otherwise None."""
         value = self.value(path)
         return value if isinstance(value, str) else None
 

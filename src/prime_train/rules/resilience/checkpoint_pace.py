@@ -45,6 +45,7 @@ class Saving:
 
     @property
     def stall_s(self) -> Between:
+        """Return the seconds that training pauses for a save."""
         return Between(SAVE_LEAST_S + self.saved_b / WRITE_B_PER_S.high, SAVE_LEAST_S + self.saved_b / WRITE_B_PER_S.low)
 
 
@@ -71,6 +72,7 @@ def slow_upload(subject: Subject, mb_per_s: float) -> Iterator[Violation]:
 
 
 def saving_of(subject: Subject) -> Saving | None:
+    """Return how the config saves; None if that cannot be estimated."""
     return _of_areal(subject) if subject.kind == "areal" else _of_prime_rl(subject)
 
 
