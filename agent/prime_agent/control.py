@@ -1,7 +1,7 @@
-"""The control plane, as the agent sees it: five signed requests.
+"""Client of the control plane: five signed requests.
 
-Every request carries the attempt's attempt, a timestamp and a signature. A machine whose clock is wrong is told the server's time in the
-refusal and uses it from then on. One thread uses one `ControlPlane`.
+Every request carries the attempt's number and identity, a timestamp and a signature. If the machine's clock is wrong, the refusal contains
+the server's time, which is used from then on. Each `ControlPlane` belongs to one thread.
 """
 
 from collections.abc import Callable
@@ -37,26 +37,27 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class Fenced(Exception):
-    """This attempt has been replaced: nothing it says or asks counts any more."""
+    """This attempt has been replaced, and its requests no longer have any effect."""
 
 
 class ControlPlane:
-    """Raises TemporaryError where nothing is known of the outcome, PermanentError where the request was refused."""
+    """Connection to the control plane. Requests raise TemporaryError if their outcome is unknown or a retry may work, and PermanentError if
+    they are refused."""
 
     def __init__(self, ticket: Ticket, wall_s: Callable[[], float]) -> None:
         self._ticket = ticket
         self._wall_s = wall_s
         self._offset_s = 0
         self._session = requests.Session()
-        # A proxy of the machine's environment is right for the world outside, and wrong for a control plane on this very machine.
+        # A proxy from the machine's environment is right for external hosts, but wrong for a control plane on this machine.
         self._session.trust_env = urlsplit(ticket.url).hostname not in LOOPBACK
 
     def bootstrap(self) -> Bootstrap:
-        """The job. Raises Fenced when there is none for this attempt any more."""
+        """Return the job. Raises Fenced if this attempt has none any more."""
         return self._answer("GET", "bootstrap", b"", Bootstrap)
 
     def keys(self) -> PodKeys:
-        """New keys to the bucket. Raises Fenced when there are none for this attempt any more."""
+        """Return new keys to the bucket. Raises Fenced if this attempt gets none any more."""
         return self._answer("POST", "keys", b"", PodKeys)
 
     def heartbeat(self, heartbeat: Heartbeat) -> Reply:
@@ -86,7 +87,7 @@ class ControlPlane:
         return _parsed(verb, data, model)
 
     def _ask(self, method: str, verb: str, body: bytes) -> tuple[int, bytes]:
-        """One request; the signed path is the API's own, whatever prefix the URL puts before it."""
+        """Send one request. The signature covers the API's own path, without any prefix of the URL."""
         path = attempt_path(self._ticket.run, self._ticket.attempt, self._ticket.identity, verb)
         timestamp_s = int(self._wall_s()) + self._offset_s
         headers = {
@@ -96,7 +97,7 @@ class ControlPlane:
         }
         url = self._ticket.url.rstrip("/") + path
         try:
-            # A signed request goes where it was meant to, never where an answer points.
+            # Redirects are not followed, because a signed request must only reach the server it is meant for.
             with self._session.request(
                 method, url, data=body, headers=headers, timeout=(CONNECT_S, READ_S), allow_redirects=False, stream=True
             ) as response:
@@ -105,7 +106,7 @@ class ControlPlane:
             raise TemporaryError(f"{verb}: no answer from the control plane: {type(error).__name__}: {error}"[:TEXT_SHOWN_MAX]) from error
 
     def _learn_time(self, data: bytes) -> bool:
-        """Takes over the server's clock from a refusal. False: it says nothing new, so asking again is in vain."""
+        """Adopt the server's clock from a refusal. Return False if that changes nothing, so that a retry would fail again."""
         try:
             now_s = Refusal.model_validate_json(data).now_s
         except ValidationError:
@@ -127,7 +128,7 @@ def _read(response: requests.Response) -> bytes:
 
 
 def _parsed(verb: str, data: bytes, model: type[M]) -> M:
-    """Which fields were wrong is said, what was in them is not: a bootstrap holds secrets."""
+    """Return the parsed response. The error names the invalid fields but not their values, because a bootstrap holds secrets."""
     try:
         parsed = model.model_validate_json(data)
     except ValidationError as error:

@@ -1,10 +1,10 @@
-"""The agent decides here, purely: `step(state, event, now_s)` gives the next state and what is to be done.
+"""The agent's decisions as a pure function: `step(state, event, now_s)` returns the next state and the effects to execute.
 
-An event only changes what is known. What is due then (a heartbeat, a look into the checkpoint folder, SIGKILL after SIGTERM, the end)
-follows from the state and the time alone, in `ACTS`, so that no order of events can leave something undone.
+An event only updates the state. What is due then (a heartbeat, a scan of the checkpoint folder, SIGKILL after SIGTERM, the end) is derived
+from state and time alone, in `ACTS`, so that no order of events can leave something undone.
 
-What the agent never does: stop a healthy trainer because nobody answers. What it always does: obey `fenced` at once and then do nothing
-more for the run, for another attempt owns it.
+The agent never stops a healthy trainer because the control plane does not respond. It always obeys `fenced` at once and then does nothing
+more for the run, because another attempt owns it.
 """
 
 from collections.abc import Callable
@@ -28,24 +28,24 @@ from prime_train.trainers import Progress
 ORDER = (Phase.PREFLIGHT, Phase.SETUP, Phase.VERIFY, Phase.SMOKE, Phase.RESTORE, Phase.TRAIN)
 DETAIL_CHARS_MAX, TAIL_CHARS_MAX = 2000, 8000
 EXIT_S_MAX = 3600
-"""The exit is repeated for so long when nobody answers."""
+"""Seconds for which the exit is sent again and again while the control plane does not respond."""
 
 STUCK_S_MAX = 60
-"""What is still there so long after SIGKILL is stuck in the kernel."""
+"""Seconds after SIGKILL from which on a process that still exists counts as stuck in the kernel."""
 
 EARLY_FLUSH_S_MAX = 30
-"""An attempt that never trained has only its log to bring home."""
+"""Limit in seconds for an attempt that never trained, which has only its log to upload."""
 
 FLUSH_S_MIN = 10
 TICK_S_MAX = 60.0
 NOT_KEPT = (Cause.PREEMPTED,)
-"""Ends that leave no time for the trainer's log."""
+"""Causes of an end that leaves no time to upload the trainer's log."""
 
 Out = tuple[AgentState, tuple[e.Effect, ...]]
 
 
 def step(state: AgentState, event: v.Event, now_s: float) -> Out:
-    """The state after `event`, and the effects in the order they are to be carried out. After `Exit` there are none."""
+    """Return the state after `event` and the effects in the order of execution. After `Exit` there are none."""
     if state.over:
         return state, ()
     state, effects = _heard(state, event, now_s)
@@ -58,7 +58,7 @@ def step(state: AgentState, event: v.Event, now_s: float) -> Out:
 
 
 def next_tick_s(state: AgentState, now_s: float) -> float:
-    """The next moment after `now_s` at which something is due, if nothing happens before. What was due earlier waits for an event."""
+    """Return the next time after `now_s` at which something is due if no event happens before. Anything due earlier waits for an event."""
     moments = [*transfers.due_s(state.transfers), link.due_s(state.link), state.train_until_s, state.deadline_s, state.exit_until_s]
     if state.stop is not None and state.running:
         moments.append(state.stop.kill_s + (STUCK_S_MAX if state.stop.killed else 0))
@@ -126,14 +126,14 @@ def _heard(state: AgentState, event: v.Event, now_s: float) -> Out:
 
 
 def _scanned(state: AgentState, moved: transfers.Transfers, now_s: float) -> AgentState:
-    """A flush waits for a scan that began after it."""
+    """Record a scan's result. A flush needs a scan that started after the flush did, so an earlier one is repeated at once."""
     stale = state.flush is not None and moved.seen <= state.flush.scans
     kept = _saved(state, moved, now_s)
     return replace(state, saves=kept, transfers=transfers.scan_now(moved, now_s) if stale else moved)
 
 
 def _evidence_done(state: AgentState, why: str, now_s: float, *, kept: bool) -> AgentState:
-    """What was kept back until there was evidence is told now."""
+    """Report at once what was held back until evidence was gathered."""
     note = state.note if kept else f"the evidence is not in the bucket: {why}"
     ill = replace(state.illness, tell_s=now_s) if state.illness is not None else None
     return replace(_with_news(state), evidence=state.evidence or kept, note=note, illness=ill)
@@ -170,7 +170,8 @@ def _phase_failed(state: AgentState, phase: Phase, ended: JobExit, now_s: float)
 
 
 def _saved(state: AgentState, moved: transfers.Transfers, now_s: float) -> saves.Saves:
-    """After a look into the checkpoint folder. One that waited, and is not the newest any more, will not be uploaded."""
+    """Return the statistics of saves after a scan. A waiting checkpoint that is no longer the newest will not be uploaded, so it counts as
+    skipped."""
     if not moved.found:
         return state.saves
     waited = [step_ for step_ in state.transfers.found if step_ not in moved.found and step_ != moved.uploading]
@@ -178,7 +179,7 @@ def _saved(state: AgentState, moved: transfers.Transfers, now_s: float) -> saves
 
 
 def _fell_back(state: AgentState, step_: int, damaged_step: int, why: str) -> AgentState:
-    """An older checkpoint than the one that was asked for was restored; the trainer goes on from there."""
+    """Continue from an older checkpoint, which was restored instead of the requested one."""
     moved = replace(state.transfers, uploaded_step=step_)
     job = replace(state.job, resume_step=step_)
     note = f"resumes from step {step_}: {why}"
@@ -186,7 +187,7 @@ def _fell_back(state: AgentState, step_: int, damaged_step: int, why: str) -> Ag
 
 
 def _committed(state: AgentState, reply: Reply) -> int:
-    """The newest committed step, as far as it can be restored."""
+    """Return the newest committed step in the reply, or 0 if it cannot be restored."""
     return reply.committed_step if reply.committed_step > state.damaged_step else 0
 
 
@@ -195,7 +196,7 @@ def _steps_seen(state: AgentState, rows: tuple[Progress, ...], now_s: float) -> 
         return state, ()
     first = state.steps.step == 0
     if first and state.job.resume_step is not None:
-        # A line such as "resumed from step 25" names the step, but without a loss it is no step that was made.
+        # A line such as "resumed from step 25" names the step, but without a loss it does not report a completed step.
         rows = tuple(row for row in rows if row.step != state.job.resume_step or row.loss is not None)
         if rows and rows[0].step <= state.job.resume_step:
             detail = f"the first step after a resume from step {state.job.resume_step} was step {rows[0].step}"
@@ -217,7 +218,7 @@ def _sensed(state: AgentState, sensed: v.Sensed, now_s: float) -> AgentState:
 
 
 def _is_training(state: AgentState) -> bool:
-    """The trainer should be making steps: it has made one, has some before it, and was not told to leave."""
+    """Return whether the trainer should be making steps: it has made one, has more to make, and was not asked to stop."""
     last = state.job.spec.trainer.steps
     return state.running and state.stop is None and state.steps.step > 0 and (last is None or reached(state) < last)
 
@@ -261,7 +262,7 @@ def _commit_answered(state: AgentState, step_: int, reply: Reply, now_s: float) 
 def _preempted(state: AgentState, now_s: float) -> Out:
     if state.preempting:
         return state, ()
-    # Worth one question more even while nobody answers: it cannot be said later.
+    # Send a heartbeat now even while the control plane does not respond, because there will be no later chance.
     talk = replace(link.with_news(state.link), next_s=min(state.link.next_s, now_s))
     return _stopping(replace(state, preempting=True, link=talk), Cause.PREEMPTED, "SIGTERM: the machine is taken away", now_s)
 
@@ -270,14 +271,16 @@ def _preempted(state: AgentState, now_s: float) -> Out:
 
 
 def _fenced(state: AgentState) -> Out:
-    """Another attempt owns the run: the trainer dies now, and nothing more is uploaded or said."""
+    """Kill the trainer now, and upload and report nothing more, because another attempt owns the run."""
     effects: tuple[e.Effect, ...] = (e.SignalTrainer(e.Force.KILL),) if state.running else (e.CancelPhase(),)
     return replace(state, over=True), (*effects, e.Exit(e.Leave.FENCED))
 
 
 def _stopping(state: AgentState, cause: Cause, detail: str, now_s: float) -> Out:
-    """The first reason counts. The trainer is asked to save and leave, or killed where it would do harm; before it was started, the
-    attempt ends here."""
+    """Stop the attempt; only the first reason counts.
+
+    A running trainer is asked to save and exit, or killed if it would do harm. Before the trainer has started, the attempt ends here.
+    """
     if state.stop is not None or state.flush is not None:
         return state, ()
     at_once = cause is Cause.RESUME_IGNORED
@@ -300,11 +303,11 @@ def _trainer_exited(state: AgentState, event: v.TrainerExited, now_s: float) -> 
 
 
 def _how_it_ended(state: AgentState, event: v.TrainerExited) -> JobExit:
-    """A reason to stop outranks how the trainer then left, unless it had reached its last step."""
+    """Return how the trainer ended. A reason to stop outranks the trainer's own exit, unless its last step was reached."""
     steps = state.job.spec.trainer.steps
     finished = event.code == 0 and steps is not None and reached(state) >= steps
     if state.stop is None and state.gpus.fault and event.code != 0:
-        # What the trainer says of it is what followed.
+        # The trainer's own error is a consequence of the GPU's fault.
         return _job_exit(Cause.GPU_HARDWARE, f"{state.gpus.fault}; then {event.detail}", code=event.code, tail=event.log_tail)
     if state.stop is None or finished:
         return _job_exit(Cause.FINISHED if finished else event.cause, event.detail, code=event.code, tail=event.log_tail)
@@ -316,15 +319,16 @@ def _job_exit(cause: Cause, detail: str, *, code: int | None = None, tail: str =
 
 
 def _end(state: AgentState, ended: JobExit, now_s: float) -> AgentState:
-    """Only flushing is left."""
+    """Enter the flush, after which nothing else is left to do."""
     trained = state.transfers.open
-    # Without a marker, "nothing changed for a while" is all that tells a whole checkpoint from one cut short by a crash: so after a crash
-    # only what had been quiet before it counts.
+    # Without a marker, only the absence of changes distinguishes a complete checkpoint from one truncated by a crash. So after a crash only
+    # checkpoints that were unchanged before it count.
     clean = ended.code == 0 or (state.stop is not None and not state.stop.killed)
     begun_s = state.stop.asked_s if state.stop is not None else now_s
     health = state.job.spec.health
     until_s = max(begun_s + health.drain_s, now_s + FLUSH_S_MIN) if trained else now_s + EARLY_FLUSH_S_MAX
-    # Nothing presses a run that has finished: this disk is the only copy, and the control plane knows for how long it is worth its price.
+    # A finished run has no time limit: this disk has the only copy, and the control plane decides for how long the machine is worth its
+    # price.
     limit_s = None if ended.cause is Cause.FINISHED and trained else until_s
     flush = Flush(ended, clean=clean, until_s=limit_s, scans=state.transfers.scans, begun_s=now_s)
     moved = transfers.scan_now(state.transfers, now_s)
@@ -335,7 +339,7 @@ def _end(state: AgentState, ended: JobExit, now_s: float) -> AgentState:
 
 
 def _keep_deadline(state: AgentState, now_s: float) -> Out:
-    """Kept here too, for the control plane may be away."""
+    """Enforce the limits on time in the agent as well, because the control plane may be unavailable."""
     if state.deadline_s is not None and now_s >= state.deadline_s and state.running:
         return _stopping(state, Cause.DEADLINE, f"the deadline ({state.job.spec.budget.deadline}) is near", now_s)
     if state.train_until_s is None or now_s < state.train_until_s:
@@ -356,7 +360,7 @@ def _kill_what_stays(state: AgentState, now_s: float) -> Out:
 
 
 def _diagnose(state: AgentState, now_s: float) -> Out:
-    """Evidence first, then the word: with it, the machine goes."""
+    """Gather evidence first and report the illness afterwards, because the report ends the machine."""
     if state.phase in (Phase.FLUSH, Phase.EXITED):
         return replace(state, illness=None), ()
     saving, training = state.transfers.saving, _is_training(state)
@@ -388,13 +392,13 @@ def _finish_flush(state: AgentState, now_s: float) -> Out:
 
 
 def _pressed(state: AgentState, now_s: float) -> AgentState:
-    """The last checkpoint has only so long from now on."""
+    """Limit the time for the last checkpoint, counted from now."""
     assert state.flush is not None
     return replace(state, flush=replace(state.flush, until_s=now_s + state.job.spec.health.drain_s))
 
 
 def _honest(state: AgentState, flush: Flush) -> Flush:
-    """Nothing is finished or flushed while the last checkpoint is only on a machine that is about to be given back, or is nowhere."""
+    """Return the flush with an exit that is not called finished or flushed while the last checkpoint is not in the bucket."""
     moved = state.transfers
     if not moved.open or flush.exit.cause not in (Cause.FINISHED, *FLUSHED):
         return flush
@@ -407,7 +411,8 @@ def _honest(state: AgentState, flush: Flush) -> Flush:
 
 
 def _lost(state: AgentState) -> str:
-    """What the trainer saved, or may have saved, and took away before it could be uploaded; empty: nothing."""
+    """Return a description of what the trainer saved, or may have saved, and removed before it could be uploaded; "" if there is
+    nothing."""
     moved = state.transfers
     newest = (
         f"the newest checkpoint in the bucket is that of step {moved.uploaded_step}" if moved.uploaded_step else "none is in the bucket"
@@ -423,7 +428,7 @@ def _is_flushed(state: AgentState, flush: Flush, now_s: float) -> bool:
     moved = state.transfers
     if flush.until_s is not None:
         if moved.uncommitted is not None and state.link.failures and now_s < flush.until_s + EXIT_S_MAX:
-            # Nobody can be told of the exit either, so waiting costs nothing, and the commit comes first.
+            # The exit could not be reported now either, so waiting costs nothing, and the commit must precede it.
             return False
         if now_s >= flush.until_s:
             return True

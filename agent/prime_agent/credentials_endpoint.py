@@ -1,8 +1,8 @@
-"""The attempt's keys to the bucket for the trainer's own tools, on loopback, in the way that AWS's tools ask a container for its keys: they
-find the address in their environment, and ask again before the keys end.
+"""Loopback endpoint that serves the attempt's bucket keys to the trainer's own tools, by the protocol for container credentials of AWS
+tools: they find the address in their environment, and request keys again before the old ones expire.
 
-Who asks must say a token that lies in a file only this user can read. A page in somebody's browser that was led here by a false name of
-its own is known by that name. Whoever asks slowly is cut off, and no more are listened to at once than `AT_ONCE_MAX`.
+A request must contain a token from a file that only this user can read. A request with a wrong Host header is refused, which stops web
+pages that reach the endpoint by DNS rebinding. Slow requests are cut off, and at most `AT_ONCE_MAX` are served concurrently.
 """
 
 import hmac
@@ -27,10 +27,10 @@ PATH = "/keys"
 TOKEN_FILE = "keys-token"
 TOKEN_BYTES = 32
 REQUEST_S_MAX = 2.0
-"""AWS's tools wait no longer either."""
+"""Seconds for a whole request; AWS tools wait no longer either."""
 AT_ONCE_MAX = 32
 WAITING_MAX = 128
-"""Workers of a data loader begin all at once."""
+"""Length of the queue of connections; a data loader's workers all start at once."""
 OWN = (
     "AWS_ACCESS_KEY_ID",
     "AWS_PROFILE",
@@ -42,17 +42,20 @@ OWN = (
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
 )
-"""Whoever sets one of these has keys of his own."""
+"""Variables that give a process AWS keys of its own."""
 REGION = ("AWS_REGION", "AWS_DEFAULT_REGION")
-"""Some tools read the one, some the other."""
+"""Some tools read the first, others the second."""
 ENDPOINT = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 _log = logging.getLogger(__name__)
 
 
 class KeyLoan:
-    """Answers from the moment it is made until the process ends. `newest`: the keys there are, with what is left of their life. Raises
-    OSError where there is no port, or the token cannot be put into `folder`."""
+    """Endpoint that serves the keys from its creation until the process ends.
+
+    `newest` returns the current keys with their remaining validity. Raises OSError if no port is available or the token cannot be written
+    into `folder`.
+    """
 
     def __init__(self, newest: Callable[[], PodKeys], folder: Path, wall_s: Callable[[], float]) -> None:
         self._token = secrets.token_urlsafe(TOKEN_BYTES)
@@ -63,7 +66,7 @@ class KeyLoan:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the trainer's tools find it by."""
+        """Variables by which the trainer's tools find the endpoint."""
         return {
             "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"http://{self._server.host}{PATH}",
             "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": str(self._file),
@@ -74,7 +77,7 @@ class KeyLoan:
 
 
 def with_loan(env: Mapping[str, str], loan: KeyLoan | None, place: Mapping[str, str]) -> dict[str, str]:
-    """The environment with the address of the keys, and with where the bucket is; as it was, where it has keys of its own."""
+    """Return the environment with the endpoint's address and the bucket's region and endpoint; unchanged if it has AWS keys of its own."""
     if loan is None or any(env.get(name) for name in OWN):
         return dict(env)
     region = next((known[name] for known in (env, place) for name in REGION if known.get(name)), None)
@@ -84,7 +87,7 @@ def with_loan(env: Mapping[str, str], loan: KeyLoan | None, place: Mapping[str, 
 
 
 def _write_privately(path: Path, text: str) -> None:
-    """Nobody else can read it, not even before it is whole."""
+    """Write a file that no other user can read at any moment, not even while it is incomplete."""
     draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -110,7 +113,7 @@ class _Server(ThreadingMixIn, TCPServer):
             return
         try:
             super().process_request(request, client_address)
-        except RuntimeError:  # no thread can be had
+        except RuntimeError:  # no thread can be started
             self._free.release()
             raise
 
@@ -121,7 +124,7 @@ class _Server(ThreadingMixIn, TCPServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Whoever asked has gone, or took too long. Nothing of the request is told: it may hold the token."""
+        """Log that the client disconnected or took too long, without the request, which may contain the token."""
         _log.info("somebody who asked for keys was cut off")
 
 
@@ -130,7 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         super().setup()
-        # The time-out is that of each piece; this is that of the whole.
+        # The socket's timeout applies to each read; this timer limits the whole request.
         self._end = threading.Timer(REQUEST_S_MAX, self._cut_off)
         self._end.daemon = True
         self._end.start()
@@ -153,7 +156,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(said)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Quiet: what is asked may hold the token."""
+        """Log nothing, because the request may contain the token."""
 
     def _decided(self, server: "_Server") -> HTTPStatus:
         if self.headers.get_all("host") != [server.host]:
@@ -169,7 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _shown(keys: PodKeys, now_s: float) -> bytes:
-    """As a container's address answers. The end is by this machine's clock, as who reads it holds it against the same one."""
+    """Return the keys in the format of a container's endpoint. The expiry is by this machine's clock, which the reader compares it with."""
     ends = datetime.fromtimestamp(int(now_s) + keys.valid_s, UTC)
     return json.dumps(
         {

@@ -1,4 +1,4 @@
-"""What the agent's core wants done. The shell carries them out in order; what comes of them returns as events."""
+"""Effects that the agent's core requests. The shell executes them in order, and their results return as events."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -8,20 +8,20 @@ from prime_train.core.wire import Commit, Heartbeat, Phase
 
 
 class Force(IntEnum):
-    """How the trainer is told to leave."""
+    """How the trainer is made to exit."""
 
     ASK = 15
-    """SIGTERM: save and leave."""
+    """SIGTERM: save and exit."""
     KILL = 9
 
 
 class Leave(IntEnum):
-    """The agent's own exit code."""
+    """Exit code of the agent."""
 
     SAID = 0
-    """The control plane knows how the attempt ended."""
+    """The end of the attempt was reported to the control plane."""
     UNHEARD = 3
-    """The attempt is over, but nobody could be told."""
+    """The attempt is over, but its end could not be reported."""
     BUG = 70
     FENCED = 75
     """Another attempt has taken over."""
@@ -29,14 +29,14 @@ class Leave(IntEnum):
 
 @dataclass(frozen=True)
 class RunPhase:
-    """Do this phase in the background; answered by PhaseDone or PhaseFailed."""
+    """Run this phase in the background; the result is PhaseDone or PhaseFailed."""
 
     phase: Phase
 
 
 @dataclass(frozen=True)
 class CancelPhase:
-    """Stop the phase under way and kill what it started."""
+    """Stop the running phase and kill its processes."""
 
 
 @dataclass(frozen=True)
@@ -56,21 +56,22 @@ class SendHeartbeat:
 
 @dataclass(frozen=True)
 class SendExit:
-    """The last word: a heartbeat with phase EXITED."""
+    """Send the last heartbeat, whose phase is EXITED."""
 
     heartbeat: Heartbeat
 
 
 @dataclass(frozen=True)
 class ScanCheckpoints:
-    """`settled`: the trainer has ended well, so nobody writes any more and what is there need not be waited for."""
+    """Scan the checkpoint folder. `settled` means that the trainer has ended in an orderly way, so that files can no longer change and
+    count as settled."""
 
     settled: bool = False
 
 
 @dataclass(frozen=True)
 class Upload:
-    """Upload the step that the last scan found."""
+    """Upload the checkpoint of this step, which the last scan found."""
 
     step: int
 
@@ -82,7 +83,7 @@ class SendCommit:
 
 @dataclass(frozen=True)
 class Settle:
-    """The commit of this step was confirmed: move the pointer for people and prune."""
+    """Point `latest.json` at this step, whose commit was confirmed, and prune."""
 
     step: int
 
@@ -99,14 +100,15 @@ class GatherEvidence:
 
 @dataclass(frozen=True)
 class KeepLog:
-    """Bring the log of the phase that failed into the bucket."""
+    """Upload the log of the failed phase to the bucket."""
 
     phase: Phase
 
 
 @dataclass(frozen=True)
 class FallBack:
-    """Uploads go on from `point`, which was restored instead of a newer one; chunks with these digests are damaged in the bucket."""
+    """Continue uploads from `point`, which was restored instead of a newer checkpoint; chunks with the digests `damaged` are damaged in the
+    bucket."""
 
     point: ResumePoint
     damaged: frozenset[str]
@@ -114,7 +116,7 @@ class FallBack:
 
 @dataclass(frozen=True)
 class Exit:
-    """Kill what is left of the trainer and end the agent. Nothing follows it."""
+    """Kill what is left of the trainer and end the agent. This is always the last effect."""
 
     code: Leave
 

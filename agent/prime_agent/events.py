@@ -1,4 +1,4 @@
-"""What happens to an agent: the only things its core ever hears of. Each says a fact; none says what to do about it."""
+"""Events, the only input of the agent's core besides the time. Each states a fact and never what to do about it."""
 
 from dataclasses import dataclass, field
 
@@ -13,7 +13,7 @@ from prime_train.trainers import Progress
 
 @dataclass(frozen=True)
 class Started:
-    """The agent knows its job."""
+    """The agent has received its job and starts."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class PhaseFailed:
 
 @dataclass(frozen=True)
 class FellBack:
-    """Checkpoint `damaged_step` is damaged in the bucket (`why`; `digests` of what is wrong); `point` was restored instead."""
+    """Checkpoint `damaged_step` is damaged in the bucket for the reason `why`, in the chunks `digests`; `point` was restored instead."""
 
     point: ResumePoint
     damaged_step: int
@@ -46,14 +46,14 @@ class FellBack:
 
 @dataclass(frozen=True)
 class Noted:
-    """What it is doing, for people."""
+    """A note for people about what the agent is doing."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class StepsSeen:
-    """Progress the trainer reported since the last time, in its order."""
+    """Progress that the trainer reported since the last such event, in the trainer's order."""
 
     rows: tuple[Progress, ...]
 
@@ -68,8 +68,10 @@ class RuleFired:
 
 @dataclass(frozen=True)
 class TrainerExited:
-    """The trainer and all its processes are gone, its output is read to the end. `cause` and `detail` are what the output tells;
-    `code` is negative for a signal."""
+    """The trainer and all its processes have ended, and its output was read to the end.
+
+    `cause` and `detail` are derived from the output; `code` is negative for a signal.
+    """
 
     code: int
     cause: Cause
@@ -79,7 +81,7 @@ class TrainerExited:
 
 @dataclass(frozen=True)
 class Sensed:
-    """The machine's state; None for what cannot be read."""
+    """State of the machine; None for what cannot be read."""
 
     disk_free_gib: float | None = None
     gpus: GpuSnapshot = field(default_factory=GpuSnapshot)
@@ -112,8 +114,11 @@ class HeartbeatFailed:
 
 @dataclass(frozen=True)
 class CheckpointsScanned:
-    """A look into the checkpoint folder: complete and not yet uploaded steps, and whether one is being written. `took_s`: the look;
-    `begun`: the newest step that the trainer has begun to save, complete or not; `removed`: the folder was there once, and is not now."""
+    """Result of a scan of the checkpoint folder: `steps` that are complete and not yet uploaded, and whether one is being written.
+
+    `took_s` is the duration of the scan in seconds. `begun` is the newest step that the trainer has begun to save, complete or not.
+    `removed` says that the folder existed earlier and is missing or empty now.
+    """
 
     steps: tuple[int, ...]
     saving: bool
@@ -145,7 +150,7 @@ class CommitAnswered:
 
 @dataclass(frozen=True)
 class Settled:
-    """After a commit: the pointer was moved and the bucket cleaned up, or the try was given up."""
+    """After a commit, `latest.json` was moved and the bucket cleaned up, or that was given up."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +161,7 @@ class CommitFailed:
 
 @dataclass(frozen=True)
 class EvidenceDone:
-    """Gathering is over. `kept`: it is in the bucket."""
+    """Evidence was gathered. `kept` says whether it is in the bucket, and `why` the reason if not."""
 
     kept: bool
     why: str = ""
@@ -164,12 +169,12 @@ class EvidenceDone:
 
 @dataclass(frozen=True)
 class LogKept:
-    """The log of what failed is in the bucket, or cannot be brought there."""
+    """The log of what failed is in the bucket, or cannot be uploaded."""
 
 
 @dataclass(frozen=True)
 class SigTerm:
-    """The machine is about to be taken away."""
+    """SIGTERM: the machine is about to be preempted."""
 
 
 Event = (

@@ -1,6 +1,6 @@
-"""What a person needs to see when training hangs or has died: logs, processes, stacks, GPUs and disks, as they are now.
+"""Evidence for people about why training hangs or has failed: the current logs, processes, stacks, GPUs and disks.
 
-Every part is bounded in time and size, and a part that cannot be had says why in its own file.
+Every part is bounded in time and size; the file of a part that cannot be obtained contains the reason.
 """
 
 import os
@@ -30,13 +30,16 @@ GPUS_S_MAX = 3.0
 KILLED_S_MAX = 2
 
 LOGS: dict[Phase, str] = {Phase.SETUP: "setup.log", Phase.SMOKE: "smoke.log", Phase.TRAIN: "trainer.log"}
-"""The log of each phase that has one."""
+"""File name of the log of each phase that has one."""
 
 
 class Evidence:
-    """Of one attempt; `secrets`, and whatever looks like one, are blacked out in everything. `own_logs`: what the trainer itself writes, by
-    the name it is kept under; `metrics`: the end of its file of metrics, "" where there is none; `stall` tells what is known of why no step
-    is made."""
+    """Collector of one attempt's evidence.
+
+    In everything uploaded, `secrets` and whatever looks like one are redacted. `own_logs` are the files that the trainer writes itself,
+    keyed by the name under which they are kept. `metrics` returns the end of the trainer's metrics file, "" if there is none. `stall`
+    returns the known reasons why no step is made.
+    """
 
     def __init__(
         self,
@@ -60,7 +63,7 @@ class Evidence:
         self._stall = stall
 
     def gather(self) -> None:
-        """All of it. Raises what the bucket raises."""
+        """Upload all evidence. Raises what the bucket raises."""
         for path in sorted(self._logs.glob("*.log")):
             self._put(path.name, tail(path))
         self._keep_own_logs()
@@ -75,7 +78,7 @@ class Evidence:
             self._put(name, _told(part))
 
     def keep_log(self, phase: Phase) -> None:
-        """The log of the phase that failed, where it has one; of training, all there are."""
+        """Upload the log of the failed phase if it exists, and for training also the trainer's own logs."""
         path = self._logs / LOGS.get(phase, "agent.log")
         if path.exists():
             self._put(path.name, tail(path))
@@ -109,7 +112,7 @@ class Evidence:
         return "\n\n".join(dumps[:STACKS_MAX])
 
     def _kernel(self) -> str:
-        """Where in the kernel each process of the trainer waits, on Linux."""
+        """Return where in the kernel each of the trainer's processes waits, on Linux."""
         rows = []
         for pid in self._children():
             for name in ("wchan", "syscall", "stack"):
@@ -131,9 +134,9 @@ class Evidence:
 
 
 def tail(path: Path) -> str:
-    """The end of a log, `LOG_BYTES_MAX` at most. Raises OSError.
+    """Return the end of a log, at most `LOG_BYTES_MAX` bytes. Raises OSError.
 
-    A line whose beginning is left out is left out whole: of a secret that was cut through, the rest is not known again.
+    A line whose beginning would be cut off is left out completely, because the rest of a secret that was cut could not be recognised.
     """
     with path.open("rb") as file:
         begin = max(0, file.seek(0, os.SEEK_END) - LOG_BYTES_MAX)
@@ -169,7 +172,7 @@ def _told(part: Callable[[], str]) -> str:
 
 
 def _run(command: list[str], timeout_s: int) -> str:
-    """What the command says, both streams."""
+    """Return the command's output, both streams."""
     try:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
     except OSError as error:
@@ -179,5 +182,5 @@ def _run(command: list[str], timeout_s: int) -> str:
             return process.communicate(timeout=limit_s)[0].decode(errors="replace")
         except subprocess.TimeoutExpired:
             process.kill()
-    # One that waits for a driver in the kernel does not even die.
+    # A process that waits in the kernel for a driver does not end even on SIGKILL.
     return f"{command[0]} has not ended in {timeout_s} s, and could not be killed"

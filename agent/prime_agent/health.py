@@ -1,7 +1,7 @@
-"""What ails an attempt whose trainer lives: the worst that is seen now, and when to say so.
+"""The illness of an attempt whose trainer is running: the worst current problem, and when to report it.
 
-Whoever hears that an attempt is ill replaces its machine, and with it goes all that could tell why. So evidence is gathered first, and the
-word follows once it is in the bucket, or after `EVIDENCE_S_MAX`.
+The control plane replaces the machine of an attempt that reports an illness, and all evidence on the machine is lost with it. So evidence
+is gathered first, and the report follows once it is in the bucket, or after `EVIDENCE_S_MAX` seconds.
 """
 
 from dataclasses import dataclass, replace
@@ -18,19 +18,22 @@ EVIDENCE_S_MAX = 60.0
 
 @dataclass(frozen=True)
 class Illness:
-    """`said`: the control plane is told."""
+    """A problem of the attempt. `said` is True once it is reported to the control plane."""
 
     cause: Cause
     detail: str
     tell_s: float
-    """When it is said without waiting for evidence any longer."""
+    """When it is reported even without evidence."""
     said: bool = False
 
 
 def found(
     gpus: GpuHealth, services: Services, steps: Steps, now_s: float, *, health: HealthSpec, training: bool, saving: bool
 ) -> tuple[Cause, str] | None:
-    """The worst that is seen now, and its words. `training`: the trainer runs, was not told to leave, and has steps before it."""
+    """Return the cause and description of the worst current problem, or None.
+
+    `training` says that the trainer runs, was not asked to stop, and has steps left to make.
+    """
     if gpus.fault:
         return Cause.GPU_HARDWARE, f"{gpus.fault}{_at(steps)}"
     if not training:
@@ -48,7 +51,8 @@ def found(
 
 
 def changed(illness: Illness | None, now: tuple[Cause, str] | None, now_s: float) -> Illness | None:
-    """What ails it after a look: another illness begins anew, the same one goes on in its first words, and none is health."""
+    """Return the illness after a check: a different cause starts a new one, the same cause keeps its first description, and no problem
+    clears it."""
     if now is None:
         return None
     if illness is not None and illness.cause is now[0]:

@@ -1,7 +1,7 @@
-"""The talk with the control plane: one heartbeat under way at most, the next at its time, news at once.
+"""Timing of heartbeats: at most one is in flight, the next is sent at its interval, and news at once.
 
-A heartbeat that fails is never repeated as it was: the next one carries fresh facts and a higher number. While the control plane is away,
-nobody is asked more often than once a heartbeat interval.
+A failed heartbeat is never resent: the next one carries current facts and a higher sequence number. While the control plane is unavailable,
+heartbeats are sent at most once per interval.
 """
 
 import zlib
@@ -14,17 +14,17 @@ SEQ_LEAP_MIN, SEQ_LEAP_MAX = 1000, 1_000_000
 @dataclass(frozen=True)
 class Link:
     heartbeat_s: int
-    """Between heartbeats, as the last reply asked."""
+    """Seconds between heartbeats, as requested in the last reply."""
     seq: int = 0
-    """Number of the last heartbeat sent."""
+    """Sequence number of the last heartbeat sent."""
     flying: bool = False
     said_news: bool = False
-    """The heartbeat under way carries the news."""
+    """Whether the heartbeat in flight carries the news."""
     news: bool = False
-    """There is something the control plane should look at at once, and no accepted heartbeat has said so."""
+    """Whether there is news that the control plane should act on at once, and that no accepted heartbeat has carried."""
     next_s: float = 0.0
     failures: int = 0
-    """Heartbeats in a row that brought no answer."""
+    """Consecutive heartbeats without a reply."""
 
 
 def is_due(link: Link, now_s: float) -> bool:
@@ -32,12 +32,12 @@ def is_due(link: Link, now_s: float) -> bool:
 
 
 def due_s(link: Link) -> float | None:
-    """When the next heartbeat is due; None while one is under way."""
+    """Return when the next heartbeat is due; None while one is in flight."""
     return None if link.flying else link.next_s
 
 
 def sent(link: Link, now_s: float, *, salt: str) -> Link:
-    """After a heartbeat was handed over, with the number `link.seq`."""
+    """Return the link after a heartbeat with the number `link.seq` was handed over for sending."""
     seq = link.seq + 1
     return replace(link, seq=seq, flying=True, said_news=link.news, news=False, next_s=now_s + link.heartbeat_s * _jitter(f"{salt}/{seq}"))
 
@@ -47,7 +47,8 @@ def answered(link: Link, *, heartbeat_s: int) -> Link:
 
 
 def refused(link: Link) -> Link:
-    """The number was used before: an agent of this attempt was here earlier. Numbers go on far above it, at once."""
+    """Return the link after a refusal because the number was already used, by an earlier agent of this attempt. The next heartbeat is sent
+    at once with a far higher number."""
     leap = min(max(link.seq, SEQ_LEAP_MIN), SEQ_LEAP_MAX)
     return replace(link, flying=False, said_news=False, news=True, failures=0, seq=link.seq + leap)
 
@@ -61,5 +62,6 @@ def with_news(link: Link) -> Link:
 
 
 def _jitter(text: str) -> float:
-    """Between 0.9 and 1.1, the same for the same heartbeat: agents started together do not send heartbeats together."""
+    """Return a factor from 0.9 to 1.1, always the same for the same heartbeat, so that agents started together do not all send at the same
+    time."""
     return 1 + JITTER_SHARE * (2 * zlib.crc32(text.encode()) / (2**32 - 1) - 1)

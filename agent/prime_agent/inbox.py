@@ -1,7 +1,7 @@
-"""Where all events arrive. Putting never waits, from whatever thread or signal handler.
+"""Queue of all events. Adding one never blocks, from any thread or signal handler.
 
-It is bounded by who puts: every other source has at most a few events under way, and the steps, which a trainer may pour out, are
-gathered into one event and cut to the newest `ROWS_MAX`.
+Its length is bounded by its sources: each has at most a few events in flight. Steps, which a trainer may report in masses, are merged into
+one event and cut to the newest `ROWS_MAX`.
 """
 
 import queue
@@ -15,12 +15,12 @@ ROWS_MAX = 10_000
 
 
 class ThreadDied(Exception):
-    """A thread of the agent's has ended by an exception that nobody expected: what it did is not done any more."""
+    """A thread of the agent has ended by an unexpected exception, so its work is no longer done."""
 
 
 class Inbox:
     def __init__(self) -> None:
-        # A plain Queue may not be put to from a signal handler that interrupts its own get.
+        # A plain Queue deadlocks if a signal handler calls put() while it interrupts get() in the same thread.
         self._queue: queue.SimpleQueue[Event | ThreadDied | None] = queue.SimpleQueue()
         self._rows: deque[Progress] = deque(maxlen=ROWS_MAX)
         self._lock = threading.Lock()
@@ -36,7 +36,7 @@ class Inbox:
             self._queue.put(None)
 
     def get(self, timeout_s: float) -> Event | None:
-        """The oldest event, or None after `timeout_s`. Raises ThreadDied where that is what was put."""
+        """Return the oldest event, or None after `timeout_s` seconds. Raises ThreadDied if that was put."""
         try:
             event = self._queue.get(timeout=max(0.0, timeout_s))
         except queue.Empty:

@@ -1,8 +1,8 @@
-"""The attempt's keys to the bucket, where they end: those there are, and asking for new ones in time.
+"""The attempt's expiring keys to the bucket, and their renewal in time.
 
-New ones are asked for at three quarters of their life by the monotonic clock, and where nobody answers again and again, more and more
-seldom. Until there are any the old ones are used, to their last second. Nothing waits for this and nothing is stopped by it: a transfer
-that fails for want of keys is tried again by whoever wanted it.
+New keys are requested after three quarters of their validity by the monotonic clock, and after failures at growing intervals. Until they
+arrive the old keys are used, up to their last second. Renewal neither blocks nor stops anything: a transfer that fails for lack of keys is
+retried by its caller.
 """
 
 import logging
@@ -18,13 +18,14 @@ RENEW_SHARE = 0.75
 RETRY_FIRST_S, RETRY_MAX_S = 5.0, 60.0
 FAILURES_COUNTED_MAX = 16
 KEPT_MAX = 256
-"""Sets of keys that are still blacked out where they turn up: those of a week, while they open something for an hour."""
+"""Number of key sets that remain redacted. Each is valid for an hour, so these are the sets of about a week."""
 
 _log = logging.getLogger(__name__)
 
 
 class KeyRing:
-    """Any thread may ask; one takes new ones. `asked_s`: when the control plane was asked for them, or before."""
+    """The keys in use. Any thread may read them; one thread replaces them. `asked_s` is when they were requested from the control plane, or
+    earlier."""
 
     def __init__(self, first: PodKeys, asked_s: float, monotonic_s: Callable[[], float]) -> None:
         self._monotonic_s = monotonic_s
@@ -32,24 +33,24 @@ class KeyRing:
         self._kept: deque[PodKeys] = deque([first], KEPT_MAX)
 
     def newest(self) -> PodKeys:
-        """With what is left of their life."""
+        """Return the newest keys with their remaining validity."""
         keys, asked_s = self._held
         left_s = keys.valid_s - (self._monotonic_s() - asked_s)
         return keys.model_copy(update={"valid_s": max(0, int(left_s))})
 
     def take(self, keys: PodKeys, asked_s: float) -> None:
-        # Blacked out before anybody can use and print them.
+        # Redacted from now on, before any code can use and print them.
         self._kept.append(keys)
         self._held = keys, asked_s
 
     @property
     def renew_s(self) -> float:
-        """The second at which new ones are to be asked for."""
+        """When new keys are to be requested, in seconds of the monotonic clock."""
         keys, asked_s = self._held
         return asked_s + keys.valid_s * RENEW_SHARE
 
     def secrets(self) -> dict[str, str]:
-        """All that were ever held, newest first, each by a name of its own."""
+        """Return all keys of the last `KEPT_MAX` sets, newest first, each under a unique name."""
         named = {}
         for age, keys in enumerate(reversed(list(self._kept))):
             mark = f"-{age}" if age else ""
@@ -60,7 +61,8 @@ class KeyRing:
 
 
 class Renewal:
-    """`ask`: the control plane. `told` hears, for people, that it does not work, and "" when it does again."""
+    """Renewal of the keys. `ask` requests them from the control plane. `told` is called with a text for people on failure, and with "" once
+    it works again."""
 
     def __init__(self, ring: KeyRing, ask: Callable[[], PodKeys], told: Callable[[str], None], monotonic_s: Callable[[], float]) -> None:
         self._ring, self._ask, self._told, self._monotonic_s = ring, ask, told, monotonic_s
@@ -69,11 +71,11 @@ class Renewal:
 
     @property
     def due_s(self) -> float | None:
-        """When to ask next; None: never again, for another attempt has taken over."""
+        """When to request keys next; None if never again, because another attempt has taken over."""
         return self._due_s
 
     def step(self) -> None:
-        """Asks once."""
+        """Request new keys once."""
         asked_s = self._monotonic_s()
         try:
             keys = self._ask()
@@ -83,14 +85,14 @@ class Renewal:
         except OutsideError as error:
             self._failed(str(error))
         except Exception as error:
-            # Our own bug must not end the asking: without keys nothing that is trained is kept.
+            # A bug here must not end the renewal: without keys, no training progress is saved.
             _log.exception("new keys could not be asked for")
             self._failed(type(error).__name__)
         else:
             self._renewed(keys, asked_s)
 
     def run(self, leaving: threading.Event) -> None:
-        """Until `leaving`, in a thread of its own."""
+        """Renew the keys until `leaving` is set; call this in its own thread."""
         while self._due_s is not None and not leaving.wait(max(0.0, self._due_s - self._monotonic_s())):
             self.step()
 

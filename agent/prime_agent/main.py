@@ -1,7 +1,7 @@
-"""`prime-agent --ticket FILE --disk DIR`: carries out one attempt on this machine, and ends.
+"""`prime-agent --ticket FILE --disk DIR`: run one attempt on this machine, then exit.
 
-Exit codes: 0 the control plane knows how the attempt ended; 2 wrong options or ticket; 3 nobody could be reached; 70 a bug of ours; 75
-another attempt has taken over; 143 told to leave before there was a job.
+Exit codes: 0 the end of the attempt was reported to the control plane; 2 wrong options or ticket; 3 the control plane could not be reached;
+70 a bug in the agent; 75 another attempt has taken over; 143 terminated before there was a job.
 """
 
 import argparse
@@ -40,7 +40,8 @@ _log = logging.getLogger(__name__)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Never returns: threads that wait for a network or a driver must not keep the process."""
+    """Run the agent and end the process. Never returns, because threads that wait for a network or a driver must not keep the process
+    alive."""
     code = run(arguments)
     logging.shutdown()
     os._exit(code)
@@ -69,7 +70,7 @@ def run(arguments: Sequence[str] | None) -> int:
 
 
 def _ticket(path: Path) -> Ticket:
-    """Raises ValueError without what is in it: it holds a key."""
+    """Return the parsed ticket. The ValueError for an invalid one omits its content, which includes a key."""
     with path.open("rb") as file:
         data = file.read(TICKET_BYTES_MAX)
     try:
@@ -80,7 +81,7 @@ def _ticket(path: Path) -> Ticket:
 
 
 class _OneLine(logging.Formatter):
-    """A record's own text is one line: what a trainer names its files must not look like a record of ours."""
+    """Formatter that puts a record's own text on one line, so that text such as a trainer's file names cannot imitate a log record."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # it overrides one of logging's
         record.message = neutralized(record.message)
@@ -90,7 +91,7 @@ class _OneLine(logging.Formatter):
 def _log_to(path: Path) -> None:
     handler = logging.handlers.RotatingFileHandler(path, maxBytes=LOG_BYTES_MAX, backupCount=1)
     handler.setFormatter(_OneLine("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    # A log that cannot be written is no reason to stop training.
+    # A log that cannot be written must not stop training.
     logging.raiseExceptions = False
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     logging.getLogger("urllib3").setLevel(logging.WARNING)
@@ -100,7 +101,7 @@ def _attempt(ticket: Ticket, disk: Path) -> int:
     inbox = Inbox()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: inbox.put(SigTerm()))
-    # The connection that started the agent may end; the agent does not.
+    # The agent must survive the end of the connection that started it.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     clock = SystemClock()
     told = _bootstrap(ControlPlane(ticket, clock.wall_s), clock.monotonic_s, inbox)
@@ -117,10 +118,10 @@ def _attempt(ticket: Ticket, disk: Path) -> int:
         return Leave.UNHEARD
     gpus = NvidiaGpus() if job.spec.hardware.gpus else NoGpus()
     processes = LocalProcesses(owner_of(job, disk))
-    # A trainer that an earlier agent of this attempt left behind must not write beside ours.
+    # A trainer left behind by an earlier agent of this attempt must not write to the same files as ours.
     processes.kill_all()
     agent = Agent(job, Context(lambda: ControlPlane(ticket, clock.wall_s), bucket, processes, gpus, clock, keys), disk, inbox)
-    # Without this a dead thread would be a line on standard error, and a training that nobody follows any more would look healthy.
+    # Otherwise a crashed thread would only print to standard error, and a training that is no longer monitored would look healthy.
     threading.excepthook = lambda died: inbox.put(_died(died))
     try:
         return agent.run()
@@ -136,8 +137,10 @@ def _died(died: threading.ExceptHookArgs) -> ThreadDied:
 
 
 def _bootstrap(control: ControlPlane, monotonic_s: Callable[[], float], inbox: Inbox) -> tuple[Bootstrap, float] | int:
-    """The job and when it was asked for, or the exit code where there is none. The control plane may be restarting, so it is asked again
-    for a while."""
+    """Return the job and when it was requested, or the exit code if there is none.
+
+    The request is retried for up to `BOOTSTRAP_S_MAX` seconds, because the control plane may be restarting.
+    """
     until_s = monotonic_s() + BOOTSTRAP_S_MAX
     pause_s = BACKOFF_FIRST_S
     while True:

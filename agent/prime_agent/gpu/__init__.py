@@ -1,1 +1,1 @@
-"""The GPUs of the machine: read through the driver, judged, and reported in heartbeats."""
+"""The machine's GPUs: reading them through the driver, judging their health, and reporting them in heartbeats."""

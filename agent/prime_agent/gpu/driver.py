@@ -1,7 +1,7 @@
-"""Asking NVIDIA's driver without ever waiting for it longer than one means to.
+"""Queries to NVIDIA's driver that never block the caller for longer than the caller allows.
 
-A driver whose GPU has gone may keep a call for minutes, or for ever. So one thread asks, and whoever wants to know waits for it as long as
-he likes; then he gets what was known last, with its age. Xids come when they come: a second thread waits for those.
+If a GPU has failed, its driver may block a call for minutes or for ever. So one thread queries the driver, and callers wait for it up to
+their own limit; after that they get the last known figures with their age. A second thread waits for Xids, which can arrive at any time.
 """
 
 import logging
@@ -16,7 +16,7 @@ from prime_agent.gpu.reading import GpuLoad, GpuSnapshot, Xid
 from prime_agent.gpu.xid_events import listen
 
 HANGS_S = 5.0
-"""A reading takes well below a second, and some seconds when the driver wakes up."""
+"""Seconds after which the driver counts as hanging. A reading takes well below a second, and a few seconds while the driver wakes up."""
 
 XIDS_MAX = 64
 
@@ -28,7 +28,7 @@ class NvidiaGpus:
         self._clock = monotonic_s
         self._changed = threading.Condition()
         self._asked_s: float | None = None
-        """When the reading under way was asked for."""
+        """When the reading in progress was requested; None if there is none."""
         self._readings = 0
         self._loads: tuple[GpuLoad, ...] = ()
         self._read_s: float | None = None
@@ -86,13 +86,13 @@ class NvidiaGpus:
 
 
 def _named(loads: tuple[GpuLoad, ...], before: tuple[GpuLoad, ...]) -> tuple[GpuLoad, ...]:
-    """A GPU that cannot be asked for its name any more keeps the one it had."""
+    """Return the loads, in which a GPU whose name can no longer be read keeps its earlier name."""
     names = {load.index: load.name for load in before}
     return tuple(load if load.name else replace(load, name=names.get(load.index, "")) for load in loads)
 
 
 def _reading() -> tuple[tuple[GpuLoad, ...], str]:
-    """The figures, or why there are none."""
+    """Return the figures of all GPUs and "", or no figures and the reason."""
     try:
         import pynvml
     except ImportError:
@@ -102,6 +102,6 @@ def _reading() -> tuple[tuple[GpuLoad, ...], str]:
     except pynvml.NVMLError as error:
         return (), f"NVML: {error}"
     except Exception as error:
-        # A binding that does not fit must not end this thread: that would look like a driver that hangs.
+        # An incompatible binding must not end this thread, because that would look like a hanging driver.
         _log.exception("the GPUs cannot be read")
         return (), f"{type(error).__name__}: {error}"

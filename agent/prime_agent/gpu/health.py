@@ -1,15 +1,15 @@
-"""When a machine's GPUs are broken, and when they are idle though the trainer should be using them. Pure: the rules are all here.
+"""Rules for when a machine's GPUs are broken, and when they are idle although the trainer should be using them. All functions are pure.
 
-Broken (GPU_HARDWARE, and it stays so) is a GPU that
-- the driver calls lost, or that it does not list any more;
-- cannot be asked for `UNASKABLE_S`, though it could before;
-- counts uncorrected memory errors that it did not count when this attempt first looked: what happened under an earlier tenant is over;
-- has come to wait for a repair of its memory, or has failed one, since then;
-- reports an Xid that needs a reset (`gpu_xids`).
+A GPU is broken (GPU_HARDWARE, which is permanent) if it
+- is lost according to the driver, or no longer listed by it;
+- cannot be queried for `UNASKABLE_S` seconds, although that worked before;
+- counts uncorrected memory errors that it did not have at this attempt's first reading (errors under an earlier tenant do not count);
+- has come to need a repair of its memory, or has failed one, since then;
+- reports an Xid that requires a reset (`gpu/xids.py`).
 
-Idle is a machine whose every GPU is at 0 % and holds nothing, after the first step was made. Before that, weights may still be on their
-way from the disk or the network, and `health.first_step_s` is the limit for it. A GPU that cannot tell proves nothing, and neither do
-figures that are old because the driver hangs.
+A machine is idle if every GPU is at 0 % and holds no memory, after the first step was made. Before that, weights may still be loading from
+disk or network, which `health.first_step_s` limits. A GPU without figures proves nothing, nor do figures that are old because the driver
+hangs.
 """
 
 from collections.abc import Iterator
@@ -20,19 +20,19 @@ from prime_agent.gpu.xids import is_broken, words
 
 UNASKABLE_S = 60.0
 FRESH_S = 30.0
-"""Figures older than this say nothing about now."""
+"""Figures older than this many seconds are not used as evidence of the present."""
 
 
 @dataclass(frozen=True)
 class GpuHealth:
-    """`first`: each GPU as it was when it was first seen."""
+    """Health of all GPUs. `first` holds each GPU as it was at its first reading."""
 
     snapshot: GpuSnapshot = field(default_factory=GpuSnapshot)
     first: tuple[GpuLoad, ...] = ()
     idle_since_s: float | None = None
     unaskable_since_s: float | None = None
     fault: str = ""
-    """What is broken, in words."""
+    """Description of what is broken; "" if nothing is."""
 
     @property
     def is_fresh(self) -> bool:
@@ -40,11 +40,11 @@ class GpuHealth:
 
 
 def seen(health: GpuHealth, snapshot: GpuSnapshot, now_s: float, *, training: bool) -> GpuHealth:
-    """After a look. `training`: the trainer runs and has made its first step."""
+    """Return the health after a reading. `training` says that the trainer runs and has made its first step."""
     missed_before = bool(health.snapshot.loads) and len(health.snapshot.loads) < len(health.first)
     health = replace(health, snapshot=snapshot)
     if not health.is_fresh or not snapshot.loads:
-        # What an Xid tells is true however old the figures are.
+        # An Xid remains valid evidence however old the figures are.
         return replace(health, idle_since_s=None, unaskable_since_s=None, fault=health.fault or next(_reported(snapshot), ""))
     unaskable = [load for load in _unaskable(health, snapshot) if not load.lost]
     since_s = (now_s if health.unaskable_since_s is None else health.unaskable_since_s) if unaskable else None
@@ -56,12 +56,13 @@ def seen(health: GpuHealth, snapshot: GpuSnapshot, now_s: float, *, training: bo
 
 
 def idle_s(health: GpuHealth, now_s: float) -> int:
-    """For how long all GPUs have been idle."""
+    """Return the seconds for which all GPUs have been idle."""
     return 0 if health.idle_since_s is None else int(now_s - health.idle_since_s)
 
 
 def _faults(health: GpuHealth, snapshot: GpuSnapshot, unaskable: list[GpuLoad], *, missed_before: bool) -> Iterator[str]:
-    """What is broken, the surest first. A GPU that is not listed counts when it was missed in the look before, too."""
+    """Yield descriptions of the faults, the most certain first. A GPU that is not listed counts only if one was missing in the previous
+    reading too."""
     before = {load.index: load for load in health.first}
     for load in snapshot.loads:
         if load.lost:
@@ -91,7 +92,10 @@ def _worn(before: GpuLoad, load: GpuLoad) -> Iterator[str]:
 
 
 def _gone(health: GpuHealth, snapshot: GpuSnapshot) -> list[GpuLoad]:
-    """GPUs the driver does not list any more. Those behind one that is gone move up, so the index does not tell which it was."""
+    """Return the GPUs that the driver no longer lists.
+
+    They are identified by UUID where possible, because the indexes of later GPUs move up.
+    """
     if len(snapshot.loads) >= len(health.first):
         return []
     uuids, indexes = {load.uuid for load in snapshot.loads}, {load.index for load in snapshot.loads}
@@ -99,7 +103,7 @@ def _gone(health: GpuHealth, snapshot: GpuSnapshot) -> list[GpuLoad]:
 
 
 def _unaskable(health: GpuHealth, snapshot: GpuSnapshot) -> list[GpuLoad]:
-    """GPUs that could be asked when they were first seen, and cannot now."""
+    """Return the GPUs that could be queried at their first reading, and cannot be now."""
     known = {load.index for load in health.first if not load.trouble}
     return [load for load in snapshot.loads if load.trouble and load.index in known]
 

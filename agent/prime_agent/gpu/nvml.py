@@ -1,7 +1,7 @@
 """One reading of all GPUs through NVIDIA's management library (NVML).
 
-Boards and drivers differ in what they tell, so each figure is asked for by itself, and one that is refused is None. Only a GPU that is lost
-is not asked further: then the driver may take long over each question.
+Boards and drivers differ in the figures they provide, so each one is queried separately and is None if refused. Only a lost GPU is not
+queried further, because the driver may then take long over each query.
 """
 
 from collections.abc import Callable
@@ -17,12 +17,12 @@ SLOWDOWNS: dict[int, str] = {
     0x40: "heat (hardware)",
     0x80: "the power supply",
 }
-"""Bits of the driver's clock event reasons. The power cap is not among them: under full load that is how these boards are meant to run."""
+"""Bits of the driver's clock event reasons. The power cap is left out, because these boards normally run at it under full load."""
 
 
 def read(nvml: Any) -> tuple[GpuLoad, ...]:
-    """Raises NVMLError where the driver cannot be asked at all."""
-    # Counts its callers, and costs nothing when the library is up already.
+    """Return the figures of all GPUs. Raises NVMLError if the driver cannot be queried at all."""
+    # NVML counts its users, so this costs nothing if it is initialised already.
     nvml.nvmlInit()
     return tuple(_one(nvml, index) for index in range(nvml.nvmlDeviceGetCount()))
 
@@ -48,7 +48,7 @@ def _load(nvml: Any, index: int, handle: Any) -> GpuLoad:
             return None
 
     usage = told(nvml.nvmlDeviceGetUtilizationRates)
-    # Version 2 leaves out what the driver keeps for itself, so that a GPU nobody uses has nothing in use.
+    # Version 2 excludes memory that the driver reserves, so that an unused GPU has none in use.
     memory = told(nvml.nvmlDeviceGetMemoryInfo, nvml.nvmlMemory_v2) or told(nvml.nvmlDeviceGetMemoryInfo)
     errors = told(nvml.nvmlDeviceGetTotalEccErrors, nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC)
     reasons = told(nvml.nvmlDeviceGetCurrentClocksEventReasons)

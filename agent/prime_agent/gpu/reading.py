@@ -1,15 +1,15 @@
-"""What is known of a machine's GPUs: the figures of each, the driver's own words where something is wrong, and how old all that is."""
+"""A reading of a machine's GPUs: the figures of each, the driver's error messages, and the age of the figures."""
 
 from dataclasses import dataclass
 from typing import Protocol
 
 EMPTY_MIB = 64.0
-"""Less in use than this is nothing: a process that has begun to compute holds some hundred MiB, the driver by itself a few at most."""
+"""Memory in use below this counts as none: a process that computes holds some hundred MiB, the driver alone a few at most."""
 
 
 @dataclass(frozen=True)
 class GpuLoad:
-    """One GPU. None: its board or driver does not tell. Power in watts, memory in MiB."""
+    """One GPU. A figure is None if board or driver does not provide it. Power is in watts, memory in MiB."""
 
     index: int = 0
     name: str = ""
@@ -21,21 +21,21 @@ class GpuLoad:
     power_w: float | None = None
     power_limit_w: float | None = None
     slowed_by: tuple[str, ...] = ()
-    """What holds its clock down, but for the work itself."""
+    """Reasons for a reduced clock, other than the work itself."""
     uncorrected: int | None = None
     """Memory errors that ECC could not correct, since the driver was loaded."""
     repair_pending: bool | None = None
-    """Bad memory waits to be taken out of use (a row remapped, a page retired) until the GPU is reset."""
+    """Whether bad memory waits for a reset of the GPU to be taken out of use (a row remapped, a page retired)."""
     repair_failed: bool | None = None
-    """Bad memory could not be taken out of use: no spare rows are left."""
+    """Whether bad memory could not be taken out of use, because no spare rows are left."""
     trouble: str = ""
-    """Why it cannot be asked, in the driver's words."""
+    """The driver's error message if the GPU cannot be queried; otherwise ""."""
     lost: bool = False
-    """It has left the bus, or will not work again before it is reset."""
+    """Whether the GPU has left the bus, or will not work again before a reset."""
 
     @property
     def is_empty(self) -> bool:
-        """At 0 %, and nobody holds memory on it. What cannot be told is not empty."""
+        """Whether the GPU is at 0 % and no process holds memory on it; False if that is unknown."""
         return self.util_pct == 0 and self.used_mib is not None and self.used_mib < EMPTY_MIB
 
     @property
@@ -45,7 +45,7 @@ class GpuLoad:
 
 @dataclass(frozen=True)
 class Xid:
-    """An error that the driver reported by its number. `gpu`: the index; None where it does not say."""
+    """An error that the driver reported by its number. `gpu` is the index of the GPU; None if it is unknown."""
 
     gpu: int | None
     code: int
@@ -53,23 +53,25 @@ class Xid:
 
 @dataclass(frozen=True)
 class GpuSnapshot:
-    """What is known now. `trouble`: why newer figures cannot be had; `age_s`: how old these are. `deaf`: why Xids are not heard."""
+    """The latest reading. `age_s` is its age in seconds, `trouble` the reason why there is none newer, and `deaf` the reason why Xids are
+    not received."""
 
     loads: tuple[GpuLoad, ...] = ()
     age_s: float = 0.0
     trouble: str = ""
     xids: tuple[Xid, ...] = ()
-    """All that were heard, oldest first, up to a limit."""
+    """All Xids received, oldest first, up to a limit."""
     deaf: str = ""
 
 
 class Gpus(Protocol):
     def look(self, wait_s: float) -> GpuSnapshot:
-        """What each GPU does now, or what was known last if that takes longer than `wait_s`. From any thread; raises nothing."""
+        """Return the current figures of each GPU, or the last known ones if a reading takes longer than `wait_s` seconds. Thread-safe;
+        raises nothing."""
 
 
 class NoGpus:
-    """For jobs that ask for none."""
+    """Substitute for jobs that request no GPUs."""
 
     def look(self, wait_s: float) -> GpuSnapshot:
         return GpuSnapshot()

@@ -1,4 +1,4 @@
-"""What a heartbeat says of the GPUs: a few figures over all of them, whatever their number."""
+"""The GPU section of a heartbeat: a few figures over all GPUs, however many there are."""
 
 from collections.abc import Iterable
 from statistics import fmean
@@ -14,13 +14,13 @@ def mean_util_pct(loads: tuple[GpuLoad, ...]) -> float | None:
 
 
 def used_mib(loads: tuple[GpuLoad, ...]) -> float | None:
-    """In all."""
+    """Return the memory in use on all GPUs in MiB; None if it is unknown."""
     told = _told(load.used_mib for load in loads)
     return round(sum(told), 1) if told else None
 
 
 def report_gpus(snapshot: GpuSnapshot) -> Gpus | None:
-    """None where there is nothing to say."""
+    """Return the section for the heartbeat; None if there is nothing to report."""
     loads = snapshot.loads
     if not loads and not snapshot.trouble:
         return None
@@ -39,7 +39,7 @@ def report_gpus(snapshot: GpuSnapshot) -> Gpus | None:
 
 
 def _note(snapshot: GpuSnapshot) -> str:
-    """What a person should know: why nothing new is known, what slows a GPU down, the newest Xid."""
+    """Return a note for people: why there are no new figures, what slows a GPU down, and the newest Xid."""
     slowed = [f"{load.title} is slowed down by {' and '.join(load.slowed_by)}" for load in snapshot.loads if load.slowed_by]
     silent = [f"{load.title}: {load.trouble}" for load in snapshot.loads if load.trouble]
     return "; ".join([*filter(None, [snapshot.trouble]), *silent, *map(words, snapshot.xids[-1:]), *slowed])

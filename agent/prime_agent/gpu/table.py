@@ -1,4 +1,4 @@
-"""All that is known of the GPUs, as a table for people."""
+"""A table for people of everything known about the GPUs."""
 
 from prime_agent.gpu.reading import GpuLoad, GpuSnapshot
 from prime_agent.gpu.xids import words
@@ -47,6 +47,6 @@ def _of(value: float | None, whole: float | None, unit: str) -> str:
 
 
 def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    """The last cell of a row may be as long as it likes."""
+    """Return the rows with aligned columns; the last cell of a row may have any length."""
     widths = [max((len(row[at]) for row in rows if at < len(row) - 1), default=0) for at in range(len(HEAD))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip() for row in rows]

@@ -1,4 +1,4 @@
-"""Waiting for Xids, the driver's own reports of errors; they come as events of NVIDIA's management library."""
+"""Reception of Xids, the driver's own error reports, as events of NVML."""
 
 import ctypes
 import logging
@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 def listen(nvml: Any, heard: Callable[[Xid], None]) -> str:
-    """Goes on for as long as there is somebody to listen to; returns why it ended. The library has been initialised."""
+    """Pass each Xid to `heard` for as long as that works, and return why it ended. NVML must be initialised."""
     try:
         events, gpus = _event_set(nvml)
     except nvml.NVMLError as error:
@@ -41,7 +41,7 @@ def listen(nvml: Any, heard: Callable[[Xid], None]) -> str:
 
 
 def _event_set(nvml: Any) -> tuple[Any, dict[int | None, int]]:
-    """The events to wait for, and the index of each GPU that sends them, by the address of its handle."""
+    """Return the event set to wait on, and the index of each GPU that sends events, keyed by the address of its handle."""
     events, gpus = nvml.nvmlEventSetCreate(), {}
     for index in range(nvml.nvmlDeviceGetCount()):
         try:

@@ -1,10 +1,9 @@
-"""Xids: the numbers under which NVIDIA's driver reports errors, and which of them say that a GPU is broken.
+"""Xids, the numbers under which NVIDIA's driver reports errors, and which of them mean that a GPU is broken.
 
-After NVIDIA's own catalogue ("Xid Errors", Analyzing Xid Errors with the Xid Catalog, for Ampere and later), in our words. It tells for
-each number whether the application is to be restarted, the GPU to be reset, or its maker to be asked. On a rented machine nobody resets a
-GPU, so of those that need it, another machine is the way out. What the catalogue calls an error of the application is only noted, for the
-same program would do it again on any machine. Its numbers grow with each driver, so one that is not here is noted too, and never a reason
-to stop.
+Based on NVIDIA's catalogue ("Xid Errors", Analyzing Xid Errors with the Xid Catalog, for Ampere and later), reworded. For each number it
+says whether to restart the application, reset the GPU or contact the vendor. A GPU on a rented machine cannot be reset, so errors that need
+a reset require another machine. Errors that the catalogue attributes to the application are only noted, because the same program would
+cause them on any machine. Each driver adds numbers, so unknown ones are also only noted and never a reason to stop.
 """
 
 from prime_agent.gpu.reading import Xid
@@ -31,7 +30,7 @@ NOTED: dict[int, str] = {
     32: "a program's damaged list of commands",
     43: "a program was stopped after an error of its own",
     45: "a program's work was cleared away after an earlier error",
-    # Whether training is affected is told by the pending repair, which is read with the other figures.
+    # Whether training is affected is shown by the pending repair, which is read with the other figures.
     63: "bad memory was marked for repair",
     68: "a video processor's error",
     69: "a program's command of an unknown class",
@@ -45,7 +44,7 @@ def is_broken(xid: Xid) -> bool:
 
 
 def words(xid: Xid) -> str:
-    """Such as: GPU 3 reports Xid 79: the GPU has fallen off the bus."""
+    """Return a text such as: GPU 3 reports Xid 79: the GPU has fallen off the bus."""
     who = "a GPU" if xid.gpu is None else f"GPU {xid.gpu}"
     meaning = BROKEN.get(xid.code) or NOTED.get(xid.code) or "see the list of Xids that NVIDIA publishes"
     return f"{who} reports Xid {xid.code}: {meaning}"
