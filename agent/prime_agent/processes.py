@@ -1,11 +1,12 @@
 """Child processes that cannot outlive their use.
 
-A child has a session of its own, so that it can be signalled with everything it started, and nothing the agent's own group is sent reaches
-it. What left that session (torchrun's workers do) is found by a mark in its environment.
+Each child has its own session, so that it can be signalled together with everything it started, and signals to the agent's group do not
+reach it. Processes that left the session (as torchrun's workers do) are found by a mark in their environment.
 
-When the agent itself is killed, nobody may train on: a guard, a shell that holds one end of a pipe whose other end only the agent has,
-wakes up and ends the child's group. The child waits at a gate until the guard knows it, so there is no moment without one. The kernel's
-parent-death signal would be no help here: it reaches the first process only, and dies with the first fork.
+If the agent itself is killed, its children must not train on. So each child has a guard: a shell that holds the reading end of a pipe whose
+other end only the agent has. When the agent ends, the guard wakes up and ends the child's group. The child waits at a gate until its guard
+runs, so it never runs without one. The kernel's parent-death signal would not help: it reaches only the first process, and is cleared on
+fork.
 """
 
 import fcntl
@@ -25,7 +26,7 @@ import psutil
 
 MARK = "PRIME_TRAIN_CHILD"
 LEFTOVER_S_MAX = 5.0
-"""What a child leaves running after its own end is given so long to end too."""
+"""Seconds for the processes that a child leaves behind to end by themselves."""
 
 POLL_S = 0.1
 KILL_ROUNDS_MAX = 20
@@ -45,36 +46,37 @@ _log = logging.getLogger(__name__)
 
 
 class Process(Protocol):
-    """A child with everything it started."""
+    """A child process with everything it started."""
 
     @property
     def pid(self) -> int: ...
 
     @property
     def output(self) -> int:
-        """The end of the pipe it writes its output to, both streams; whoever reads it closes it."""
+        """File descriptor of the read end of the pipe with its output (both streams); the reader closes it."""
 
     def wait(self) -> int:
-        """Blocks until it and all it started are gone; its exit code, negative for a signal. Called by one thread."""
+        """Block until the child and everything it started have ended; return its exit code, negative for a signal. Call from one thread
+        only."""
 
     def ask(self) -> None:
-        """SIGTERM to all of it: save and leave."""
+        """Send SIGTERM to all its processes: save and exit."""
 
     def kill(self) -> None:
-        """SIGKILL to all of it."""
+        """Send SIGKILL to all its processes."""
 
 
 class Processes(Protocol):
     def start(self, command: str, *, cwd: Path, env: Mapping[str, str], name: str, daemons: bool = False) -> Process:
-        """Runs the line by /bin/sh. `daemons`: what it leaves running is meant to stay. Raises OSError when there can be no such
-        process."""
+        """Run the command line by /bin/sh. With `daemons`, processes that it leaves behind keep running. Raises OSError if the process
+        cannot be started."""
 
     def kill_all(self) -> None:
-        """SIGKILL to everything ever started here that still lives."""
+        """Send SIGKILL to every running process that was ever started here."""
 
 
 class LocalProcesses:
-    """`owner` names the attempt; every child bears it as a mark."""
+    """Processes on this machine. `owner` names the attempt and is part of the mark of every child."""
 
     def __init__(self, owner: str) -> None:
         self._owner = owner
@@ -106,7 +108,7 @@ class Child:
         assert self._popen.stdout is not None
         self._output = os.dup(self._popen.stdout.fileno())
         self._popen.stdout.close()
-        # Room for what is written while the reader waits for the interpreter; where it cannot be had, the pipe is only smaller.
+        # A larger pipe, for output written while the reading thread waits for the interpreter lock; without it the pipe is only smaller.
         with suppress(OSError):
             fcntl.fcntl(self._output, _SET_PIPE_BYTES, PIPE_BYTES)
         try:
@@ -141,7 +143,7 @@ class Child:
         self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Returns when nothing of it is left, or after `KILL_ROUNDS_MAX` tries."""
+        """Kill all processes, and return when none is left or after `KILL_ROUNDS_MAX` rounds."""
         self._killed.set()
         for _ in range(KILL_ROUNDS_MAX):
             self._signal(signal.SIGKILL)
@@ -151,13 +153,16 @@ class Child:
         _log.error("processes of %s are left after SIGKILL", self._mark)
 
     def _await_leftovers(self) -> None:
-        """Asked to leave, the trainer may still be saving behind a shell that is gone already: then only `kill` ends the wait."""
+        """Wait for processes that the child left behind.
+
+        After `ask`, the trainer may still be saving although its shell has ended, so then only `kill` ends the wait.
+        """
         until_s = time.monotonic() + LEFTOVER_S_MAX
         while not self._killed.is_set() and (self._asked or time.monotonic() < until_s) and self._is_populated():
             self._killed.wait(POLL_S)
 
     def _signal(self, number: signal.Signals) -> None:
-        """Never after the end: the number may name somebody else's group by then."""
+        """Signal the process group, but never after its end, because its number may then belong to another group."""
         if self._gone:
             return
         with suppress(ProcessLookupError, PermissionError):
@@ -168,8 +173,10 @@ class Child:
 
 
 def replacing_the_shell(command: str) -> str:
-    """The same line, without a shell that waits beside it where it is one plain command. A shell dies of SIGTERM at once, and the exit
-    code of what it waited for is lost with it."""
+    """Return the command line, prefixed with `exec` if it is one simple command.
+
+    Otherwise a shell would wait for the command, be terminated at once by SIGTERM, and lose the command's exit code.
+    """
     plain = command.strip() and not _COMPOUND.search(command.strip()) and not _SHELL_WORD.match(command)
     return f"exec {command.strip()}" if plain else command
 
@@ -183,7 +190,7 @@ def _lives_in(group: int) -> bool:
 
 
 def marked(prefix: str) -> Iterator[psutil.Process]:
-    """Living processes whose mark is `prefix`, or begins with it where it ends in /."""
+    """Yield the running processes whose mark equals `prefix`, or starts with it if it ends in /."""
     for process in psutil.process_iter():
         try:
             mark = process.environ().get(MARK, "") if process.pid != os.getpid() else ""
@@ -198,7 +205,7 @@ def _lives(process: psutil.Process) -> bool:
 
 
 def _kill_marked(prefix: str) -> int:
-    """Kills them, and says how many there were."""
+    """Kill the marked processes, and return how many there were."""
     found = list(marked(prefix))
     for process in found:
         with suppress(psutil.NoSuchProcess, psutil.AccessDenied):

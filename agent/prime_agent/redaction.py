@@ -1,4 +1,4 @@
-"""What must not be seen in anything that leaves the machine, some of which comes while the attempt lives."""
+"""Values to redact from everything that leaves the machine; some of them change during the attempt."""
 
 from collections.abc import Callable, ItemsView, Iterator, Mapping
 
@@ -6,7 +6,7 @@ Source = Callable[[], Mapping[str, str]]
 
 
 class Masked(Mapping[str, str]):
-    """Values by the names they are blacked out with, as the sources have them at the moment of looking. Any thread may look."""
+    """Values to redact, keyed by the names that replace them, read from the sources at each access. Thread-safe."""
 
     def __init__(self, *sources: Source) -> None:
         self._sources = sources
@@ -21,7 +21,7 @@ class Masked(Mapping[str, str]):
         return len(self._now())
 
     def items(self) -> ItemsView[str, str]:
-        """All of one moment."""
+        """Return all values as of one moment."""
         return self._now().items()
 
     def _now(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The machine's state, read by a thread of its own: a driver that hangs makes the figures old, and delays no heartbeat."""
+"""Reads the machine's state in its own thread, so that a hanging driver makes the figures old but delays no heartbeat."""
 
 import logging
 import shutil
@@ -11,13 +11,13 @@ from prime_agent.inbox import Inbox
 
 EVERY_S_MIN, EVERY_S_MAX = 1.0, 10.0
 GPUS_S_MAX = 3.0
-"""The driver is waited for no longer; it goes on by itself, and its answer is there the next time."""
+"""Seconds to wait for the driver; after that it goes on in the background, and its result is available next time."""
 
 _log = logging.getLogger(__name__)
 
 
 def read(disk: Path, gpus: Gpus) -> Sensed:
-    """The figures now; those of GPUs say how old they are. Raises OSError."""
+    """Return the current figures; those of the GPUs include their age. Raises OSError."""
     return Sensed(round(shutil.disk_usage(disk).free / 2**30, 3), gpus.look(GPUS_S_MAX))
 
 

@@ -1,4 +1,4 @@
-"""All that the agent's core knows, and the heartbeat that tells it."""
+"""The complete state of the agent's core, and the heartbeat that reports it."""
 
 from dataclasses import dataclass, field
 
@@ -19,14 +19,14 @@ from prime_train.core.wire import UPLOAD_TROUBLE_CHARS_MAX, Heartbeat, JobExit, 
 NOTE_CHARS_MAX = 200
 DETAIL_CHARS_MAX = 500
 FAILURES_TOLD = 3
-"""Uploads in a row that fail before people are told: one or two mend themselves."""
+"""Consecutive failed uploads before people are notified; one or two usually resolve by themselves."""
 LONG_FLUSH_S = 10
 
 
 @dataclass(frozen=True)
 class Job:
-    """What the attempt is. `train_s_max`: seconds of training left, counted from the first step. `deadline_in_s`: when to save and leave,
-    counted from the start."""
+    """The attempt's job. `train_s_max` is the training time left in seconds, counted from the first step. `deadline_in_s` is when to save
+    and exit, in seconds from the start."""
 
     run_id: str
     attempt: int
@@ -39,7 +39,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Stop:
-    """The trainer has been told to leave, for this reason; at `kill_s` it is killed."""
+    """The reason for which the trainer was asked to exit; at `kill_s` it is killed."""
 
     cause: Cause
     detail: str
@@ -50,9 +50,12 @@ class Stop:
 
 @dataclass(frozen=True)
 class Flush:
-    """The attempt is over and only checkpoints are still brought home: not after `until_s`, and with a look into the folder that was
-    begun after look number `scans`. `clean`: the trainer ended by itself or as asked, so what it left is whole. `until_s` None: nothing
-    presses, and it lasts until all is durable."""
+    """The end of an attempt, in which only checkpoints are still uploaded.
+
+    The flush ends at `until_s` at the latest; if that is None, it lasts until everything is durable. It needs a scan of the folder that
+    started after scan number `scans`. `clean` says that the trainer exited by itself or as requested, so that the files it left are
+    complete.
+    """
 
     exit: JobExit
     clean: bool
@@ -63,7 +66,7 @@ class Flush:
 
 @dataclass(frozen=True)
 class AgentState:
-    """Times are seconds of the machine's monotonic clock."""
+    """State of one attempt. Times are seconds of the machine's monotonic clock."""
 
     job: Job
     link: Link
@@ -73,7 +76,7 @@ class AgentState:
     saves: Saves = field(default_factory=Saves)
     room: Room = field(default_factory=Room)
     running: bool = False
-    """The trainer has been started and has not ended."""
+    """Whether the trainer has been started and has not ended."""
     stop: Stop | None = None
     flush: Flush | None = None
     train_until_s: float | None = None
@@ -88,7 +91,8 @@ class AgentState:
     keeping_log: bool = False
     committed_step: int = 0
     damaged_step: int = 0
-    """Up to it, what the control plane calls committed cannot be restored: an older checkpoint was."""
+    """Steps up to this one cannot be restored even if the control plane reports them as committed; an older checkpoint was restored
+    instead."""
     note: str = ""
     upload_trouble: str = ""
     exit_until_s: float | None = None
@@ -102,17 +106,19 @@ def initial(job: Job) -> AgentState:
 
 
 def reached(state: AgentState) -> int:
-    """The newest step over all attempts, as far as this one knows."""
+    """Return the newest step over all attempts, as far as this one knows."""
     return max(state.steps.step, state.job.resume_step or 0)
 
 
 def saved_before(state: AgentState, step: int) -> int:
-    """The newest checkpoint before that of `step`, as far as this attempt knows; what the trainer said up to it belongs to it."""
+    """Return the newest checkpoint before `step`, as far as this attempt knows. Metrics of the steps after it belong to the checkpoint of
+    `step`."""
     return max((save.step for save in state.saves.saves if save.step < step), default=state.job.resume_step or 0)
 
 
 def is_upload_pending(state: AgentState, now_s: float) -> bool:
-    """The trainer has finished, and what it saved is not all durable; a flush that takes long counts as such, whatever it waits for."""
+    """Return whether the trainer has finished and its checkpoints are not all durable. A flush longer than `LONG_FLUSH_S` counts, whatever
+    it waits for."""
     flush, moved = state.flush, state.transfers
     if flush is None or flush.exit.cause is not Cause.FINISHED or state.phase is not Phase.FLUSH:
         return False
@@ -120,8 +126,10 @@ def is_upload_pending(state: AgentState, now_s: float) -> bool:
 
 
 def upload_trouble(state: AgentState, now_s: float) -> str:
-    """Why checkpoints do not become durable. Once there is a reason it stays until the newest checkpoint is durable, so that uploads that
-    are now a little behind and now a little more are told of once."""
+    """Return why checkpoints do not become durable; "" if they do.
+
+    A reason stays until the newest checkpoint is durable, so that uploads whose delay varies around the limit are reported only once.
+    """
     moved, newest = state.transfers, state.saves.saves[-1].step if state.saves.saves else 0
     if moved.failures_in_a_row >= FAILURES_TOLD:
         told = f"{moved.failures_in_a_row} uploads in a row have failed; {moved.trouble}"
@@ -134,7 +142,7 @@ def upload_trouble(state: AgentState, now_s: float) -> str:
 
 
 def heartbeat(state: AgentState, now_s: float) -> Heartbeat:
-    """What to say now, numbered `state.link.seq`."""
+    """Return the current heartbeat, with the sequence number `state.link.seq`."""
     steps, loads = state.steps, state.gpus.snapshot.loads
     illness = state.illness if state.illness is not None and state.illness.said else None
     return Heartbeat(

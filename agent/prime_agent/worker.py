@@ -1,4 +1,4 @@
-"""A thread that does one kind of slow work, one job after the other, and says in an event what came of each."""
+"""A thread that does one kind of slow work, one job at a time, and reports each result as an event."""
 
 import logging
 import queue
@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 class Worker:
-    """`do` never waits: the core asks for each thing again only after it was answered, so there is always room."""
+    """Worker thread. `do` never blocks: the core requests each job again only after its result, so the queue always has room."""
 
     def __init__(self, name: str, inbox: Inbox) -> None:
         self._name = name
@@ -24,7 +24,7 @@ class Worker:
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def do(self, job: Callable[[], Event | None], failed: Callable[[str], Event | None]) -> None:
-        """Runs `job` later; what it returns is heard, or what `failed` makes of its failure."""
+        """Queue `job` to run later. Its result is reported as an event, or on failure the result of `failed`, called with the reason."""
         self._jobs.put_nowait((job, failed))
 
     def _run(self) -> None:
@@ -41,6 +41,6 @@ class Worker:
             _log.info("%s: %s", self._name, error)
             return failed(str(error))
         except Exception as error:
-            # Our own bug in one upload or one look must not end the training; it is told as that job's failure.
+            # A bug in one upload or scan must not end the training, so it is reported as the failure of that job.
             _log.exception("%s failed", self._name)
             return failed(f"{type(error).__name__}: {error}")

@@ -1,1 +1,1 @@
-"""What happens before training: preflight, set-up, verification, smoke test and restore."""
+"""The phases before training: preflight, set-up, verification, smoke test and restore."""

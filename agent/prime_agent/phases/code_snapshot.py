@@ -1,4 +1,4 @@
-"""The working tree: unpacked from the bucket as it was at the launch, or a repository at its very commit."""
+"""The working tree: unpacked from the bucket as it was at the launch, or cloned from a repository at an exact commit."""
 
 import hashlib
 import shlex
@@ -20,8 +20,11 @@ CLONE_S_MAX = 1800
 
 
 def unpack(bucket: Bucket, key: str, work: Path, shell: Shell, *, sha256: str = "") -> None:
-    """Fills `work`, which is emptied first: what an earlier agent left there may be half a tree. `sha256`: of the packed tree, as it was at
-    the launch; empty: not known. Raises PhaseError, Called."""
+    """Fetch the packed tree at `key` and unpack it into `work`, which is emptied first because an earlier agent may have left half a tree
+    there.
+
+    `sha256` is the hash of the packed tree at the launch; empty if unknown. Raises PhaseError, and Called if the phase is cancelled.
+    """
     _empty(work)
     packed = work.with_name("tree.tar.gz")
     for attempt in range(1, TRIES_MAX + 1):
@@ -39,11 +42,11 @@ def unpack(bucket: Bucket, key: str, work: Path, shell: Shell, *, sha256: str = 
 
 
 def clone(tree: TreeSpec, commit: str, work: Path, shell: Shell) -> None:
-    """Checks out `commit`, or the spec's ref where there is none. Raises PhaseError, Called."""
+    """Check out `commit`, or the spec's ref if `commit` is empty. Raises PhaseError, and Called if the phase is cancelled."""
     _empty(work)
     wanted = commit or tree.ref or "HEAD"
     repo, ref = shlex.quote(tree.repo or ""), shlex.quote(wanted)
-    # One commit is enough and fast; a server that refuses to hand out single commits is asked for everything.
+    # Fetching one commit is enough and fast; everything is fetched if the server does not serve single commits.
     command = (
         "git init -q . && git remote add origin " + repo + " && "
         "{ git fetch -q --depth 1 origin " + ref + " && git checkout -q --detach FETCH_HEAD; } || "
@@ -69,7 +72,7 @@ def _empty(work: Path) -> None:
 
 
 def _check(packed: Path, key: str, sha256: str) -> None:
-    """Before a byte of it is looked at."""
+    """Check the packed tree's hash before anything in it is read. Raises PhaseError if it is wrong."""
     with packed.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if sha256 and found != sha256:

@@ -1,4 +1,4 @@
-"""What the phases before training share: a way to fail, to be called off, and to run one command."""
+"""What the phases before training share: failure, cancellation, and running a command."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -12,11 +12,11 @@ from prime_train.core.causes import Cause
 from prime_train.core.wire import LOG_TAIL_CHARS_MAX
 
 OUTPUT_S_MAX = 2.0
-"""A daemon that a command left behind may hold its output open; it is not waited for longer than this."""
+"""Seconds to wait for the end of the output after a command has ended, because a daemon it started may hold the output open."""
 
 
 class PhaseError(Exception):
-    """The phase failed for good on this machine; `detail` says what was wrong and the value seen."""
+    """The phase failed for good on this machine; `detail` names the problem and the value found."""
 
     def __init__(self, cause: Cause, detail: str, *, log_tail: str = "") -> None:
         super().__init__(detail)
@@ -26,11 +26,11 @@ class PhaseError(Exception):
 
 
 class Called(Exception):
-    """The phase was called off."""
+    """The phase was cancelled."""
 
 
 class CallOff:
-    """Ends the phase under way, from another thread."""
+    """Cancels the running phase from another thread."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -41,7 +41,7 @@ class CallOff:
         return self._event.is_set()
 
     def wait(self, seconds: float) -> None:
-        """A pause. Raises Called when it was called off."""
+        """Pause for `seconds`. Raises Called if the phase is cancelled."""
         if self._event.wait(seconds):
             raise Called
 
@@ -53,7 +53,7 @@ class CallOff:
             process.kill()
 
     def holds(self, process: Process | None) -> None:
-        """This process is killed when the phase is called off; at once, if it was already."""
+        """Register the process to kill on cancellation; it is killed at once if the phase is cancelled already."""
         with self._lock:
             self._process = process
             late = self._event.is_set()
@@ -72,7 +72,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Shell:
-    """Runs commands of one phase in the working tree, their output in one log. `secrets` are blacked out in what is told of it."""
+    """Runs the commands of one phase in the working tree, with their output in one log. `secrets` are redacted in the returned output."""
 
     processes: Processes
     cwd: Path
@@ -84,7 +84,8 @@ class Shell:
     def run(
         self, command: str, *, name: str, timeout_s: float, daemons: bool = False, on_lines: Callable[[list[str]], None] | None = None
     ) -> Ended:
-        """Raises Called, and OSError when there can be no such process."""
+        """Run a command and return how it ended; it is killed after `timeout_s` seconds. Raises Called if cancelled, and OSError if the
+        process cannot be started."""
         process = self.processes.start(command, cwd=self.cwd, env=self.env, name=name, daemons=daemons)
         drain = Drain(process.output, BoundedLog(self.log), on_lines or _ignore, name=name)
         self.called_off.holds(process)

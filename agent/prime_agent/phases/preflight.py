@@ -1,4 +1,4 @@
-"""Is this machine fit for the job? Whatever is wrong is said with the value wanted and the value seen, all at once."""
+"""Checks that the machine is fit for the job. All faults are reported together, each with the required and the actual value."""
 
 import resource
 import shutil
@@ -10,26 +10,30 @@ from prime_train.core.causes import Cause
 from prime_train.core.spec import HardwareSpec
 
 OPEN_FILES_MIN = 65_536
-"""What a rented machine must allow where the run does not say how many."""
+"""Minimum open-file limit of a rented machine if the run does not specify one."""
 OPEN_FILES_MAX = 2**20
-"""Enough for anybody. Where the hard limit is a thousand times that, programs that walk through all possible files become very slow."""
+"""Upper limit to which the open-file limit is raised. With limits a thousand times higher, programs that iterate over all possible file
+descriptors become very slow."""
 
 GPUS_S_MAX = 120.0
-"""A driver that sleeps takes some seconds for each GPU to wake up."""
+"""Seconds to wait for the driver: a sleeping one takes some seconds to wake up each GPU."""
 
 DISK_SHARE_MIN = 0.5
-"""Of the disk that was asked for, so much must be free: the image and the system have their part."""
+"""Minimum share of the requested disk size that must be free; the image and the system use the rest."""
 
 
 def preflight(hardware: HardwareSpec, disk: Path, gpus: Gpus) -> None:
-    """Raises PhaseError. The open-file limit of this process, which its children inherit, is raised as far as that goes."""
+    """Check the machine and raise this process's open-file limit, which its children inherit, as far as possible.
+
+    Raises PhaseError that lists all faults.
+    """
     wrong = [fault for fault in (_open_files(wanted_files(hardware)), _free_disk(hardware, disk), _gpus(hardware, gpus)) if fault]
     if wrong:
         raise PhaseError(Cause.PREFLIGHT_FAILED, "; ".join(wrong))
 
 
 def wanted_files(hardware: HardwareSpec) -> int:
-    """0: as many as there are. A person's own machine is taken as it is."""
+    """Return the required open-file limit; 0 for no requirement, as on a person's own machine."""
     if hardware.open_files_min is not None:
         return hardware.open_files_min
     return 0 if hardware.provider == "local" else OPEN_FILES_MIN
@@ -61,7 +65,7 @@ def _free_disk(hardware: HardwareSpec, disk: Path) -> str | None:
 
 
 def _gpus(hardware: HardwareSpec, gpus: Gpus) -> str | None:
-    """A GPU that needs a reset is refused now, when nothing is lost by it yet."""
+    """Return the faults of the GPUs, or None. A GPU that needs a reset is refused now, while nothing can be lost yet."""
     if not hardware.gpus:
         return None
     snapshot = gpus.look(GPUS_S_MAX)

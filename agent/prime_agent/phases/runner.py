@@ -1,4 +1,4 @@
-"""The phases before training, each in a background thread, one at a time."""
+"""Runs the phases before training, each in a background thread, one at a time."""
 
 import logging
 import shutil
@@ -34,7 +34,7 @@ from prime_train.trainers.patterns import load_engine, refusals
 RESTORE_TRIES_MAX = 5
 RESTORE_RETRY_S = 3.0
 LONG_AFTER_S = 2**40
-"""A checkpoint that was restored has no time to settle."""
+"""Seconds since 1970 far in the future, so that the files of a restored checkpoint count as settled."""
 
 _log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class Place:
 
 @dataclass(frozen=True)
 class PhaseContext:
-    """What the phases work with."""
+    """The interfaces and values that the phases use."""
 
     job: Bootstrap
     place: Place
@@ -77,11 +77,12 @@ class PhaseContext:
     gpus: Gpus
     env: Mapping[str, str] = field(repr=False)
     masked: Mapping[str, str] = field(repr=False)
-    """What nobody may see, with the names it is blacked out by."""
+    """Values to redact, keyed by the names that replace them."""
 
 
 class Phases:
-    """`run` returns at once; the outcome is heard as PhaseDone or PhaseFailed. A phase that was called off says nothing."""
+    """Runner of the phases. `run` returns at once; the result arrives as PhaseDone or PhaseFailed, and a cancelled phase reports
+    nothing."""
 
     def __init__(self, means: PhaseContext, inbox: Inbox) -> None:
         self._means = means
@@ -167,7 +168,7 @@ class Phases:
                 return
 
     def _restore_or_older(self, point: ResumePoint) -> Path:
-        """What is asked for, or, where that is damaged, the newest older one that is whole."""
+        """Restore the requested checkpoint or, if it is damaged, the newest older one that is intact."""
         try:
             return self._restore_once(point)
         except CheckpointDamaged as first:
@@ -197,7 +198,11 @@ class Phases:
         return folder
 
     def _violation(self, folder: Path) -> str | None:
-        """Every byte is what the manifest says; whether that is a whole checkpoint, the formats' indexes and the trainer's rules know."""
+        """Return why a restored checkpoint is incomplete, or None.
+
+        Every byte matches the manifest already; the indexes in the files and the trainer's rules show whether the checkpoint was complete
+        when it was saved.
+        """
         spec, files = self._means.job.spec, files_in(folder)
         if not trainer_for(spec).is_complete(spec, files, LONG_AFTER_S):
             return "a file that the trainer needs is missing"
@@ -217,7 +222,7 @@ class Phases:
 
 
 def _percent(step: int, note: Callable[[str], None], called_off: CallOff) -> Callable[[int, int], None]:
-    """Says how far it is, each percent once."""
+    """Return a progress callback that notes each percent once. The callback raises Called if the phase is cancelled."""
     said = -1
 
     def progress(done: int, total: int) -> None:

@@ -1,4 +1,4 @@
-"""The commands that prepare the working tree, in order; the first that fails ends the attempt."""
+"""Runs the commands that prepare the working tree, in order; the first failure ends the attempt."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,7 +10,10 @@ COMMAND_SHOWN_MAX = 200
 
 
 def set_up(commands: Sequence[str], shell: Shell, *, timeout_s: int, note: Callable[[str], None]) -> None:
-    """Each command gets `timeout_s`. A service it leaves running stays. Raises PhaseError, Called."""
+    """Run the commands, each for at most `timeout_s` seconds; services that they start keep running.
+
+    Raises PhaseError if one fails, and Called if the phase is cancelled.
+    """
     for number, command in enumerate(commands, start=1):
         shown = redacted(command.strip(), shell.secrets)[:COMMAND_SHOWN_MAX]
         note(f"set-up {number}/{len(commands)}: {shown}")

@@ -1,4 +1,4 @@
-"""The short run that must work before the long one starts."""
+"""The short test run that must succeed before training starts."""
 
 from prime_agent.phases.phase import Ended, PhaseError, Shell
 from prime_agent.trainer.follow import Follower
@@ -8,7 +8,7 @@ from prime_train.trainers import trainer_for
 
 
 def smoke(spec: RunSpec, test: SmokeSpec, shell: Shell) -> None:
-    """Raises PhaseError when it fails, takes too long, or does not reach its step; and Called."""
+    """Run the smoke test. Raises PhaseError if it fails, takes too long or does not reach its step, and Called if it is cancelled."""
     reached = _Reached(spec)
     file = spec.trainer.progress.file
     if file is None:
@@ -24,7 +24,7 @@ def smoke(spec: RunSpec, test: SmokeSpec, shell: Shell) -> None:
 
 
 class _Reached:
-    """The highest step so far, read as the trainer's progress is."""
+    """The highest step so far, parsed like the trainer's progress."""
 
     def __init__(self, spec: RunSpec) -> None:
         self.step = 0
@@ -36,7 +36,7 @@ class _Reached:
             self.step = max(self.step, seen.step if seen is not None else 0)
 
     def ignore(self, lines: list[str]) -> None:
-        """Lines from before: only a header among them counts."""
+        """Read lines from before the test, of which only a header counts."""
         for line in lines:
             self._reader.read(line)
 

@@ -1,4 +1,4 @@
-"""Is the data there that training needs? A dataset builder that ends well with half its output is a known failure."""
+"""Checks that the data for training exists: dataset builders are known to exit successfully with half of their output missing."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -13,14 +13,14 @@ SHOWN_MAX = 5
 
 
 def verify(rows: Sequence[VerifySpec], work: Path) -> None:
-    """Raises PhaseError that names every row that does not hold, with what was seen."""
+    """Check all rows. Raises PhaseError that names every row that does not hold, with the files found."""
     wrong = [fault for row in rows if (fault := fault_of(row, work)) is not None]
     if wrong:
         raise PhaseError(Cause.VERIFY_FAILED, "; ".join(wrong))
 
 
 def fault_of(row: VerifySpec, work: Path) -> str | None:
-    """What is wrong with the files of one row, or None."""
+    """Return what is wrong with the files of one row, or None."""
     files = sorted(path for path in islice(work.glob(row.path), MATCHES_MAX) if path.is_file())
     small = [path for path in files if path.stat().st_size < row.size_min]
     wanted = f"exactly {row.exactly}" if row.exactly is not None else f"at least {row.at_least}"
@@ -34,7 +34,7 @@ def fault_of(row: VerifySpec, work: Path) -> str | None:
 
 
 def size_text(size: int) -> str:
-    """Bytes in the largest unit that leaves a whole part."""
+    """Return a size in bytes as text, in the largest unit in which it is at least 1."""
     for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if size >= factor:
             return f"{size / factor:.1f} {unit}"

@@ -1,1 +1,1 @@
-"""The trainer while it runs: its process, its output, its progress and its services."""
+"""The running trainer: its process, output, progress and services."""

@@ -1,11 +1,10 @@
 """Listening to the heartbeats of a trainer's components, on loopback.
 
-A ping proves that its sender lives, and nothing more. Steps, and with them every deadline, come from what the trainer says of its steps:
-a component that goes on pinging while no step is made would otherwise hide a stall. What pings are good for is to tell which component
-fell silent first.
+A ping only proves that its sender is alive. Steps, and with them every deadline, come from the trainer's reported progress, because a
+component that keeps pinging while no step is made would otherwise hide a stall. The use of pings is to show which component stopped first.
 
-One request at a time, each for a second at most: a few pings a step are all that ever comes, and whoever asks slowly delays no more than
-the next ping.
+Requests are handled one at a time, for at most a second each: only a few pings arrive per step, and a slow client delays no more than the
+next ping.
 """
 
 import logging
@@ -24,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class Heartbeats:
-    """Listens from the moment it is made until the process ends. Raises OSError where there is no port."""
+    """Server that listens from its creation until the process ends. Raises OSError if no port is available."""
 
     def __init__(self, components: tuple[str, ...], clock: Callable[[], float]) -> None:
         self._server = _Server(components, clock)
@@ -76,7 +75,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:
-        """Quiet: one line a step is what the trainer's own log is for."""
+        """Log nothing, because the trainer's own log has a line for each step already."""
 
 
 def _server(server: BaseServer) -> _Server:

@@ -1,4 +1,4 @@
-"""The environment of what the agent starts: the machine's own, less what is ours alone, and the spec's and the run's on top."""
+"""The environment of the agent's children: the machine's, without the agent's own secrets, extended by that of the spec and the run."""
 
 import re
 from collections.abc import Mapping
@@ -7,11 +7,11 @@ from prime_train.core.text.redaction import masked
 
 _OURS = re.compile(r"^((PRIME_TRAIN|PT)_\w*(KEY|SECRET|TOKEN|PASSWORD|MASTER)|PRIME_API_KEY$)")
 SECRET_CHARS_MIN = 6
-"""Shorter values would blacken innocent text."""
+"""Shorter values are not redacted, because they would also match innocent text."""
 
 
 def for_children(machine: Mapping[str, str], *layers: Mapping[str, str]) -> dict[str, str]:
-    """Later layers win."""
+    """Return the merged environment; later layers take precedence."""
     merged = {name: value for name, value in machine.items() if not _OURS.match(name)}
     for layer in layers:
         merged |= layer
@@ -19,9 +19,9 @@ def for_children(machine: Mapping[str, str], *layers: Mapping[str, str]) -> dict
 
 
 def redacted(text: str, secrets: Mapping[str, str]) -> str:
-    """The text with the values of secrets blacked out, and whatever looks like one: a trainer may print its own, or somebody else's.
+    """Return the text with the values of secrets redacted, and also whatever looks like a secret: a trainer may print its own ones.
 
-    To be asked before the text is cut: of a secret that was cut through, the rest is not known again.
+    Call this before the text is cut, because the rest of a secret that was cut could not be recognised.
     """
     for name, value in sorted(secrets.items(), key=lambda item: -len(item[1])):
         if len(value) >= SECRET_CHARS_MIN:

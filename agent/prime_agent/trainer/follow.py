@@ -1,7 +1,7 @@
-"""Following a progress file that the trainer appends to, truncates or replaces.
+"""Reads new lines from a progress file that the trainer appends to, truncates or replaces.
 
-What lay in the file before the trainer started is an older run's: it is skipped, but for the header of a CSV. A file that was cut and
-has already grown past the old place is recognised by its bytes before that place, which are no longer the same.
+Content from before the trainer's start belongs to an older run and is skipped, except a CSV header. A file that was truncated and has
+already grown past the old position is recognised because the bytes before that position have changed.
 """
 
 import os
@@ -14,13 +14,13 @@ from prime_agent.trainer.logs import Lines
 POLL_S = 0.2
 READ_BYTES_MAX = 2**20
 READS_MAX = 64
-"""In one go; the rest waits for the next."""
+"""Maximum number of reads per call; the next call reads the rest."""
 
 MARK_BYTES = 64
 
 
 class Follower:
-    """New lines of `path`, whatever happens to the file. `read_new` is called by one thread at a time."""
+    """New lines of `path`, whatever happens to the file. Only one thread at a time may call `read_new`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -31,7 +31,7 @@ class Follower:
         self._lines = Lines()
 
     def skip_present(self) -> list[str]:
-        """Goes to the file's present end; the first line, for it may be a header."""
+        """Move to the present end of the file, and return its first line, which may be a header."""
         try:
             with self._path.open("rb") as file:
                 head = file.readline(READ_BYTES_MAX)
@@ -43,7 +43,7 @@ class Follower:
         return [head.decode(errors="replace").strip()]
 
     def read_new(self) -> list[str]:
-        """All whole lines since the last call. A file that is not there, or cannot be read now, has none."""
+        """Return all complete lines since the last call; none if the file is missing or cannot be read now."""
         try:
             status = os.stat(self._path)  # noqa: PTH116 - five times a second
             if (status.st_ino, status.st_size, status.st_mtime_ns) == (self._inode, self._place, self._changed_ns):
@@ -54,7 +54,7 @@ class Follower:
             return []
 
     def rest(self) -> list[str]:
-        """The last line, when no line break will follow any more."""
+        """Return the last line, once no further line break can follow."""
         return self._lines.end()
 
     def _read(self, descriptor: int) -> list[str]:
@@ -81,7 +81,7 @@ class Follower:
 
 
 class FollowThread:
-    """Looks five times a second, and once more at the end."""
+    """Thread that reads new lines five times a second, and once more at the end."""
 
     def __init__(self, follower: Follower, on_lines: Callable[[list[str]], None]) -> None:
         self._follower = follower
@@ -91,7 +91,7 @@ class FollowThread:
         self._thread.start()
 
     def end(self, timeout_s: float) -> None:
-        """Reads what is there once more, then stops."""
+        """Read the new lines once more, then stop."""
         self._ending.set()
         self._thread.join(timeout_s)
 

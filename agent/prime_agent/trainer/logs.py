@@ -1,10 +1,10 @@
-"""What children write: read at once, kept in bounded files, looked through line by line.
+"""Output of child processes: read at once, kept in bounded files, and examined line by line.
 
-A child writes into a pipe that one thread drains, and that thread waits for nothing else: it reads, appends to a local file and to a short
-memory of last lines, and hands the lines on without blocking. So output is never lost and never blocks the trainer: a file the trainer
-writes itself could only be bounded by cutting it under its hands, where lines get lost, and a full disk would raise in the trainer's
-`print`. Here a full disk costs the log file some lines, which is counted, and the last lines are still known. While the agent itself
-does not get to run, the pipe holds a mebibyte.
+A child writes into a pipe that a dedicated thread drains. The thread never blocks on anything else: it appends the output to a local file
+and to a short buffer of last lines, and passes the lines on. So output is never lost and never blocks the trainer. A file written by the
+trainer itself could only be bounded by truncating it during writes, which loses lines, and a full disk would raise an exception in the
+trainer's `print`. Here a full disk only costs the log file some lines, whose bytes are counted, and the last lines are still available.
+While the agent is not scheduled, the pipe holds a mebibyte.
 """
 
 import logging
@@ -19,7 +19,7 @@ LINES_KEPT = 400
 LINE_BYTES_MAX = 16 * 1024
 LOG_BYTES_MAX = 32 * 2**20
 OLD_MAX = 2
-"""Older files kept beside the one written to."""
+"""Number of older files kept beside the current one."""
 
 READ_BYTES = 64 * 1024
 _BREAK = re.compile(rb"[\r\n]+")
@@ -28,7 +28,8 @@ _log = logging.getLogger(__name__)
 
 
 class BoundedLog:
-    """A file of `bytes_max` at most and `OLD_MAX` older ones. Writing never raises: what the disk does not take is counted."""
+    """A log file of at most `bytes_max` bytes, with `OLD_MAX` older ones. Writing never raises; bytes that could not be written are
+    counted."""
 
     def __init__(self, path: Path, *, bytes_max: int = LOG_BYTES_MAX) -> None:
         self._path = path
@@ -70,7 +71,7 @@ class BoundedLog:
 
 
 class Lines:
-    """Bytes into lines. A carriage return ends a line too: progress bars draw with it. A line without end is cut."""
+    """Splitter of bytes into lines. A carriage return also ends a line, because progress bars use it. Lines that are too long are cut."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -83,14 +84,14 @@ class Lines:
         return [line[-LINE_BYTES_MAX:].decode(errors="replace") for line in whole if line]
 
     def end(self) -> list[str]:
-        """The last line, when no line break follows any more."""
+        """Return the last line, once no further line break can follow."""
         rest, self._rest = self._rest, b""
         return [rest.decode(errors="replace")] if rest else []
 
 
 class Drain:
-    """Reads a pipe to its end in a thread of its own, and closes it. `on_lines` must not block; what it raises is logged once and ends
-    no reading."""
+    """Thread that reads a pipe to its end and closes it. `on_lines` must not block; its first exception is logged, and reading
+    continues."""
 
     def __init__(self, descriptor: int, log: BoundedLog, on_lines: Callable[[list[str]], None], *, name: str) -> None:
         self._descriptor = descriptor
@@ -103,12 +104,12 @@ class Drain:
         self._thread.start()
 
     def tail(self) -> list[str]:
-        """The last lines, oldest first."""
+        """Return the last lines, oldest first."""
         with self._lock:
             return list(self._last)
 
     def join(self, timeout_s: float) -> bool:
-        """Waits until everything is read. False: somebody still holds the other end; reading goes on."""
+        """Wait until everything is read. Return False after `timeout_s` seconds if the other end is still open; reading continues."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
@@ -129,7 +130,7 @@ class Drain:
         try:
             self._on_lines(lines)
         except Exception:
-            # A bug in what looks at the lines must not fill the pipe and hang the trainer.
+            # A bug in the code that examines lines must not fill the pipe and block the trainer.
             if not self._failed:
                 _log.exception("the output could not be looked at")
             self._failed = True

@@ -1,4 +1,4 @@
-"""The end of the trainer's file of metrics, as it is kept as evidence: what tells where the time of a step goes."""
+"""The end of the trainer's metrics file, kept as evidence of where the time of a step goes."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ KEPT_CHARS_MAX = 2**20
 
 
 def kept_metrics(work: Path, spec: RunSpec) -> str:
-    """Whole lines, the newest last; "" where the trainer has no such file. Raises OSError."""
+    """Return complete lines, the newest last; "" if the trainer has no such file. Raises OSError."""
     progress = spec.trainer.progress
     if progress.file is None or progress.kind != "jsonl" or not (work / progress.file).exists():
         return ""

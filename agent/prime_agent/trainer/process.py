@@ -1,4 +1,4 @@
-"""The trainer while it runs: started once, read, signalled, and reported when it has ended."""
+"""The trainer's process: started once, read, signalled, and reported when it has ended."""
 
 import logging
 import os
@@ -22,20 +22,20 @@ from prime_train.trainers import LineReader, LogRule, classify, fired, trainer_f
 
 LINE_SHOWN_MAX = 500
 OUTPUT_S_MAX = 5.0
-"""All of the trainer's processes are gone, so its output ends; this is only a net."""
+"""Seconds to wait for the end of the output; a safeguard, because all of the trainer's processes have ended by then."""
 
 OWN_LINES_MAX = 1000
-"""Of each log that the trainer itself writes; what was written last tells why it died."""
+"""Lines read from the end of each log that the trainer writes itself; the last ones show why it failed."""
 
 FULL_BYTES = 64 * 2**20
-"""A disk with less room than this is full, as far as a save is concerned."""
+"""A disk with fewer bytes free counts as full for a save."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How the trainer is started. `resume_folder` goes with `resume_step`."""
+    """How the trainer is started. `resume_folder` belongs to `resume_step`."""
 
     spec: RunSpec
     work: Path
@@ -47,7 +47,7 @@ class Plan:
 
 
 class TrainerRun:
-    """Says StepsSeen, RuleFired once, and TrainerExited last, after every step it has made was said."""
+    """The running trainer. It reports StepsSeen, RuleFired at most once, and TrainerExited last, after all steps were reported."""
 
     def __init__(self, plan: Plan, processes: Processes, inbox: Inbox, metrics: StepMetrics) -> None:
         self._plan = plan
@@ -93,8 +93,8 @@ class TrainerRun:
             self._process.kill()
 
     def suspicion(self) -> tuple[Cause, str] | None:
-        """What its output and its logs name as wrong while it still lives, and the line that does; None where nothing is named."""
-        # As if it had died of it: an exit code that proves nothing leaves the lines to speak.
+        """Return the cause and the line in the output and logs of the running trainer that indicate a problem; None if there are none."""
+        # Classify as if the trainer had failed, with an exit code that proves nothing, so that only the lines count.
         cause, line = self._named(self._lines(), code=1)
         return None if cause is Cause.TRAINER_ERROR else (cause, line)
 
@@ -122,7 +122,7 @@ class TrainerRun:
     def _progress(self, lines: list[str]) -> None:
         rows = [row for line in lines if (row := self._reader.read(line)) is not None]
         self._newest = max([self._newest, *(row.step for row in rows)])
-        self._metrics.add(rows)  # first: whoever hears of a step may ask for them
+        self._metrics.add(rows)  # first, because a receiver of the steps may read them
         self._inbox.put_steps(rows)
 
     def _await_end(self, process: Process, drain: Drain, follow: FollowThread | None) -> None:

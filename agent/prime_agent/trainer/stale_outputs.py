@@ -56,7 +56,7 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _delete(path: Path) -> None:
-    """An older leftover, whatever it is. A link goes by itself, not with what it leads to."""
+    """Delete an older leftover of any type. A link itself is deleted, not its target."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

@@ -1,7 +1,7 @@
 """Loss and reward of each step, kept until a checkpoint of that step is uploaded, which may be many steps later.
 
-They lie on the disk as well, so that an agent that is started again on the same machine still has what an earlier one has read. A disk
-that cannot be written loses no more than that.
+They are also kept on disk, so that an agent restarted on the same machine has what an earlier one read. If the disk cannot be written, only
+that is lost.
 """
 
 import json
@@ -14,15 +14,15 @@ from pathlib import Path
 from prime_train.trainers import Progress
 
 STEPS_MAX = 50_000
-"""Steps that are remembered, the newest ones. On the disk there are at most twice as many."""
+"""Number of newest steps kept. The file holds at most twice as many."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Metrics:
-    """What the trainer said of a checkpoint's step, None where it said nothing; it goes into the manifest, and decides which checkpoints
-    are the best."""
+    """Metrics that the trainer reported for a checkpoint, None if not reported. They go into the manifest and decide which checkpoints are
+    the best."""
 
     loss: float | None = None
     reward: float | None = None
@@ -32,7 +32,8 @@ NO_METRICS = Metrics()
 
 
 class StepMetrics:
-    """Used by the thread that reads the trainer and the one that uploads. `path`: the file that outlives the process."""
+    """Metrics by step, shared by the thread that reads the trainer and the one that uploads. `path` is the file that outlives the
+    process."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -42,10 +43,10 @@ class StepMetrics:
         for row in _read(path):
             self._remember(row)
         if self._by_step:
-            self._write([])  # without what was cut off, or is too old
+            self._write([])  # without truncated lines and old steps
 
     def add(self, rows: Iterable[Progress]) -> None:
-        """Remembers these rows; a value that is said again of the same step takes the place of the earlier one."""
+        """Store these rows; a later value for the same step replaces the earlier one."""
         told = [row for row in rows if row.loss is not None or row.reward is not None]
         if not told:
             return
@@ -55,14 +56,14 @@ class StepMetrics:
             self._write(told)
 
     def at(self, step: int, *, after: int) -> Metrics:
-        """What was said of the steps from `after`, which is not among them, to `step`: of each metric the newest value."""
+        """Return the newest reported value of each metric for the steps above `after` and up to `step`."""
         with self._lock:
             steps = sorted((made for made in self._by_step if after < made <= step), reverse=True)
             told = [self._by_step[made] for made in steps]
         return Metrics(_first(metrics.loss for metrics in told), _first(metrics.reward for metrics in told))
 
     def _remember(self, row: Progress) -> None:
-        before = self._by_step.pop(row.step, NO_METRICS)  # put back as the newest, also where the trainer has gone back
+        before = self._by_step.pop(row.step, NO_METRICS)  # stored as the newest again, also if the trainer has gone back
         loss = row.loss if row.loss is not None else before.loss
         reward = row.reward if row.reward is not None else before.reward
         self._by_step[row.step] = Metrics(loss, reward)
@@ -93,7 +94,7 @@ def _line(step: int, loss: float | None, reward: float | None) -> str:
 
 
 def _read(path: Path) -> Iterator[Progress]:
-    """What an earlier agent has written; a line that was cut off is left out."""
+    """Yield the rows that an earlier agent wrote; truncated lines are skipped."""
     try:
         lines = path.read_text().splitlines()
     except FileNotFoundError:

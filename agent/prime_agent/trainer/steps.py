@@ -1,4 +1,4 @@
-"""What the trainer's progress adds up to: the newest step, how long steps take, and rewards that stay at zero."""
+"""Summary of the trainer's progress: the newest step, the durations of steps, and consecutive zero rewards."""
 
 import math
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from prime_train.trainers import Progress
 
 LEFT_OUT = 5
-"""The first step times of an attempt hold compilation and warm-up."""
+"""Number of first steps whose durations are ignored, because they include compilation and warm-up."""
 
 DURATIONS_MAX = 200
 SLOW_SHARE = 0.95
@@ -14,17 +14,17 @@ SLOW_SHARE = 0.95
 
 @dataclass(frozen=True)
 class Steps:
-    """`step`: the newest, 0 before the first of this attempt. `rose_s`: when it last rose, or when training started."""
+    """Progress of this attempt. `step` is the newest step, 0 before the first. `rose_s` is when it last rose, or when training started."""
 
     step: int = 0
     rose_s: float | None = None
     rises: int = 0
     durations_s: tuple[float, ...] = ()
-    """Of single steps, newest last; the first `LEFT_OUT` are not among them."""
+    """Durations of single steps, newest last, without the first `LEFT_OUT`."""
     zeros: int = 0
-    """Steps in a row whose reward was exactly 0."""
+    """Consecutive steps whose reward was exactly 0."""
     zero_step: int = -1
-    """The last of them: a step that is reported twice counts once."""
+    """The last of those steps, so that a step reported twice counts once."""
     loss: float | None = None
     reward: float | None = None
 
@@ -34,7 +34,7 @@ def started(now_s: float) -> Steps:
 
 
 def seen(steps: Steps, rows: tuple[Progress, ...], now_s: float) -> Steps:
-    """After these rows. Rows that were read together share the time since the last rise."""
+    """Return the summary after these rows. Rows read together share the time since the last rise equally."""
     highest = max((row.step for row in rows), default=0)
     if highest > steps.step:
         steps = _risen(steps, highest, now_s)
@@ -44,13 +44,13 @@ def seen(steps: Steps, rows: tuple[Progress, ...], now_s: float) -> Steps:
 
 
 def slow_s(steps: Steps) -> float | None:
-    """The 95th percentile of the step times, or None before there are any."""
+    """Return the 95th percentile of the step durations in seconds; None before there are any."""
     ranked = sorted(steps.durations_s)
     return round(ranked[math.ceil(SLOW_SHARE * len(ranked)) - 1], 3) if ranked else None
 
 
 def _risen(steps: Steps, step: int, now_s: float) -> Steps:
-    """The time until an attempt's first step is no step time: it holds the trainer's own start."""
+    """Record a new step. The time until an attempt's first step is no step duration, because it includes the trainer's start."""
     if steps.step == 0 or steps.rose_s is None:
         return replace(steps, step=step, rose_s=now_s)
     made = step - steps.step
