@@ -1,4 +1,4 @@
-"""The control plane's way to AWS: its code as a zip, a stack made of its template by change sets, and what the stack says of itself."""
+"""Deployment to AWS: the control plane's code as a zip, and a stack that is created from its template and changed by change sets."""
 
 from prime_train.adapters.aws_deploy.account import Account, texts
 from prime_train.adapters.aws_deploy.package import Package, Target, digest_of, interpreter, package

@@ -1,4 +1,4 @@
-"""An account of AWS in one region: who we are there, the bucket that code is brought to, the secret, and how much may run at once."""
+"""An AWS account in one region: its number, the bucket for code, the secret, and the limit of concurrent functions."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,8 @@ NOT_THERE = frozenset({"404", "NoSuchBucket", "NotFound"})
 
 
 class Account:
-    """`environment` holds the keys, or names the profile, as AWS's own tools read it. PermanentError where no region is named."""
+    """One account and region. `environment` holds the keys or names the profile, as AWS's own tools read it. Raises PermanentError if no
+    region is named."""
 
     def __init__(self, environment: Mapping[str, str], region: str = "") -> None:
         with told("AWS's settings"):
@@ -45,7 +46,8 @@ class Account:
         return f"prime-train-code-{self.number}-{self.region}"
 
     def has(self, key: str) -> bool:
-        """Whether that code was brought before. Anybody could have made a bucket of that name, so it must be ours."""
+        """Return whether this code was uploaded before. The bucket must belong to this account, because anybody could have created one of
+        that name."""
         try:
             with told(f"bucket {self.code_bucket}"):
                 found = self.client("s3").list_objects_v2(Bucket=self.code_bucket, Prefix=key, ExpectedBucketOwner=self.number)
@@ -56,7 +58,7 @@ class Account:
             raise
 
     def bring(self, key: str, code: bytes) -> None:
-        """Uploads the code into `code_bucket`, which is made where it is missing."""
+        """Upload the code to `code_bucket`, which is created if it is missing."""
         s3 = self.client("s3")
         with told(f"bucket {self.code_bucket}"):
             self._make_bucket(s3)
@@ -75,14 +77,14 @@ class Account:
         s3.put_public_access_block(Bucket=self.code_bucket, PublicAccessBlockConfiguration=closed)
 
     def functions_left(self) -> int:
-        """How many functions at once the account could still set aside."""
+        """Return the number of concurrent functions that the account can still reserve."""
         with told("the account's limits"):
             limits = self.client("lambda").get_account_settings()["AccountLimit"]
         return int(limits["UnreservedConcurrentExecutions"])
 
     def secret(self, name: str) -> dict[str, object]:
-        """The names and values in it; the functions read it only where all of these are texts. PermanentError where it is no JSON object;
-        its content is never repeated."""
+        """Return the names and values in the secret; the functions accept it only if all values are text. Raises PermanentError if it is
+        not a JSON object; its content is never repeated."""
         with told("the secret"):
             text = self.client("secretsmanager").get_secret_value(SecretId=name).get("SecretString", "")
         try:
@@ -94,7 +96,7 @@ class Account:
         return values
 
     def change_secret(self, name: str, change: Callable[[dict[str, object]], dict[str, object]]) -> list[str]:
-        """Writes what `change` makes of it, where that is something else. Returns the names of what is."""
+        """Write what `change` makes of the secret, if that differs. Return the names whose values changed."""
         before = self.secret(name)
         after = change(dict(before))
         if after != before:
@@ -103,7 +105,7 @@ class Account:
         return sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
 
     def call(self, function: str, event: Mapping[str, object]) -> dict[str, str]:
-        """Calls a function of ours by its name and waits for what it says. PermanentError where it ended with an error."""
+        """Invoke one of our functions by its name, and return its answer. Raises PermanentError if it ended with an error."""
         with told(f"function {function}"):
             said = self.client("lambda").invoke(FunctionName=function, Payload=json.dumps(event))
             text = said["Payload"].read(ANSWER_BYTES_MAX)
@@ -116,8 +118,8 @@ class Account:
         return {str(name): str(value) for name, value in values.items()}
 
     def alarms(self, names: Sequence[str]) -> list[str]:
-        """Those of these alarms that ring, by their names: 100 at most."""
-        if not names:  # which AWS would take for all that there are
+        """Return the names of those of these alarms that are active. At most 100 names can be given."""
+        if not names:  # AWS would take an empty list for all alarms
             return []
         with told("the alarms"):
             said = self.client("cloudwatch").describe_alarms(AlarmNames=names, StateValue="ALARM")
@@ -125,7 +127,7 @@ class Account:
 
 
 def texts(values: Mapping[str, object]) -> dict[str, str]:
-    """What of a secret is text."""
+    """Return the values of a secret that are text."""
     return {name: value for name, value in values.items() if isinstance(value, str)}
 
 

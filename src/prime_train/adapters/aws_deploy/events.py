@@ -1,4 +1,4 @@
-"""What happens to the parts of a stack while it is changed, told as it comes."""
+"""Events of a stack's resources while it is changed, reported as they occur."""
 
 import time
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from prime_train.ports import PermanentError
 REASONS_MAX = 3
 REASON_CHARS_MAX = 600
 CANCELLED = "cancelled"
-"""What CloudFormation says of the parts that it gave up because of another one."""
+"""Word in CloudFormation's reason for a resource that was given up because another one failed."""
 WORDS = {"CREATE_COMPLETE": "made", "UPDATE_COMPLETE": "changed", "DELETE_COMPLETE": "gone", "DELETE_SKIPPED": "kept"}
 
 
@@ -30,7 +30,7 @@ class Event:
 
 
 class Events:
-    """Those of one stack, by name or id, that come after this was made."""
+    """Events of one stack, given by name or id, that occur after this object is created."""
 
     def __init__(self, client: Any, stack: str, said: Callable[[str], object]) -> None:
         self._client, self._stack, self._said = client, stack, said
@@ -38,10 +38,10 @@ class Events:
         self._failures: list[Event] = []
         self._seen = {event.id for event in self._newest()}
         self.came = False
-        """Whether there was any."""
+        """Whether there was any event."""
 
     def tell(self) -> None:
-        """Says what has come to its end since the last call."""
+        """Report the resources whose change has ended since the last call."""
         for event in reversed(self._newest()):
             if event.id in self._seen:
                 continue
@@ -54,12 +54,12 @@ class Events:
                 self._said(f"{time.monotonic() - self._begun_s:5.0f} s  {event.name} {words}")
 
     def reasons(self) -> str:
-        """What failed, the first first: the others often follow from it."""
+        """Return the failures, the first one first, because later ones often follow from it."""
         reasons = [f"{event.name}: {event.why}" for event in self._failures[:REASONS_MAX]]
         return "; ".join(reasons) or "AWS does not say why"
 
     def _newest(self) -> list[Event]:
-        """The newest first; at most a hundred, of which a second does not see as many."""
+        """Return the newest events first. One page of at most a hundred is enough, because fewer occur in a second."""
         try:
             with told(f"what happens to stack {self._stack}"):
                 rows = self._client.describe_stack_events(StackName=self._stack)["StackEvents"]

@@ -1,7 +1,7 @@
-"""The functions' code as a zip: what runs here, what it depends on for the machines of AWS, and all of it compiled.
+"""Builds the zip of the functions' code: the running code, its dependencies for AWS's machines, and the compiled files of both.
 
-Lambda unpacks it read-only, so what is not compiled here is compiled at every cold start. The compiled files say of themselves that they
-need not be held against their sources, whose times a zip does not keep.
+Lambda unpacks it read-only, so anything not compiled here would be compiled at every cold start. The compiled files are marked as not to be
+checked against their sources, whose times a zip does not keep.
 """
 
 import hashlib
@@ -19,14 +19,14 @@ from pathlib import Path
 from prime_train.ports import PermanentError, TemporaryError
 
 MACHINES: Mapping[str, str] = {"arm64": "aarch64", "x86_64": "x86_64"}
-"""Lambda's words for its machines, and those of wheels."""
+"""Lambda's names of machine types, and the corresponding ones of wheels."""
 LIBRARIES = ("manylinux2014", *(f"manylinux_2_{minor}" for minor in range(17, 35)))
-"""What the Linux of Lambda's Python 3.12 and later can load: it has glibc 2.34. pip takes each of these names only for itself."""
+"""Platform tags that Lambda's Python 3.12 and later can load (glibc 2.34). pip does not derive one tag from another, so all are listed."""
 PYTHONS = ("3.12", "3.13")
 SERVICES = frozenset({"dynamodb", "lambda", "s3", "secretsmanager", "sso", "sso-oidc", "sts"})
-"""Of AWS's library only the descriptions of these are brought: it comes with four hundred."""
+"""The services whose descriptions are kept; AWS's library brings four hundred."""
 ROOT = "/var/task"
-"""Where Lambda unpacks it: what tracebacks name."""
+"""Where Lambda unpacks the code; used as the path in tracebacks."""
 MADE = (1980, 1, 1, 0, 0, 0)
 UNPACKED_BYTES_MAX = 250 * 2**20
 INSTALL_S_MAX = 600.0
@@ -37,7 +37,7 @@ COMPILE_S_MAX = 300.0
 
 @dataclass(frozen=True)
 class Target:
-    """What it shall run on."""
+    """What the code is built for."""
 
     machine: str = "arm64"
     python: str = PYTHONS[0]
@@ -51,14 +51,15 @@ class Target:
 
 @dataclass(frozen=True)
 class Package:
-    """A zip, and how much it is unpacked."""
+    """A zip, and its unpacked size."""
 
     data: bytes = field(repr=False)
     unpacked_bytes: int
 
 
 def digest_of(own: Mapping[str, bytes], pins: bytes, target: Target, *, compiled: bool) -> str:
-    """The name of what `package` makes of these: the same for the same sources, pins and target. `compiled`: whether it could be."""
+    """Return the name of what `package` builds from these inputs: the same for the same sources, pins and target. `compiled`: whether a
+    suitable interpreter is available."""
     whole = hashlib.sha256(f"{target.machine} {target.python} {'compiled' if compiled else 'plain'}\n".encode())
     for name, data in sorted([*own.items(), ("", pins)]):
         whole.update(f"{name} {hashlib.sha256(data).hexdigest()}\n".encode())
@@ -66,8 +67,8 @@ def digest_of(own: Mapping[str, bytes], pins: bytes, target: Target, *, compiled
 
 
 def package(own: Mapping[str, bytes], pins: bytes, target: Target, said: Callable[[str], object]) -> Package:
-    """`own`: our files by name. `pins`: what they depend on, with hashes. `said` is told what is being done. It is compiled where there is
-    an `interpreter` of the target's version."""
+    """Build the zip. `own`: our files by name. `pins`: the dependencies with their hashes. `said` is called with a line about each step.
+    The code is compiled if there is an `interpreter` of the target's version."""
     with tempfile.TemporaryDirectory(prefix="prime-train-") as made:
         folder = Path(made) / "code"
         said(f"fetching what it depends on, for Python {target.python} on {target.machine}")
@@ -84,7 +85,8 @@ def package(own: Mapping[str, bytes], pins: bytes, target: Target, said: Callabl
 
 
 def interpreter(version: str) -> str | None:
-    """One of that version that runs here: a version manager may leave one on the path that only complains."""
+    """Return a Python of that version that actually runs, or None: a version manager may leave one on the PATH that only prints an
+    error."""
     candidates = (sys.executable, shutil.which(f"python{version}"))
     asked = "import sys; print('%d.%d' % sys.version_info[:2])"
     for candidate in filter(None, candidates):
@@ -95,14 +97,14 @@ def interpreter(version: str) -> str | None:
 
 
 def compile_all(folder: Path, python: str) -> None:
-    """By the interpreter `python`, of the version that will run it."""
+    """Compile the files with `python`, an interpreter of the version that will run them."""
     command = [python, "-I", "-m", "compileall", "-q", "-f", "--invalidation-mode", "unchecked-hash", "-s", str(folder), "-p", ROOT]
-    # Whatever does not compile is not ours (a template, a file for another version) and is not imported.
+    # Files that do not compile (a template, a file for another version) are not ours, and are not imported.
     subprocess.run([*command, str(folder)], capture_output=True, timeout=COMPILE_S_MAX, check=False)
 
 
 def zipped(folder: Path) -> Package:
-    """PermanentError where it is more than Lambda takes."""
+    """Return the folder as a zip. Raises PermanentError if it is larger than Lambda allows."""
     files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
     size = sum(path.stat().st_size for path in files.values())
     if size > UNPACKED_BYTES_MAX:
@@ -131,7 +133,8 @@ def _install(pins: bytes, target: Target, folder: Path) -> None:
 
 
 def _installer(target: Target) -> list[str]:
-    """uv where it is there, for it takes a tenth of the time; else pip. Neither asks what machine this is."""
+    """Return the install command: uv's if available, because it takes a tenth of the time, else pip's. Both install for the target's
+    machine type, not for this one's."""
     machine, version = MACHINES[target.machine], f"--python-version={target.python}"
     uv = shutil.which("uv")
     if uv is not None:

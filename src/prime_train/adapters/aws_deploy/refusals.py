@@ -1,4 +1,4 @@
-"""What boto3 raises, as errors of the ports."""
+"""Converts boto3's exceptions to errors of `ports`."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from botocore.exceptions import (
 from prime_train.ports import PermanentError, TemporaryError
 
 SAID_CHARS_MAX = 600
-"""Who was denied what, on what and by which policy is the longest that AWS says."""
+"""Length limit of AWS's message; the longest one names who was denied what, on what and by which policy."""
 BUSY = frozenset(
     {"OperationInProgress", "RequestLimitExceeded", "SlowDown", "Throttling", "ThrottlingException", "TooManyRequestsException"}
 )
@@ -32,12 +32,12 @@ REMEDIES: Mapping[str, str] = {
     "UnrecognizedClientException": WRONG,
     **dict.fromkeys(("403", "AccessDenied", "AccessDeniedException", "UnauthorizedOperation"), DENIED),
 }
-"""What to do, by AWS's word for what is wrong."""
+"""Advice for the user, by AWS's error code."""
 
 
 @contextmanager
 def told(what: str) -> Iterator[None]:
-    """`what`: in words, what is being asked of AWS."""
+    """Convert boto3's exceptions to TemporaryError and PermanentError. `what` describes the request in the message."""
     try:
         yield
     except ClientError as error:

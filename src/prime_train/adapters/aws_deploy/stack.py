@@ -1,4 +1,4 @@
-"""A stack of CloudFormation, changed only by change sets: first what would happen, then that it does."""
+"""A CloudFormation stack, changed only by change sets: a plan first, then its execution."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -16,28 +16,29 @@ CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]
 LOOK_S = 1.0
 LOOKS_MAX = 1800
 BEGINS_LOOKS_MAX = 10
-"""What has been set going need not be seen in the first look; nor need it leave a trace."""
+"""Looks to wait for the first sign of a change: it may not show in the first look, and it may leave no event at all."""
 WHY_CHARS_MAX = 600
 BEGUN = "EXECUTE_"
-"""Begins CloudFormation's words for a plan that is being carried out, or was."""
+"""Prefix of CloudFormation's execution status for a change set that is being or was executed."""
 NOTHING = ("didn't contain changes", "No updates are to be performed", "no changes")
 TAG, DESCRIPTION, OUTPUTS = "prime-train", "prime-train:", frozenset({"Secret", "Table", "Watcher", "Webhook"})
-"""Any of these tells a stack of ours from somebody else's, which is left alone."""
+"""Any of these distinguishes our stacks from those of others, which are left alone."""
 
 
 class Stack:
-    """One stack by its name. `client` is boto3's for CloudFormation. `look_s`: how long it waits between two looks."""
+    """One stack by its name. `client` is boto3's CloudFormation client. `look_s`: seconds between two looks."""
 
     def __init__(self, client: Any, name: str, look_s: float = LOOK_S) -> None:
         self._client, self.name, self._look_s = client, name, look_s
 
     def state(self) -> str:
-        """CloudFormation's word for it; empty where there is none. PermanentError where it is somebody else's."""
+        """Return CloudFormation's status of the stack, or an empty string if it does not exist. Raises PermanentError if it is not ours."""
         found = self._describe()
         return str(found["StackStatus"]) if found else ""
 
     def changeable(self) -> str:
-        """The state, where it is one to plan from. PermanentError says what to do about any other, TemporaryError that it passes."""
+        """Return the stack's state if it can be changed. Raises TemporaryError if a change is in progress, PermanentError with advice for
+        any other state."""
         state = self.state()
         if state in CHANGEABLE:
             return state
@@ -47,27 +48,28 @@ class Stack:
         raise PermanentError(f"stack {self.name} is {state}\n  fix: {remedy}")
 
     def outputs(self) -> dict[str, str]:
-        """PermanentError where there is no such stack."""
+        """Return the stack's outputs. Raises PermanentError if it does not exist."""
         found = self._describe()
         if not found or found["StackStatus"] == NEW:
             raise PermanentError(f"there is no stack {self.name} in this account and region; prime-train deploy makes one")
         return {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", [])}
 
     def parameters(self) -> dict[str, str]:
-        """As they are now; none where there is no stack."""
+        """Return the stack's current parameters; empty if it does not exist."""
         found = self._describe()
         is_there = found and found["StackStatus"] != NEW
         return {one["ParameterKey"]: one.get("ParameterValue", "") for one in found.get("Parameters", [])} if found and is_there else {}
 
     def parts(self, kind: str) -> list[str]:
-        """The names that its parts of that kind have in the account. `kind`: such as AWS::CloudWatch::Alarm."""
+        """Return the physical ids of the stack's resources of that type, such as AWS::CloudWatch::Alarm."""
         with told(f"the parts of stack {self.name}"):
             pages = self._client.get_paginator("list_stack_resources").paginate(StackName=self.name)
             rows = [row for page in pages for row in page["StackResourceSummaries"]]
         return [row["PhysicalResourceId"] for row in rows if row["ResourceType"] == kind and row.get("PhysicalResourceId")]
 
     def plan(self, template: str, parameters: Mapping[str, str | None]) -> Plan | None:
-        """What would change; None: nothing. A parameter that is None stays as it is, or as the template has it."""
+        """Create a change set, and return it, or None if nothing would change. A parameter that is None keeps its value, or gets the
+        template's default."""
         state, known = self.changeable(), self.parameters()
         given = [{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items() if value is not None]
         kept = [{"ParameterKey": name, "UsePreviousValue": True} for name, value in parameters.items() if value is None and name in known]
@@ -89,14 +91,14 @@ class Stack:
             raise
 
     def drop(self, plan: Plan) -> None:
-        """Nothing comes of the plan; a stack that was only planned goes with it, unless somebody else plans it too. PermanentError where
-        the plan is being carried out: all stays."""
+        """Delete the plan, and the stack if it was only planned and has no other plan. Raises PermanentError, and deletes nothing, if the
+        plan is being executed."""
         try:
-            # The stack second: what can be deleted is not being carried out, and never will be.
+            # The stack second: a plan that can be deleted is not being executed, and never will be.
             with told(f"stack {self.name}"):
                 self._client.delete_change_set(ChangeSetName=plan.name, StackName=self.name)
         except PermanentError:
-            # A plan that is not worked out yet cannot be deleted, but goes with its stack.
+            # A plan that is still being created cannot be deleted, but is deleted with its stack.
             if not plan.is_first or self._has_begun(plan):
                 raise
         with told(f"stack {self.name}"):
@@ -104,13 +106,14 @@ class Stack:
                 self._client.delete_stack(StackName=self.name)
 
     def carry_out(self, plan: Plan, said: Callable[[str], object]) -> None:
-        """Returns when it is done; `said` is told what has been done so far. PermanentError says why it was not, after all was put back."""
+        """Execute the plan, and return when it is done; `said` is called with a line about each finished resource. Raises PermanentError
+        with the reasons if it failed, after AWS has rolled it back."""
         events = Events(self._client, self.name, said)
         try:
             with told(f"stack {self.name}"):
                 self._client.execute_change_set(ChangeSetName=plan.name, StackName=self.name, ClientRequestToken=plan.name)
         except OutsideError:
-            # An answer that was lost is no failure; nor is the refusal to begin once more, where boto3 has asked again.
+            # A lost response is no failure, and neither is the refusal of a second start if boto3 has retried.
             if not self._has_begun(plan):
                 self._give_up(plan)
                 raise
@@ -120,7 +123,7 @@ class Stack:
             raise PermanentError(f"stack {self.name} is {state}: {events.reasons()}{remedy}")
 
     def delete(self, said: Callable[[str], object]) -> None:
-        """Returns when it has gone."""
+        """Delete the stack, and return when it is gone."""
         found = self._describe()
         if not found:
             return
@@ -132,18 +135,18 @@ class Stack:
             raise PermanentError(f"stack {self.name} is {state}: {events.reasons()}\n  fix: prime-train destroy tries again")
 
     def _give_up(self, plan: Plan) -> None:
-        """What has gone wrong is told; that nothing can be tidied up after it as well is not."""
+        """Drop the plan after a failure. An error of this clean-up is suppressed, so that the failure itself is raised."""
         with suppress(OutsideError):
             self.drop(plan)
 
     def _has_begun(self, plan: Plan) -> bool:
-        """Whether AWS carries the plan out, or has done so, whatever came of it."""
+        """Return whether AWS executes the plan or has executed it, with whatever result."""
         with told(f"the changes to stack {self.name}"):
             found = self._client.describe_change_set(ChangeSetName=plan.name, StackName=self.name)
         return str(found.get("ExecutionStatus", "")).startswith(BEGUN)
 
     def _is_planned_by(self, plan: Plan) -> bool:
-        """Whether there is nothing of the stack but this plan."""
+        """Return whether the stack consists of this plan only."""
         if self.state() != NEW:
             return False
         return all(one["ChangeSetName"] == plan.name for one in self._client.list_change_sets(StackName=self.name)["Summaries"])
@@ -164,7 +167,7 @@ class Stack:
         raise TemporaryError(f"the changes to stack {self.name} are not worked out yet")
 
     def _settled(self, events: Events, said: Callable[[str], object], *, name: str = "") -> str:
-        """The state it came to rest in; a stack that is deleted is still found by its id, given as `name`."""
+        """Return the stack's state once no change is in progress. A deleted stack is found only by its id, given as `name`."""
         state = ""
         try:
             for look in range(LOOKS_MAX):

@@ -42,23 +42,23 @@ _PATTERNS = {
     "tags": "must be a short word of lower-case letters, digits and inner dots, hyphens and underscores, 32 characters at most",
     "alerts.webhook": "must be the name of a variable of the control plane that holds the URL, such as ALERT_URL",
 }
-"""Where a pattern is asked for: what it means."""
+"""What the pattern of a key requires, in plain words."""
 
 
 @dataclass(frozen=True)
 class SpecError:
-    """One row of pydantic's list: where (keys and places in lists), its kind, its words, and its limits."""
+    """One entry of pydantic's error list: its path (keys and list positions), its type, its message and its limits."""
 
     path: tuple[str | int, ...]
     kind: str
     text: str
     context: Table[str, object] = field(default_factory=dict, compare=False)
     of_key: bool = False
-    """The key is wrong, not its value."""
+    """Whether the key is wrong, rather than its value."""
 
     @classmethod
     def of(cls, row: Any) -> Self:
-        # pydantic marks an error of a key by a last step of its own.
+        # pydantic marks an error of a key by an extra last element of its path.
         path = tuple(step for step in row["loc"] if step != "[key]")
         return cls(path, row["type"], row["msg"], row.get("ctx", {}), "[key]" in row["loc"][-1:])
 
@@ -68,14 +68,14 @@ class SpecError:
 
 
 def troubles(mistakes: Sequence[SpecError], root: Mapping) -> list[Draft]:
-    """Each mistake in words. A key that is missing because it is misspelt is one mistake, not two."""
+    """Return a draft for each mistake. A required key that is only misspelt is reported once, not as unknown and missing."""
     unknown = {mistake.path for mistake in mistakes if mistake.kind == "extra_forbidden"}
     meant = {(*path[:-1], nearest.key(SpecError(path, "", "").keys[:-1], str(path[-1]))) for path in unknown}
     return [_trouble(mistake, root) for mistake in mistakes if not (mistake.kind == "missing" and mistake.path in meant)]
 
 
 def _trouble(mistake: SpecError, root: Mapping) -> Draft:
-    """At its key (unknown keys), its value (wrong values) or its parent's key (missing keys)."""
+    """Return the draft of one mistake, placed at its key (unknown keys), its value (wrong values) or its parent's key (missing keys)."""
     entry, node = _find(root, mistake.path)
     match mistake.kind:
         case "extra_forbidden":
@@ -92,7 +92,7 @@ def _trouble(mistake: SpecError, root: Mapping) -> Draft:
 
 
 def without_unknown(root: Mapping, mistakes: Sequence[SpecError]) -> Mapping:
-    """The tree without the keys that are unknown; the same tree where all are known."""
+    """Return the tree without its unknown keys; the same tree if all are known."""
     for mistake in mistakes:
         if mistake.kind == "extra_forbidden":
             without = _without(root, mistake.path)
@@ -104,7 +104,7 @@ def without_unknown(root: Mapping, mistakes: Sequence[SpecError]) -> Mapping:
 
 
 def _find(root: Mapping, path: Sequence[str | int]) -> tuple[Entry | None, Node]:
-    """The last entry and the node on this path, as far as the file has it."""
+    """Return the last entry and node of this path, as far as the file contains it."""
     entry: Entry | None = None
     node: Node = root
     for step in path:
@@ -133,7 +133,7 @@ def _without(node: Node, path: Sequence[str | int]) -> Node:
 
 
 def _name(path: Sequence[str | int]) -> str:
-    """trainer.tree.ref, verification[0].path"""
+    """Return a path as text, such as trainer.tree.ref or verification[0].path."""
     text = ""
     for step in path:
         text += f"[{step}]" if isinstance(step, int) else f".{step}"
@@ -157,7 +157,7 @@ def _unknown(mistake: SpecError, entry: Entry | None) -> Draft:
     guess = nearest.key(section, key)
     fix = f"known{where}: {', '.join(nearest.keys_of(section))}"
     if guess:
-        # The right word at the wrong depth.
+        # A known key at the wrong depth.
         fix = f"it belongs to the whole file: write {key} without indentation" if section and guess == key else f"did you mean {guess}?"
     return Draft("PT010", entry.place if entry else Place(), f"unknown key {key[:SEEN_CHARS_MAX]!r}{where}", fix=fix, value=key)
 
@@ -169,7 +169,7 @@ def _missing(mistake: SpecError, place: Place) -> Draft:
 
 def _impossible(mistake: SpecError, node: Node) -> Draft:
     text = str(mistake.context.get("error", mistake.text))
-    # A part's complaint names the key it is about with its first word.
+    # The message of a section's own check begins with the name of the key that it is about.
     about = find(node, text.split(" ", 1)[0].rstrip(":").split(".")) or node
     return _said("PT013", mistake, about.place, text, seen=_seen_text(about))
 
@@ -194,7 +194,7 @@ def _wrong(mistake: SpecError, node: Node, place: Place) -> Draft:
 
 
 def _spoken_of(keys: Sequence[str]) -> list[str]:
-    """The key, and the parts that it is in: the nearest first."""
+    """Return the key and the sections that contain it as dotted names, innermost first."""
     return [".".join(keys[:count]) for count in range(len(keys), 0, -1)]
 
 
@@ -262,5 +262,5 @@ def _seen_text(node: Node) -> str:
 
 
 def _cut(text: str) -> str:
-    """A part of a secret would not be known for what it is, so that it is taken out first."""
+    """Mask secrets before cutting the text: a part of a secret would not be recognised."""
     return masked(text[:MASKED_CHARS_MAX])[:SEEN_CHARS_MAX]

@@ -1,8 +1,8 @@
-"""One repository on GitHub, call by call. What comes back is parsed by whoever asked.
+"""One repository on GitHub: one method per kind of call; callers name the model that parses the response.
 
-Rates. GitHub answers 403 or 429 both for what is forbidden and for what is too much; the headers tell them apart. What is too much is a
-TemporaryError with the time to wait, which is for the caller to keep: nothing sleeps here. A limit that has been met is remembered, so that
-no call is wasted on it (and GitHub does not take offence).
+Rate limits. GitHub answers 403 or 429 both for what is forbidden and for too many requests; the headers distinguish them. Too many requests
+raise TemporaryError with the seconds to wait, which the caller has to observe: nothing sleeps here. A limit that was reached is remembered,
+so that no request is wasted on it (and GitHub does not penalise it).
 """
 
 import posixpath
@@ -23,11 +23,11 @@ VERSION = "2022-11-28"
 PAGE_ITEMS = 100
 PAGES_MAX = 30
 LISTED_MAX = PAGES_MAX * PAGE_ITEMS
-"""GitHub itself shows no more files of a pull request."""
+"""GitHub itself lists no more files of a pull request."""
 READ_S = 12.0
-"""GitHub itself gives up on a request after ten seconds."""
+"""Read timeout in seconds: GitHub itself ends a request after ten seconds."""
 SECONDARY_S = 60.0
-"""How long to leave it alone where it does not say."""
+"""Seconds to wait after a rate limit without a stated time."""
 SAID_CHARS_MAX = 200
 NONE = frozenset({404})
 MOVED = frozenset({301, 302, 307, 308})
@@ -35,19 +35,20 @@ _REPOSITORY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})/[A-Za-z0-9._-]{1,10
 
 
 class Part(BaseModel):
-    """What we read of an object; GitHub adds fields at any time."""
+    """The fields we read of an object; others are ignored, because GitHub adds fields at any time."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 P = TypeVar("P", bound=Part)
 Token = Callable[[], str]
-"""Gives the token to use now; it may be a new one each time."""
+"""Returns the token to use now; it may be a new one each time."""
 
 
 class GitHub:
-    """Speaks for one token about one repository (`owner/name`). TemporaryError and PermanentError as every adapter raises them; a 404 is
-    a PermanentError, but for `find`. `login`: who writes with that token, where it cannot be asked; `clock`: seconds that only rise."""
+    """Client for one repository (`owner/name`) with one token. Raises TemporaryError and PermanentError as every adapter does; a 404 is a
+    PermanentError, except in `find`. `login`: the author of comments written with the token, if GitHub cannot be asked for it; `clock`
+    returns monotonic seconds."""
 
     def __init__(
         self, repository: str, token: str | Token, *, url: str = API_URL, login: str = "", clock: Callable[[], float] = time.monotonic
@@ -63,20 +64,20 @@ class GitHub:
         return parsed(kind, self.ask("GET", path, parameters=parameters))
 
     def find(self, kind: type[P], path: str, parameters: Parameters | None = None, *, none: frozenset[int] = NONE) -> P | None:
-        """None, for an answer of status `none`: there is no such thing, or it may not be seen."""
+        """Return the object, or None for a response with one of the statuses in `none`: it does not exist, or is not visible."""
         answer = self._answer("GET", path, parameters=parameters)
         if answer.status in none:
             return None
         return parsed(kind, self._checked(answer))
 
     def newest(self, kind: type[P], path: str, parameters: Parameters | None = None) -> P | None:
-        """The first of a list that GitHub gives newest first; None where it is empty."""
+        """Return the first item of a list that GitHub sorts newest first, or None if it is empty."""
         answer = self.ask("GET", path, parameters={**(parameters or {}), "per_page": 1})
         rows = answer.content()
         return _valid(kind, rows[0], answer.what) if isinstance(rows, list) and rows else None
 
     def listed(self, kind: type[P], path: str) -> Iterator[P]:
-        """All pages, up to `LISTED_MAX` items: of so many, there may be more."""
+        """Yield the items of all pages, up to `LISTED_MAX`; if that number is reached, there may be more."""
         for page in range(1, PAGES_MAX + 1):
             answer = self.ask("GET", path, parameters={"per_page": PAGE_ITEMS, "page": page})
             rows = answer.content()
@@ -88,11 +89,12 @@ class GitHub:
                 return
 
     def send(self, kind: type[P], method: str, path: str, body: object) -> P:
-        """A call that changes something, once: of one without an answer it is not known whether it was heard."""
+        """Send a changing request, without retries, and return the response. If no response arrives, it is unknown whether it took
+        effect."""
         return parsed(kind, self.ask(method, path, body=body))
 
     def ask(self, method: str, path: str, *, parameters: Parameters | None = None, body: object = None) -> Answer:
-        """Any answer of success. `path` is below the repository, or begins with / for one at the root."""
+        """Return a successful response. `path` is relative to the repository, or begins with / for the API's root."""
         return self._checked(self._answer(method, path, parameters=parameters, body=body))
 
     def _answer(self, method: str, path: str, *, parameters: Parameters | None = None, body: object = None) -> Answer:
@@ -106,7 +108,7 @@ class GitHub:
     def _client(self) -> Http:
         token = self._token().strip()
         if not all("!" <= char <= "~" for char in token):
-            # What the libraries below say of such a header has the header in it.
+            # The libraries' error message about such a header would contain it.
             raise PermanentError("the token for GitHub has characters that no token has: it was copied wrongly")
         if self._http is None or self._http[0] != token:
             self._http = (token, Http(self._url, key=token))
@@ -127,12 +129,12 @@ def parsed(kind: type[P], answer: Answer) -> P:
 
 
 def piece(text: str) -> str:
-    """As one piece of a path."""
+    """Return `text` escaped as one segment of a path."""
     return quote(text, safe="")
 
 
 def quoted(path: str) -> str:
-    """As several pieces, which lead nowhere else."""
+    """Return `path` escaped as several segments. Raises PermanentError if it leads outside of the repository."""
     plain = posixpath.normpath(path)
     if plain.startswith(("/", "..")):
         raise PermanentError(f"{path[:200]!r} is no path in a repository")
@@ -149,7 +151,7 @@ def _valid(kind: type[P], content: object, what: str) -> P:
 
 
 def _wait_s(answer: Answer) -> float | None:
-    """Seconds to leave GitHub alone; None: it is no matter of rates."""
+    """Return the seconds to wait before the next request, or None if the response is not about a rate limit."""
     if answer.status not in (403, 429):
         return None
     if answer.delay_s > 0:

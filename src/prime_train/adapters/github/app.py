@@ -1,4 +1,4 @@
-"""Speaking for a GitHub App: a token of an hour, made anew before it ends."""
+"""Authentication as a GitHub App: a token that is valid for an hour, and renewed before it ends."""
 
 import time
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from prime_train.elapsed import Elapsed
 from prime_train.ports import PermanentError
 
 JWT_S = 540
-"""GitHub takes ten minutes at most."""
+"""GitHub accepts ten minutes at most."""
 DRIFT_S = 60
 EARLY_S = 300
 TOKEN_S = 3600
@@ -36,20 +36,20 @@ class AppKey:
     pem: str = field(repr=False)
 
     def signed(self, now_s: float) -> str:
-        # Its cryptography takes a while to load, and only an App needs it.
+        # Imported only here: its cryptography is slow to load, and only an App needs it.
         import jwt
 
         claims = {"iat": int(now_s) - DRIFT_S, "exp": int(now_s) + JWT_S, "iss": self.app_id}
         try:
             return jwt.encode(claims, self.pem, algorithm="RS256")
         except (ValueError, TypeError, jwt.PyJWTError):
-            # Not chained: what it holds may be a piece of the key.
+            # Not chained: the error may hold a part of the key.
             raise PermanentError("the key of the GitHub App is no private RSA key in PEM form") from None
 
 
 class AppToken:
-    """A `Token` for what the App may do in one repository; asked from several threads at once. `clock` gives seconds that only rise, also
-    while the machine sleeps; None: this machine's."""
+    """A `Token` with the App's permissions in one repository. Thread-safe. `clock` returns monotonic seconds that include time asleep; None
+    uses this machine's."""
 
     def __init__(self, key: AppKey, repository: str, *, url: str = API_URL, clock: Callable[[], float] | None = None) -> None:
         self._as_app = GitHub(repository, lambda: key.signed(time.time()), url=url)
@@ -68,5 +68,5 @@ class AppToken:
             return self._token
 
     def login(self) -> str:
-        """By which its comments are signed."""
+        """Return the login that authors the App's comments."""
         return f"{self._as_app.get(_App, '/app').slug}[bot]"

@@ -1,7 +1,7 @@
-"""Comments that are kept, not repeated: one for each thing that is told, found again by its author and a hidden marker.
+"""Comments that are updated instead of repeated: one per subject, found by its author and a hidden marker.
 
-The marker alone proves nothing, as anybody may write it; so a comment is ours only if whoever speaks here wrote it, or a workflow of the
-repository did.
+The marker alone proves nothing, because anybody may write it; so a comment is ours only if this token's user or a workflow of the
+repository wrote it.
 """
 
 from prime_train.adapters.github.api import LISTED_MAX, GitHub, Part, parsed
@@ -9,13 +9,13 @@ from prime_train.ports import PermanentError
 
 BODY_CHARS_MAX = 65_536
 LINE_CHARS_MAX = 8_192
-"""A longer line than this is cut within, where it is the last one."""
+"""If the last kept line is longer than this, it is cut within the line."""
 ACTIONS = "github-actions[bot]"
-"""Who writes what a workflow of the repository writes with its own token."""
+"""The author of what a workflow of the repository writes with its own token."""
 _CUT = "\n\n… cut: a comment holds no more."
 _FENCE, _FOLD, _FOLD_END = "```", "<details>", "</details>"
 _ENDS_CHARS_MAX = 200
-"""For what is left open where the text is cut."""
+"""Room for closing what is open where the text is cut."""
 
 
 class _User(Part):
@@ -23,7 +23,7 @@ class _User(Part):
 
 
 class Comment(Part):
-    """`user` is None where the account is gone."""
+    """A comment. `user` is None if the account was deleted."""
 
     id: int
     html_url: str
@@ -32,12 +32,12 @@ class Comment(Part):
 
 
 def marker(name: str) -> str:
-    """Hidden where the comment is shown."""
+    """Return a marker that is invisible in the rendered comment."""
     return f"<!-- prime-train:{name} -->"
 
 
 def upsert_sticky(github: GitHub, issue: int, name: str, text: str) -> Comment:
-    """The comment `name` on this issue or pull request says `text` from now on."""
+    """Create or update the comment `name` on this issue or pull request, so that it contains `text`."""
     body = _cut(f"{marker(name)}\n{text}")
     found = find_sticky(github, issue, name)
     if found is None:
@@ -48,7 +48,8 @@ def upsert_sticky(github: GitHub, issue: int, name: str, text: str) -> Comment:
 
 
 def find_sticky(github: GitHub, issue: int, name: str) -> Comment | None:
-    """The oldest one, where two jobs wrote at once. PermanentError: it is not found among so many, and nobody shall write one each time."""
+    """Return our comment, or None; the oldest one if two jobs wrote at once. Raises PermanentError if there are too many comments to
+    search, since a new comment would then be written each time."""
     mark, count = marker(name), 0
     for comment in github.listed(Comment, f"issues/{issue}/comments"):
         if (comment.body or "").startswith(mark) and comment.user is not None and _is_ours(github, comment.user.login):
@@ -60,7 +61,7 @@ def find_sticky(github: GitHub, issue: int, name: str) -> Comment | None:
 
 
 def delete_sticky(github: GitHub, issue: int, name: str) -> bool:
-    """Whether there was one."""
+    """Delete our comment. Return whether there was one."""
     found = find_sticky(github, issue, name)
     if found is not None:
         github.ask("DELETE", f"issues/comments/{found.id}")
@@ -68,12 +69,13 @@ def delete_sticky(github: GitHub, issue: int, name: str) -> bool:
 
 
 def react(github: GitHub, comment_id: int, content: str) -> None:
-    """`content`: +1, -1, eyes, rocket, confused ..."""
+    """Add a reaction to a comment. `content`: +1, -1, eyes, rocket, confused ..."""
     github.ask("POST", f"issues/comments/{comment_id}/reactions", body={"content": content})
 
 
 def login_of(github: GitHub) -> str:
-    """Who writes with this token: whom it names, a person, or, where the token is a workflow's own, its bot. Asked once."""
+    """Return the login that writes with this token: the configured one, a person, or, if the token is a workflow's own, its bot. Requested
+    once."""
     if not github.login:
         try:
             github.login = parsed(_User, github.ask("GET", "/user")).login
@@ -87,7 +89,7 @@ def _is_ours(github: GitHub, login: str) -> bool:
 
 
 def _cut(body: str) -> str:
-    """GitHub counts characters as they are sent, in UTF-16 at worst."""
+    """Cut the body to GitHub's limit, counted in UTF-16 units as the worst case."""
     if _units(body) <= BODY_CHARS_MAX:
         return body
     kept = body.encode("utf-16-le")[: 2 * (BODY_CHARS_MAX - len(_CUT) - _ENDS_CHARS_MAX)].decode("utf-16-le", "ignore")
@@ -97,7 +99,7 @@ def _cut(body: str) -> str:
 
 
 def _ends(kept: str) -> str:
-    """Of a code block and of what is folded, so that what follows is neither."""
+    """Return what closes an open code block and open folds, so that the text that follows is in neither."""
     is_code = sum(line.startswith(_FENCE) for line in kept.splitlines()) % 2 == 1
     folds = max(0, kept.count(_FOLD) - kept.count(_FOLD_END))
     return (f"\n{_FENCE}" if is_code else "") + f"\n{_FOLD_END}" * min(folds, 8)

@@ -1,4 +1,4 @@
-"""A run as a deployment: GitHub shows it beside the commit it was launched from, with a state and a link."""
+"""Runs as deployments: GitHub shows them beside the commit they were launched from, with a state and a link."""
 
 from prime_train.adapters.github.api import GitHub, Part
 from prime_train.core.run import RunState
@@ -33,18 +33,18 @@ class Status(Part):
 
 
 def environment_of(run_id: str) -> str:
-    """The name under which GitHub lists it."""
+    """Return the environment's name under which GitHub lists the run's deployments."""
     return PREFIX + run_id
 
 
 def deployment_of(github: GitHub, run_id: str) -> int | None:
-    """The run's own, where it was made."""
+    """Return the id of the run's deployment, or None if it has none."""
     found = github.newest(Deployment, "deployments", {"environment": environment_of(run_id)})
     return found.id if found is not None else None
 
 
 def new_deployment(github: GitHub, run_id: str, commit: str, description: str) -> int:
-    """Of that commit, whatever its checks say: a run is no release. Its id."""
+    """Create a deployment of that commit, whatever its checks report, because a run is not a release. Return its id."""
     body = {
         "ref": commit,
         "environment": environment_of(run_id),
@@ -59,7 +59,7 @@ def new_deployment(github: GitHub, run_id: str, commit: str, description: str) -
 
 
 def set_status(github: GitHub, deployment: int, state: RunState, description: str, *, log_url: str = "", page_url: str = "") -> bool:
-    """The deployment is in this state from now on. False: it was, with the same words; then nothing is sent."""
+    """Set the deployment's state. Return False, without sending anything, if it already has this state and description."""
     said = description if len(description) <= DESCRIPTION_CHARS_MAX else description[: DESCRIPTION_CHARS_MAX - 1] + "…"
     path = f"deployments/{deployment}/statuses"
     newest = github.newest(Status, path)

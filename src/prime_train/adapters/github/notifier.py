@@ -1,7 +1,7 @@
-"""People are told on GitHub how their run goes: its deployment's status, and one comment on the pull request it came from.
+"""Shows on GitHub how runs go: the status of a run's deployment, and one comment on the pull request it came from.
 
-Every alert of such a run is a change of state, so each brings both up to date. What is shown is made of the run as it is when it is sent,
-not of the alert: sent twice, or late, it says what is true now.
+Every alert of such a run is a change of state, so each one updates both. They show the run as it is when the update is sent, not the alert,
+so a repeated or late alert still shows the current state.
 """
 
 import time
@@ -17,18 +17,19 @@ from prime_train.reports.pull_request import headline, run_page, stopped_as_aske
 NAME = "run:{run}"
 KNOWN_MAX = 1024
 MUTE_S = 60.0
-"""After a failure a repository is left alone for so long, so that a GitHub that is down does not hold up the watcher alert by alert."""
+"""Seconds for which a repository is skipped after a failure, so that an outage of GitHub does not delay the watcher at every alert."""
 
 FRESH_S = 10.0
-"""For so long what was shown of a run that has not changed since is not shown again."""
+"""Seconds for which a run that has not changed is not shown again."""
 AGAIN_MAX = 3
 
 
 class GitHubNotifier:
-    """A `Notifier`. `client`: how to speak about a repository; `held`: the run as it is now. Runs from elsewhere are none of its business.
+    """A `Notifier`. `client` returns the client of a repository; `held` returns the run as it is now. Runs that do not come from GitHub are
+    ignored.
 
-    TemporaryError, with the time to wait where GitHub named one. PermanentError: it may not write there. `clock`: this machine's time.
-    `only`: the one repository that it may speak of; none: all.
+    Raises TemporaryError, with the seconds to wait if GitHub named them; PermanentError if it may not write there. `clock` returns this
+    machine's time. `only`: the one repository that it may write to; empty for all.
     """
 
     def __init__(
@@ -62,9 +63,8 @@ class GitHubNotifier:
             raise
 
     def _show_newest(self, held: RunRecord, origin: Origin, alert: Alert) -> None:
-        """Once for all alerts of one moment; and again where the run has changed meanwhile: another watcher may have shown that already,
-        and ours would be the last word.
-        """
+        """Update GitHub once for all alerts of one moment, and again if the run has changed meanwhile: another watcher may have shown the
+        newer state already, and this update would overwrite it."""
         for _ in range(AGAIN_MAX):
             version, at_s = self._shown.get(held.run.run_id, (0, 0.0))
             if held.run.version == version and self._clock() - at_s < FRESH_S:
@@ -74,8 +74,8 @@ class GitHubNotifier:
             held = self._held(held.run.run_id) or held
 
     def show(self, held: RunRecord, origin: Origin, now_s: int, *, status: bool = True) -> Comment | None:
-        """Both are up to date; the comment, where there is a pull request. A status that is refused keeps no comment from being written.
-        Without `status` only the comment: people are told of each status by mail or chat, of a comment that is edited they are not."""
+        """Update the status, and the comment if there is a pull request. A refused status does not prevent the comment. Without `status`
+        only the comment is updated: GitHub notifies people of each status by mail or chat, but not of an edited comment."""
         github = self._speaking(origin.repository)
         refusal: PermanentError | None = None
         try:
@@ -93,7 +93,7 @@ class GitHubNotifier:
             return
         page = f"{self._web_url}/{origin.repository}/pull/{origin.pull}" if origin.pull is not None else ""
         said = headline(held.run, held.lease, now_s)
-        # A stop that somebody asked for is no error.
+        # A stop that was requested is no error.
         state = RunState.CANCELLED if stopped_as_asked(held.run) else held.run.state
         set_status(github, origin.deployment, state, said, log_url=origin.job_url, page_url=page)
 

@@ -1,4 +1,4 @@
-"""What a repository holds, and who may write to it."""
+"""Content of a repository, and who may write to it."""
 
 import base64
 import binascii
@@ -54,7 +54,7 @@ class _End(Part):
 
 
 class Pull(Part):
-    """`head.repo` is None where a fork is gone."""
+    """A pull request. `head.repo` is None if the fork was deleted."""
 
     number: int
     head: _End
@@ -71,17 +71,17 @@ def pull_of(github: GitHub, number: int) -> Pull:
 
 
 def has_commit(github: GitHub, commit: str) -> bool:
-    # Of what looks like a commit and is none, GitHub says 422.
+    # GitHub answers 422 for a well-formed name that is not a commit.
     return github.find(_Commit, f"commits/{piece(commit)}", none=frozenset({404, 422})) is not None
 
 
 def pulls_with(github: GitHub, commit: str) -> list[int]:
-    """Numbers of the pull requests that a commit belongs to, or came by."""
+    """Return the numbers of the pull requests that contain a commit, or by which it was merged."""
     return [pull.number for pull in github.listed(_Number, f"commits/{piece(commit)}/pulls")]
 
 
 def content_at(github: GitHub, path: str, ref: str) -> str | None:
-    """A text file at a commit or branch. None: it is not there, or is none."""
+    """Return a text file at a commit or branch, or None if it does not exist or is not text."""
     found = github.find(_Content, f"contents/{quoted(path)}", {"ref": ref})
     if found is None or found.type != "file" or found.encoding != "base64":
         return None
@@ -92,7 +92,7 @@ def content_at(github: GitHub, path: str, ref: str) -> str | None:
 
 
 def may_write(github: GitHub, login: str) -> bool:
-    """Whether that person may push to the repository. A name that nobody has may not."""
+    """Return whether that user may push to the repository; False if there is no such user."""
     if not _LOGIN.fullmatch(login):
         return False
     found = github.find(_Permission, f"collaborators/{piece(login)}/permission")

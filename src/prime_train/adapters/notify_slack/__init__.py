@@ -1,4 +1,4 @@
-"""Alerts in Slack: through a bot, in one thread for each run, or through an incoming webhook."""
+"""Alerts in Slack, through a bot with one thread per run, or through an incoming webhook."""
 
 from prime_train.adapters.notify_slack.settings import slack_from
 

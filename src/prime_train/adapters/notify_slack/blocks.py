@@ -1,7 +1,7 @@
-"""Messages as Slack's Block Kit, through the SDK's models, which hold every limit of theirs.
+"""Messages in Slack's Block Kit, built with the SDK's models, which check its limits.
 
-Texts of others are shown as they are: `&`, `<` and `>` are escaped, so nobody can be mentioned and no link made by what a trainer printed,
-and `verbatim` keeps Slack from finding names and addresses in the rest.
+Text from others is shown literally: `&`, `<` and `>` are escaped, so that a trainer's output cannot mention people or create links, and
+`verbatim` stops Slack from parsing names and addresses in the rest.
 """
 
 from collections.abc import Sequence
@@ -33,14 +33,14 @@ _STATE_MARKS = {RunState.SUCCEEDED: "✅", RunState.FAILED: "❌", RunState.STOP
 
 @dataclass(frozen=True)
 class Message:
-    """`text` is what a notification shows."""
+    """A Slack message. `text` is shown in notifications."""
 
     text: str
     blocks: tuple[Block, ...]
 
 
 def said(text: str, chars_max: int) -> str:
-    """Somebody's text, escaped, cut so that it is no longer than that even then."""
+    """Return untrusted text, escaped, and cut so that the escaped text has at most `chars_max` characters."""
     kept = "".join(char if char.isprintable() or char == "\n" else " " for char in text).strip()
     escaped = [_ESCAPED.get(char, char) for char in kept]
     if sum(map(len, escaped)) <= chars_max:
@@ -56,7 +56,7 @@ _ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 def alert_message(card: AlertCard, mention: str = "") -> Message:
-    """`mention`: Slack's own words for whom to call, where the card calls for somebody."""
+    """Return the message of one alert. `mention` is prefixed, in Slack's syntax, if the alert calls for a person."""
     title = said(card.title, TITLE_CHARS_MAX)
     called = f"{mention} " if mention and card.calls else ""
     blocks: list[Block] = [_section(f"{called}{MARKS[card.severity]} *{title}*\n{said(card.text, TEXT_CHARS_MAX)}")]
@@ -69,7 +69,7 @@ def alert_message(card: AlertCard, mention: str = "") -> Message:
 
 
 def digest_message(cards: Sequence[AlertCard], mention: str = "") -> Message:
-    """Many alerts, a line each, in the order they came."""
+    """Return one message for many alerts, one line each, in their order."""
     run_count = len({card.run_id for card in cards})
     count = f"{len(cards)} alerts of {'one run' if run_count == 1 else f'{run_count} runs'}"
     called = f"{mention} " if mention and any(card.calls for card in cards) else ""
@@ -79,7 +79,7 @@ def digest_message(cards: Sequence[AlertCard], mention: str = "") -> Message:
 
 
 def head_message(run: Run, lease: Lease, now_s: int) -> Message:
-    """How a run stands: the first message of its thread."""
+    """Return the first message of a run's thread, which shows the run's current state."""
     line = headline(run, lease, now_s)
     mark = _STATE_MARKS.get(run.state, "🟢" if run.state is RunState.TRAINING else "🟡")
     blocks: list[Block] = [
@@ -104,7 +104,7 @@ def _section(text: str) -> SectionBlock:
 
 
 def _context(text: str, leading: Sequence[tuple[str, str]]) -> ContextBlock:
-    """`leading`: names and URLs that need no escaping."""
+    """Return a context block. `leading` holds link names and trusted URLs, which are not escaped."""
     parts = [said(text, TITLE_CHARS_MAX), *(f"<{url}|{said(name, NAME_CHARS_MAX)}>" for name, url in leading)]
     return ContextBlock(elements=[MarkdownTextObject(text=" · ".join(parts), verbatim=True)])
 

@@ -1,8 +1,8 @@
-"""Alerts through a bot: one thread for each run, whose head says how the run stands.
+"""Alerts through a bot: one thread per run, whose first message shows the run's current state.
 
-The same alert is not posted twice, even where an answer was lost or the process is another one by now: each message carries the keys of its
-alerts, and before the first post of a run, as after each one whose fate is unknown, the channel is read. Two processes that send the same
-alert in the same second are not kept apart.
+An alert is not posted twice, even if a response was lost or another process took over: each message carries the keys of its alerts, and the
+channel is read before the first post of a run and after every post with an unknown outcome. Two processes that send the same alert in the
+same second are not prevented from posting it twice.
 """
 
 import time
@@ -21,13 +21,14 @@ from prime_train.reports.alert_card import AlertCard, card_of
 
 POSTS_PER_S, POSTS_BURST = 1.0, 3
 EDITS_PER_S, EDITS_BURST = 0.75, 10
-"""Slack grants some fifty edits a minute."""
+"""Slack allows about fifty edits a minute."""
 
 
 class SlackBot:
-    """A `Notifier`. `held`: the run as it is now. `mention`: whom to call where a person has to look, in Slack's own words.
+    """A `Notifier`. `held` returns the run as it is now. `mention`: whom to mention if a person has to look, in Slack's syntax.
 
-    TemporaryError: to be sent again later, with the time where one is known. PermanentError: Slack refuses, and what to do about it.
+    Raises TemporaryError, with the delay if it is known, if the alert should be sent again later; PermanentError with advice if Slack
+    refuses.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class SlackBot:
         self._posts, self._edits = Pace(POSTS_PER_S, POSTS_BURST, clock), Pace(EDITS_PER_S, EDITS_BURST, clock)
 
     def foresee(self, alerts: Sequence[Alert]) -> None:
-        """What will be sent next, so that many can be told in one message."""
+        """Receive the alerts that will be sent next, so that many can share one message."""
         self._ahead.set(alerts)
 
     def shows(self, run_id: str) -> bool:
@@ -65,15 +66,15 @@ class SlackBot:
             return
         if self._ahead.crowd(self._told):
             self._tell_many()
-        # It may be none of the crowd, or the channel has told of the others meanwhile.
+        # The alert may not have been in the digest, or reading the channel may have shown that it was posted.
         if alert.key not in self._told:
             thread = thread or (self._begin(held) if held is not None else None)
             self._post([alert], alert_message(_card(alert, held, self._now_s()), self._mention), thread)
 
     def _tell_many(self) -> None:
-        """In the channel, not in a thread: they are of several runs."""
+        """Post a digest to the channel itself, because its alerts belong to several runs."""
         since = {alert.run_id: _since_s(alert, self._held(alert.run_id)) for alert in self._ahead.crowd(self._told)}
-        for run_id in sorted(since, key=lambda run_id: since[run_id]):  # the first reading of the channel then serves all
+        for run_id in sorted(since, key=lambda run_id: since[run_id]):  # oldest first, so that one read of the channel covers all runs
             self._threads.of(run_id, since[run_id])
         crowd = self._ahead.crowd(self._told)
         if crowd:
@@ -107,7 +108,7 @@ class SlackBot:
         return thread
 
     def _show(self, held: RunRecord) -> None:
-        """The head says how the run stands now. A run that nobody was told of has none."""
+        """Update the first message of the run's thread. A run without alerts has no thread."""
         thread = self._threads.of(held.run.run_id, held.run.created_s)
         message = head_message(held.run, held.lease, self._now_s())
         if thread is None or thread.shown == message.text:

@@ -1,7 +1,7 @@
-"""Slack, asked through its own SDK, with errors of ours.
+"""Slack's API through its own SDK, with errors of `ports`.
 
-The SDK asks again by itself where a connection breaks: with a post that would be a second message, so it is told not to. What it logs, it
-logs nowhere: a webhook's URL is a secret, and so are tokens. Its exceptions hold whole answers, so they are not chained.
+The SDK's retries are switched off, because a repeated post would be a second message. Its logs are discarded, because a webhook's URL and
+tokens are secrets. Its exceptions hold whole responses, so they are not chained.
 """
 
 import logging
@@ -24,10 +24,11 @@ from prime_train.ports import PermanentError, TemporaryError
 URL = "https://slack.com/api/"
 TIMEOUT_S = 5
 HOOK_TIMEOUT_S = 15
-"""Longer, for a channel cannot be read by its webhook: what was posted without an answer is never known."""
+"""Timeout in seconds of a webhook call: longer, because a webhook cannot read the channel, so the outcome of an unanswered post is never
+known."""
 PAGE_MESSAGES = 200
 PAGES_MAX = 10
-"""So far back, and no further, is a channel or a thread read."""
+"""Limit of pages when a channel or a thread is read."""
 SAID_CHARS_MAX = 200
 
 _T = TypeVar("_T")
@@ -36,9 +37,9 @@ _WORD = re.compile(r"[a-z_]{2,60}")
 
 
 class Api:
-    """One channel, spoken to with a bot's token. Every method raises TemporaryError or PermanentError.
+    """One channel, accessed with a bot's token. Every method raises TemporaryError or PermanentError.
 
-    After a TemporaryError it is not known whether a message was posted.
+    After a TemporaryError it is unknown whether a message was posted.
     """
 
     def __init__(self, token: str, channel: str, *, url: str = URL, timeout_s: int = TIMEOUT_S) -> None:
@@ -46,7 +47,7 @@ class Api:
         self._client = WebClient(token, base_url=url, timeout=timeout_s, logger=_SILENT, retry_handlers=[])
 
     def post(self, text: str, blocks: Sequence[Block], metadata: Metadata, *, thread: str | None = None) -> str:
-        """The timestamp by which Slack knows the message."""
+        """Post a message, and return the timestamp that identifies it in Slack."""
         said = _asked(
             "chat.postMessage",
             lambda: (
@@ -70,11 +71,11 @@ class Api:
         )
 
     def me(self) -> str:
-        """The id under which what this bot posts is kept."""
+        """Return the id under which Slack stores this bot's messages."""
         return str(_asked("auth.test", lambda: self._client.auth_test().data).get("bot_id") or "")
 
     def history(self, since_s: int) -> Iterator[dict[str, Any]]:
-        """Messages of the channel itself, newest first."""
+        """Yield the messages of the channel itself, newest first."""
         return self._pages(
             "conversations.history",
             lambda cursor: (
@@ -85,7 +86,7 @@ class Api:
         )
 
     def replies(self, ts: str) -> Iterator[dict[str, Any]]:
-        """Messages of a thread, its head among them."""
+        """Yield the messages of a thread, including its first one."""
         return self._pages(
             "conversations.replies",
             lambda cursor: (
@@ -107,7 +108,7 @@ class Api:
 
 
 class Hook:
-    """An incoming webhook: it can be written to, and neither read nor edited."""
+    """An incoming webhook: it can post messages, but neither read nor edit them."""
 
     def __init__(self, url: str, *, timeout_s: int = HOOK_TIMEOUT_S) -> None:
         if not re.fullmatch(r"https?://[!-~]+", url):
@@ -115,7 +116,7 @@ class Hook:
         self._client = WebhookClient(url, timeout=timeout_s, logger=_SILENT, retry_handlers=[])
 
     def post(self, text: str, blocks: Sequence[Block]) -> None:
-        """Unanswered: it may be there already."""
+        """Post a message. Raises Unanswered if it may have been posted already."""
         said = _answered("the webhook", lambda: self._client.send(text=text, blocks=list(blocks), unfurl_links=False, unfurl_media=False))
         if said.status_code != 200:
             raise refusal("the webhook", said.status_code, _word(said.body), delay_s=_delay_s(said.headers))
@@ -139,7 +140,7 @@ def _answered(method: str, ask: Callable[[], _T]) -> _T:
     except SlackApiError:
         raise
     except SlackClientError as error:
-        # Found before anything was sent.
+        # raised before anything was sent
         raise PermanentError(f"Slack's SDK refused {method}: {str(error)[:SAID_CHARS_MAX]}") from None
     except (OSError, HTTPException, ValueError) as error:
         kind = Unanswered if _was_sent(error) else TemporaryError
@@ -147,14 +148,14 @@ def _answered(method: str, ask: Callable[[], _T]) -> _T:
 
 
 def _was_sent(error: Exception) -> bool:
-    """Whether it came up after the request had gone out: what fails before is wrapped by urllib. One that is raised while the text of a
-    refusal is read is no answer that is missing."""
+    """Return whether the error occurred after the request was sent: earlier failures are wrapped by urllib. An error while the text of a
+    refusal is read does not count as a missing response."""
     after = isinstance(error, TimeoutError | ConnectionError | ssl.SSLError | HTTPException | UnicodeDecodeError)
     return after and not isinstance(error, URLError | InvalidURL) and not isinstance(error.__context__, HTTPError)
 
 
 def _word(text: str) -> str:
-    """Slack's word for what is wrong; of anything else nothing is kept."""
+    """Return Slack's error code, or an empty string for any other text."""
     return text.strip() if _WORD.fullmatch(text.strip()) else ""
 
 

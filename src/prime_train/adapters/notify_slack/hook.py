@@ -1,7 +1,7 @@
-"""Alerts through an incoming webhook, one message each, or one for many.
+"""Alerts through an incoming webhook, one message each, or one message for many.
 
-A webhook can be neither read nor edited: there are no threads, and nobody can look whether an alert whose answer was lost is there. It
-counts as told: a Slack that takes messages and answers too late would be told of each one again and again.
+A webhook can neither read nor edit, so there are no threads, and nobody can check whether an unanswered alert was posted. It counts as
+sent: if Slack accepts messages but responds too late, every alert would otherwise be posted again and again.
 """
 
 import logging
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class SlackHook:
-    """A `Notifier`, with the arguments and the errors of `SlackBot`."""
+    """A `Notifier` with the arguments and the errors of `SlackBot`."""
 
     def __init__(
         self, hook: Hook, held: Callable[[str], RunRecord | None], *, mention: str = "", clock: Callable[[], float] = time.time
@@ -32,7 +32,7 @@ class SlackHook:
         self._posts = Pace(POSTS_PER_S, POSTS_BURST, clock)
 
     def foresee(self, alerts: Sequence[Alert]) -> None:
-        """What will be sent next, so that many can be told in one message."""
+        """Receive the alerts that will be sent next, so that many can share one message."""
         self._ahead.set(alerts)
 
     def send(self, alert: Alert, run: Run | None) -> None:

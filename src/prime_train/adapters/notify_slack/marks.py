@@ -1,4 +1,4 @@
-"""What our messages carry unseen, by which another process knows them again: the run of a thread's head, the keys of alerts."""
+"""Hidden metadata in our messages, by which other processes recognise them: the run of a thread, and the keys of alerts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,13 +19,13 @@ def alerts_mark(alerts: Sequence[Alert]) -> Metadata:
 
 
 def run_in(message: Mapping[str, Any]) -> str | None:
-    """The run whose thread's head this is."""
+    """Return the run whose thread this message begins, or None."""
     run_id = _payload(message, RUN).get("run")
     return run_id if isinstance(run_id, str) else None
 
 
 def keys_in(message: Mapping[str, Any]) -> list[str]:
-    """Of the alerts that it tells."""
+    """Return the keys of the alerts in this message."""
     keys = _payload(message, ALERTS).get("keys")
     return [key for key in keys if isinstance(key, str)] if isinstance(keys, list) else []
 

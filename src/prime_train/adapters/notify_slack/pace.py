@@ -1,4 +1,4 @@
-"""How fast, and when not at all, another side lets itself be spoken to. Nobody sleeps here: whoever asks too early is told so."""
+"""Rate limits towards Slack, and the pause after a failure. Nothing sleeps here: a call that comes too early raises an error."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -6,24 +6,24 @@ from collections.abc import Callable, Iterator
 from prime_train.ports import TemporaryError
 
 MUTE_S = 30.0
-"""After a failure without a word on when to come again."""
+"""Seconds of pause after a failure without a Retry-After."""
 
 Clock = Callable[[], float]
 
 
 class NotNow(TemporaryError):
-    """Nothing was sent, and Slack was not even asked: come again."""
+    """Nothing was sent, not even a request; retry later."""
 
 
 class Pace:
-    """A bucket of `burst` tokens, filled again at `per_s` each second. `clock`: seconds, from anywhere."""
+    """A token bucket that holds `burst` tokens and refills at `per_s` tokens per second. `clock` returns seconds with any origin."""
 
     def __init__(self, per_s: float, burst: int, clock: Clock) -> None:
         self._per_s, self._burst, self._clock = per_s, float(burst), clock
         self._left, self._at_s = self._burst, clock()
 
     def take(self) -> None:
-        """A token. Raises NotNow, with the time until there is one."""
+        """Take a token. Raises NotNow, with the seconds until there is one, if none is left."""
         now_s = self._clock()
         self._left = min(self._burst, self._left + max(0.0, now_s - self._at_s) * self._per_s)
         self._at_s = now_s
@@ -33,7 +33,7 @@ class Pace:
 
 
 class Door:
-    """Shut for a while after a failure, so that a Slack that is down does not hold up the watcher alert by alert."""
+    """Stops sending for a while after a failure, so that an outage of Slack does not delay the watcher at every alert."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock, self._shut_until_s = clock, 0.0

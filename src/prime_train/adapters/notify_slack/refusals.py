@@ -1,11 +1,11 @@
-"""What Slack refuses, and what a person does about it."""
+"""Slack's error codes, with advice for the user."""
 
 from prime_train.ports import OutsideError, PermanentError, TemporaryError
 
 LIMITED = frozenset({"ratelimited", "rate_limited"})
 LATER = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout", "team_added_to_org"})
 GONE = frozenset({"message_not_found", "thread_not_found", "cant_update_message", "cannot_reply_to_message"})
-"""The message that was to be edited or answered is not there any more, or is not ours."""
+"""The message to be edited or replied to no longer exists, or is not ours."""
 
 _NEW_TOKEN = "install the app again, and put its bot token (xoxb-...) into PRIME_TRAIN_SLACK_TOKEN"
 _NEW_URL = "add an incoming webhook to the app again, and put its URL into PRIME_TRAIN_SLACK_WEBHOOK"
@@ -38,19 +38,20 @@ REMEDIES = {
 
 
 class Limited(TemporaryError):
-    """It was too much at once: nothing was done."""
+    """The rate limit was reached, and nothing was done."""
 
 
 class Unanswered(TemporaryError):
-    """It was sent whole, and no answer came: whether it was done is not known."""
+    """The request was sent completely and no response arrived; its outcome is unknown."""
 
 
 class Gone(PermanentError):
-    """The message is not there any more."""
+    """The message no longer exists."""
 
 
 def refusal(method: str, status: int, code: str, *, delay_s: float = 0.0) -> OutsideError:
-    """The error to raise for what Slack answered: `code` is its own word, empty where it gave none, as if it were somebody else."""
+    """Return the error to raise for Slack's response. `code` is Slack's error code; empty if there is none, as if another server had
+    answered."""
     told = f"Slack answered {method} with {f'{status} {code}'.strip().removeprefix('200 ')}"
     if status == 429 or code in LIMITED:
         return Limited(told, delay_s=delay_s)

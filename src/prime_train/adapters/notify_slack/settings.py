@@ -1,4 +1,4 @@
-"""Which Slack, by the environment's word."""
+"""Selects and configures Slack from the environment."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -9,7 +9,7 @@ WEBHOOK, WEBHOOK_TOO = "PRIME_TRAIN_SLACK_WEBHOOK", "SLACK_WEBHOOK_URL"
 TOKEN, CHANNEL = "PRIME_TRAIN_SLACK_TOKEN", "PRIME_TRAIN_SLACK_CHANNEL"
 MENTION = "PRIME_TRAIN_SLACK_MENTION"
 API_URL = "PRIME_TRAIN_SLACK_API"
-"""Another Slack than slack.com, such as https://slack-gov.com/api/."""
+"""Variable with the API address of another Slack than slack.com, such as https://slack-gov.com/api/."""
 
 _EVERYBODY = frozenset({"here", "channel", "everyone"})
 _TOKEN = re.compile(r"xox[a-z.]+-[!-~]+")
@@ -18,9 +18,9 @@ _PERSON, _GROUP = re.compile(r"[UW][A-Z0-9]{7,}"), re.compile(r"S[A-Z0-9]{7,}")
 
 
 def slack_from(environment: Mapping[str, str], held: Callable[[str], RunRecord | None]) -> Notifier | None:
-    """A bot where there is a token, else an incoming webhook; None where there is neither. `held`: a run as it is now.
+    """Return a bot if a token is set, else an incoming webhook; None if neither is set. `held` returns a run as it is now.
 
-    PermanentError: a setting that cannot be meant.
+    Raises PermanentError if a setting is invalid.
     """
     token, channel, named, named_too = (environment.get(name, "").strip() for name in (TOKEN, CHANNEL, WEBHOOK, WEBHOOK_TOO))
     url = named or named_too
@@ -53,13 +53,13 @@ def _bot(token: str, channel: str, held: Callable[[str], RunRecord | None], ment
 
 def _need_sdk() -> None:
     try:
-        import slack_sdk  # noqa: F401 - only to see whether it is there
+        import slack_sdk  # noqa: F401 - only to check that it is installed
     except ModuleNotFoundError as error:
         raise PermanentError("Slack is set up, but its SDK is not installed: install it as prime-train[slack]") from error
 
 
 def mention_of(text: str) -> str:
-    """Names, separated by commas, as Slack's own words for them."""
+    """Return comma-separated names as mentions in Slack's syntax."""
     return " ".join(_mention(name.strip().removeprefix("@")) for name in text.split(",") if name.strip())
 
 

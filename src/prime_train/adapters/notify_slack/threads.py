@@ -1,7 +1,7 @@
-"""The threads of runs in a channel, and what was told in them: read from the channel itself, so that no process has to remember it.
+"""The threads of runs in a channel, and the alerts posted there, read from the channel itself so that no process has to store them.
 
-Each run is looked for once in a process's life: in the channel's messages since the run was made, then in its thread. After a post whose
-answer was lost it is forgotten, and looked for anew. Only messages of this bot count.
+Each run is looked up once per process: in the channel's messages since the run was created, then in its thread. After a post without a
+response the run is forgotten, and looked up again. Only messages of this bot count.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,15 +13,15 @@ from prime_train.adapters.notify_slack.marks import keys_in, run_in
 from prime_train.adapters.notify_slack.waiting import Told
 
 CLOCKS_DIFFER_S = 3600
-"""Slack's clock is not ours."""
+"""Allowance in seconds for the difference between Slack's clock and ours."""
 RUNS_MAX = 1024
 READ_S = 30
-"""For so long what was read of the channel serves other runs, too: Slack lets it be read some fifty times a minute."""
+"""Seconds for which one read of the channel also serves other runs: Slack allows about fifty reads a minute."""
 
 
 @dataclass
 class Thread:
-    """`shown`: what its head says, as far as this process knows."""
+    """A run's thread. `shown` is the text of its first message, as far as this process knows."""
 
     ts: str
     shown: str = ""
@@ -29,7 +29,7 @@ class Thread:
 
 @dataclass(frozen=True)
 class Reading:
-    """The heads there are since a second, by run."""
+    """The first messages of threads since a second, by run."""
 
     since_s: int
     at_s: float
@@ -42,10 +42,10 @@ class Threads:
         self._me: str | None = None
         self._reading: Reading | None = None
         self._known: dict[str, Thread | None] = {}
-        """None: it was looked for, and there is none."""
+        """Threads by run; None if the lookup found none."""
 
     def of(self, run_id: str, since_s: int) -> Thread | None:
-        """The run's thread. `since_s`: none of its messages is older."""
+        """Return the run's thread, or None if it has none. No message of it is older than `since_s`."""
         if run_id not in self._known:
             self._known[run_id] = self._found(run_id, since_s)
             for oldest in list(self._known)[: max(0, len(self._known) - RUNS_MAX)]:
@@ -53,7 +53,7 @@ class Threads:
         return self._known[run_id]
 
     def may_have(self, run_id: str) -> bool:
-        """Whether there is one, or it is not known yet. Slack is not asked."""
+        """Return whether the run has a thread, or has not been looked up yet; sends no request."""
         return run_id not in self._known or self._known[run_id] is not None
 
     def begun(self, run_id: str, thread: Thread) -> None:
@@ -73,7 +73,7 @@ class Threads:
         return Thread(head)
 
     def _heads(self, since_s: int) -> Mapping[str, str]:
-        """Of each run the newest, as the channel is read newest first."""
+        """Return the first message of each run's thread; of several the newest, because the channel is read newest first."""
         last = self._reading
         if last is not None and last.since_s <= since_s and 0 <= self._clock() - last.at_s < READ_S:
             return last.heads

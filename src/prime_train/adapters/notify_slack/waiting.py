@@ -1,17 +1,17 @@
-"""Alerts that wait together, and those that were told."""
+"""Alerts that are sent together, and those already sent."""
 
 from collections.abc import Iterable, Sequence
 
 from prime_train.core.run import Alert, Severity
 
 FEW_MAX = 3
-"""More alerts than these are told in one message."""
+"""Number of waiting alerts above which they are sent in one message."""
 DIGEST_ALERTS_MAX = 40
 TOLD_MAX = 4096
 
 
 class Told:
-    """Keys of alerts that were told, the newest `TOLD_MAX`."""
+    """Keys of the alerts already sent, the newest `TOLD_MAX`."""
 
     def __init__(self) -> None:
         self._keys: dict[str, None] = {}
@@ -26,7 +26,7 @@ class Told:
 
 
 class Ahead:
-    """What is about to be sent, oldest first."""
+    """The alerts about to be sent, oldest first."""
 
     def __init__(self) -> None:
         self._alerts: list[Alert] = []
@@ -35,6 +35,6 @@ class Ahead:
         self._alerts = [alert for alert in alerts if alert.severity is not Severity.QUIET]
 
     def crowd(self, told: Told) -> list[Alert]:
-        """Those to be told in one message; none where there are few enough to be told one by one."""
+        """Return the alerts to send in one message; empty if they are few enough to be sent one by one."""
         waiting = [alert for alert in self._alerts if alert.key not in told]
         return waiting[:DIGEST_ALERTS_MAX] if len(waiting) > FEW_MAX else []

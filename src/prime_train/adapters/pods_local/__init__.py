@@ -1,17 +1,17 @@
-"""Pods on this machine: a pod is a session of processes with a folder as its disk; both are gone when it is terminated or taken away.
+"""Pods on this machine: a pod is a session of processes with a folder as its disk; both are deleted when it is terminated or preempted.
 
-The folder `root/<pod_id>/` is the registry, and the only memory: whoever opens `root` finds the pods again (its files are listed in
-local_pod.py). Three things hold it together.
+The folder `root/<pod_id>/` is the registry and the only state: every process that opens `root` finds the same pods (the files are listed in
+local_pod.py). Three mechanisms keep it consistent.
 
-A lock says whether a pod lives. `create` makes the folder under a hidden name, takes the lock, gives the folder its name, and starts
-the machine's first process, which inherits the lock. So at every moment either nothing is registered, or somebody alive holds the
-lock, or the pod is dead: a control plane killed in between leaves a dead pod and no process that nobody knows of. No pid and no clock
-is trusted for this.
+A lock shows whether a pod is alive. `create` makes the folder under a hidden name, takes the lock, renames the folder, and starts the
+machine's first process, which inherits the lock. So at any moment either nothing is registered, or a living process holds the lock, or the
+pod is dead: a control plane killed in between leaves a dead pod and no unknown process. This relies on no pid and no clock.
 
-A marker in the environment says which processes are a pod's, whatever sessions they made; and so does descent from its first process,
-to which orphans come back. A process must clear its environment and outlive the first process to get away.
+A marker in the environment identifies a pod's processes, whatever sessions they create; so does descent from its first process, which
+adopts orphans. A process would have to clear its environment and outlive the first process to escape.
 
-Gone is a promise. A dead pod is first cleared (every process killed, the folder taken away) and only then left out of `list` and `get`.
+Only a pod that has been cleared is reported as gone: every process is killed and the folder removed before it is left out of `list` and
+`get`.
 """
 
 import fcntl
@@ -43,7 +43,8 @@ DEFAULT_OFFERS = (
     Offer("local", "local-spot-b", 0.80, spot=True),
     Offer("local", "local-on-demand", 1.90, spot=False),
 )
-"""Prices are those of small machines for rent, so that a ledger is real. `disk_gib` 0: what is free where the pods live."""
+"""Prices are those of small machines for rent, so that a ledger is realistic. `disk_gib` 0 stands for the free space where the pods are
+stored."""
 
 AGENT_COMMAND = (sys.executable, "-m", "prime_agent.main")
 AGENT_START_S_MAX = 10.0
@@ -54,10 +55,10 @@ NOTICE_S_MAX = 3600
 class LocalPods:
     """Pods under the folder `root`.
 
-    `agent_command` gets `--ticket FILE --disk FOLDER` appended. `environment` is what a pod's processes start with; by default this
-    process's own without what looks like a secret: as on any rented machine, a run gets the secrets that its spec names.
-    `stock` limits how many pods an offer has; the file `root/capacity.json`, {offer_id: count}, overrules it.
-    `boot_s`: how long a new pod is pending.
+    `agent_command` gets `--ticket FILE --disk FOLDER` appended. `environment` is the environment of a pod's processes; the default is this
+    process's own without anything that looks like a secret: as on a rented machine, a run gets only the secrets that its spec names.
+    `stock` limits the number of pods per offer; the file `root/capacity.json`, {offer_id: count}, overrides it. `boot_s` is the number of
+    seconds for which a new pod is pending.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class LocalPods:
     # -------------------------------------------------------------------------------------------------------------- the port
 
     def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
-        """Those with stock left; a run's wishes are for `rank` to hold against them."""
+        """Return the offers with stock left; `rank` compares them with the run's hardware spec."""
         root = self._registry.root
         with told(root):
             root.mkdir(parents=True, exist_ok=True)
@@ -88,7 +89,7 @@ class LocalPods:
         return [replace(o, disk_gib=o.disk_gib or free_gib) for o in self._offers.values() if left(o.offer_id) > 0]
 
     def create(self, name: str, offer: Offer, hardware: HardwareSpec) -> Pod:
-        """TemporaryError: it is registered and may still come up; `list` knows."""
+        """Create the pod. After a TemporaryError it is registered and may still come up; `list` shows it."""
         if offer.offer_id not in self._offers:
             raise PermanentError(f"there is no offer {offer.offer_id!r}; known: {', '.join(self._offers)}")
         pod_id = f"local-{secrets.token_hex(8)}"
@@ -98,12 +99,12 @@ class LocalPods:
         try:
             start_machine(self._registry.folder(pod_id), lock, self._environment)
         finally:
-            # From here on the machine alone holds it; if there is none, the pod is dead and will be cleared.
+            # From here on the machine alone holds the lock; if it did not start, the pod is dead and will be cleared.
             os.close(lock)
         return self._pod(pod_id, record)
 
     def list(self) -> Sequence[Pod]:
-        """Exact. A dead pod that cannot be cleared now is listed as ODD."""
+        """Return all pods, without lag. A dead pod that cannot be cleared now is listed as ODD."""
         pods = []
         for pod_id in self._registry.pod_ids():
             try:
@@ -116,7 +117,8 @@ class LocalPods:
         return pods
 
     def get(self, pod_id: str) -> Pod | None:
-        """None: every process of it is dead and its disk is gone. TemporaryError: it is dead, and could not be cleared yet."""
+        """Return the pod, or None if all its processes have ended and its disk is deleted. Raises TemporaryError if it is dead and could
+        not be cleared yet."""
         if not is_pod_id(pod_id):
             return None
         record = self._registry.read(pod_id)
@@ -127,7 +129,7 @@ class LocalPods:
         return None
 
     def put_agent(self, pod: Pod, ticket: Ticket) -> None:
-        """An agent that has ended by itself is not started again: it has said its last word. PermanentError: it cannot be started."""
+        """Start the agent. An agent that has ended by itself is not started again. Raises PermanentError if it cannot be started."""
         seen = self.get(pod.pod_id)
         if seen is None:
             raise TemporaryError(f"pod {pod.pod_id} is gone")
@@ -146,15 +148,15 @@ class LocalPods:
         self._await_agent(folder)
 
     def terminate(self, pod_id: str) -> None:
-        """Returns when it is gone. TemporaryError: something of it cannot be ended now; ask again."""
+        """End the pod, and return once it is gone. Raises TemporaryError if a part of it cannot be ended now; retry."""
         if is_pod_id(pod_id):
             self._clear(pod_id)
 
     # ------------------------------------------------------------------------------------------ what only a local pod can do
 
     def preempt(self, pod_id: str, notice_s: int = 0) -> None:
-        """What the world does to a spot machine: with notice, the agent gets SIGTERM and at most so many seconds; then all is taken.
-        Returns when it is gone."""
+        """Preempt the pod as a spot provider does: with notice, the agent gets SIGTERM and at most `notice_s` seconds; then the pod is
+        ended. Return once it is gone."""
         agent = self._agent(pod_id) if notice_s > 0 else None
         with suppress(psutil.Error):
             if agent is not None:
@@ -163,17 +165,17 @@ class LocalPods:
         self.terminate(pod_id)
 
     def disk(self, pod_id: str) -> Path | None:
-        """The folder that is the pod's disk, or None where there is no such pod."""
+        """Return the folder that is the pod's disk, or None if there is no such pod."""
         path = self._registry.folder(pod_id) / "disk" if is_pod_id(pod_id) else None
         return path if path is not None and path.is_dir() else None
 
     def logs(self, pod_id: str) -> Path | None:
-        """What the agent itself printed."""
+        """Return the file with the agent's own output, or None if there is none."""
         disk = self.disk(pod_id)
         return disk / "agent.log" if disk is not None and (disk / "agent.log").exists() else None
 
     def agent_exit(self, pod_id: str) -> int | None:
-        """The code with which the agent ended by itself, negative for a signal; None while it runs, or where there is none."""
+        """Return the code with which the agent ended by itself, negative for a signal; None while it runs, or if there is none."""
         code = read_json(self._registry.folder(pod_id) / "agent.exit").get("code") if is_pod_id(pod_id) else None
         return code if isinstance(code, int) else None
 
@@ -198,14 +200,14 @@ class LocalPods:
         return marked(pid, pod_id) if isinstance(pid, int) else None
 
     def _clear(self, pod_id: str) -> None:
-        """Kills what is left of the pod and takes its folder away."""
+        """Kill the pod's remaining processes and remove its folder."""
         complaint = f"pod {pod_id} has processes that cannot be killed, or is just being started"
         await_true(lambda: self._cleared(pod_id), CLEAR_S_MAX, complaint)
         self._registry.sweep()
 
     def _cleared(self, pod_id: str) -> bool:
-        """One round of killing. Only when nobody else holds the lock, and then no process is left, is the folder taken out of the
-        registry: a process that is just being started has not got the marker yet, but it has got the lock."""
+        """Do one round of killing. Return True, after removing the pod from the registry, only if nobody else holds the lock and no process
+        is left: a process that is being started may not have the marker yet, but it has the lock."""
         folder = self._registry.folder(pod_id)
         with told(folder):
             lock = open_lock(folder)

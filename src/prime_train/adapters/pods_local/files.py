@@ -1,4 +1,4 @@
-"""How the files of a pod are read, written, locked and waited for."""
+"""Reading, writing and locking the files of a pod, and waiting for them."""
 
 import errno
 import fcntl
@@ -19,7 +19,7 @@ _REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG
 
 @contextmanager
 def told(path: Path) -> Iterator[None]:
-    """Turns an error of the operating system into one of ours that names `path`."""
+    """Convert an OSError to an error of `ports` that names `path`."""
     try:
         yield
     except OSError as error:
@@ -32,7 +32,7 @@ def outside(error: OSError, path: Path) -> PermanentError | TemporaryError:
 
 
 def await_true(question: Callable[[], bool], limit_s: float, complaint: str) -> None:
-    """Returns when the answer is yes. TemporaryError with the complaint after `limit_s`."""
+    """Poll until `question` returns True. Raises TemporaryError with the complaint after `limit_s` seconds."""
     end_s = time.monotonic() + limit_s
     while not question():
         if time.monotonic() > end_s:
@@ -41,7 +41,7 @@ def await_true(question: Callable[[], bool], limit_s: float, complaint: str) -> 
 
 
 def open_lock(folder: Path) -> int | None:
-    """A descriptor of the pod's lock file, or None where there is none."""
+    """Return a descriptor of the pod's lock file, or None if it does not exist."""
     try:
         return os.open(folder / "alive.lock", os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -49,7 +49,7 @@ def open_lock(folder: Path) -> int | None:
 
 
 def try_lock(descriptor: int, kind: int) -> bool:
-    """Whether the lock (LOCK_EX or LOCK_SH) could be taken at once; it goes with the descriptor."""
+    """Return whether the lock (LOCK_EX or LOCK_SH) could be taken at once; closing the descriptor releases it."""
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -58,7 +58,7 @@ def try_lock(descriptor: int, kind: int) -> bool:
 
 
 def read_json(path: Path) -> dict[str, object]:
-    """Empty where there is no such file, or no JSON object in it."""
+    """Return the JSON object in the file; empty if the file does not exist or holds no JSON object."""
     with told(path):
         try:
             content = json.loads(path.read_bytes())
@@ -72,7 +72,7 @@ def write_json(path: Path, content: Mapping[str, object]) -> None:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Whole or not at all, and for its owner only."""
+    """Write the file atomically, readable by its owner only."""
     draft = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(file, "wb") as into:
@@ -81,7 +81,7 @@ def write(path: Path, data: bytes) -> None:
 
 
 def say(fifo: Path, line: bytes) -> None:
-    """Writes a line to whoever listens; OSError if nobody does."""
+    """Write a line to the fifo; raises OSError if no process has it open for reading."""
     descriptor = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         os.write(descriptor, line)
@@ -90,7 +90,7 @@ def say(fifo: Path, line: bytes) -> None:
 
 
 def delete(folder: Path) -> None:
-    """With what a program made read-only. What cannot be deleted stays, for the next one who tries."""
+    """Delete the folder, including parts that a program made read-only. What cannot be deleted stays for the next sweep."""
     shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():
         for parent, _, _ in os.walk(folder):

@@ -1,4 +1,4 @@
-"""The processes of a pod: how the first one is started, and how all of them are found."""
+"""Starts the first process of a pod, and finds all its processes."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from prime_train.adapters.pods_local.files import await_true
 from prime_train.ports import NoCapacity, TemporaryError
 
 MARKER = "PRIME_TRAIN_POD"
-"""In the environment of every process of a pod, with the pod's id."""
+"""Environment variable that holds the pod's id in every process of the pod."""
 
 START_S_MAX = 30.0
 LOG_CHARS_MAX = 300
@@ -23,23 +23,23 @@ _SECRET = re.compile(r"(^|_)(TOKENS?|SECRETS?|PASS(WORD|WD|PHRASE)?|CREDENTIALS?
 
 
 def own_environment() -> dict[str, str]:
-    """This process's environment, but for names that look like those of secrets and the control plane's own settings.
+    """Return this process's environment without the control plane's own settings and variables whose names look like secrets.
 
-    The folder of this Python comes first on PATH: `python` on the machine is the one the control plane runs on.
+    The folder of this Python comes first on PATH, so that `python` on the pod is the one that the control plane runs on.
     """
     own = {name: value for name, value in os.environ.items() if not _SECRET.search(name)}
     return own | {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])}
 
 
 def start_machine(folder: Path, lock: int, environment: Mapping[str, str]) -> None:
-    """Starts the pod's first process through a parent that ends at once, so that it is nobody's child; it inherits `lock`.
+    """Start the pod's first process, detached through a parent that ends at once; it inherits `lock`.
 
-    NoCapacity: this machine can start no process. TemporaryError: it has not said that it is up.
+    Raises NoCapacity if this machine cannot start a process, TemporaryError if the process did not report that it is up.
     """
     try:
         with (folder / "init.log").open("ab") as log:
             launcher = subprocess.Popen(
-                # Isolated and without site: quick, and no module of ours can be taken for one of Python's.
+                # Isolated and without site: faster, and no module of ours can shadow one of the standard library.
                 [sys.executable, "-I", "-S", str(_FIRST_PROCESS), str(folder), str(lock)],
                 cwd=folder,
                 env={**environment, MARKER: folder.name},
@@ -51,14 +51,15 @@ def start_machine(folder: Path, lock: int, environment: Mapping[str, str]) -> No
             )
     except OSError as error:
         raise NoCapacity(f"no process can be started for pod {folder.name}: {error.strerror}") from error
-    # Not `wait` with a timeout: it sleeps ever longer between its looks.
+    # Not `wait` with a timeout, whose polling interval grows.
     await_true(lambda: launcher.poll() is not None, START_S_MAX, f"pod {folder.name} has not come up")
     if launcher.returncode != 0:
         raise TemporaryError(f"pod {folder.name} did not start: {_last_words(folder / 'init.log')}")
 
 
 def victims(pod_id: str, first_pid: object) -> Sequence[psutil.Process]:
-    """The living processes of the pod but for this one. Its first process, to which orphans come, only when it is the last."""
+    """Return the living processes of the pod, without this process. The first process, which adopts orphans, is included only if it is the
+    last."""
     found = {pid: process for pid in psutil.pids() if (process := marked(pid, pod_id)) is not None}
     first = found.pop(first_pid, None) if isinstance(first_pid, int) else None
     if first is not None:
@@ -69,7 +70,7 @@ def victims(pod_id: str, first_pid: object) -> Sequence[psutil.Process]:
 
 
 def marked(pid: int, pod_id: str) -> psutil.Process | None:
-    """The process, if it lives and has the marker of this pod. One that may not be looked at is not ours."""
+    """Return the process if it is alive and has the pod's marker. A process that may not be inspected is not ours."""
     with suppress(psutil.Error, OSError):
         process = psutil.Process(pid)
         if process.environ().get(MARKER) == pod_id and _is_alive(process):

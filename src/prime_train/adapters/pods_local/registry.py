@@ -1,4 +1,4 @@
-"""What pods there are: a folder each, and how many of an offer may be."""
+"""The registry of pods, one folder each, and the stock of each offer."""
 
 import errno
 import fcntl
@@ -27,7 +27,7 @@ def is_pod_id(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Record:
-    """pod.json: what a pod is. `ready_s` is when it has booted."""
+    """The content of pod.json. `ready_s` is the time at which the pod has booted."""
 
     name: str
     offer_id: str
@@ -37,7 +37,7 @@ class Record:
 
 
 class Registry:
-    """The folders under `root`; a hidden one is being made (`.new-`) or deleted (`.gone-`), and nothing runs in it."""
+    """The folders under `root`. A hidden one is being created (`.new-`) or deleted (`.gone-`), and nothing runs in it."""
 
     def __init__(self, root: Path, stock: Mapping[str, int]) -> None:
         self.root = root
@@ -47,18 +47,18 @@ class Registry:
         return self.root / pod_id
 
     def pod_ids(self) -> Sequence[str]:
-        """Oldest first is not promised."""
+        """Return the ids of all registered pods, in no particular order."""
         return [name for name in self._names() if is_pod_id(name)]
 
     def read(self, pod_id: str) -> Record | None:
-        """None where there is no such pod, or what is written of it is not whole."""
+        """Return the pod's record, or None if there is no such pod or its record is incomplete."""
         try:
             return Record(**read_json(self.folder(pod_id) / "pod.json"))  # type: ignore[arg-type]  # the file is written by `enter` alone
         except TypeError:
             return None
 
     def lives(self, pod_id: str) -> bool:
-        """Whether somebody holds the pod's lock: its first process, or whoever is just starting it."""
+        """Return whether the pod's lock is held, by its first process or by the process that is starting it."""
         with told(self.folder(pod_id)):
             lock = open_lock(self.folder(pod_id))
             if lock is None:
@@ -69,7 +69,7 @@ class Registry:
                 os.close(lock)
 
     def left(self) -> Callable[[str], int]:
-        """How many pods of an offer can still be made."""
+        """Return a function that gives the number of pods of an offer that can still be created."""
         limits = {**self._stock, **read_json(self.root / "capacity.json")}
         records = [self.read(pod_id) for pod_id in self.pod_ids()]
         taken = Counter(record.offer_id for record in records if record is not None)
@@ -81,7 +81,8 @@ class Registry:
         return left
 
     def enter(self, pod_id: str, record: Record) -> int:
-        """Registers a pod whose lock we hold, and returns the lock. On any error nothing is registered; NoCapacity also on a full disk."""
+        """Register a pod, and return its lock, which the caller holds. After any error nothing is registered. Raises NoCapacity if no stock
+        is left or the disk is full."""
         draft = self.root / f".new-{pod_id}"
         try:
             self.root.mkdir(parents=True, exist_ok=True)
@@ -97,12 +98,12 @@ class Registry:
             raise outside(error, self.root) from error
 
     def strike(self, pod_id: str) -> None:
-        """Takes a pod out of the registry; its folder is deleted by the next sweep."""
+        """Remove the pod from the registry; its folder is deleted by the next sweep."""
         with suppress(FileNotFoundError):
             self.folder(pod_id).rename(self.root / f".gone-{pod_id}")
 
     def sweep(self) -> None:
-        """Deletes the folders of pods that are gone, and what control planes that died left half made."""
+        """Delete the folders of removed pods, and drafts left by control planes that ended while creating a pod."""
         with told(self.root):
             for name in self._names():
                 path = self.root / name
@@ -119,7 +120,7 @@ class Registry:
 
     @contextmanager
     def _alone_with_the_stock(self) -> Iterator[None]:
-        """Alone among all control planes of this registry, so that the last machine is not given out twice."""
+        """Hold the lock of this registry's stock among all control planes, so that the last machine is not given out twice."""
         lock = os.open(self.root / ".create.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             await_true(lambda: try_lock(lock, fcntl.LOCK_EX), LOCK_WAIT_S_MAX, f"{self.root}: another control plane holds the stock")
@@ -129,7 +130,7 @@ class Registry:
 
 
 def _furnish(draft: Path, record: Record, folder: Path) -> int:
-    """Makes the whole folder, locked, before it gets the name under which it is seen."""
+    """Make the complete folder, locked, and then rename it to its visible name. Return the lock."""
     (draft / "disk").mkdir(parents=True)
     os.mkfifo(draft / "control", 0o600)
     write_json(draft / "pod.json", asdict(record))

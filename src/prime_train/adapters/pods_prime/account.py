@@ -1,7 +1,7 @@
-"""The port `Account` on Prime Intellect: what is in the wallet, what is paid from it, and what ended pods cost.
+"""The port `Account` on Prime Intellect: the wallet's balance, its hourly spending, and the bills of ended pods.
 
-Credit is taken each minute, and at a balance of 0 every pod is deleted at once, without notice. So what is left is told together with
-what all pods of the account cost, those of other people and tools among them.
+Credit is taken each minute, and at a balance of 0 every pod is deleted at once, without notice. So the balance is reported together with
+the cost of all pods of the account, including those of other people and tools.
 """
 
 import time
@@ -18,12 +18,13 @@ from prime_train.ports import OutsideError, TemporaryError
 FUNDS_S = 30.0
 BILLS_S = 600.0
 BILLED_AFTER_S = 900
-"""What a pod cost is taken in minutes; so long after its end nothing more is."""
+"""Seconds after a pod's end at which its bill is final; costs are taken by the minute."""
 
 
 class PrimeAccount:
-    """Asks for the wallet every `FUNDS_S` at most, for bills every `BILLS_S`. `burn`: what all pods cost an hour that are paid from the
-    wallet with this id, or do not tell theirs. `clock`: seconds that only rise; `wall`: the time of day, as Prime has it."""
+    """Wallet and bills of one Prime account. The wallet is requested at most every `FUNDS_S` seconds, the bills at most every `BILLS_S`.
+    `burn` returns the hourly cost in USD of all pods that are paid from the wallet with this id, or whose wallet is unknown. `clock`
+    returns monotonic seconds; `wall` the time of day, as in Prime's timestamps."""
 
     provider = PROVIDER
 
@@ -41,7 +42,8 @@ class PrimeAccount:
         self._wallet_at = self._bills_at = -BILLS_S
 
     def funds(self) -> Funds | None:
-        """The team's wallet, where one pays. TemporaryError also for one that is not in USD. What failed is not asked again at once."""
+        """Return the funds of the team's wallet if a team pays, else of the person's. Raises TemporaryError also if the wallet is not in
+        USD. A failure is kept, and not retried before `FUNDS_S` have passed."""
         now_s = self._clock()
         if self._wallet is None or now_s - self._wallet_at >= FUNDS_S:
             self._wallet, self._wallet_at = self._read(), now_s

@@ -1,7 +1,7 @@
-"""Which machines are for rent now, all pages of them.
+"""All pages of the list of machines for rent.
 
-One of the servers behind the route answers 200 with an empty list at times. Taken for the truth, a run would wait for machines that are
-there; so an empty list is asked for again, and in the end held against the summary, which is another route.
+One of the servers behind the route sometimes answers 200 with an empty list. If that were believed, a run would wait although machines are
+available; so an empty list is requested again, and finally checked against the summary, which is another route.
 """
 
 import logging
@@ -25,9 +25,11 @@ log = logging.getLogger(__name__)
 
 
 def rows(client: PrimeClient, pause: Callable[[float], None]) -> list[Row]:
-    """Every row that is understood. TemporaryError: the list is empty though the summary names machines, or nothing is understood.
+    """Return every row that could be parsed. Raises TemporaryError if the list is empty although the summary names machines, or if no row
+    could be parsed.
 
-    Nothing is filtered by the server: what does not fit is to be told with its reason. `pause` is called between attempts.
+    The server filters nothing, so that every unsuitable machine can be reported with its reason. `pause` is called with the seconds to wait
+    between attempts.
     """
     found: list[object] = []
     total = 0
@@ -53,7 +55,7 @@ def _page(client: PrimeClient, page: int, pause: Callable[[float], None]) -> tup
         items = _items(answer)
         if items:
             told = total_of(answer)
-            # Where no number is given a page that is not full is the last: an empty one would be asked for again and again.
+            # Without a total, a page that is not full is the last: asking for an empty one would trigger the retries.
             return items, told if told is not None else page * PAGE_ROWS + 1 if len(items) >= PAGE_ROWS else 0
     return [], 0
 
@@ -67,7 +69,7 @@ def _items(answer: Answer) -> list[object]:
 
 
 def _summary_names_any(client: PrimeClient) -> bool:
-    """Whether any price of any place is there."""
+    """Return whether the summary has any price."""
     content = client.get(SUMMARY_PATH).content()
     kinds = cast("dict[str, object]", content) if isinstance(content, dict) else {}
     sizes = [size for kind in kinds.values() if isinstance(kind, dict) for size in kind.values()]
@@ -76,7 +78,7 @@ def _summary_names_any(client: PrimeClient) -> bool:
 
 
 def _understood(items: list[object]) -> list[Row]:
-    """One row that is odd must not hide the others."""
+    """Return the rows that could be parsed, so that one invalid row does not hide the others. Raises TemporaryError if none could."""
     good: list[Row] = []
     odd: list[str] = []
     for item in items:

@@ -1,4 +1,4 @@
-"""Bringing agents to machines without waiting for it: an install takes minutes, and other runs must be looked after meanwhile."""
+"""Installs agents on machines in the background: an install takes minutes, and other runs must be handled meanwhile."""
 
 import logging
 import threading
@@ -11,7 +11,7 @@ from prime_train.ports import OutsideError, TemporaryError
 
 PUSHES_MAX = 8
 PAUSES_S = (2.0, 5.0, 10.0, 20.0)
-"""Between tries of one push: a machine is often said to be there before its SSH server is, and connections drop."""
+"""Seconds between the tries of one push: machines are often reported as ready before their SSH server is, and connections drop."""
 
 log = logging.getLogger(__name__)
 
@@ -20,14 +20,14 @@ log = logging.getLogger(__name__)
 class _Push:
     done: threading.Event = field(default_factory=threading.Event)
     left: threading.Event = field(default_factory=threading.Event)
-    """Nobody waits for it any more, and it is not tried again."""
+    """Set once nobody waits for the push any more, so that it is not retried."""
     error: Exception | None = None
-    """What went wrong for good."""
+    """The permanent failure, if there was one."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """An attempt whose agent cannot be put on its machine, and why."""
+    """An attempt whose agent cannot be installed on its machine, and the reason."""
 
     run_id: str
     attempt: int
@@ -35,9 +35,9 @@ class Failure:
 
 
 class BackgroundPusher:
-    """The port `Pusher` around another one. What is under way is left alone; what failed for good is raised at the next call for the same
-    attempt, once, unless `failure` has told it before. A process that ends takes along what is under way: whoever comes next begins it
-    anew."""
+    """The port `Pusher` around another one. A push under way is not started again. A permanent failure is raised at the next call for the
+    same attempt, once, unless `failure` has returned it before. Pushes under way end with the process; the next process starts them
+    again."""
 
     def __init__(self, pusher: Pusher, *, pauses_s: tuple[float, ...] = PAUSES_S) -> None:
         self._pusher, self._pauses_s = pusher, pauses_s
@@ -58,14 +58,14 @@ class BackgroundPusher:
         threading.Thread(target=self._run, args=arguments, name=f"push-{connection.pod_id}", daemon=True).start()
 
     def wait(self, limit_s: float | None = None) -> bool:
-        """Until nothing is under way, or for so long; whether nothing is."""
+        """Wait until no push is under way, or for at most `limit_s` seconds. Return whether none is."""
         end_s = None if limit_s is None else time.monotonic() + limit_s
         with self._lock:
             pushes = list(self._pushes.values())
         return all(push.done.wait(None if end_s is None else max(0.0, end_s - time.monotonic())) for push in pushes)
 
     def failure(self) -> Failure | None:
-        """One that failed for good, told once; None: there is none, or none any more."""
+        """Return a permanent failure, each only once, or None if there is none left."""
         with self._lock:
             for (pod_id, run_id, attempt), push in self._pushes.items():
                 if push.done.is_set() and push.error is not None:
@@ -74,8 +74,8 @@ class BackgroundPusher:
         return None
 
     def leave(self) -> None:
-        """Forgets what is under way, for a process that may stand still from now on: the next call for the same attempt begins anew. What
-        was begun may still go on beside it, which does no harm: see `Pusher`."""
+        """Abandon the pushes under way, for a process that may be suspended from now on: the next call for the same attempt starts again.
+        The abandoned push may still continue in parallel, which does no harm: see `Pusher`."""
         with self._lock:
             under_way = {attempt: push for attempt, push in self._pushes.items() if not push.done.is_set()}
             for attempt, push in under_way.items():
@@ -91,7 +91,7 @@ class BackgroundPusher:
         except OutsideError as error:
             log.warning("pod %s: the agent was not put there: %s", connection.pod_id, error)
             push.error = error
-        except Exception as error:  # it is raised where somebody looks after it
+        except Exception as error:  # raised by the next call for this attempt
             log.exception("pod %s: the agent was not put there", connection.pod_id)
             push.error = error
         finally:

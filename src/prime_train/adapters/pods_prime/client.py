@@ -1,8 +1,7 @@
-"""Prime's compute API, call by call: one method a route, its answer parsed, its refusals told by `errors`.
+"""Client of Prime's compute API: one method per route, which parses the response and raises the errors of `errors`.
 
-An answer of 429 that says for how long Prime wants to be left alone is kept to: see `quiet`.
-
-Collections are asked for with their final slash: without it the server redirects, and a redirect may lose the method or the key.
+A 429 response with a delay stops all requests for that time: see `quiet`. Collections are requested with their final slash: without it the
+server redirects, and a redirect may lose the method or the key.
 """
 
 import logging
@@ -21,7 +20,8 @@ from prime_train.adapters.pods_prime.settings import API, Settings
 from prime_train.ports import TemporaryError
 
 CREATE_READ_S = 90.0
-"""Prime asks the provider before it answers. Longer helps nobody: the pod is found by its name."""
+"""Read timeout in seconds of the create call: Prime asks the provider before it responds. A longer one would not help, because the pod is
+found by its name."""
 PAGES_MAX = 50
 PAGE_ITEMS = 100
 LOG_LINES = 100
@@ -36,12 +36,13 @@ log = logging.getLogger(__name__)
 
 
 def is_pod_id(text: str) -> bool:
-    """Whether it can be an id: what else it may be must not become a piece of a URL."""
+    """Return whether `text` can be a pod's id; anything else must not become a part of a URL."""
     return _ID.fullmatch(text) is not None and text not in _NO_IDS
 
 
 def parsed(kind: type[P], content: object, what: str) -> P:
-    """TemporaryError names what is not understood; of a call that changed something nothing more is known."""
+    """Return the response's content as `kind`. Raises TemporaryError that names the invalid field; it is then unknown whether a changing
+    call took effect."""
     try:
         return kind.model_validate(content)
     except ValidationError as error:
@@ -49,17 +50,18 @@ def parsed(kind: type[P], content: object, what: str) -> P:
 
 
 def complaint(error: ValidationError) -> str:
-    """Field and reason of the first mistake, without the value, which may be anything."""
+    """Return the field and reason of the first mistake, without the value, which may be anything."""
     first = error.errors(include_input=False, include_url=False, include_context=False)[0]
     return f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}"[:COMPLAINT_CHARS_MAX]
 
 
 class PrimeClient:
-    """Speaks for one key and, where it is set, one team. TemporaryError and PermanentError as every adapter raises them. `read_s`: how long
-    an answer may take; `pause_s`: before it is asked for again, longer each time. `clock`: seconds that only rise.
+    """Client of Prime's API for one key and, if set, one team. Raises TemporaryError and PermanentError as every adapter does. `read_s`:
+    read timeout in seconds; `pause_s`: first pause before a retry, growing with each. `clock` returns monotonic seconds.
 
-    While Prime wants to be left alone, nothing is asked: every method raises TemporaryError with the time that is left, but for those that
-    give something back, which have their own bound."""
+    While Prime has asked for a pause, no request is sent: every method raises TemporaryError with the remaining seconds, except deletions,
+    which have their own limit.
+    """
 
     def __init__(
         self, settings: Settings, *, read_s: float = READ_S, pause_s: float = PAUSE_S, clock: Callable[[], float] = time.monotonic
@@ -69,7 +71,7 @@ class PrimeClient:
         self._http = Http(settings.base_url + API, key=settings.key, pause_s=pause_s)
 
     def get(self, path: str, parameters: Parameters | None = None) -> Answer:
-        """Any answer of success; what else comes is raised."""
+        """Return the response if it is a success; raise an error for any other status."""
         answer = self._ask("GET", path, parameters=parameters)
         if not answer.is_ok:
             raise errors.refusal(answer)
@@ -78,18 +80,19 @@ class PrimeClient:
     # ------------------------------------------------------------------------------------------------------------------- pods
 
     def create(self, body: dict[str, object]) -> Rented:
-        """Never asked twice: there is no key that would make it the same call. NoCapacity, PermanentError: nothing was rented."""
+        """Rent a machine, without retries, because the route has no idempotency key. NoCapacity and PermanentError guarantee that nothing
+        was rented."""
         answer = self._ask("POST", "/pods/", body=body, read_s=CREATE_READ_S)
         if not answer.is_ok:
             raise errors.create_refusal(answer)
         return parsed(Rented, answer.content(), answer.what)
 
     def pods(self) -> list[Rented]:
-        """Every pod the key may see, all pages. TemporaryError: there are fewer than Prime says that there are."""
+        """Return every pod that the key may see, from all pages. Raises TemporaryError if there are fewer than the reported total."""
         return list(self.listed(Rented, "/pods/", whole=True))
 
     def pod(self, pod_id: str) -> Rented | None:
-        """None: Prime does not know the id."""
+        """Return the pod, or None if Prime does not know the id."""
         answer = self._ask("GET", f"/pods/{pod_id}")
         if errors.is_unknown(answer):
             return None
@@ -98,11 +101,11 @@ class PrimeClient:
         return parsed(Rented, answer.content(), answer.what)
 
     def delete(self, pod_id: str) -> bool:
-        """False: Prime does not know the id. Of one that is gone it may say so, or take the request quietly."""
+        """Delete the pod. Return False if Prime does not know the id. For a pod that has ended already, Prime may answer either way."""
         return self._delete(f"/pods/{pod_id}")
 
     def log(self, pod_id: str, lines: int = LOG_LINES) -> str:
-        """What the machine printed while it was set up, as it comes: text, or JSON of no promised shape."""
+        """Return the machine's set-up log unchanged: text, or JSON without a documented shape."""
         answer = self.get(f"/pods/{pod_id}/log", {"tail": lines})
         content = answer.content()
         match content:
@@ -114,7 +117,7 @@ class PrimeClient:
                 return answer.body.decode(errors="replace")
 
     def history(self, limit: int = PAGE_ITEMS) -> list[Billed]:
-        """Pods that are no more, the last one first, `limit` at most: what they cost in all."""
+        """Return ended pods with their total cost, newest first, at most `limit`."""
         parameters: Parameters = {"sort_by": "terminatedAt", "sort_order": "desc", "offset": 0, "limit": min(limit, PAGE_ITEMS)}
         answer = self.get("/pods/history", parameters)
         return [parsed(Billed, item, answer.what) for item in _items(answer)]
@@ -122,7 +125,8 @@ class PrimeClient:
     # ---------------------------------------------------------------------------------------------------------------- account
 
     def ssh_key_id(self, public_key: str, name: str) -> str:
-        """The id of the key, which is added under `name` where it is not there. Comments at its end do not count."""
+        """Return the id of the key, after adding it under `name` if it is missing. Comments at the end of keys are ignored in the
+        comparison."""
         for key in self.listed(SshKey, "/ssh_keys/"):
             if _material(key.public_key or "") == _material(public_key):
                 return key.id
@@ -132,7 +136,7 @@ class PrimeClient:
         return list(self.listed(Disk, "/disks/"))
 
     def create_disk(self, name: str, size_gb: int, *, provider: str, data_center: str) -> Disk:
-        """It outlives its pods, is paid for until it is deleted, and can be attached in this data centre only."""
+        """Create a network disk. It outlives its pods, is paid for until it is deleted, and can be attached only in this data centre."""
         body: dict[str, object] = {
             "disk": {"name": name, "size": size_gb, "dataCenterId": data_center},
             "provider": {"type": provider},
@@ -140,11 +144,11 @@ class PrimeClient:
         return parsed(Disk, *self._post("/disks/", body | self.paid_by()))
 
     def delete_disk(self, disk_id: str) -> None:
-        """One that is gone is no error."""
+        """Delete the disk; if it does not exist, that is no error."""
         self._delete(f"/disks/{disk_id}")
 
     def wallet(self) -> Wallet:
-        """The team's, where one pays. At a balance of 0 Prime deletes every pod at once."""
+        """Return the team's wallet if a team pays, else the person's. At a balance of 0, Prime deletes every pod at once."""
         parameters: Parameters = {"limit": 1, "teamId": self.team_id} if self.team_id else {"limit": 1}
         answer = self.get("/billing/wallet", parameters)
         return parsed(Wallet, answer.content(), answer.what)
@@ -156,17 +160,18 @@ class PrimeClient:
                 return parsed(Person, content, answer.what)
 
     def paid_by(self) -> dict[str, object]:
-        """What says in a body who pays. Whether the team's members may share what is rented is left at Prime's own default: its
-        documents and its tool spell that field differently, and one that is not known is refused."""
+        """Return the field of a request body that names who pays. Whether the team's members may share the rented machine is left at
+        Prime's default: its documentation and its tool spell that field differently, and an unknown field is refused."""
         return {"team": {"teamId": self.team_id}} if self.team_id else {}
 
     # ----------------------------------------------------------------------------------------------------------------- inside
 
     def listed(self, kind: type[P], path: str, *, whole: bool = False) -> Iterator[P]:
-        """All pages of a list, `PAGES_MAX` at most, whatever size they have. An entry comes once, whatever moves between two pages.
+        """Yield the entries of all pages of a list, at most `PAGES_MAX` pages of any size. Each entry is yielded once, even if it moves
+        between pages.
 
-        `whole`: TemporaryError where entries are missing: fewer than the number that is given with them, or a number that changes between
-        two pages, so that one may have slipped from the one to the other.
+        With `whole`, raises TemporaryError if entries are missing: fewer than the reported total, or a total that changed between two
+        pages, so that an entry may have moved past the reader.
         """
         seen: set[str] = set()
         totals: set[int | None] = set()
@@ -179,8 +184,8 @@ class PrimeClient:
             seen |= fresh.keys()
             totals.add(total)
             offset += len(items)
-            # Without a number only a page with nothing new is the end: a short page may be all that the server gives at once. One that
-            # does not know the parameters gives the same page again.
+            # Without a total, only a page with nothing new is the end, because a short page may be all that the server returns at once. A
+            # server that ignores the parameters returns the same page again.
             if not fresh or (total is not None and len(seen) >= total):
                 break
         else:
@@ -220,7 +225,7 @@ def _items(answer: Answer) -> list[object]:
 
 
 def total_of(answer: Answer) -> int | None:
-    """How many there are on all pages; None: that is not given."""
+    """Return the total number of entries on all pages, or None if the response does not give it."""
     match answer.content():
         case {"total_count": int(total)} | {"totalCount": int(total)} if not isinstance(total, bool):
             return total

@@ -1,4 +1,4 @@
-"""What a refusal of Prime's means. Its bodies have three shapes, and their words are all that tells one reason from another."""
+"""Meaning of Prime's error responses. Their bodies have three shapes, and only their wording distinguishes the reasons."""
 
 import re
 from collections.abc import Iterator
@@ -22,12 +22,12 @@ ADVICE = {
     402: "the wallet does not pay for it; add credit under Billing, or set PRIME_TEAM_ID to pay from a team's",
     403: "the key may not do this; it needs Availability (read), Instances (read and write), SSH keys (read and write) and Billing (read)",
 }
-"""What a person can do, by status."""
+"""Advice for the user, by HTTP status."""
 LIMIT_ADVICE = "end a machine that nobody needs, or ask Prime for a higher limit"
 
 
 def refusal(answer: Answer) -> TemporaryError | PermanentError:
-    """The error for an answer that is none of success. Nothing is concluded from a redirect or from a page that a proxy wrote."""
+    """Return the error for a response that is not a success. A redirect, or a page of a proxy, is no evidence about pods."""
     told = said(answer)
     if answer.status in ADVICE:
         return PermanentError(f"{answer.what} was answered {answer.status}: {ADVICE[answer.status]}{_quoted(told)}")
@@ -39,11 +39,12 @@ def refusal(answer: Answer) -> TemporaryError | PermanentError:
 
 
 def create_refusal(answer: Answer) -> OutsideError:
-    """As `refusal`, for the call that rents a machine: NoCapacity, NoFunds and PermanentError promise that nothing was rented.
+    """Return the error for a failed create call: as `refusal`, but NoCapacity, NoFunds and PermanentError guarantee that nothing was
+    rented.
 
-    So a 5xx is NoCapacity only if Prime itself speaks of stock or capacity; "unavailable" is in the name of 503, and machines have been
-    rented by calls that ended in one. Money is looked for before capacity (a balance can be "insufficient for this capacity"), a limit of
-    the account's before both, and a 409 without words is a race for the last machine.
+    So a 5xx is NoCapacity only if Prime itself mentions stock or capacity: "unavailable" is in the name of 503, and machines have been
+    rented by calls that ended in one. Money is checked before capacity (a balance can be "insufficient for this capacity"), the account's
+    limit before both, and a 409 without a reason is a lost race for the last machine.
     """
     told = said(answer)
     if answer.status == 402:
@@ -68,13 +69,13 @@ def create_refusal(answer: Answer) -> OutsideError:
 
 
 def is_unknown(answer: Answer) -> bool:
-    """Whether Prime itself says that it knows no such thing. A page of a proxy's says nothing: taken as "the pod is gone", one wrong
-    address would have every run launched a second time."""
+    """Return whether Prime itself reports that the object does not exist. A proxy's 404 page does not count: taken as "the pod is gone",
+    one wrong address would launch every run a second time."""
     return answer.status == 404 and _is_told_by_prime(answer)
 
 
 def said(answer: Answer) -> str:
-    """The reason in the body, on one line and cut short; of a web page nothing."""
+    """Return the reason in the body, on one line and cut short; empty for a web page."""
     content = answer.content()
     text = "; ".join(_reasons(content)) if content is not None else answer.body[: 4 * SAID_CHARS_MAX].decode(errors="replace")
     return "" if content is None and "<" in text else _short(text)
@@ -109,7 +110,7 @@ def _short(text: str) -> str:
 
 
 def _is_told_by_prime(answer: Answer) -> bool:
-    """In one of its own shapes; gateways have others."""
+    """Return whether the body has one of Prime's own shapes, which gateways do not use."""
     match answer.content():
         case {"detail": _} | {"errors": _}:
             return True

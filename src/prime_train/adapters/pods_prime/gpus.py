@@ -1,4 +1,4 @@
-"""What people call a GPU, what Prime calls it, and how much memory it has."""
+"""Names of GPUs, as users and Prime write them, and their memory sizes."""
 
 from collections.abc import Sequence
 
@@ -8,19 +8,19 @@ from prime_train.estimate import gpus as known
 CPU_NODE = "CPU_NODE"
 
 GPU_GB = {"GB200": 186, "GB300": 279, "GH200_96GB": 96, "GH200_480GB": 96, "GH200_624GB": 144}
-"""Memory of one GPU where the type's name does not end in it: Grace-Hopper's names count the processor's memory too."""
+"""Memory of one GPU in GB for types whose name does not end in it: Grace-Hopper's names count the processor's memory too."""
 ARM64 = ("GH200", "GB200", "GB300")
-"""GPUs that come with Grace, an ARM64 processor: neither our agent nor what trainers install is made for it."""
+"""GPUs that come with Grace, an ARM64 processor, for which neither our agent nor the trainers' packages are built."""
 
 
 def is_arm64(row: Row) -> bool:
-    """Whether the machine's processor is ARM64, as its GPU tells."""
+    """Return whether the machine's processor is ARM64, judged by its GPU."""
     return row.gpu_type.upper().startswith(ARM64)
 
 
 def gpu_gb(row: Row) -> int:
-    """Memory of one GPU as it is sold; 0: none, or not known. The field for it is believed only for a box of one GPU: with more it is at
-    times that of the whole box."""
+    """Return the memory of one GPU in GB as it is sold; 0 if there is no GPU or its memory is unknown. The row's memory field is used only
+    for a box of one GPU, because with more it is sometimes that of the whole box."""
     if row.gpu_type in GPU_GB or row.gpu_type == CPU_NODE:
         return GPU_GB.get(row.gpu_type, 0)
     named_gb = known.named_gb(row.gpu_type)
@@ -30,10 +30,10 @@ def gpu_gb(row: Row) -> int:
 
 
 def kind(row: Row, wanted: Sequence[str]) -> str:
-    """The first of `wanted` that names this row's GPU, else Prime's own name; "" for a machine without one.
+    """Return the first of `wanted` that names this row's GPU, else Prime's own name; "" for a machine without a GPU.
 
-    A GPU is named by Prime's type (H100_80GB), by its family (H100: whatever its memory), and either with the socket (H100 SXM5);
-    capitals, spaces, dashes and underscores do not count.
+    A GPU is named by Prime's type (H100_80GB) or by its family (H100, of any memory size), each with or without the socket (H100 SXM5).
+    Case, spaces, dashes and underscores are ignored.
     """
     if row.gpu_type == CPU_NODE:
         return ""

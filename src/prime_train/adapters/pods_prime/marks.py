@@ -1,4 +1,4 @@
-"""Whose pods they are, on an account that several control planes share."""
+"""Marks in pod names, which separate control planes that share an account."""
 
 import hashlib
 import hmac
@@ -9,21 +9,21 @@ MARK_CHARS = 8
 
 @dataclass(frozen=True)
 class Mark:
-    """Ends the name of every pod that one control plane rents: it sees no others, and so cannot end them. `text` empty: none, all that
-    are named as ours are seen."""
+    """A suffix on the name of every pod that one control plane rents, so that it neither lists nor terminates the pods of others. If `text`
+    is empty, no suffix is used, and every pod with one of our names counts as ours."""
 
     text: str = ""
 
     @classmethod
     def of(cls, master: bytes) -> "Mark":
-        """Always the same for one master key, which it does not tell."""
+        """Return the mark of a master key: always the same, and not revealing the key."""
         return cls(hmac.new(master, b"pt/plane/v1", hashlib.sha256).hexdigest()[:MARK_CHARS])
 
     def on(self, name: str) -> str:
         return f"{name}-{self.text}" if self.text else name
 
     def without(self, name: str) -> str | None:
-        """The name as it was given to `on`; None: it is somebody else's."""
+        """Return the name that was given to `on`, or None if the pod belongs to another control plane."""
         if not self.text:
             return name
         return name.removesuffix(f"-{self.text}") if name.endswith(f"-{self.text}") else None

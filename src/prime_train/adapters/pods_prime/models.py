@@ -1,7 +1,7 @@
-"""What Prime's API says, as far as we read it.
+"""Models of the responses of Prime's API, limited to the fields we use.
 
-Words (statuses, GPU types, images, providers) are open sets: a new one must not make us blind, so they are plain text here, and what is
-made of an unknown one is decided where it is used. Fields that we do not need are not looked at; what is not required may be null.
+Statuses, GPU types, images and providers are open sets. They are plain text here, so that a new value does not make a response unreadable;
+the code that uses a value decides what an unknown one means. Other fields are ignored, and optional fields may be null.
 """
 
 from typing import Annotated
@@ -19,28 +19,28 @@ def _or_none(value: object, read: ValidatorFunctionWrapHandler) -> object:
 
 Told = Annotated[str | None, WrapValidator(_or_none)]
 Figure = Annotated[float | None, WrapValidator(_or_none)]
-"""None also for what is of another type: one odd field of one pod must not blind us for all of them."""
+"""None also for a value of another type, so that one invalid field of one pod does not make all pods unreadable."""
 
 
 USD_MAX = 10_000.0
-"""An hour of no box costs as much."""
+"""Upper bound of a believable price of a box in USD per hour."""
 Usd = Annotated[float, Field(ge=0, le=USD_MAX, strict=True)]
-"""A price that can be believed: a number, not text. What is no such price makes its row one that is left out."""
+"""A believable price: a number, not text. A row with any other value is left out."""
 Count = Annotated[float, Field(ge=0, le=10**9)]
 BILL_USD_MAX = 10_000_000.0
-"""No box costs as much in all the time that anybody trains on it."""
+"""Upper bound of a believable total bill in USD."""
 BilledUsd = Annotated[Annotated[float, Field(ge=0, le=BILL_USD_MAX)] | None, WrapValidator(_or_none)]
-"""None for a sum that cannot be one: booked, it would take from what was spent, or end the run as over its budget."""
+"""A total bill; None if the sum is not believable: booked, it would reduce the spending, or end the run as over its budget."""
 
 
 class Part(BaseModel):
-    """Names come in camel case from most routes, and as ours from lists, wallet and status."""
+    """Base of all models. Field names are in camel case on most routes, and in snake case in lists, wallet and status."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True, allow_inf_nan=False)
 
 
 class Amount(Part):
-    """How much disk, memory or vCPUs can be had: GB, GB and cores; prices are a unit's per hour."""
+    """The amount of disk (GB), memory (GB) or vCPUs (cores) that can be ordered; prices are per unit and hour."""
 
     min_count: Count | None = None
     default_count: Count | None = None
@@ -51,7 +51,7 @@ class Amount(Part):
 
 
 class Prices(Part):
-    """Of the whole box, per hour."""
+    """Prices of the whole box per hour."""
 
     on_demand: Usd | None = None
     community_price: Usd | None = None
@@ -59,7 +59,7 @@ class Prices(Part):
 
 
 class Row(Part):
-    """A machine for rent. Every box size, and spot or not, has a row of its own."""
+    """A machine for rent. Every box size, on demand and as spot, has a row of its own."""
 
     cloud_id: str
     gpu_type: str
@@ -100,7 +100,7 @@ class Rented(Part):
 
 
 class Billed(Part):
-    """A pod that is no more, and what it cost in all."""
+    """An ended pod and its total cost."""
 
     id: str
     name: Told = None
@@ -121,7 +121,7 @@ class Disk(Part):
     status: str | None = None
     provider_type: str | None = None
     size: float | None = None
-    """GB."""
+    """Size in GB."""
     price_hr: float | None = None
 
 
@@ -137,7 +137,7 @@ class Scope(Part):
 
 
 class Person(Part):
-    """Whose key it is, and what it may do; None: not told."""
+    """The owner of a key and the key's permissions; `scope` is None if they are not given."""
 
     id: str
     email: Told = None

@@ -1,7 +1,7 @@
-"""From Prime's rows to offers: what a machine would really cost with the disk a run wants, and what speaks against it.
+"""Conversion of Prime's rows to offers: the full price of a machine with the disk that a run needs, and reasons against it.
 
-A row's price is the box's. Disk, processors and memory that are not in it come on top, by their number; what is ordered of each is part of
-the offer. Sizes of disks are GB (10^9 bytes) there and GiB in our specs.
+A row's price is that of the box. Disk, processors and memory that it does not include are charged per unit; the ordered amount of each is
+part of the offer. Prime's disk sizes are in GB (10^9 bytes), our specs' in GiB.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from prime_train.core.spec import HardwareSpec
 PROVIDER = "prime"
 SOLD_OUT = "unavailable"
 DISK_RESERVED_GB = {"runpod": 40}
-"""What a provider keeps of an ordered disk for its own file system."""
+"""GB of an ordered disk that a provider keeps for its own file system."""
 
 _GB_PER_GIB = 2**30 / 10**9
 _PARTS = 7
@@ -25,32 +25,33 @@ _PARTS = 7
 
 @dataclass(frozen=True)
 class Asked:
-    """What is ordered with a box, None where the row leaves no choice, and all of it per hour."""
+    """What is ordered with a box (None if the row leaves no choice), and the total price per hour."""
 
     disk_gb: int | None
     vcpus: int | None
     memory_gb: int | None
     usd_per_hour: float | None
-    """None: the row has no price."""
+    """None if the row has no price."""
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What this control plane takes: any of these images, the first that a row has; machines of private people or not."""
+    """What this control plane accepts: any of these images, the first that a row has, and whether machines of private people are
+    refused."""
 
     images: tuple[str, ...] = ("ubuntu_22_cuda_12", "cuda_12_6_pytorch_2_7", "cuda_12_4_pytorch_2_6", "cuda_12_4_pytorch_2_5")
     secure_only: bool = False
 
     def image(self, row: Row) -> str | None:
-        """None: the row has none of ours. A row that names none at all is asked for the first."""
+        """Return the image to order, or None if the row has none of ours. If a row lists no images, the first of ours is requested."""
         return next((name for name in self.images if not row.images or name in row.images), None)
 
 
 def named(rows: Sequence[Row], hardware: HardwareSpec) -> dict[str, Row]:
-    """The rows that are not sold out under the ids of their offers: those of the wanted GPUs first, then the cheapest.
+    """Return the rows that are not sold out, by offer id: those with the wanted GPUs first, then the cheapest.
 
-    An id is made of what a machine is and where, so that one that failed is known again tomorrow. Prime's own `cloudId` moves, and is
-    only added (as a hash) where it alone tells two rows apart.
+    An id consists of what the machine is and where, so that a machine that failed is recognised on a later day. Prime's own `cloudId`
+    changes, and is added (as a hash) only if nothing else distinguishes two rows.
     """
     left = [row for row in rows if (row.stock_status or "").lower() != SOLD_OUT]
     wanted = set(hardware.gpus)
@@ -60,18 +61,18 @@ def named(rows: Sequence[Row], hardware: HardwareSpec) -> dict[str, Row]:
         clouds.setdefault(_plain_id(row), set()).add(row.cloud_id)
     found: dict[str, Row] = {}
     for row in left:
-        # Of two rows that nothing tells apart the cheaper one, which comes first, is kept.
+        # Of two indistinguishable rows, the cheaper one, which comes first, is kept.
         found.setdefault(_offer_id(row, alone=len(clouds[_plain_id(row)]) == 1), row)
     return found
 
 
 def is_offer_id(text: str) -> bool:
-    """Whether it can be an id that `named` once gave."""
+    """Return whether `text` has the form of an id from `named`."""
     return text.count(":") == _PARTS - 1
 
 
 def offer(offer_id: str, row: Row, hardware: HardwareSpec, terms: Terms) -> Offer:
-    """The offer of one row to a run with these wishes."""
+    """Return the offer of one row for a run with this hardware spec."""
     return Offer(
         provider=PROVIDER,
         offer_id=offer_id,
@@ -89,7 +90,7 @@ def offer(offer_id: str, row: Row, hardware: HardwareSpec, terms: Terms) -> Offe
 
 
 def asked(row: Row, hardware: HardwareSpec) -> Asked:
-    """What to order with the box, and the price per hour of it all."""
+    """Return what to order with the box, and the total price per hour."""
     disk_gb = _disk_gb(row, hardware.disk_gib)
     vcpus, memory_gb = _usual(row.vcpu), _usual(row.memory)
     parts = ((row.disk, disk_gb), (row.vcpu, vcpus), (row.memory, memory_gb))
@@ -99,8 +100,9 @@ def asked(row: Row, hardware: HardwareSpec) -> Asked:
 
 
 def _extra_usd(amount: Amount | None, count: int | None) -> float:
-    """What it adds to the box's price. Where it is not told whether it is in it, it is taken as not: a price that is too high costs one
-    place in the ladder, one that is too low the whole order. Of what is in it, more than the usual number is paid for."""
+    """Return the price per hour that this amount adds to the box's. If the row does not say whether the amount is included, it counts as
+    not included: a price that is too high costs one place in the ranking, one that is too low the whole order. If it is included, only what
+    exceeds the default amount is charged."""
     if amount is None or count is None or amount.price_per_unit is None:
         return 0.0
     free = (amount.default_count or 0) if amount.default_included_in_price else 0
@@ -113,7 +115,8 @@ def _usual(amount: Amount | None) -> int | None:
 
 
 def _disk_gb(row: Row, disk_gib: int) -> int | None:
-    """The least that is enough and allowed; the usual disk where less would not be cheaper. None: the row tells of no disk."""
+    """Return the smallest disk in GB that is large enough and can be ordered, or the default disk if less would not be cheaper. None if the
+    row names no disk."""
     most_gb = _disk_most_gb(row)
     if row.disk is None or most_gb is None:
         return None
@@ -121,7 +124,7 @@ def _disk_gb(row: Row, disk_gib: int) -> int | None:
     free = row.disk.default_included_in_price or not row.disk.price_per_unit
     least_gb = row.disk.default_count if free or row.disk.min_count is None else row.disk.min_count
     base_gb, step_gb = math.ceil(least_gb or 0), max(1, math.ceil(row.disk.step or 1))
-    # From the least upwards in whole steps; past the end is for `fits` to refuse.
+    # Whole steps upwards from the least; `fits` refuses a machine whose largest disk is too small.
     steps = max(0, math.ceil((wanted_gb - base_gb) / step_gb))
     return max(1, min(base_gb + steps * step_gb, most_gb))
 

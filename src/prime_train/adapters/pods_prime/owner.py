@@ -1,7 +1,8 @@
-"""Whose account it is. To another one, all our machines would look gone: they would be rented anew there, and go on being paid here.
+"""Checks which account the key belongs to. Under another account's key all our machines would look gone: they would be rented again there,
+and still be paid for here.
 
-It is remembered right before a machine is rented, never by a look: who only looks at what is for rent, with a key of their own, must not
-take the place of the one that rents.
+The account is stored just before a machine is rented, never by a query: a user who only lists machines for rent, with a key of their own,
+must not replace the account that rents.
 """
 
 import logging
@@ -16,7 +17,8 @@ from prime_train.core.keys import parse_pod_name
 from prime_train.ports import PermanentError, Store, TemporaryError
 
 ACCOUNT = "PRIME_TRAIN_PRIME_ACCOUNT"
-"""Names the account that rents from now on, whatever is remembered. It says so of no other one, so it does no harm where it stays."""
+"""Variable that names the account to rent with from now on, overriding the stored one. It applies to no other account, so it may stay
+set."""
 TEAM = "team:"
 WRITES_MAX = 10
 
@@ -24,20 +26,21 @@ log = logging.getLogger(__name__)
 
 
 class Memory(Protocol):
-    """Of the account that machines were rented with. All raise OutsideError."""
+    """Storage of the account that machines were rented with. Every method raises OutsideError."""
 
     def read(self) -> str:
-        """Empty: none is remembered."""
+        """Return the stored account; empty if there is none."""
 
     def write(self, account: str, *, before: str) -> bool:
-        """False: nothing was written, for it is not, or may not be, `before` any more."""
+        """Store the account. Return False, and write nothing, if the stored one is no longer `before` or may not be replaced."""
 
     def binds(self, renting: str) -> bool:
-        """Whether no other one may take its place yet, for a machine that is not the one of the name `renting`, which may be empty."""
+        """Return whether the stored account may not be replaced yet, because there may be a machine other than the one named `renting`,
+        which may be empty."""
 
     @property
     def forgets(self) -> str:
-        """What makes it forget, in words that follow "or"."""
+        """How a user makes the stored account be forgotten, as text that follows "or"."""
 
 
 class Guard(Protocol):
@@ -45,7 +48,8 @@ class Guard(Protocol):
 
 
 class Owner:
-    """Called before anything is asked of our machines. `named`: the account that is not compared with the memory, see `ACCOUNT`."""
+    """The check made before any request about our machines. `named` is an account that is not compared with the stored one; see
+    `ACCOUNT`."""
 
     def __init__(self, client: PrimeClient, memory: Memory, *, named: str = "") -> None:
         self._client, self._memory, self._named = client, memory, named
@@ -53,9 +57,10 @@ class Owner:
         self._known: tuple[str, ...] | None = None
 
     def __call__(self, renting: str = "") -> None:
-        """`renting`: the name of the machine that is rented next; its account is remembered. Without one, nothing is changed.
+        """Check the account, and store it if a machine is about to be rented.
 
-        PermanentError: the key is of another account than the one that is remembered. TemporaryError: it is not known whose it is.
+        `renting` is the name of the machine that is rented next; without it, nothing is stored. Raises PermanentError if the key belongs to
+        another account than the stored one, TemporaryError if the owner cannot be determined.
         """
         names = self._names()
         if renting and names:
@@ -71,7 +76,7 @@ class Owner:
             if self._named not in names:
                 self._compare(names, before, renting)
                 if before in names and self._memory.binds(renting):
-                    return  # the same person's, as it was remembered once: machines may be on that account, and not the team's
+                    return  # the same person as stored earlier: there may be machines on that account rather than the team's
             if self._memory.write(names[0], before=before):
                 return
         raise TemporaryError("whose account rents could not be written down: others write at the same time")
@@ -84,7 +89,8 @@ class Owner:
             )
 
     def _names(self) -> tuple[str, ...]:
-        """What the account may be remembered as, the best first; none where it cannot be asked. Asked once: a key's does not change."""
+        """Return the names under which the account may be stored, the preferred one first; empty if it cannot be determined. Requested
+        once, because a key's account does not change."""
         with self._lock:
             if self._known is None:
                 self._known = tuple(self._asked())
@@ -98,18 +104,18 @@ class Owner:
                 log.warning("whose key it is cannot be asked: %s", error)
 
     def _team(self) -> str:
-        """Whoever may look into a team's wallet is of the team; that it is named here proves nothing."""
+        """Return the team's name. The wallet is read because only a member can read it; the configured id alone proves nothing."""
         self._client.wallet()
         return f"{TEAM}{self._client.team_id}"
 
     def _person(self) -> str:
-        """Also where a team pays: so it was remembered once."""
+        """Return the person's id. It is used for teams too, because older versions stored it."""
         return self._client.whoami().id
 
 
 @dataclass(frozen=True)
 class InFile:
-    """For a control plane that has a folder."""
+    """A `Memory` in a file, for a control plane that has a folder."""
 
     file: Path
 
@@ -138,7 +144,7 @@ class InFile:
 
 @dataclass(frozen=True)
 class InStore:
-    """For watchers whose folder is gone with them, such as functions and jobs: what one has seen, all know."""
+    """A `Memory` in the store, for watchers without a lasting folder, such as functions and jobs; all of them share it."""
 
     store: Store
 
@@ -151,7 +157,7 @@ class InStore:
         return watch.account == before and self.store.save_watch(after, version=watch.version)
 
     def binds(self, renting: str) -> bool:
-        """As long as an attempt may have a machine. The one that is rented next is an attempt already, and has none."""
+        """Return whether any attempt may still have a machine. The attempt that is rented for next exists already, and does not count."""
         next_one = parse_pod_name(renting)
         return any(
             attempt.ended_s is None and (run.run_id, attempt.number) != next_one

@@ -1,11 +1,11 @@
 """The port `Pods` on Prime Intellect.
 
-A machine is rented by repeating a row of the list of those for rent, so rows are kept from `offers` until `create`; another process's offer
-is looked for in the list again. The call that rents has no key that would make it the same call twice. So it is made once, under a name
-that is the attempt's own, and where its answer is lost, that name is what says whether there is a pod.
+A machine is rented by repeating a row of the list of machines for rent, so rows are kept from `offers` until `create`; an offer of another
+process is looked up in the list again. The create call has no idempotency key. So it is made only once, under a name unique to the attempt,
+and if its response is lost, that name shows whether there is a pod.
 
-What is paid is bounded twice: by the highest price the call names, and by comparing what came back, for the server's own check has been
-seen to come and go. A pod that is dearer is given back at once.
+The price is limited twice: by the maximum price in the create call, and by a comparison with the response, because the server's own check
+has not always been in effect. A pod that costs more is given back at once.
 """
 
 import logging
@@ -30,17 +30,18 @@ from prime_train.core.wire import Ticket
 from prime_train.ports import LimitReached, NoCapacity, OutsideError, PermanentError, TemporaryError
 
 PRICE_TOLERANCE = 0.05
-"""A pod may cost so much more than its offer, but never more than the run allows: prices move between the list and the order."""
+"""Fraction by which a pod may cost more than its offer, but never more than the run allows: prices change between the list and the
+order."""
 SSH_KEY_NAME = "prime-train"
 
 log = logging.getLogger(__name__)
 
 
 class PrimePods:
-    """Pods of one account or team. `pusher` brings the agent to a machine. `public_key`, a line of OpenSSH's, is put on every machine;
-    without one it is the account's primary key. `closed`: why nothing may be rented, whatever there is. `mark` tells our pods from those of
-    other control planes on the account. `owner` raises where it is not the account that our machines are on; what is for rent may be
-    looked at from any. `pause` waits between looks at a list that should not be empty."""
+    """Pods of one account or team. `pusher` installs the agent. `public_key`, in OpenSSH's format, is put on every machine; without it the
+    account's primary key is used. `closed`: the reason why nothing may be rented; empty if renting is allowed. `mark` distinguishes our
+    pods from those of other control planes on the account. `owner` raises if the account is not the one that our machines are on; offers
+    may be listed with any account. `pause` waits between requests for a list that should not be empty."""
 
     def __init__(
         self,
@@ -66,14 +67,15 @@ class PrimePods:
     # -------------------------------------------------------------------------------------------------------------- the port
 
     def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
-        """Every machine that is not sold out, priced with the disk that `hardware` asks for."""
+        """Return every machine that is not sold out, priced with the disk that `hardware` asks for."""
         if self._closed:
             raise PermanentError(self._closed)
         self._rows = offers.named(availability.rows(self._client, self._pause), hardware)
         return [offers.offer(offer_id, row, hardware, self._terms) for offer_id, row in self._rows.items()]
 
     def create(self, name: str, offer: Offer, hardware: HardwareSpec) -> Pod:
-        """The price is the one listed, whatever `offer` says. NoCapacity also for a machine that has become dearer than the run allows."""
+        """Rent the machine at its listed price, whatever price `offer` has. Raises NoCapacity also if the machine now costs more than the
+        run allows."""
         self._owner(renting=name)
         row = self._row(offer.offer_id, hardware)
         asked, ceiling_usd = offers.asked(row, hardware), self._ceiling_usd(offer.offer_id, row, hardware)
@@ -89,8 +91,8 @@ class PrimePods:
         return replace(pod_of(rented), name=name)
 
     def list(self) -> Sequence[Pod]:
-        """Those whose names are ours; on the account there may be others. One that is said to be terminated is left out: `get` tells.
-        TemporaryError also where the list is cut short."""
+        """Return the pods with names of ours; the account may have others. Pods reported as terminated are left out; `get` returns them.
+        Raises TemporaryError also if the list is incomplete."""
         self._refuse_stranger()
         seen = [(pod_of(rented), rented.wallet_id) for rented in self._client.pods()]
         self._burning = [(wallet_id, pod.usd_per_hour) for pod, wallet_id in seen if pod.status is not PodStatus.GONE]
@@ -103,7 +105,8 @@ class PrimePods:
         return self._named(pod) if pod is not None else None
 
     def put_agent(self, pod: Pod, ticket: Ticket) -> None:
-        """TemporaryError: the pod is gone, still booting, or does not say yet how to reach it; or its agent could not call us."""
+        """Install and start the agent. Raises TemporaryError if the pod is gone, still booting, unhealthy or has no SSH address yet, or if
+        its agent could not reach this control plane."""
         if self._closed:
             raise TemporaryError(self._closed)
         rented = self._found(pod.pod_id)
@@ -120,37 +123,40 @@ class PrimePods:
         self._pusher(connection, ticket)
 
     def connection(self, pod_id: str) -> Connection | None:
-        """How to reach it by SSH; None: it is gone, or does not say yet."""
+        """Return the pod's SSH address, or None if it is gone or has none yet."""
         rented = self._client.pod(pod_id) if is_pod_id(pod_id) else None
         return connection_of(rented) if rented is not None else None
 
     def terminate(self, pod_id: str) -> None:
-        """It is asked whoever's the key is, for the pod is paid for meanwhile; of another account's key that says nothing, and raises."""
+        """Delete the pod. The request is sent before the account is checked, because the pod is being paid for. If Prime does not know the
+        id, the check follows and raises if the key is another account's, since the answer then proves nothing."""
         if is_pod_id(pod_id) and not self._client.delete(pod_id):
             self._owner()
 
     def burn_usd_per_hour(self, wallet_id: str | None) -> float:
-        """What all pods cost that were listed last, whoever rented them, and that are paid from that wallet or do not tell from which."""
+        """Return the hourly cost in USD of all pods listed last, whoever rented them, that are paid from that wallet or whose wallet is
+        unknown."""
         return sum(usd for paid_from, usd in self._burning if wallet_id is None or paid_from in (None, wallet_id))
 
     # ----------------------------------------------------------------------------------------------------------------- inside
 
     def _found(self, pod_id: str) -> Rented | None:
-        """A pod that is found is ours. That it is not found counts only where it is known whose the key is."""
+        """Return the pod. A pod that is found is ours; that it is not found counts only after the account has been checked."""
         rented = self._client.pod(pod_id) if is_pod_id(pod_id) else None
         if rented is None:
             self._owner()
         return rented
 
     def _refuse_stranger(self) -> None:
-        """PermanentError: the key is of another account. Not knowing whose it is hinders nothing that concludes nothing from absence."""
+        """Raise PermanentError if the key belongs to another account. An unknown owner is accepted here, because nothing is concluded from
+        a pod missing in the list."""
         try:
             self._owner()
         except TemporaryError as error:
             log.warning("whose key it is is not known now: %s", error)
 
     def _named(self, pod: Pod) -> Pod:
-        """By the name we gave it; one that is somebody else's has none."""
+        """Return the pod with the name we gave it; a pod of somebody else gets an empty name."""
         return replace(pod, name=self._mark.without(pod.name) or "")
 
     def _row(self, offer_id: str, hardware: HardwareSpec) -> Row:
@@ -170,7 +176,7 @@ class PrimePods:
             raise PermanentError(f"{offer_id} {hindrance}")
         if most_usd is not None and usd > most_usd:
             raise NoCapacity(f"{offer_id} costs ${usd:.2f}/h now, over hardware.usd_per_hour_max {most_usd:.2f}")
-        # Never 0, which has been seen to mean "no ceiling" and to mean "nothing may be paid".
+        # Never 0, which has meant both "no ceiling" and "nothing may be paid".
         return min(math.ceil(usd * (1 + PRICE_TOLERANCE) * 10**4) / 10**4, most_usd if most_usd is not None else math.inf)
 
     def _key_id(self) -> str:
@@ -183,16 +189,16 @@ class PrimePods:
         try:
             self._client.delete(rented.id)
         except OutsideError as error:
-            # It is there. The core finds it by its name; better a dear machine that trains than one that nobody knows of.
+            # The pod exists, and the core finds it by its name: a dear machine that trains is better than an unknown one.
             raise TemporaryError(f"{dear}, and pod {rented.id} could not be given back: {error}") from error
         raise NoCapacity(f"{dear}; pod {rented.id} was given back")
 
 
 def _order(name: str, row: Row, asked: Asked, ceiling_usd: float, *, image: str | None, ssh_key_id: str) -> dict[str, object]:
-    """The body of the call that rents: one row repeated. What it would leave empty is left out; a field that is not known is refused.
+    """Return the body of the create call, which repeats one row. Empty fields are left out, because unknown or empty fields are refused.
 
-    Settings and secrets are not among it: whether variables given here reach a log-in shell is not documented. Nor is what Prime's
-    restart of a pod keeps, so it is off: it is the watcher who starts again.
+    It contains no settings and no secrets: whether variables given here reach a login shell is not documented. Prime's automatic restart is
+    off, because what it keeps is not documented either; the watcher restarts runs.
     """
     pod: dict[str, object] = {
         "name": name,
@@ -215,7 +221,7 @@ def _order(name: str, row: Row, asked: Asked, ceiling_usd: float, *, image: str 
 
 
 def _anybody(renting: str = "") -> None:
-    """Any account will do."""
+    """Accept any account."""
 
 
 def _condition(rented: Rented) -> str:

@@ -1,6 +1,6 @@
-"""How long Prime has asked to be left alone, so that no watcher goes on asking at its own pace.
+"""The pause that Prime has asked for by a 429 response, applied to all requests of a watcher.
 
-Machines may be given back all the same, as they cost money; not more often than is harmless.
+Machines may still be given back during a pause, because they cost money, but only a limited number.
 """
 
 import threading
@@ -10,14 +10,14 @@ from prime_train.adapters.http import Answer
 from prime_train.ports import TemporaryError
 
 QUIET_S_MAX = 300.0
-"""Longer than this nobody is left unwatched, whatever Prime asks for."""
+"""Longest pause in seconds that is kept, so that runs do not go unwatched for longer."""
 GIVEN_BACK_MAX = 20
-"""So many machines may be given back in one time of quiet; the next one waits for its end."""
+"""Number of machines that may be given back during one pause; further ones wait for its end."""
 TOO_MANY = 429
 
 
 class Quiet:
-    """`clock`: seconds that only rise. Safe between threads."""
+    """The current pause. `clock` returns monotonic seconds. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock, self._lock = clock, threading.Lock()
@@ -25,7 +25,7 @@ class Quiet:
         self._given_back = 0
 
     def check(self, method: str, path: str) -> None:
-        """To be called before anything is asked. TemporaryError, with the time that is left: it is not to be asked now."""
+        """Raise TemporaryError with the remaining seconds if a request may not be sent now. To be called before every request."""
         with self._lock:
             left_s = self._until_s - self._clock()
             if left_s <= 0:
@@ -36,7 +36,8 @@ class Quiet:
         raise TemporaryError(f"{method} {path} was not asked: Prime has asked to be left alone, for {left_s:.0f} s more", delay_s=left_s)
 
     def heed(self, answer: Answer) -> None:
-        """To be called with every answer. What comes within the quiet makes it longer, but not beyond `QUIET_S_MAX` in all."""
+        """Begin or extend the pause if the response asks for one, to at most `QUIET_S_MAX` seconds in total. To be called with every
+        response."""
         if answer.status != TOO_MANY or answer.delay_s <= 0:
             return
         with self._lock:

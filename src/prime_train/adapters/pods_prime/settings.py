@@ -1,4 +1,4 @@
-"""Who we are at Prime Intellect: the variables and the file that Prime's own tool reads, so that one log-in serves both."""
+"""Credentials for Prime Intellect, from the variables and the file that Prime's own tool reads, so that one login serves both."""
 
 import json
 import re
@@ -14,7 +14,7 @@ BASE_URL = "https://api.primeintellect.ai"
 API = "/api/v1"
 CONFIG_BYTES_MAX = 2**20
 PRODUCTION = "production"
-"""The context that is always there: Prime's own address, and the person's own account."""
+"""The context that always exists: Prime's own address, and the person's own account."""
 
 _CONTEXT = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -23,16 +23,16 @@ _CONTEXT = re.compile(r"[A-Za-z0-9_-]+")
 class Settings:
     key: str = field(repr=False)
     team_id: str = ""
-    """"": pods are rented on the person's own account."""
+    """Empty if pods are rented on the person's own account."""
     base_url: str = BASE_URL
     """Without `/api/v1`."""
 
 
 def read_settings(environment: Mapping[str, str], home: Path) -> Settings:
-    """PRIME_API_KEY, PRIME_TEAM_ID and PRIME_API_BASE_URL (or PRIME_BASE_URL); where they are not set, what `home/.prime` has of the
-    context that PRIME_CONTEXT names, or of the one that was chosen last.
+    """Return the settings from PRIME_API_KEY, PRIME_TEAM_ID and PRIME_API_BASE_URL (or PRIME_BASE_URL), and for those not set, from
+    `home/.prime`: from the context that PRIME_CONTEXT names, or the one chosen last.
 
-    PermanentError says what is missing or not understood; the key is not repeated.
+    Raises PermanentError that names what is missing or invalid, without repeating the key.
     """
     file = _in_context(environment.get("PRIME_CONTEXT", ""), home / ".prime")
     key = environment.get("PRIME_API_KEY") or file.get("api_key", "")
@@ -46,10 +46,10 @@ def read_settings(environment: Mapping[str, str], home: Path) -> Settings:
 
 
 def _in_context(name: str, folder: Path) -> dict[str, str]:
-    """Key, team and address as a context has them, read as Prime's own tool reads them: a context without a team means the person's own
-    account, one without an address Prime's own, and only one that names no key at all has that of the file.
+    """Return the key, team and address of a context, read as by Prime's own tool: without a team, the person's own account is used; without
+    an address, Prime's own; only a missing key is taken from the main file.
 
-    One difference: that tool passes over a context that it does not have, and a run would be paid by another account than was meant.
+    One difference: that tool ignores an unknown context, so that a run would be paid by another account than intended; here it is an error.
     """
     file = _config(folder / "config.json")
     if not name:
@@ -64,7 +64,7 @@ def _in_context(name: str, folder: Path) -> dict[str, str]:
 
 
 def _config(path: Path) -> dict[str, object]:
-    """Empty where there is no such file."""
+    """Return the file's JSON object, or an empty one if the file does not exist."""
     try:
         with path.open("rb") as file:
             content = json.loads(file.read(CONFIG_BYTES_MAX))
@@ -73,7 +73,7 @@ def _config(path: Path) -> dict[str, object]:
     except OSError as error:
         raise PermanentError(f"{path}: {error.strerror or error}") from error
     except ValueError:
-        # Not chained: what is quoted there may be the key.
+        # Not chained: the error may quote the key.
         raise PermanentError(f"{path} is not JSON; log in again with `prime login`, or set PRIME_API_KEY") from None
     if not isinstance(content, dict):
         raise PermanentError(f"{path} is no JSON object; log in again with `prime login`, or set PRIME_API_KEY")

@@ -1,4 +1,4 @@
-"""What Prime's words for a pod mean to us."""
+"""Conversion of Prime's pod statuses to ours."""
 
 from datetime import UTC, datetime
 
@@ -13,16 +13,18 @@ STATUSES = {
     "ERROR": PodStatus.BROKEN,
     "STOPPED": PodStatus.BROKEN,
 }
-"""How a machine that was taken away shows is not documented. Only TERMINATED, and an id that is no longer known, say that one is gone. In
-ERROR and STOPPED it may still run and be paid for, as in DELETING, UNKNOWN and any word to come, which are ODD: there heartbeats decide."""
+"""How Prime reports a machine that was taken away is not documented. Only TERMINATED and an unknown id prove that a pod is gone. In ERROR
+and STOPPED the machine may still run and cost money, as in DELETING, UNKNOWN and any future status, which become ODD; heartbeats decide
+then."""
 
 INSTALLING = frozenset({"PENDING", "ACTIVE"})
-"""Of the installation, ACTIVE means that it goes on."""
+"""Statuses of an installation in progress; ACTIVE means that it is under way."""
 BROKEN = frozenset({"ERROR", "TERMINATED"})
 
 
 def status_of(rented: Rented) -> PodStatus:
-    """ACTIVE only when the machine is installed as well. Without a word about that, it is; and at 100 % too, whatever the word."""
+    """Return ACTIVE only if the installation has finished too: without an installation status it counts as finished, and at 100 % as
+    well."""
     status = STATUSES.get((rented.status or "").upper(), PodStatus.ODD)
     installation = (rented.installation_status or "").upper()
     if status is not PodStatus.ACTIVE:
@@ -38,14 +40,14 @@ def pod_of(rented: Rented) -> Pod:
 
 
 def _usd_per_hour(rented: Rented) -> float:
-    """0 for a price that cannot be one, which is not to be reckoned with."""
+    """Return the price in USD per hour, or 0 if it is not believable."""
     price = rented.price_hr or 0.0
     return round(price, 6) if 0 <= price <= USD_MAX else 0.0
 
 
 def second(text: str | None) -> int:
-    """Of a time as ISO 8601 writes it, taken as UTC where it names no zone; 0 where it is not told, not understood, or
-    the year 1, which some write for a time that has not come."""
+    """Return the second of an ISO 8601 time, as UTC if it names no zone. Return 0 if the time is missing, invalid, or in the year 1, which
+    some providers use for a time that has not come."""
     try:
         at = datetime.fromisoformat(text or "")
     except ValueError:

@@ -1,8 +1,8 @@
-"""prime-rl's own validators: its config package at one commit, kept with what it needs in a cache folder, and asked about configs.
+"""prime-rl's own validators: its config package at one commit, kept with its dependencies in a cache folder, and run on configs.
 
-Code of that commit is run here, and of the packages it asks for: behind walls (`isolation`), for so long and no longer. Before it is, the
-commit must be on a branch or tag of that very repository, for a host of forks gives out any commit of any fork by its name; and nothing is
-built or run while it is fetched and installed. Environments of a run are deferred: they are neither installed nor imported.
+Code of that commit and of its dependencies is run here: isolated (`isolation`) and with a time limit. First, the commit must be on a branch
+or tag of that very repository, because a host of forks serves any commit of any fork by its hash; and nothing is built or run while it is
+fetched and installed. A run's environments are deferred: they are neither installed nor imported.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,20 +25,20 @@ CHECK_S_MAX = 60.0
 
 @dataclass(frozen=True)
 class Validators:
-    """`repository`: prime-rl's; `folder`: the cache; `say`: is told what takes long, in a line."""
+    """The validators. `repository`: prime-rl's address; `folder`: the cache; `say` is called with a line of text before anything slow."""
 
     repository: str
     folder: Path
     say: Callable[[str], None]
     check_s_max: float = CHECK_S_MAX
     trusted: bool = False
-    """Run without walls, with all that is this user's."""
+    """Run without isolation, with all of this user's rights."""
 
     def at(self, ref: str) -> Kept:
-        """Those of the commit that begins with `ref`: nothing is fetched or looked up that is in the cache.
+        """Return the package of the commit that begins with `ref`; if it is cached, nothing is fetched or looked up.
 
-        NoSuchCommit; PermanentError: git is missing, or that commit cannot be installed here. TemporaryError: the repository, or
-        whatever is installed, could not be reached.
+        Raises NoSuchCommit; PermanentError if git is missing or the commit cannot be installed here; TemporaryError if the repository or a
+        package index could not be reached.
         """
         cache = Cache(self.folder)
         kept = cache.find(ref)
@@ -56,12 +56,12 @@ class Validators:
             return cache.keep(draft, commit)
 
     def judge(self, kept: Kept, config: Plain) -> tuple[Refusal, ...]:
-        """What they refuse of a config, includes and arguments laid into it; nothing: they take it.
+        """Return what the validators refuse in a config whose includes and arguments are already merged; empty if they accept it.
 
-        TemporaryError: they took too long. PermanentError: they cannot be loaded, or gave no answer.
+        Raises TemporaryError if they took too long, PermanentError if they cannot be loaded or gave no answer.
         """
         with suppress(OSError):
-            # Those used last are kept; a cache that cannot be written to is as good for reading.
+            # The most recently used are kept; a read-only cache can be used as well.
             kept.folder.touch()
         with _on_disk():
             return ask(kept, config, self.check_s_max, trusted=self.trusted)
@@ -69,7 +69,7 @@ class Validators:
 
 @contextmanager
 def _on_disk() -> Iterator[None]:
-    """A disk that is full, or a folder that is not ours, is a failure of the outside as any other."""
+    """Convert an OSError, such as a full disk or a folder of another user, to PermanentError."""
     try:
         yield
     except OSError as error:

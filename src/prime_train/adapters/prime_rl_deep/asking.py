@@ -1,4 +1,4 @@
-"""One question to the validators: a config in, refusals out, in a process that has nothing of ours."""
+"""One call of the validators, in an isolated process: a config goes in, refusals come out."""
 
 import json
 import tempfile
@@ -14,23 +14,24 @@ from prime_train.ports import PermanentError
 
 _INSIDE = Path(__file__).with_name("inside.py")
 FILE_BYTES_MAX = 16 * 2**20
-"""Of each file, the outputs among them, which lie on a disk of ours."""
+"""Size limit in bytes of every file, including the outputs, which are on our disk."""
 _START = (
     f"import resource, runpy, site, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({FILE_BYTES_MAX}, {FILE_BYTES_MAX})); "
-    # Code of the packages is run from here on.
+    # code of the packages runs from here on
     "site.addsitedir(sys.argv[3]); sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
 )
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "WANDB_MODE": "disabled", "DO_NOT_TRACK": "1"}
 
 
 def ask(kept: Kept, config: Plain, limit_s: float, *, trusted: bool = False) -> tuple[Refusal, ...]:
-    """Raises TemporaryError where there was no answer in time, PermanentError where there is none, or where code cannot be walled in here.
+    """Return what the validators refuse in `config`. Raises TemporaryError if there was no answer in time, PermanentError if there was none
+    at all, or if code cannot be isolated here.
 
-    `trusted`: without walls.
+    `trusted`: run without isolation.
     """
-    # Its own Python, as it was installed: of an environment, files of the packages in it would be run before anything else.
+    # The underlying interpreter: the environment's own would run files of its packages at start.
     python = kept.python.resolve()
-    # Isolated and without site: no variable, folder or package of the user's is looked at.
+    # Isolated and without site: no variable, folder or package of the user's is read.
     command = [str(python), "-I", "-B", "-S", "-c", _START, str(_INSIDE), str(kept.source), str(kept.packages)]
     if not trusted:
         command = walled(command, (python.parents[1], kept.folder.resolve(), _INSIDE))

@@ -1,4 +1,4 @@
-"""Config packages that were installed, a folder a commit. Each appears whole or not at all; those used last are kept."""
+"""Installed config packages, one folder per commit. Each appears complete or not at all; the most recently used are kept."""
 
 import os
 import shutil
@@ -12,9 +12,9 @@ from pathlib import Path
 from prime_train.ports import PermanentError
 
 KEPT_MAX = 4
-"""Each takes half a gigabyte."""
+"""Number of packages kept; each takes half a gigabyte."""
 DRAFT_S_MAX = 86_400
-"""After so long, whoever was building is gone."""
+"""Seconds after which an unfinished build counts as abandoned."""
 PACKAGES = "packages"
 _DRAFT = ".building-"
 
@@ -39,13 +39,14 @@ class Kept:
 
     @property
     def packages(self) -> Path:
-        """What it needs, beside that environment and not in it: nothing that was installed is run by whoever looks at the environment."""
+        """The folder of the dependencies, outside of the environment, so that using the environment's Python alone runs nothing that was
+        installed."""
         return self.folder / PACKAGES
 
 
 @dataclass(frozen=True)
 class Draft:
-    """One in the making; `scratch` is thrown away."""
+    """A package being built; `scratch` is deleted afterwards."""
 
     scratch: Path
     whole: Path
@@ -68,7 +69,8 @@ class Cache:
     root: Path
 
     def find(self, ref: str) -> Kept | None:
-        """The one whose commit begins with `ref`. One whose Python has gone since is none."""
+        """Return the cached package whose commit begins with `ref`, or None if there is none, more than one, or its Python no longer
+        exists."""
         found = [Kept(path) for path in self._folders() if path.name.startswith(ref)]
         usable = [kept for kept in found if os.access(kept.python, os.X_OK) and kept.packages.is_dir()]
         return usable[0] if len(usable) == 1 else None
@@ -84,10 +86,10 @@ class Cache:
             shutil.rmtree(folder, ignore_errors=True)
 
     def keep(self, draft: Draft, commit: str) -> Kept:
-        """Puts it in its place; where somebody else was quicker, theirs stays."""
+        """Move the draft to its final place, unless another process was faster. Return the cached package."""
         if self.find(commit) is None:
             shutil.rmtree(self.root / commit, ignore_errors=True)
-            # What fails here is mostly that another was put there just now, with the same in it.
+            # A failure mostly means that another process has just put the same package there.
             with suppress(OSError):
                 draft.whole.rename(self.root / commit)
         kept = self.find(commit)

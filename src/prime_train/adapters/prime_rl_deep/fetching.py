@@ -1,4 +1,4 @@
-"""The config package of prime-rl at one commit, by git: no history, and no file outside of the package."""
+"""Fetches the config package of prime-rl at one commit by git, without history and without files outside of the package."""
 
 from pathlib import Path
 
@@ -18,7 +18,8 @@ _ABSENT = (
     *("Needed a single revision", "no such commit"),
 )
 _SETTINGS = ("core.hooksPath=/dev/null", "core.symlinks=false", "core.fsmonitor=false", "protocol.ext.allow=never")
-"""A link of the commit's is left a file: what it leads to here is not to be read in its place."""
+"""Git settings for fetching. Symbolic links of the commit are written as plain files, so that what they point to on this machine is not
+read."""
 
 
 class NoSuchCommit(PermanentError):
@@ -26,15 +27,16 @@ class NoSuchCommit(PermanentError):
 
 
 def whole_commit(repository: str, ref: str, scratch: Path) -> str:
-    """The commit whose name begins with `ref`. NoSuchCommit: none that a branch or tag of the repository leads to."""
-    # The history without any of its files.
+    """Return the full hash of the commit that begins with `ref`. Raises NoSuchCommit if no branch or tag of the repository contains such a
+    commit."""
+    # the history without any of its files
     _git(repository, scratch, "init", "-q", "history")
     history = scratch / "history"
     _git(repository, history, "remote", "add", "origin", repository)
     _git(repository, history, "fetch", "-q", "--filter=tree:0", "--no-tags", "origin", *_REFS)
     found = _git(repository, history, "rev-parse", "--verify", "-q", f"{ref}^{{commit}}", absent=ref)
     commit = found.out.strip()
-    # To be there is not enough: git fetches what is missing by its name, and a host of forks has the commits of all of them.
+    # Existence is not enough: git fetches missing commits by hash, and a host of forks has the commits of all forks.
     leading = _git(repository, history, "for-each-ref", "--count=1", "--contains", commit, absent=ref)
     if not leading.out.strip():
         raise NoSuchCommit(_no_commit(ref))
@@ -42,7 +44,7 @@ def whole_commit(repository: str, ref: str, scratch: Path) -> str:
 
 
 def fetch(repository: str, commit: str, package: Path, scratch: Path) -> str:
-    """Puts the package at `package`, which is not there yet. Returns the day of the commit, such as 2026-08-21."""
+    """Put the package at `package`, which must not exist yet. Return the date of the commit, such as 2026-08-21."""
     _git(repository, scratch, "init", "-q", "tree")
     tree = scratch / "tree"
     _git(repository, tree, "remote", "add", "origin", repository)

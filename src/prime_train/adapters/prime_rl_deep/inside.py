@@ -1,7 +1,8 @@
-"""Run by the Python that prime-rl's config package was installed for, not by ours: a config on stdin, and on stdout what is refused of it.
+"""Script run by the Python that prime-rl's config package was installed for: reads a config from stdin, and writes what is refused in it to
+stdout.
 
-It imports nothing of ours. Environments are deferred: what names them is taken out before prime-rl would import them, and the rest of a
-source of tasks is held against its own fields alone, as what is said of it as a whole may be said of what was taken out.
+It imports none of our code. Environments are deferred: the keys that name them are removed before prime-rl would import them, and the rest
+of a source of tasks is validated against its own fields only, because an error about it as a whole may be due to what was removed.
 """
 
 import importlib
@@ -18,7 +19,7 @@ TEXT_CHARS_MAX = 1000
 
 _ENVIRONMENTS = ("env", "source")
 _DEFERRED = (("orchestrator", "train", "source"), ("orchestrator", "eval", "source"), ("orchestrator", "eval"))
-"""Whatever cannot be validated without its environments, the inner ones first."""
+"""The parts that cannot be validated without their environments, inner ones first."""
 
 Where = tuple[str | int, ...]
 Row = dict[str, Any]
@@ -27,7 +28,7 @@ Row = dict[str, Any]
 def main() -> None:
     config = json.load(sys.stdin)
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    # What a validator prints is no answer.
+    # keep what validators print out of the answer
     os.dup2(2, 1)
     sys.path.append(sys.argv[1])
     with answer:
@@ -70,10 +71,10 @@ def _tried(model: type[BaseModel], config: Row, above: Where) -> Iterator[Row]:
         rows = error.errors(include_url=False, include_context=False, include_input=False)
         yield from (_row((*above, *row["loc"]), row["type"], row["msg"]) for row in rows)
     except ImportError:
-        # What is not installed here says nothing of the config.
+        # A package that is not installed here says nothing about the config.
         raise
     except Exception as error:
-        # prime-rl would end with it as well.
+        # prime-rl itself would fail with it too.
         yield _row(above, type(error).__name__, f"{type(error).__name__}: {error}")
 
 
@@ -88,7 +89,8 @@ def _at(config: Any, path: Where) -> Any:
 
 
 def _model_at(model: type[BaseModel], path: Where) -> type[BaseModel] | None:
-    """What a table at this path is validated by; None where there is no such setting: then its name is what is refused."""
+    """Return the model that validates a table at this path, or None if there is no such setting; the unknown name is then refused by its
+    parent."""
     found: type[BaseModel] | None = model
     for step in path:
         field = found.model_fields.get(str(step)) if found is not None else None

@@ -1,9 +1,8 @@
-"""An environment of Python's with what the config package needs. The package itself is not built: its source is read where it lies.
+"""Installs the dependencies of the config package. The package itself is not built: its source is used in place.
 
-uv is used where it is on PATH: it finds or fetches the Python that is asked for, and takes what there was on the day of the commit.
-
-Only what is built already is taken (wheels), for building runs code of whoever made the package, here and with a network; and it is put
-into a folder that no Python outside of the walls ever looks into.
+uv is used if it is on PATH: it finds or fetches the required Python, and selects the versions available on the day of the commit. Only
+wheels are installed, because building runs the package author's code here with network access. They go into a folder that no Python outside
+of the isolation uses.
 """
 
 import re
@@ -32,7 +31,7 @@ _KEPT = (
 )
 _QUIET = ("--disable-pip-version-check", "--no-input")
 _PLAIN = re.compile(r"[A-Za-z0-9][\w.-]*[ \t]*(\[[\w., \t-]*\])?[ \t]*\(?[ \t<>=!~,.*+\w]*\)?[ \t]*(;.*)?", re.ASCII)
-"""A name, extras, versions and conditions; not an address, of which code would be fetched and built."""
+"""A name, extras, versions and conditions, but no URL, whose code would be fetched and built."""
 _VERSION = re.compile(r"(\d+)\.(\d+)")
 
 
@@ -42,10 +41,10 @@ class Needs(NamedTuple):
 
 
 def install(package: Path, environment: Path, packages: Path, date: str) -> None:
-    """Makes `environment`, which leads to the Python that is asked for, and puts what is needed into `packages`. `date`: of the commit.
+    """Create `environment` with the required Python, and install the dependencies into `packages`. `date` is the commit's.
 
-    PermanentError: no Python that it asks for, or it needs what is no plain package. TemporaryError: there are no such packages now, or
-    it took too long.
+    Raises PermanentError if there is no suitable Python or a dependency is not a plain package; TemporaryError if the packages cannot be
+    installed now or it took too long.
     """
     needs = _needs(package)
     odd = next((name for name in needs.packages if not _PLAIN.fullmatch(name)), None)
@@ -74,12 +73,12 @@ def _with_uv(needs: Needs, environment: Path, packages: Path, date: str) -> None
     command = ("uv", "pip", "install", "-q", "--no-build", "--python", f"{environment.name}/bin/python", "--target", packages.name)
     then = ("--exclude-newer", str(Day.fromisoformat(date) + timedelta(days=1)))
     if _run((*command, *then, "--", *needs.packages), environment.parent).code != 0:
-        # Not every index says when something was published.
+        # Not every index has upload times.
         _must(_run((*command, "--", *needs.packages), environment.parent), "its dependencies")
 
 
 def _with_pip(needs: Needs, environment: Path, packages: Path) -> None:
-    """With the pip beside us: one of its own would take longer to make than all the rest."""
+    """Install with our own pip: creating one in the environment would take longer than everything else."""
     _must(_run((_python(needs.python), "-m", "venv", "--without-pip", environment.name), environment.parent), "its environment")
     if not needs.packages:
         return
@@ -91,7 +90,7 @@ def _with_pip(needs: Needs, environment: Path, packages: Path) -> None:
 
 
 def _python(wanted: str) -> str:
-    """Ours where it will do, else one on PATH."""
+    """Return our own Python if it is suitable, else one from PATH. Raises PermanentError if there is none."""
     if _is_ours(wanted):
         return sys.executable
     found = _VERSION.search(wanted)
@@ -102,7 +101,7 @@ def _python(wanted: str) -> str:
 
 
 def _is_ours(wanted: str) -> bool:
-    """Whether our own Python is such as is `wanted`: ~=3.12.0, ==3.12.* or >=3.11; nothing: any will do."""
+    """Return whether our own Python satisfies `wanted`, such as ~=3.12.0, ==3.12.* or >=3.11; an empty requirement accepts any."""
     found = _VERSION.search(wanted)
     if found is None:
         return True

@@ -1,8 +1,8 @@
-"""Code of a commit is run behind walls: namespaces of its own for users, processes, mounts and the network, made by bubblewrap.
+"""Isolation of a commit's code by bubblewrap, in separate namespaces for users, processes, mounts and the network.
 
-It sees the system's programs and libraries, one Python, and its own package, all read-only; of the home, of other processes and of the
-network it sees nothing, and it can write to nothing but small folders in memory that go with it. A variable that is taken out of a
-process's environment does not do: a process of the same user can read its parent's.
+The code can read the system's programs and libraries, one Python, and its own package. It has no access to the home folder, other processes
+and the network, and can write only to small in-memory folders that are deleted with it. Removing variables from its environment would not
+be enough: a process can read the environment of its parent if both have the same user.
 """
 
 import shutil
@@ -15,9 +15,9 @@ from prime_train.ports import PermanentError
 
 HOME = "/tmp/home"
 MEMORY_BYTES_MAX = 256 * 2**20
-"""Of all that is written to /tmp."""
+"""Size limit in bytes of /tmp."""
 SHARED_BYTES_MAX = 16 * 2**20
-"""Of shared memory, where Python keeps the locks of processes."""
+"""Size limit in bytes of shared memory, where Python keeps locks between processes."""
 PROBE_S_MAX = 20.0
 _SYSTEM = ("/bin", "/lib", "/lib32", "/lib64", "/sbin")
 _WALLS = (
@@ -30,9 +30,9 @@ FIX = "install bubblewrap (bwrap), where the system lets users have namespaces; 
 
 
 def walled(command: Sequence[str], visible: Sequence[Path]) -> list[str]:
-    """The command behind walls, where it sees these files and folders, at their own places.
+    """Return the command wrapped in the isolation, in which these files and folders are visible at their own paths.
 
-    PermanentError: that cannot be had on this machine.
+    Raises PermanentError if this machine does not support it.
     """
     program = shutil.which("bwrap")
     if program is None:
@@ -46,25 +46,25 @@ def walled(command: Sequence[str], visible: Sequence[Path]) -> list[str]:
 def _mounts(visible: Sequence[Path]) -> list[str]:
     words = ["--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev"]
     for name in _SYSTEM:
-        # Where they are links into /usr, as on most systems, they have to be the same links in there.
+        # If these are links into /usr, as on most systems, the same links are needed inside.
         target = Path(name)
         words += ["--symlink", str(target.readlink()), name] if target.is_symlink() else ["--ro-bind-try", name, name]
     words += ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache", "--size", str(MEMORY_BYTES_MAX), "--tmpfs", "/tmp"]
     words += [word for path in visible for word in ("--ro-bind", str(path), str(path))]
-    # The root that all of this hangs in and the devices' folder are in memory as well, and no limit could be set for them.
+    # The root of all these mounts and the folder of devices are in memory too, but have no size limit, so they are made read-only.
     words += ["--dir", HOME, "--size", str(SHARED_BYTES_MAX), "--tmpfs", "/dev/shm", "--remount-ro", "/dev", "--remount-ro", "/"]
     return [*words, "--chdir", HOME]
 
 
 def _refuse_home(visible: Sequence[Path]) -> None:
-    """A Python that was installed into the home itself would bring all of it along."""
+    """Raise PermanentError if a visible path contains the home folder, as a Python installed directly into it would."""
     bare = next((path for path in visible if Path.home().resolve().is_relative_to(path.resolve())), None)
     if bare is not None:
         raise PermanentError(f"{CANNOT}: its Python lies in {bare}, as your home does; {FIX}")
 
 
 def _probe(walls: Sequence[str]) -> None:
-    """A system may have bubblewrap and let nobody make a namespace, as many containers do."""
+    """Raise PermanentError if bubblewrap cannot create namespaces here, as in many containers."""
     with tempfile.TemporaryDirectory() as folder:
         done = run([*walls, "/usr/bin/env", "true"], {"PATH": "/usr/bin:/bin"}, PROBE_S_MAX, folder=Path(folder), called="bubblewrap")
     if done.code != 0:

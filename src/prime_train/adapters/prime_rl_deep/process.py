@@ -1,4 +1,4 @@
-"""A process with a limit, a group of its own, and of our environment only what is named."""
+"""Runs a process with a time limit, a process group of its own, and only named variables of our environment."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from prime_train.core.text.redaction import masked
 from prime_train.ports import PermanentError, TemporaryError
 
 OUTPUT_BYTES_MAX = 4 * 2**20
-"""What is read of either output; the rest is not looked at."""
+"""Number of bytes read from each output; the rest is ignored."""
 SAID_CHARS_MAX = 300
 
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
@@ -29,15 +29,16 @@ class Done:
 
     @property
     def last_words(self) -> str:
-        """The end of what it complained of, in one line, without secrets."""
+        """The end of standard error on one line, without secrets."""
         return " ".join(_USERINFO.sub("", masked(self.err)).split())[-SAID_CHARS_MAX:]
 
 
 def run(command: Sequence[str], environment: Mapping[str, str], limit_s: float, *, folder: Path, given: str = "", called: str = "") -> Done:
-    """Runs it in `folder`; nothing it has started in its group outlives it. Its outputs are files: nobody has to drain them.
+    """Run a command in `folder`, and kill everything left in its process group when it ends. Its outputs are files, so they need not be
+    drained.
 
-    `called`: what it is to the user, if not the program of that name. PermanentError: there is no such program. TemporaryError: it did not
-    end in time.
+    `called`: the command's name in errors; by default the program's name. Raises PermanentError if the program cannot be started,
+    TemporaryError if it did not end in `limit_s` seconds.
     """
     name = called or Path(command[0]).name
     with tempfile.TemporaryFile() as into, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -61,7 +62,7 @@ def run(command: Sequence[str], environment: Mapping[str, str], limit_s: float, 
 
 
 def only(names: Iterable[str]) -> dict[str, str]:
-    """Of our environment, these."""
+    """Return only these variables of our environment."""
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
