@@ -224,7 +224,7 @@ class Agent:
             _log.info("moved aside what an earlier launch has left: %s", ", ".join(moved))
 
     def _launch_environment(self) -> dict[str, str]:
-        """Variables that only this launch of the trainer gets."""
+        """Return the variables that only this launch of the trainer gets, and start the server for its heartbeats if it sends any."""
         asked = self._trainer.launch_environment(self._job.spec, last_cause=self._job.last_cause)
         heartbeats = self._trainer.heartbeats(self._job.spec)
         if heartbeats is None:

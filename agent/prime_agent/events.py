@@ -89,14 +89,14 @@ class Sensed:
 
 @dataclass(frozen=True)
 class ServicesFound:
-    """The services that the trainer which is about to start will have beside it."""
+    """Services that will run beside the trainer that is about to start."""
 
     services: Services
 
 
 @dataclass(frozen=True)
 class ServiceAnswered:
-    """The service called `name` was asked whether it lives."""
+    """Result of checking whether the service called `name` is alive."""
 
     name: str
     answer: Answer

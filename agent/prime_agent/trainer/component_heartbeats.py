@@ -1,4 +1,4 @@
-"""Listening to the heartbeats of a trainer's components, on loopback.
+"""Loopback server for the heartbeats of a trainer's components.
 
 A ping only proves that its sender is alive. Steps, and with them every deadline, come from the trainer's reported progress, because a
 component that keeps pinging while no step is made would otherwise hide a stall. The use of pings is to show which component stopped first.
@@ -39,7 +39,7 @@ class Heartbeats:
 
 
 def report(heard: Mapping[str, Heard], now_s: float, *, quiet_s: float) -> list[str]:
-    """For people: a line for each component, and one that names the component to look at, if there is one."""
+    """Return lines for people: one for each component, and one that names the component that stopped first, if that is known."""
     lines = []
     for component, calls in heard.items():
         last = "" if calls.last_s is None else f", the last one {now_s - calls.last_s:.0f} s ago"
@@ -56,7 +56,7 @@ class _Server(TCPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
 
     def called(self, component: str) -> None:
-        """In one assignment, for others read it meanwhile."""
+        """Count a ping in a single assignment, because other threads read the counts meanwhile."""
         self.heard = {**self.heard, component: Heard(self.heard[component].count + 1, self.clock())}
 
     def handle_error(self, request: Any, client_address: Any) -> None:

@@ -1,4 +1,4 @@
-"""Room on the disk: what a trainer writes, never removes, and does not need any more."""
+"""Freeing of disk space: what a trainer writes, never deletes and no longer needs is deleted."""
 
 import shutil
 from pathlib import Path
@@ -8,8 +8,8 @@ from prime_train.trainers.outputs import Disposable
 
 
 def remove_unneeded(work: Path, disposable: Disposable, step: int, *, disk_path: Path, share_max: float = SHARE_MAX) -> tuple[str, ...]:
-    """Deletes folders that are not needed any more at `step`, in the trainer's order, until the disk of `disk_path` is no fuller than
-    `share_max`; returns the names of those that went."""
+    """Delete folders that are not needed any more at `step`, in the trainer's order, until the disk of `disk_path` is used up to at most
+    the share `share_max`; return the names of the deleted folders."""
     folder = work / disposable.folder
     names = {path.name for path in folder.iterdir() if path.is_dir()} if folder.is_dir() else set()
     removed: list[str] = []
@@ -21,12 +21,12 @@ def remove_unneeded(work: Path, disposable: Disposable, step: int, *, disk_path:
         try:
             shutil.rmtree(folder / name)
         except FileNotFoundError:
-            continue  # the trainer was quicker
+            continue  # the trainer deleted it first
         removed.append(name)
     return tuple(removed)
 
 
 def _is_filling_up(disk_path: Path, share_max: float) -> bool:
     usage = shutil.disk_usage(disk_path)
-    # As df counts: what is reserved for root is nobody's.
+    # Calculated like df: blocks reserved for root do not count as free.
     return usage.used > share_max * (usage.used + usage.free)

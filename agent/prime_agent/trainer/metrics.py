@@ -6,7 +6,7 @@ from prime_train.core.spec import RunSpec
 from prime_train.trainers import trainer_for
 
 READ_BYTES_MAX = 32 * 2**20
-"""Some trainers write hundreds of figures every few seconds; of these bytes little is left."""
+"""Some trainers write hundreds of figures every few seconds, so little of these bytes is kept."""
 KEPT_CHARS_MAX = 2**20
 
 

@@ -131,7 +131,7 @@ class TrainerRun:
             _log.warning("somebody still holds the trainer's output open")
         if follow is not None:
             follow.end(OUTPUT_S_MAX)
-        # Only now is the newest step known: everything that was said of steps has been read.
+        # The newest step is known only now that all progress has been read.
         code = self._trainer.exit_code(self._plan.spec, code=code, step=self._newest)
         lines = self._lines()
         cause, detail = self._named(lines, code=code, disk_full=_is_full(self._plan.work))
@@ -142,7 +142,7 @@ class TrainerRun:
         return classify(lines, self._rules, code=code, disk_full=disk_full, resumed=self._plan.resume_step is not None)
 
     def _lines(self) -> list[str]:
-        """The ends of the logs that the trainer itself writes, then of its output, without secrets."""
+        """Return the ends of the logs that the trainer writes itself, followed by its output, with secrets redacted."""
         spec = self._plan.spec
         logs = {path: _last_lines(self._plan.work / path) for path in self._trainer.log_files(spec)}
         lines = self._trainer.last_lines(spec, logs, self._drain.tail() if self._drain is not None else [])

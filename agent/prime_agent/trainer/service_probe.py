@@ -1,8 +1,8 @@
-"""Asking the trainer's services on loopback whether they live.
+"""Checks on loopback whether the trainer's services are alive.
 
-A service may answer on a port of its own, and a front before it on another, which lives on without it. So the service's port is asked
-first, and the front's answer proves no life, only that there was somebody: a front that refuses later is gone. A port that never answered
-proves nothing.
+A service may respond on its own port, while a front end responds on another one and stays up without the service. So the service's port is
+queried first. A response from the front end only proves that a process was there, not that the service is alive; a front end that refuses
+connections later has ended. A port that never responded proves nothing.
 """
 
 import http.client
@@ -20,18 +20,19 @@ from prime_train.trainers.services import Machine, Service
 
 EVERY_S = 10.0
 ANSWER_S_MAX = 45.0
-"""A service may ask workers of its own first: vLLM's engine takes up to 30 s to find its workers unresponsive."""
+"""Seconds to wait for a response. A service may query its own workers first: vLLM's engine takes up to 30 s to find its workers
+unresponsive."""
 
 _log = logging.getLogger(__name__)
 
 
 class Probe:
-    """`ask` says what the service's ports answer now."""
+    """Probe of one service. `ask` returns the service's current state, judged by its ports."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._heard: int | None = None
-        """The first of the ports that has answered well."""
+        """Index of the first port that has responded successfully; None if none has."""
 
     def ask(self) -> Answer:
         answers: list[Answer] = []
@@ -47,7 +48,7 @@ class Probe:
 
 
 def watch_services(spec: RunSpec, work: Path, env: Mapping[str, str], inbox: Inbox) -> Services:
-    """The services of the trainer that is about to start; from now on those with a port are asked."""
+    """Return the services of the trainer that is about to start, and start probing those with a port."""
     machine = Machine(lambda path: (work / path).read_text(encoding="utf-8"), env)
     try:
         found = trainer_for(spec).services(spec, machine)
@@ -62,7 +63,7 @@ def watch_services(spec: RunSpec, work: Path, env: Mapping[str, str], inbox: Inb
 
 
 class ProbeThread:
-    """Asks for as long as the agent lives, and says each answer. `every_s`: the pause between two questions."""
+    """Thread that probes a service until the agent ends, and reports each result. `every_s` is the pause between probes in seconds."""
 
     def __init__(self, service: Service, inbox: Inbox, *, every_s: float = EVERY_S) -> None:
         self._service, self._probe, self._inbox, self._every_s = service, Probe(service), inbox, every_s
@@ -81,7 +82,7 @@ class ProbeThread:
 
 
 def _ask(port: int, paths: tuple[str, ...]) -> Answer:
-    """What answers at this port now."""
+    """Return the state of the service at this port."""
     for path in paths:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_S_MAX)
         try:

@@ -1,18 +1,18 @@
-"""When a service of the trainer has died while the trainer waits for it. Pure: the rule is all here.
+"""The rule for when a service of the trainer has failed while the trainer waits for it. All functions are pure.
 
-A trainer ends as a whole when one of its processes ends with an error; but when a service ends with code 0, or its engine dies behind a
-living front, everything else waits, and nothing but the steps tells. The rule: all of these at once,
+A trainer ends as a whole if one of its processes ends with an error. But if a service ends with code 0, or its engine fails behind a
+running front end, everything else waits, and only the missing steps show it. The rule requires all of these at once:
 
-- the trainer runs, was not told to leave, and has made its first step (before it, weights load and kernels are compiled);
-- nothing is being saved (then steps stand still for another reason);
-- for the service's `idle_s`, no step was made, and it was dead: a GPU that it has to itself, and on which it has held something in this
-  attempt, is at 0 % and holds nothing, or its port, which answered before, refuses;
-- or its probe is answered with an error, or not at all: that may pass, such as after a large update of weights, so it counts only once the
-  step is also later than the slow end of the run's own steps.
+- the trainer runs, was not asked to stop, and has made its first step (before it, weights are loaded and kernels compiled);
+- nothing is being saved, which would be another reason for steps to stand still;
+- for the service's `idle_s`, no step was made and the service was dead: a GPU that it alone uses, and on which it has held memory in
+  this attempt, is at 0 % and holds nothing, or its port, which responded before, refuses connections;
+- or its probe gets an error or no response: that may be temporary, for example after a large update of weights, so it counts only once
+  the step also takes longer than the slow end of the run's own steps.
 
-What never counts: GPUs at 0 % that still hold something (a service with nothing to do is in that state); GPUs that are shared with the
-trainer, or whose use is not known; a port that never answered. A service that answers for itself is alive, whatever its GPUs look like.
-Where no port is known, the GPUs alone decide, and the detail says so.
+These never count: GPUs at 0 % that still hold memory (normal for a service with nothing to do); GPUs shared with the trainer, or whose use
+is unknown; a port that never responded. A service that responds itself is alive, whatever the state of its GPUs. If no port is known, only
+the GPUs decide, and the detail says so.
 """
 
 from collections.abc import Sequence
@@ -25,10 +25,10 @@ from prime_train.trainers.services import Service
 
 
 class Answer(StrEnum):
-    """What the service's ports say."""
+    """State of a service, judged by its ports."""
 
     UNHEARD = "unheard"
-    """It never answered, or cannot be asked, or what answers may be a front without the service."""
+    """The port never responded, cannot be queried, or may belong to a front end without the service."""
     ALIVE = "alive"
     UNRESPONSIVE = "unresponsive"
     GONE = "gone"
@@ -36,35 +36,35 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True)
 class ServiceHealth:
-    """What is known of one service of this attempt."""
+    """Health of one service in this attempt."""
 
     service: Service
     loaded: frozenset[int] = frozenset()
-    """Of its GPUs, those that have held something since the trainer was started."""
+    """Those of its GPUs that have held memory since the trainer was started."""
     empty: tuple[int, ...] = ()
-    """Of `loaded`, those that are empty now."""
+    """Those of `loaded` that are empty now."""
     empty_since_s: float | None = None
     answer: Answer = Answer.UNHEARD
     answer_since_s: float = 0.0
-    """Since when the answer has been the same."""
+    """Start of the current `answer`."""
 
 
 Services = tuple[ServiceHealth, ...]
 
 
 def sensed(services: Services, loads: tuple[GpuLoad, ...], now_s: float) -> Services:
-    """After a look at all GPUs; `loads` is empty where the figures are too old to tell anything."""
+    """Return the services after a reading of all GPUs; `loads` is empty if the figures are too old to count as evidence."""
     return tuple(_sensed(health, loads, now_s) for health in services)
 
 
 def answered(services: Services, name: str, answer: Answer, now_s: float) -> Services:
-    """After the service called `name` was asked."""
+    """Return the services after a probe of the one called `name`."""
     return tuple(_answered(health, answer, now_s) if health.service.name == name else health for health in services)
 
 
 def failure(services: Services, now_s: float, *, step: int, rose_s: float, slow_s: float | None, saving: bool) -> tuple[Cause, str] | None:
-    """What the first service that has failed counts as, and in words; None where none has. `rose_s`: when `step` was made; `slow_s`: the
-    slow end of the step times."""
+    """Return the cause and description of the first service that has failed, or None. `rose_s` is when `step` was made; `slow_s` is the
+    slow end of the step durations in seconds."""
     if step == 0 or saving:
         return None
     for health in services:
@@ -97,7 +97,7 @@ def _failure(health: ServiceHealth, now_s: float, *, still_s: float, slow_s: flo
 
 
 def _signs(health: ServiceHealth, slow_s: float) -> list[tuple[float, float, str]]:
-    """What speaks for its death: since when, for how long no step must have been made, and the words."""
+    """Return the signs of failure: since when, the seconds without a step that are required, and the description."""
     service, since_s = health.service, health.answer_since_s
     idle_s, name = float(service.idle_s), f"{service.name}{_on(service)}"
     signs: list[tuple[float, float, str]] = []

@@ -1,4 +1,4 @@
-"""Moving aside what an earlier launch of the trainer has left and the next one must not find."""
+"""Moves away what an earlier launch of the trainer left and the next launch must not find."""
 
 import logging
 import os
@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 
 def move_aside(work: Path, stale: StaleOutputs, resume_step: int | None, *, attempt: int) -> tuple[str, ...]:
-    """Renames it all, and returns where it lay, relative to its folder. `resume_step`: the checkpoint that was restored. Raises
+    """Rename all leftovers, and return their old paths relative to the outputs' folder. `resume_step` is the restored checkpoint. Raises
     OSError."""
     folder = work / stale.folder
     moves = stale.to_move(listing(work, stale), resume_step, attempt=attempt)
@@ -27,7 +27,8 @@ def move_aside(work: Path, stale: StaleOutputs, resume_step: int | None, *, atte
 
 
 def listing(work: Path, stale: StaleOutputs, *, entries_max: int = ENTRIES_MAX) -> list[str]:
-    """Paths below the folder, those near the top first, so that the limit cuts off what tells least. Raises OSError."""
+    """Return the paths below the outputs' folder, the upper levels first, so that the limit cuts off the least important ones. Raises
+    OSError."""
     found: list[str] = []
     folder = work / stale.folder
     for path in _below(folder, stale):

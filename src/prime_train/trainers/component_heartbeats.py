@@ -1,6 +1,6 @@
-"""Heartbeats of a trainer's components: each calls an address on loopback by GET, most often after every step.
+"""Heartbeats of a trainer's components: each sends a GET request to a loopback address, usually after every step.
 
-A call does not say which step it was. It tells what progress cannot: which component stopped first, and so which of them to look at.
+A heartbeat does not contain the step. It shows what progress cannot: which component stopped first, and so which of them to examine.
 """
 
 from collections.abc import Mapping
@@ -11,8 +11,8 @@ PREFIX = "/hb/"
 
 @dataclass(frozen=True)
 class ComponentHeartbeats:
-    """`port_variable`: the environment variable that tells the trainer the port to call; unset, nobody listens. Component NAME calls
-    `/hb/NAME`."""
+    """How a trainer's components send heartbeats. `port_variable` is the environment variable with the port to call; if it is unset, no
+    server listens. Component NAME requests `/hb/NAME`."""
 
     port_variable: str
     components: tuple[str, ...]
@@ -20,21 +20,24 @@ class ComponentHeartbeats:
 
 @dataclass(frozen=True)
 class Heard:
-    """How many calls of a component came, and when the last one did."""
+    """Number of heartbeats received from a component, and the time of the last one in seconds."""
 
     count: int = 0
     last_s: float | None = None
 
 
 def component_of(path: str, components: tuple[str, ...]) -> str | None:
-    """The component that calls this path; None where it is none of them."""
+    """Return the component whose heartbeats use this request path, or None if no component does."""
     name = path.partition("?")[0].removeprefix(PREFIX)
     return name if path.startswith(PREFIX) and name in components else None
 
 
 def first_silent(heard: Mapping[str, Heard], now_s: float, *, quiet_s: float) -> str | None:
-    """The component to look at once nothing was heard for `quiet_s`: the one that fell silent first, for the others wait for it. None
-    while any of them still calls, and before all of them ever did."""
+    """Return the component to examine after `quiet_s` seconds without any heartbeat: the one that stopped first, because the others wait
+    for it.
+
+    Return None while any component still sends heartbeats, and until each has sent at least one.
+    """
     last_s = {component: calls.last_s for component, calls in heard.items() if calls.last_s is not None}
     if not last_s or len(last_s) < len(heard) or now_s - max(last_s.values()) < quiet_s:
         return None

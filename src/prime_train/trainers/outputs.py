@@ -1,4 +1,4 @@
-"""What a trainer writes beside its checkpoints, and what has to happen to it."""
+"""Outputs of a trainer other than its checkpoints, and how they have to be handled."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Move:
-    """A rename, both paths relative to the output folder. What lies at `target` already is older, and may be deleted."""
+    """A rename, with both paths relative to the output folder. An existing `target` is older and may be deleted."""
 
     source: str
     target: str
@@ -16,15 +16,19 @@ class Move:
 
 class ToMove(Protocol):
     def __call__(self, listing: Collection[str], resume_step: int | None, *, attempt: int) -> Sequence[Move]:
-        """What to rename, in order, before the launch of attempt `attempt`. `listing`: paths of files and folders relative to the output
-        folder; `resume_step`: the checkpoint that was restored, or None."""
+        """Return the renames to make, in order, before the launch of attempt `attempt`.
+
+        `listing` holds the paths of files and folders relative to the output folder. `resume_step` is the restored checkpoint; None if
+        nothing was restored.
+        """
 
 
 @dataclass(frozen=True)
 class StaleOutputs:
-    """What an earlier launch may have left in `folder`, a path inside the working tree, that the next launch must not find.
+    """Outputs of an earlier launch in `folder`, a path inside the working tree, that the next launch must not find.
 
-    `is_opened`: whether the entries of this folder are listed too, by its path relative to `folder`; the top always is.
+    `is_opened` returns whether the entries of a folder are listed, given its path relative to `folder`; those of `folder` itself always
+    are.
     """
 
     folder: str
@@ -34,9 +38,9 @@ class StaleOutputs:
 
 @dataclass(frozen=True)
 class Disposable:
-    """Folders directly below `folder`, a path inside the working tree, that a trainer writes and never removes.
+    """Folders directly below `folder`, a path inside the working tree, that a trainer writes and never deletes.
 
-    `unneeded`: which of these names are not needed any more at this step, in the order in which they are to be deleted.
+    `unneeded` returns which of these names are not needed any more at a step, in the order in which they are to be deleted.
     """
 
     folder: str

@@ -8,28 +8,32 @@ from prime_train.core.causes import Cause
 
 @dataclass(frozen=True)
 class Service:
-    """`name`: as people call it, with its article, such as "the inference server"; no two services of a trainer share one.
+    """A service beside the trainer. `name` is what people call it, with its article, such as "the inference server", and unique in a
+    trainer.
 
-    `ports`: on loopback, in the order in which they are asked. The first is the service's own: its answer proves life. A later one is a
-    front's, which may live on without the service behind it: its answer proves nothing, and its end is an end. Empty: nobody is asked.
+    `ports` are on loopback, in the order in which they are queried; if empty, the service is not queried. The first is the service's own,
+    whose response proves that it is alive. A later one belongs to a front end, which may stay up without the service: its response proves
+    nothing, but if it ends, the service counts as ended.
     """
 
     name: str
     cause: Cause
-    """What a failure of the service counts as."""
+    """Cause that is reported if the service fails."""
     idle_s: int
-    """The service counts as failed when it was dead for so long and no step was made."""
+    """The service counts as failed after being dead without a new step for this many seconds."""
     gpus: tuple[int, ...] = ()
-    """The GPUs that it has to itself, by the driver's numbers; empty where that is not known."""
+    """GPUs that only this service uses, by the driver's numbers; empty if they are unknown."""
     ports: tuple[int, ...] = ()
     paths: tuple[str, ...] = ("/health",)
-    """What is asked for by GET; a path after the first is asked for where those before it are not found."""
+    """Paths to request by GET; each further path is used only if those before it do not exist."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What a trainer may look at to find its services. `read` returns the text of a file of the working tree and raises OSError or
-    ValueError; `environment` is the trainer's."""
+    """What a trainer may use to find its services.
+
+    `read` returns the text of a file in the working tree, and raises OSError or ValueError. `environment` is the trainer's environment.
+    """
 
     read: Callable[[str], str]
     environment: Mapping[str, str]

@@ -32,9 +32,9 @@ PORT = "PRIME_TRAIN_HEARTBEAT_PORT"
 
 COMPONENTS = ("trainer", "orchestrator")
 LIVENESS = ("/liveness", "/health")
-"""Health probes of the inference server's engine, which asks its workers first; older versions know the second one only."""
+"""Paths of the inference engine's health probe, which queries its workers first; older versions have only the second one."""
 BROADCASTS = "broadcasts"
-"""Folder of the weights that were broadcast."""
+"""Folder of the broadcast weights."""
 
 BROADCAST = "PRIME_TRAIN_WEIGHT_BROADCAST"
 """Variable with the method of broadcasting weights; if unset, the configuration decides."""
