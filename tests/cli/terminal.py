@@ -24,7 +24,7 @@ class Terminal:
         self._master, self._process, self._raw = master, process, b""
         self._looked = 0
         self._slave: int | None = slave
-        """RunRecord until the command has it: without anybody there, reading would end."""
+        """Held until the command has it: without anybody there, reading would end."""
 
     @property
     def seen(self) -> str:

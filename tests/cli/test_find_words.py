@@ -2,9 +2,10 @@
 
 import pytest
 
+from prime_train.cli.amounts import kinds, price, tokens
 from prime_train.core.errors import UsageError
 from prime_train.estimate.cost.duration import Between
-from prime_train.reports.find.words import kinds, large, percent_range, price, size_range, time_range, tokens, usd_range
+from prime_train.reports.find.words import large, percent_range, size_range, time_range, usd_range
 
 
 @pytest.mark.parametrize(

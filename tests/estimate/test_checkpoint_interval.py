@@ -40,7 +40,7 @@ PACES = st.builds(
     step_s=st.sampled_from([None, 0.3, 7.0, 400.0]),
     interval_s=st.floats(1, 50_000),
 )
-"""InvalidBody ones too: uploads longer than the time between preemptions, steps longer than the best interval."""
+"""Odd ones too: uploads longer than the time between preemptions, steps longer than the best interval."""
 
 
 def given_advice(pace: Pace, usd_per_hour: float = 3.0) -> Advice:

@@ -7,9 +7,9 @@ import pytest
 
 from prime_train.adapters.aws_deploy import Changed, Plan, Target, package
 from prime_train.cli.aws import plan as aws_plan
+from prime_train.cli.aws import settings as aws_wish
 from prime_train.core.errors import UsageError
 from prime_train.operations.aws import code as aws_code
-from prime_train.operations.aws import settings as aws_wish
 from prime_train.ports import PermanentError
 from tests.lambdas.deployed import BIN
 

@@ -41,8 +41,8 @@ def deploy(
     Makes a stack: a table, a bucket, a secret, two functions. Shows the changes and asks first. The keys are found as AWS's tools find
     them. What is not said stays as it is.
     """
+    from prime_train.cli.aws import settings as aws_wish
     from prime_train.cli.aws import stack as aws_place
-    from prime_train.operations.aws import settings as aws_wish
 
     values = aws_wish.secrets(secret or [])
     wished = aws_wish.others(other or []) | aws_wish.parameters(Provider=provider, PublicUrl=public_url, AlarmEmail=alarm_email)
@@ -87,8 +87,8 @@ class Wish:
 def _planned(account: "Account", stack: "Stack", wish: Wish) -> "tuple[Plan | None, Callable[[], None]]":
     """Show what would change. Return the plan, or None if nothing changes, and a function that uploads the code it refers to."""
     from prime_train.cli.aws import plan as aws_plan
+    from prime_train.cli.aws import settings as aws_wish
     from prime_train.operations.aws import code as aws_code
-    from prime_train.operations.aws import settings as aws_wish
 
     stack.changeable()  # fails early, before minutes are spent on building the code
     now = stack.parameters()
@@ -149,8 +149,8 @@ def _later(wish: Wish, values: Mapping[str, str]) -> str:
 
 def _save(folder: Path, wish: Wish, secrets: list[str]) -> None:
     """Write the template and the code beside it into `folder`, for deployment with other tools."""
+    from prime_train.cli.aws import settings as aws_wish
     from prime_train.operations.aws import code as aws_code
-    from prime_train.operations.aws import settings as aws_wish
 
     target = aws_wish.target(wish.machine, wish.python, {})
     code = aws_code.code(target, wish.code, typer.echo)

@@ -100,7 +100,7 @@ def _stack(state: str, region: str, place: str) -> str:
 
 def _secret(values: Mapping[str, object], place: str) -> str:
     from prime_train.adapters.aws_deploy import texts
-    from prime_train.operations.aws.settings import is_masters
+    from prime_train.cli.aws.settings import is_masters
 
     known = texts(values)
     others = sorted(values.keys() - known.keys())
@@ -122,8 +122,8 @@ def _given(names: Sequence[str], place: str) -> str:
 def _webhook(url: str, master: str) -> str:
     """Check the webhook with a signed call that reads and writes the table."""
     from prime_train.adapters.canary_http import CanaryHttp
+    from prime_train.cli.aws.settings import is_masters
     from prime_train.control_plane.wiring.home import wall_s
-    from prime_train.operations.aws.settings import is_masters
 
     if not is_masters(master):
         return f"it is not asked: the secret has no {MASTER} that could sign a call"

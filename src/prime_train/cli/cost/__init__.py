@@ -68,12 +68,12 @@ def cost(
 
 
 def _plan(subject: "Subject", name: str, tokens: str) -> "Plan | None":
+    from prime_train.cli.amounts import tokens as parse_tokens
     from prime_train.cli.memory import plan_for
-    from prime_train.reports.find import words as find_words
     from prime_train.rules.hardware.memory_plan import plan_of
 
     plan = plan_for(subject, name, None) if name else plan_of(subject)
-    return replace(plan, batch_tokens=math.ceil(find_words.tokens(tokens)), shortest=1.0) if plan is not None and tokens else plan
+    return replace(plan, batch_tokens=math.ceil(parse_tokens(tokens)), shortest=1.0) if plan is not None and tokens else plan
 
 
 def _steps(spec: "RunSpec", steps: int) -> int:

@@ -44,18 +44,18 @@ def find(
 
     Shows what fits, what it would take and cost, and why the others were left out. Nothing is rented. Leaves with 1 where nothing fits.
     """
+    from prime_train.cli import amounts
     from prime_train.cli.find import show as find_show
     from prime_train.control_plane.wiring.home import Home
     from prime_train.estimate.placement import Job, Wishes, choose
     from prime_train.reports.find import as_json as find_json
-    from prime_train.reports.find import words as find_words
 
-    job = Job(_model(model, params), _training(seq_len, lora=lora, rl=rl, bf16=bf16), find_words.tokens(tokens), rl)
+    job = Job(_model(model, params), _training(seq_len, lora=lora, rl=rl, bf16=bf16), amounts.tokens(tokens), rl)
     wishes = Wishes(
         gpus=_count(gpus),
-        usd_per_hour_max=find_words.price(budget) if budget else None,
+        usd_per_hour_max=amounts.price(budget) if budget else None,
         spot=_spot(spot),
-        kinds=find_words.kinds(kind),
+        kinds=amounts.kinds(kind),
         disk_gib=disk or disk_gib(job),
     )
     choice = choose(Home.of(os.environ).pods().offers(_hardware(wishes)), job, wishes)

@@ -36,8 +36,8 @@ def memory(
 
     Leaves with 1 where it does not fit one of its kinds of GPU. Nothing is asked of the network but with --hub.
     """
+    from prime_train.cli.amounts import kinds
     from prime_train.cli.memory import show as memory_show
-    from prime_train.reports.find.words import kinds
     from prime_train.reports.memory import as_json as memory_json
     from prime_train.reports.memory.report import told
 
