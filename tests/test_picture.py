@@ -9,8 +9,9 @@ import pytest
 from prime_train.core.causes import Cause
 from prime_train.core.figures import PARTS
 from prime_train.core.run import HistoryEvent, Run, RunState
-from prime_train.reports.charts import Point, page_html, timeline_svg
+from prime_train.reports.charts import Point, timeline_svg
 from prime_train.reports.charts.facts import TAKEN, TAKEN_AT
+from prime_train.reports.pages import page_html
 from tests.builders import T0_S, new_attempt, offer, run, spec
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -152,7 +153,7 @@ def test_the_page_says_what_the_terminal_says() -> None:
 def test_a_table_that_is_wider_than_the_page_scrolls_by_itself() -> None:
     page = page_html(*story())
     assert ".wide { overflow-x: auto; }" in page
-    assert page.count("<table>") == page.count("<div class=wide><table>") == page.count("</table></div>") == 4
+    assert page.count("<table>") == page.count("<div class=wide tabindex=0><table>") == page.count("</table></div>") == 4
     assert re.search(r"<td class=kind>local-on-demand, on-demand, \$1.80/h</td>", page)
 
 

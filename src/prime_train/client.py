@@ -23,7 +23,6 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 
 from prime_train.configs.loader import matters
@@ -40,12 +39,15 @@ from prime_train.operations.checkpoints import Row as Checkpoint
 from prime_train.operations.diagnose import RunDiagnosis, diagnose
 from prime_train.operations.launch_config import InvalidConfig, checked, launch_checked
 from prime_train.operations.logs import log_end
+from prime_train.operations.page import run_page
 from prime_train.operations.resume import resume
 from prime_train.operations.run_filter import RunFilter
 from prime_train.operations.run_lookup import find
 from prime_train.operations.status import status, statuses
 from prime_train.operations.stop import stop
 from prime_train.operations.validate import found_in
+from prime_train.reports.pages import run_page_html
+from prime_train.reports.pages.markup import shown
 from prime_train.reports.run_status import Standing as RunStatus
 
 __all__ = [
@@ -236,6 +238,11 @@ class Run:
         """Return the run's checkpoints in the bucket, newest first. Sizes are bytes."""
         return checkpoint_list.rows_of(checkpoint_list.look(self.id, None, self._home))
 
+    def page(self) -> str:
+        """Its page as one HTML document that needs nothing from elsewhere: picture, figures, attempts, money, log, checkpoints, diagnosis.
+        What machines wrote is escaped."""
+        return run_page_html(run_page(self._home, self.id))
+
     def _repr_html_(self) -> str:
         """Return the status as an HTML table for notebooks. Texts written by machines are escaped."""
         now = self.status()
@@ -246,5 +253,5 @@ class Run:
             "attempts": f"{now.attempts} (restarts: {now.causes})",
             "heartbeat": now.heartbeat,
         }
-        cells = "".join(f"<tr><th style='text-align:left'>{escape(key)}</th><td>{escape(text)}</td></tr>" for key, text in rows.items())
-        return f"<table><caption>{escape(now.run)}</caption>{cells}</table>"
+        cells = "".join(f"<tr><th style='text-align:left'>{shown(key)}</th><td>{shown(text)}</td></tr>" for key, text in rows.items())
+        return f"<table><caption>{shown(now.run)}</caption>{cells}</table>"

@@ -25,7 +25,7 @@ from prime_train.core.run import RunState
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import Bootstrap, Heartbeat, Order, Phase
 from prime_train.operations.launch import plan
-from prime_train.reports.charts import page_html
+from prime_train.reports.pages import page_html
 from prime_train.trainers import trainer_for
 from prime_train.trainers.component_heartbeats import Heard
 from prime_train.trainers.outputs import Disposable, StaleOutputs

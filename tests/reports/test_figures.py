@@ -19,9 +19,9 @@ from prime_train.core.verdict import Healthy
 from prime_train.core.wire import Phase
 from prime_train.ports import RunRecord
 from prime_train.reports.alert_card import card_of
-from prime_train.reports.charts import page_html
 from prime_train.reports.diagnosis.diagnosis_model import Facts
 from prime_train.reports.diagnosis.explanations import conclude
+from prime_train.reports.pages import page_html
 from prime_train.reports.pull_request import headline, run_page
 from prime_train.reports.run_status import standing
 from tests import builders as b

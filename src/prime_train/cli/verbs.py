@@ -22,6 +22,7 @@ from prime_train.cli.lint import lint
 from prime_train.cli.logs import logs
 from prime_train.cli.memory import memory
 from prime_train.cli.models import models
+from prime_train.cli.page import page
 from prime_train.cli.profile import profile
 from prime_train.cli.resume import resume
 from prime_train.cli.rules import rules
@@ -50,6 +51,7 @@ VERBS = (
     logs,
     profile,
     diagnose,
+    page,
     ssh,
     stop,
     resume,

@@ -1,6 +1,6 @@
 """Explain what happened to a run, from all available evidence."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -13,12 +13,12 @@ from prime_train.core.run import ATTENDED, Run
 from prime_train.core.tracker.pages import entity_of, page_url
 from prime_train.core.tracker.seen_run import RunSeen
 from prime_train.core.verdict import TrackerSeen, Verdict, judge
-from prime_train.operations.metrics import of_run
+from prime_train.operations.metrics import of_run, progress_in
 from prime_train.operations.run_lookup import find
 from prime_train.ports import OutsideError, RunRecord
 from prime_train.reports.diagnosis.diagnosis_model import Diagnosis, Facts
 from prime_train.reports.diagnosis.explanations import conclude
-from prime_train.trainers import trainer_for
+from prime_train.trainers import Progress
 
 EVIDENCE_MAX = 1000
 
@@ -38,11 +38,17 @@ def diagnose(home: Home, name: str, warn: Callable[[str], None]) -> RunDiagnosis
     """Diagnose a run from its attempts, heartbeats, provider, metrics, evidence and tracker. `warn` is called with a message for each
     source that could not be read. Raises UsageError if there is no such run, and OutsideError if the store or the bucket does not
     answer."""
-    facts = _facts(home, find(home.store(), name), warn)
+    held = find(home.store(), name)
+    return diagnose_with(home, held, _progress(home, held, warn))
+
+
+def diagnose_with(home: Home, held: RunRecord, progress: Iterable[Progress]) -> RunDiagnosis:
+    """Diagnose as `diagnose` does, with the trainer's metrics read already."""
+    facts = _facts(home, held, {made.step: made.reward for made in progress if made.reward is not None})
     return RunDiagnosis(facts, tuple(conclude(facts)), tuple(_kept(home, facts.held.run)), _url(home, facts))
 
 
-def _facts(home: Home, held: RunRecord, warn: Callable[[str], None]) -> Facts:
+def _facts(home: Home, held: RunRecord, rewards: Mapping[int, float]) -> Facts:
     now_s = home.store().now_s()
     tracker, untold = _tracked(home, held.run)
     return Facts(
@@ -51,7 +57,7 @@ def _facts(home: Home, held: RunRecord, warn: Callable[[str], None]) -> Facts:
         _verdict(home, held, tracker, now_s),
         tracker,
         untold,
-        _rewards(home, held, warn),
+        rewards,
         served=held.run.is_over or not is_left_alone(home),
     )
 
@@ -82,17 +88,14 @@ def _tracked(home: Home, run: Run) -> tuple[RunSeen | None, str]:
     return (seen if seen is not None and seen.heard_s else None), ""
 
 
-def _rewards(home: Home, held: RunRecord, warn: Callable[[str], None]) -> dict[int, float]:
-    """Return the reward of each step from the trainer's own metrics. For a step that was trained twice, the last value counts. Empty if the
-    metrics cannot be read."""
+def _progress(home: Home, held: RunRecord, warn: Callable[[str], None]) -> Sequence[Progress]:
+    """Return the progress in the trainer's own metrics. Empty if the metrics cannot be read."""
     try:
         source = of_run(home, held, warn)
     except OutsideError as error:
         warn(f"the trainer's figures cannot be read: {error}")
-        return {}
-    reader = trainer_for(held.run.spec).reader(held.run.spec)
-    made = (reader.read(line) for line in (source.lines if source is not None else ()))
-    return {progress.step: progress.reward for progress in made if progress is not None and progress.reward is not None}
+        return ()
+    return progress_in(held.run, source.lines) if source is not None else ()
 
 
 def _kept(home: Home, run: Run) -> list[str]:

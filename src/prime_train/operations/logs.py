@@ -20,12 +20,15 @@ class LogEnd:
     tail: Tail
 
 
-def log_end(home: Home, held: RunRecord, lines: int, warn: Callable[[str], None]) -> LogEnd:
+def log_end(home: Home, held: RunRecord, lines: int, warn: Callable[[str], None], *, asks_machine: bool = True) -> LogEnd:
     """Return the last lines of the run's newest log: on the disk of the run's machine, here or elsewhere, or else from the evidence in the
-    bucket. If a machine cannot be reached, `warn` is called with the reason, and the evidence is used."""
+    bucket. If a machine cannot be reached, `warn` is called with the reason, and the evidence is used. With `asks_machine` False, no
+    rented machine is logged in to."""
     path = log_on_disk(home, held.run)
     tail = Tail(path)
-    name, text = (str(path), tail.last(lines)) if path is not None else _elsewhere(home, held, lines, warn)
+    name, text = (str(path), tail.last(lines)) if path is not None else ("", "")
+    if not name and asks_machine:
+        name, text = _elsewhere(home, held, lines, warn)
     if not name:
         name, text = kept_log(home, held.run, lines)
     return LogEnd(name, text, tail)

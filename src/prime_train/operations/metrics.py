@@ -14,6 +14,7 @@ from prime_train.core.keys import METRICS_EVIDENCE, evidence_key
 if TYPE_CHECKING:
     from prime_train.core.run import Run
     from prime_train.ports import RunRecord
+    from prime_train.trainers import Progress
 
 READ_BYTES_MAX = 64 * 2**20
 
@@ -34,9 +35,18 @@ def of_file(path: Path) -> Source:
         raise UsageError(f"{path}: {error.strerror}", fix="name the run's metrics.jsonl", code=Exit.USAGE) from error
 
 
-def of_run(home: Home, held: "RunRecord", warn: Callable[[str], None]) -> Source | None:
-    """Return the run's newest metrics, or None if there are none. `warn` is called with the reason if a machine could not be read."""
-    return _on_disk(home, held.run) or _elsewhere(home, held.run, warn) or _kept(home, held.run)
+def of_run(home: Home, held: "RunRecord", warn: Callable[[str], None], *, asks_machine: bool = True) -> Source | None:
+    """Return the run's newest metrics, or None if there are none. `warn` is called with the reason if a machine could not be read. A rented
+    machine is logged in to only with `asks_machine`."""
+    return _on_disk(home, held.run) or (_elsewhere(home, held.run, warn) if asks_machine else None) or _kept(home, held.run)
+
+
+def progress_in(run: "Run", lines: Iterable[str]) -> "list[Progress]":
+    """Return the progress that these lines of the run's trainer report, in their order. A step that was trained twice is in it twice."""
+    from prime_train.trainers import trainer_for
+
+    reader = trainer_for(run.spec).reader(run.spec)
+    return [made for line in lines if (made := reader.read(line)) is not None]
 
 
 def _on_disk(home: Home, run: "Run") -> Source | None:

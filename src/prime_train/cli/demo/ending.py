@@ -20,7 +20,8 @@ from prime_train.core.figures import figures
 from prime_train.core.run import RunState
 from prime_train.operations.log_tail import kept_log
 from prime_train.ports import Bucket, PermanentError
-from prime_train.reports.charts import page_html, timeline_svg
+from prime_train.reports.charts import timeline_svg
+from prime_train.reports.pages import page_html
 
 LOG_LINES = 20
 """The number of lines of the trainer's log that are shown if the demo fails."""

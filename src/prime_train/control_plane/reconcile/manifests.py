@@ -7,13 +7,13 @@ from prime_train.ports import Bucket
 MANIFESTS_READ_MAX = 1000
 
 
-def read_manifests(bucket: Bucket, run_id: str, *, attempt: int | None = None) -> list[Manifest]:
-    """The manifests of a run (of one attempt), newest step first, `MANIFESTS_READ_MAX` at most. One that cannot be parsed is left out:
+def read_manifests(bucket: Bucket, run_id: str, *, attempt: int | None = None, manifests_max: int = MANIFESTS_READ_MAX) -> list[Manifest]:
+    """The manifests of a run (of one attempt), newest step first, `manifests_max` at most. One that cannot be parsed is left out:
     it commits nothing."""
     stats = [(parse_manifest_key(run_id, stat.key), stat.key) for stat in bucket.list(manifest_prefix(run_id))]
     keys = [key for place, key in stats if place is not None and (attempt is None or place[1] == attempt)]
     found = []
-    for key in sorted(keys, reverse=True)[:MANIFESTS_READ_MAX]:
+    for key in sorted(keys, reverse=True)[:manifests_max]:
         content = bucket.get(key)
         manifest = parse_manifest(content.data) if content is not None else None
         if manifest is not None and manifest.key == key:

@@ -11,7 +11,8 @@ from prime_train.reports.charts.bar import BAR_HEIGHT, ledger_bar
 from prime_train.reports.charts.facts import Loss, Point
 from prime_train.reports.charts.svg import STYLE, colour_of, number, seconds, tag, text, ticks, width_of
 
-WIDTH = 1160
+WIDTH, NARROW = 1160, 400
+"""Pixels of the picture: at these its words are as large as those around it."""
 LEFT, RIGHT = 72, 24
 LANES_MAX = 4
 LANE = 19
@@ -34,13 +35,18 @@ class Scale:
     end_s: float
     step_max: int
     top: float
+    width: float = WIDTH
 
     def x(self, at_s: float) -> float:
         inside = min(max(at_s, self.start_s), self.end_s)
-        return LEFT + (inside - self.start_s) / (self.end_s - self.start_s) * (WIDTH - LEFT - RIGHT)
+        return LEFT + (inside - self.start_s) / (self.end_s - self.start_s) * (self.width - LEFT - RIGHT)
 
     def y(self, step: float) -> float:
         return self.top + PLOT_HEIGHT * (1 - step / (self.step_max * 1.06))
+
+    @property
+    def right(self) -> float:
+        return self.width - RIGHT
 
     @property
     def bottom(self) -> float:
@@ -54,19 +60,29 @@ class Mark:
 
 
 def timeline_svg(
-    run: Run, history: Sequence[HistoryEvent], points: Sequence[Point], commits: Sequence[Point] = (), *, titled: bool = True
+    run: Run,
+    history: Sequence[HistoryEvent],
+    points: Sequence[Point],
+    commits: Sequence[Point] = (),
+    *,
+    titled: bool = True,
+    ledger: bool = True,
+    now_s: float | None = None,
+    width: int = WIDTH,
 ) -> str:
-    """Return one self-contained SVG. `points` are the observed steps, `commits` the checkpoints at the time they were committed."""
-    now_s = facts.end_s(run, history, [*points, *commits])
+    """Return one self-contained SVG. `points` are the observed steps, `commits` the checkpoints at the time they were committed. `ledger`:
+    draw the bar of the paid time below. `now_s`: the end of the time axis for a run that goes on; None means the newest known second.
+    `width`: in pixels."""
+    now_s = facts.end_s(run, history, [*points, *commits]) if now_s is None else now_s
     now = figures(run, None, int(now_s))
     start_s, end_s = facts.span_s(run, [*points, *commits], now_s)
     lost = facts.losses(run, history, points)
-    lanes = _lanes(_marks(lost), start_s, end_s)
-    above = TITLE if titled else 0
-    marks_top = above + 54
+    legend, legend_height = _legend(run, (TITLE if titled else 0) + 24, width, has_commits=bool(commits), has_losses=bool(lost))
+    marks_top = (TITLE if titled else 0) + 30 + legend_height
+    lanes = _lanes(_marks(lost), Scale(start_s, end_s, 1, top=0, width=width))
     lane_count = max((lane for _, lane in lanes if lane is not None), default=-1) + 1
-    scale = Scale(start_s, end_s, facts.top_step(run, points), top=marks_top + LANE * lane_count)
-    drawn = [_title(now) if titled else "", _legend(run, above + 24, has_commits=bool(commits), has_losses=bool(lost))]
+    scale = Scale(start_s, end_s, facts.top_step(run, points), top=marks_top + LANE * lane_count, width=width)
+    drawn = [_title(now) if titled else "", legend]
     drawn += [_grid(scale), *(_shade(loss, scale) for loss in lost)]
     drawn += [_mark(mark, lane, marks_top, scale) for mark, lane in lanes]
     drawn += [_words(mark, lane, marks_top, scale) for mark, lane in lanes if lane is not None]
@@ -74,17 +90,18 @@ def timeline_svg(
     by_attempt = {attempt.number: facts.line_of(attempt, points) for attempt in run.attempts}
     drawn += [_steps(attempt, line, scale) for attempt, line in by_attempt.items()]
     drawn += [_dot(commit, by_attempt, scale) for commit in commits[:POINTS_MAX]]
-    bar_top = scale.bottom + 66
-    drawn.append(ledger_bar(now, left=LEFT, top=bar_top, width=WIDTH - LEFT - RIGHT))
-    height = bar_top + BAR_HEIGHT
-    body = tag("style", STYLE) + tag("rect", kind="bg", x=0, y=0, width=WIDTH, height=height, rx=10) + "".join(drawn)
+    height = scale.bottom + 48
+    if ledger:
+        drawn.append(ledger_bar(now, left=LEFT, top=scale.bottom + 66, width=scale.right - LEFT))
+        height = scale.bottom + 66 + BAR_HEIGHT
+    body = tag("style", STYLE) + tag("rect", kind="bg", x=0, y=0, width=width, height=height, rx=10) + "".join(drawn)
     label = f"Steps of run {run.run_id} over time"
     return tag(
         "svg",
         body,
         xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {WIDTH} {number(height)}",
-        width=WIDTH,
+        viewBox=f"0 0 {width} {number(height)}",
+        width=width,
         height=height,
         kind="pt-svg",
         role="img",
@@ -102,17 +119,22 @@ def _title(now: RunFigures) -> str:
     return tag("text", words, x=LEFT, y=32)
 
 
-def _legend(run: Run, y: float, *, has_commits: bool, has_losses: bool) -> str:
+def _legend(run: Run, y: float, width: float, *, has_commits: bool, has_losses: bool) -> tuple[str, float]:
+    """In as many lines as it takes, and how high they are."""
     entries = [(_stroke(a), f"attempt {a.number} ({_kind(a)}, {usd(a.offer.usd_per_hour)}/h)") for a in run.attempts[-LEGEND_MAX:]]
     if has_commits:
         entries.append((tag("circle", kind="dot", cx=10, cy=-4, r=5, fill="#626d80"), "durable checkpoint"))
     if has_losses:
         entries += [(tag("rect", kind=k, x=2, y=-11, width=16, height=14, rx=2), w) for k, w in BANDS.items()]
-    x, parts = float(LEFT), []
+    start = float(LEFT) if width > NARROW else 8.0
+    x, line, parts = start, 0, []
     for swatch, words in entries:
-        parts.append(tag("g", swatch + text(26, 0, words, kind="small"), transform=f"translate({number(x)} {number(y)})"))
-        x += 26 + width_of(words, size=12) + 16
-    return "".join(parts)
+        wide = 26 + width_of(words, size=12)
+        if x > start and x + wide > width:
+            x, line = start, line + 1
+        parts.append(tag("g", swatch + text(26, 0, words, kind="small"), transform=f"translate({number(x)} {number(y + line * LANE)})"))
+        x += wide + 16
+    return "".join(parts), 24.0 + line * LANE
 
 
 def _stroke(attempt: Attempt) -> str:
@@ -124,19 +146,19 @@ def _kind(attempt: Attempt) -> str:
 
 
 def _grid(scale: Scale) -> str:
-    parts = [tag("rect", kind="panel", x=LEFT, y=scale.top, width=WIDTH - LEFT - RIGHT, height=PLOT_HEIGHT)]
+    parts = [tag("rect", kind="panel", x=LEFT, y=scale.top, width=scale.right - LEFT, height=PLOT_HEIGHT)]
     for step in ticks(0, scale.step_max, _STEPS, 6):
         y = scale.y(step)
-        parts.append(tag("line", kind="grid", x1=LEFT, y1=y, x2=WIDTH - RIGHT, y2=y))
+        parts.append(tag("line", kind="grid", x1=LEFT, y1=y, x2=scale.right, y2=y))
         parts.append(text(LEFT - 10, y + 4, f"{int(step):,}", kind="soft small", anchor="end"))
-    for at_s in ticks(0, scale.end_s - scale.start_s, _TIMES, 12):
+    for at_s in ticks(0, scale.end_s - scale.start_s, _TIMES, 12 if scale.width > NARROW else 5):
         x = scale.x(scale.start_s + at_s)
         parts.append(tag("line", kind="axis", x1=x, y1=scale.bottom, x2=x, y2=scale.bottom + 5))
         parts.append(text(x, scale.bottom + 20, _clock(at_s), kind="soft small", anchor="middle"))
-    parts.append(tag("line", kind="axis", x1=LEFT, y1=scale.bottom, x2=WIDTH - RIGHT, y2=scale.bottom))
+    parts.append(tag("line", kind="axis", x1=LEFT, y1=scale.bottom, x2=scale.right, y2=scale.bottom))
     middle = scale.top + PLOT_HEIGHT / 2
     parts.append(text(20, middle, "step", kind="soft", anchor="middle", transform=f"rotate(-90 20 {number(middle)})"))
-    parts.append(text((LEFT + WIDTH - RIGHT) / 2, scale.bottom + 40, "time since the launch", kind="soft", anchor="middle"))
+    parts.append(text((LEFT + scale.right) / 2, scale.bottom + 40, "time since the launch", kind="soft", anchor="middle"))
     return "".join(parts)
 
 
@@ -206,13 +228,12 @@ def _marks(losses: Sequence[Loss]) -> list[Mark]:
     return sorted(marks, key=lambda mark: mark.at_s)
 
 
-def _lanes(marks: Sequence[Mark], start_s: float, end_s: float) -> list[tuple[Mark, int | None]]:
+def _lanes(marks: Sequence[Mark], scale: Scale) -> list[tuple[Mark, int | None]]:
     """Return each mark with the row of its label, so that labels do not overlap; None as the row means that the mark has no label."""
-    scale = Scale(start_s, end_s, 1, top=0)
     free = [0.0] * LANES_MAX
     placed: list[tuple[Mark, int | None]] = []
     for mark in marks:
-        left, right = _words_from(scale.x(mark.at_s), mark.words)
+        left, right = _words_from(mark, scale)
         lane = next((row for row, taken in enumerate(free) if taken <= left), None)
         if lane is not None:
             free[lane] = right + 12
@@ -220,9 +241,9 @@ def _lanes(marks: Sequence[Mark], start_s: float, end_s: float) -> list[tuple[Ma
     return placed
 
 
-def _words_from(x: float, words: str) -> tuple[float, float]:
-    wide = width_of(words, size=12) + 10
-    return (x, x + wide) if x + wide <= WIDTH - RIGHT else (x - wide, x)
+def _words_from(mark: Mark, scale: Scale) -> tuple[float, float]:
+    x, wide = scale.x(mark.at_s), width_of(mark.words, size=12) + 10
+    return (x, x + wide) if x + wide <= scale.right else (x - wide, x)
 
 
 def _mark(mark: Mark, lane: int | None, top: float, scale: Scale) -> str:
@@ -233,5 +254,5 @@ def _mark(mark: Mark, lane: int | None, top: float, scale: Scale) -> str:
 
 def _words(mark: Mark, lane: int, top: float, scale: Scale) -> str:
     x = scale.x(mark.at_s)
-    before = _words_from(x, mark.words)[0] < x
+    before = _words_from(mark, scale)[0] < x
     return text(x - 5 if before else x + 5, top + LANE * lane + 4, mark.words, kind="small halo", anchor="end" if before else "start")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from html import escape
 
 from prime_train.core.text.formatting import span
+from prime_train.core.text.safe import neutralized
 
 ATTEMPT_COLOURS = ("#2f6fde", "#e07b1a", "#2a9d6f", "#9a5bd6", "#d1496b", "#1295a6")
 PART_COLOURS = {
@@ -36,6 +37,8 @@ STYLE = """
 .pt-svg .steps { fill: none; stroke-width: 2.6; stroke-linejoin: round; stroke-linecap: round; }
 .pt-svg .dot { stroke: var(--bg); stroke-width: 1.6; }
 .pt-svg .halo { paint-order: stroke; stroke: var(--bg); stroke-width: 5px; stroke-linejoin: round; }
+.pt-svg .curve { fill: none; stroke: #2f6fde; stroke-width: 2; stroke-linejoin: round; }
+.pt-svg .curve-end { fill: #2f6fde; stroke: var(--bg); stroke-width: 1.6; }
 .pt-svg .inside { fill: #ffffff; font-weight: 600; }
 """
 
@@ -43,12 +46,12 @@ STYLE = """
 def tag(name: str, content: str = "", **attributes: str | float) -> str:
     """Return an element around `content`, which is already SVG. `_` in an attribute's name becomes a hyphen; `kind` becomes its class."""
     named = ((("class" if key == "kind" else key.replace("_", "-")), value) for key, value in attributes.items())
-    inner = "".join(f' {key}="{escape(value if isinstance(value, str) else number(value))}"' for key, value in named)
+    inner = "".join(f' {key}="{escape(neutralized(value) if isinstance(value, str) else number(value))}"' for key, value in named)
     return f"<{name}{inner}>{content}</{name}>" if content else f"<{name}{inner}/>"
 
 
 def text(x: float, y: float, words: str, *, kind: str = "", anchor: str = "start", **attributes: str | float) -> str:
-    return tag("text", escape(words), x=x, y=y, kind=kind, text_anchor=anchor, **attributes)
+    return tag("text", escape(neutralized(words)), x=x, y=y, kind=kind, text_anchor=anchor, **attributes)
 
 
 def number(value: float) -> str:

@@ -1,0 +1,37 @@
+"""`prime-train page RUN`: all about a run as one file."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
+
+
+def page(
+    run: Annotated[str, typer.Argument(help="A run's id, its start, or a config's name.", show_default=False)],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The file to write; without it, RUN.html in this folder.", show_default=False)
+    ] = None,
+) -> None:
+    """Write a run's page: one HTML file that needs nothing else.
+
+    Its steps over time, loss and reward, attempts, time and money, checkpoints, the end of its log, its diagnosis and its history, as of
+    now. It loads nothing from the network and can be sent to anybody.
+    """
+    from prime_train.control_plane.wiring.home import Home
+    from prime_train.operations.page import run_page
+    from prime_train.reports.pages import run_page_html
+
+    found = run_page(Home.of(os.environ), run)
+    file = out if out is not None else Path(f"{found.held.run.run_id}.html")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(run_page_html(found), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror}", fix="name a file that can be written: --out FILE", code=Exit.USAGE) from error
+    for note in found.seen.notes:
+        typer.echo(f"not looked at: {note}", err=True)
+    typer.echo(file.absolute())

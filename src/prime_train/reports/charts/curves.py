@@ -1,0 +1,84 @@
+"""A figure over steps, such as the loss, as one line."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from prime_train.reports.charts.svg import STYLE, number, tag, text, ticks
+
+WIDTH, HEIGHT = 460, 230
+_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 12, 44
+POINTS_MAX = 600
+_STEPS = tuple(unit * 10**power for power in range(12) for unit in (1, 2, 5))
+_VALUES = tuple(unit * 10.0**power for power in range(-12, 13) for unit in (1, 2, 5))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """`points`: steps with finite values, by step; not empty."""
+
+    name: str
+    points: tuple[tuple[int, float], ...]
+
+
+def curve_svg(curve: Curve) -> str:
+    """One SVG that needs nothing else."""
+    points = _thinned(curve.points)
+    steps, values = [step for step, _ in points], [value for _, value in points]
+    first, last = steps[0], max(steps[-1], steps[0] + 1)
+    low, high = _range(values)
+
+    def x(step: float) -> float:
+        return _LEFT + (step - first) / (last - first) * (WIDTH - _LEFT - _RIGHT)
+
+    def y(value: float) -> float:
+        return _TOP + (high - value) / (high - low) * (HEIGHT - _TOP - _BOTTOM)
+
+    drawn = [tag("style", STYLE), tag("rect", kind="panel", x=_LEFT, y=_TOP, width=WIDTH - _LEFT - _RIGHT, height=HEIGHT - _TOP - _BOTTOM)]
+    for value in _marks(low, high, _VALUES, 5):
+        drawn.append(tag("line", kind="grid", x1=_LEFT, y1=y(value), x2=WIDTH - _RIGHT, y2=y(value)))
+        drawn.append(text(_LEFT - 8, y(value) + 4, f"{value:.4g}", kind="soft small", anchor="end"))
+    for step in _marks(first, last, _STEPS, 6):
+        drawn.append(text(x(step), HEIGHT - _BOTTOM + 18, f"{int(step):,}", kind="soft small", anchor="middle"))
+    drawn.append(text((_LEFT + WIDTH - _RIGHT) / 2, HEIGHT - 6, "step", kind="soft small", anchor="middle"))
+    path = " ".join(f"{number(x(step))},{number(y(value))}" for step, value in points)
+    drawn.append(tag("polyline", kind="curve", points=path))
+    end = tag("title", f"step {steps[-1]:,}: {values[-1]:.6g}")
+    drawn.append(tag("circle", end, kind="curve-end", cx=x(steps[-1]), cy=y(values[-1]), r=4))
+    return tag(
+        "svg",
+        "".join(drawn),
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {WIDTH} {HEIGHT}",
+        width=WIDTH,
+        height=HEIGHT,
+        kind="pt-svg",
+        role="img",
+        aria_label=f"{curve.name} over steps",
+    )
+
+
+def _thinned(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+    """At most about `POINTS_MAX`: of each stretch its lowest and its highest value, so that no peak is lost."""
+    if len(points) <= POINTS_MAX:
+        return list(points)
+    stretch = math.ceil(2 * len(points) / POINTS_MAX)
+    kept: set[tuple[int, float]] = {points[0], points[-1]}
+    for start in range(0, len(points), stretch):
+        piece = points[start : start + stretch]
+        kept |= {min(piece, key=lambda point: point[1]), max(piece, key=lambda point: point[1])}
+    return sorted(kept)
+
+
+def _range(values: Sequence[float]) -> tuple[float, float]:
+    """A little more than the values take; never empty."""
+    low, high = min(values), max(values)
+    spare = (high - low) * 0.05 or abs(high) * 0.05 or 1.0
+    return low - spare, high + spare
+
+
+def _marks(low: float, high: float, sizes: Sequence[float], wanted: int) -> list[float]:
+    """Round values from `low` to `high`."""
+    size = next((size for size in sizes if (high - low) / size <= wanted), sizes[-1])
+    first = math.ceil(low / size) * size
+    return [first + place for place in ticks(0, high - first, (size,), wanted)] if first <= high else []

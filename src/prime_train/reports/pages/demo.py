@@ -1,0 +1,54 @@
+"""The page that the demo leaves behind: the picture with its tables."""
+
+from collections.abc import Mapping, Sequence
+
+from prime_train.core.figures import RunFigures, figures
+from prime_train.core.run import HistoryEvent, Run
+from prime_train.core.text.formatting import usd
+from prime_train.reports.charts import facts
+from prime_train.reports.charts.facts import Point
+from prime_train.reports.charts.plot import timeline_svg
+from prime_train.reports.charts.svg import seconds
+from prime_train.reports.pages import sections
+from prime_train.reports.pages.document import document
+from prime_train.reports.pages.markup import cards, pill, shown
+
+EVENTS_MAX = 2000
+
+
+def page_html(
+    run: Run,
+    history: Sequence[HistoryEvent],
+    points: Sequence[Point],
+    commits: Sequence[Point] = (),
+    extra: Mapping[str, str] | None = None,
+) -> str:
+    """The whole page. `extra` adds rows of facts, such as the hash of the weights."""
+    now = figures(run, None, int(facts.end_s(run, history, [*points, *commits])))
+    body = [
+        f"<h1>{shown(run.run_id)}{pill(run.state)}</h1><p class=why>{shown(run.why or 'not over yet')}</p>",
+        _cards(now, history, points),
+        timeline_svg(run, history, points, commits, titled=False),
+        "<h2>Ledger</h2>" + sections.ledger(now),
+        "<h2>Attempts</h2>" + sections.attempts(now),
+        "<h2>Timeline</h2>" + sections.history(run, history[-EVENTS_MAX:]),
+        "<h2>Facts</h2>" + sections.facts(run, extra or {}),
+    ]
+    return document(run.run_id, "".join(body))
+
+
+def _cards(now: RunFigures, history: Sequence[HistoryEvent], points: Sequence[Point]) -> str:
+    run, spent = now.run, now.totals
+    wanted = f" of {run.spec.trainer.steps:,}" if run.spec.trainer.steps else ""
+    lost = facts.losses(run, history, points)
+    idle_s = sum(loss.trains_s - loss.lost_s for loss in lost if loss.trains_s is not None)
+    return cards(
+        [
+            (f"{now.best_step:,}", f"steps{wanted}"),
+            (str(now.attempts), "attempts"),
+            (now.paid, "paid machine time"),
+            (usd(spent.usd), f"spent of {usd(run.spec.budget.usd)}"),
+            (now.useful_share, "of paid time useful"),
+            (seconds(idle_s), "without training"),
+        ]
+    )

@@ -1,0 +1,225 @@
+"""A run's page: how it stands, what is concluded of it, its picture, its figures, its attempts and money, its log and its history."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from prime_train.core.figures import RunFigures
+from prime_train.core.run import HistoryEvent
+from prime_train.core.text.formatting import size, span, usd
+from prime_train.ports import RunRecord
+from prime_train.reports import durability, gpus
+from prime_train.reports.charts import Curve, Point, curve_svg, timeline_svg
+from prime_train.reports.charts.plot import NARROW, WIDTH
+from prime_train.reports.diagnosis.diagnosis_model import Diagnosis
+from prime_train.reports.pages import sections
+from prime_train.reports.pages.document import Live, document
+from prime_train.reports.pages.markup import cards, none, part, pill, row, shown, table
+from prime_train.reports.run_status import Standing, standing
+
+EVENTS_MAX = 200
+NO_CURVES = "There are no figures: the trainer has written none that its progress settings name, or they are out of reach."
+
+
+@dataclass(frozen=True)
+class LogEnd:
+    """`name`: where the log lies, empty where there is none."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class CheckpointSeen:
+    """A manifest in the bucket: `size_bytes` of all its files, and the second it was written."""
+
+    step: int
+    attempt: int
+    files: int
+    size_bytes: int
+    saved_s: int
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What is known of a run from outside of the store. `checkpoints`: the newest, newest first. `curves_from`: where the figures were
+    read. `evidence`: keys in the bucket of what ended attempts left. `notes`: what could not be looked at, and why."""
+
+    checkpoints: tuple[CheckpointSeen, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    curves_from: str = ""
+    log: LogEnd = LogEnd("", "")
+    diagnoses: tuple[Diagnosis, ...] = ()
+    evidence: tuple[str, ...] = ()
+    tracker_url: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunPage:
+    """What the page shows, as of `now_s`. `outside` None: that is still being read."""
+
+    held: RunRecord
+    now_s: int
+    history: tuple[HistoryEvent, ...]
+    outside: Outside | None = None
+
+    @property
+    def seen(self) -> Outside:
+        return self.outside if self.outside is not None else Outside()
+
+
+def run_page_html(page: RunPage, live: Live | None = None) -> str:
+    """The whole page; `live`: of one that is served."""
+    one = standing(page.held, page.now_s)
+    way = "<nav><a href='../'>all runs</a></nav>" if live is not None else ""
+    body = way + "".join(_parts(page, one))
+    return document(f"{one.run}: {one.state}, step {one.figures.progress}", body, live)
+
+
+def _parts(page: RunPage, one: Standing) -> Iterator[str]:
+    now = one.figures
+    yield part("head", "", _head(one))
+    yield part("diagnosis", "Diagnosis", _diagnoses(page))
+    yield part("steps", "Steps over time", _steps(page, now))
+    yield part("curves", "Loss and reward", _curves(page))
+    yield part("attempts", "Attempts", sections.attempts(now) if now.run.attempts else none("No machine has been rented yet."))
+    yield part("ledger", "Time and money", sections.ledger(now) if now.totals.paid_s else none("Nothing has been paid yet."))
+    yield part("checkpoints", "Checkpoints", _checkpoints(page, now))
+    yield part("log", "Log", _log(page))
+    yield part("history", "History", _history(page))
+    yield part("facts", "Facts", sections.facts(now.run, dict(_facts(page, one))))
+    yield part("foot", "", f"<footer>{shown(_foot(page))}</footer>")
+
+
+def _head(one: Standing) -> str:
+    now = one.figures
+    state = now.run.state
+    why = one.why or (f"asked to {one.want}" if one.want != "run" and one.ended_s is None else "")
+    doing = " ".join(filter(None, [why, f"({one.phase})" if one.phase else ""]))
+    return f"<h1>{shown(one.run)}{pill(state)}</h1><p class=why>{shown(doing)}</p>{cards(list(_cards(one)))}"
+
+
+def _cards(one: Standing) -> Iterator[tuple[str, str]]:
+    now = one.figures
+    yield f"{now.step:,}", f"step{f' of {one.steps:,}' if one.steps else ''}"
+    yield (f"{now.durable_step:,}" if now.durable_step else "none"), "durable step"
+    yield usd(now.totals.usd), f"spent of {usd(one.budget_usd)}"
+    yield now.paid, f"paid, {now.useful_share} of it useful" if now.totals.paid_s else "paid"
+    yield str(now.attempts), f"attempt{'' if now.attempts == 1 else 's'}, restarts: {one.causes}"
+    if one.ended_s is None:
+        yield (span(one.heartbeat_age_s) if one.heartbeat_age_s is not None else "none"), "since the last heartbeat"
+    for name, value in (("loss", one.loss), ("reward", one.reward)):
+        if value is not None:
+            yield f"{value:.4g}", name
+
+
+def _pending(page: RunPage, nothing: str) -> str:
+    return none(nothing if page.outside is not None else "This is being read now.")
+
+
+def _diagnoses(page: RunPage) -> str:
+    if not page.seen.diagnoses:
+        return _pending(page, "Nothing could be concluded.") + _notes(page)
+    return "".join(_diagnosis(one, first=place == 0) for place, one in enumerate(page.seen.diagnoses)) + _notes(page)
+
+
+def _diagnosis(one: Diagnosis, *, first: bool) -> str:
+    advice = f"<p>{shown(one.advice)}</p>" if one.advice else ""
+    return f"<div class='found{' first' if first else ''}'><h3>{shown(one.title)}</h3><p class=soft>{shown(one.because)}</p>{advice}</div>"
+
+
+def _notes(page: RunPage) -> str:
+    return "".join(none(f"Not looked at: {note}") for note in page.seen.notes)
+
+
+def _steps(page: RunPage, now: RunFigures) -> str:
+    if not any(attempt.first_step_s is not None for attempt in now.run.attempts):
+        return none("No step has been made yet.")
+    commits = [Point(float(one.saved_s), one.step, one.attempt) for one in page.seen.checkpoints]
+    points = [*_seen(now), *commits]
+    broad, narrow = (
+        timeline_svg(now.run, page.history, points, commits, titled=False, ledger=False, now_s=page.now_s, width=width)
+        for width in (WIDTH, NARROW)
+    )
+    return f"<div class=broad>{broad}</div><div class=narrow>{narrow}</div>"
+
+
+def _seen(now: RunFigures) -> Iterator[Point]:
+    """The last step of each attempt, at its last sign of life."""
+    for attempt in now.run.attempts:
+        at_s = attempt.last_sign_s if attempt.fenced_s is not None else now.now_s
+        if attempt.first_step_s is not None and at_s is not None:
+            yield Point(float(at_s), attempt.last_step, attempt.number)
+
+
+def _curves(page: RunPage) -> str:
+    if not page.seen.curves:
+        return _pending(page, NO_CURVES)
+    drawn = "".join(f"<figure><figcaption>{shown(curve.name)}</figcaption>{curve_svg(curve)}</figure>" for curve in page.seen.curves)
+    absent = [name for name in ("loss", "reward") if name not in {curve.name for curve in page.seen.curves}]
+    source = f"Read from {page.seen.curves_from}." + "".join(f" No {name} was reported." for name in absent)
+    return f"<div class=curves>{drawn}</div><p class=soft>{shown(source)}</p>"
+
+
+def _checkpoints(page: RunPage, now: RunFigures) -> str:
+    if not page.seen.checkpoints:
+        return _pending(page, "There is none in the bucket.")
+    rows = [
+        row(
+            f"{one.step:,}",
+            f"{sections.attempt_dot(one.attempt)}{one.attempt}",
+            f"{one.files:,}",
+            size(one.size_bytes),
+            f"{span(page.now_s - one.saved_s)} ago",
+            "durable" if one.step <= now.durable_step else "not committed",
+            numbers=(0, 2, 3, 4),
+            whole=(1, 5),
+        )
+        for one in page.seen.checkpoints
+    ]
+    return table(("step", "attempt", "files", "size", "saved", "state"), rows, numbers=(0, 2, 3, 4))
+
+
+def _log(page: RunPage) -> str:
+    if not page.seen.log.name:
+        return _pending(page, "There is none yet.") + _evidence(page)
+    # The outer box turns its content around, so that it shows the newest lines first without a script.
+    text = f"<div class=log tabindex=0><pre>{shown(page.seen.log.text)}</pre></div>"
+    return f"<p class=soft>The end of {shown(page.seen.log.name)}</p>{text}{_evidence(page)}"
+
+
+def _evidence(page: RunPage) -> str:
+    if not page.seen.evidence:
+        return ""
+    rows = [row(f"<code>{shown(key)}</code>") for key in page.seen.evidence]
+    return f"<p></p>{table(('kept in the bucket when an attempt ended',), rows)}"
+
+
+def _history(page: RunPage) -> str:
+    if not page.history:
+        return none("Nothing has happened yet.")
+    newest = page.history[-EVENTS_MAX:][::-1]
+    earlier = len(page.history) - len(newest)
+    return sections.history(page.held.run, newest) + (none(f"And {earlier:,} before.") if earlier else "")
+
+
+def _facts(page: RunPage, one: Standing) -> Iterator[tuple[str, str]]:
+    now = one.figures
+    yield "config", one.name
+    if one.pod:
+        yield "machine", f"{one.offer}, {one.pod}"
+    if one.gpus is not None:
+        yield "GPUs", gpus.fact(one.gpus)
+    yield from durability.facts(one.saving) if one.saving is not None else ()
+    if now.trained:
+        yield "training", now.trained
+    if now.deadline:
+        yield "deadline", now.deadline
+    if page.seen.tracker_url:
+        yield "W&B", page.seen.tracker_url
+
+
+def _foot(page: RunPage) -> str:
+    at = datetime.fromtimestamp(page.now_s, UTC)
+    return f"As of {at:%Y-%m-%d %H:%M:%S} UTC, {span(page.now_s - page.held.run.created_s)} after the launch."

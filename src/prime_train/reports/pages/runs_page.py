@@ -1,0 +1,34 @@
+"""The list of runs, as a page."""
+
+from collections.abc import Sequence
+
+from prime_train.core.run import RunState
+from prime_train.core.text.formatting import span
+from prime_train.reports.pages.document import Live, document
+from prime_train.reports.pages.markup import none, part, pill, row, shown, table
+from prime_train.reports.run_status import Standing
+
+
+def runs_page_html(runs: Sequence[Standing], now_s: int, live: Live) -> str:
+    """The whole page; `runs` in the order that is given, each with a link to its page. `now_s`: the store's time."""
+    going_on = sum(one.ended_s is None for one in runs)
+    head = f"<h1>Runs</h1><p class=why>{len(runs):,} shown, of which {going_on:,} go{'es' if going_on == 1 else ''} on</p>"
+    listed = table(
+        ("run", "state", "step", "durable", "spent", "last heartbeat", "age"), [_row(one, now_s) for one in runs], numbers=(2, 3, 4, 5, 6)
+    )
+    body = part("runs", "", head + (listed if runs else none("There are no runs yet.")))
+    return document("prime-train: runs", body, live)
+
+
+def _row(one: Standing, now_s: int) -> str:
+    return row(
+        f"<a href='runs/{shown(one.run)}'>{shown(one.run)}</a>",
+        pill(RunState(one.state)),
+        shown(one.progress),
+        f"{one.durable_step:,}" if one.durable_step else "-",
+        shown(one.money),
+        shown(one.heartbeat),
+        span(now_s - one.created_s),
+        numbers=(2, 3, 4, 5, 6),
+        whole=(0,),
+    )

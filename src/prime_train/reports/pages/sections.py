@@ -1,0 +1,82 @@
+"""Parts that more than one page shows: the ledger, the attempts, the history, and what the run is made of."""
+
+from collections.abc import Mapping, Sequence
+
+from prime_train.core.causes import POLICY
+from prime_train.core.figures import RunFigures
+from prime_train.core.run import Attempt, HistoryEvent, Run
+from prime_train.core.text.formatting import usd
+from prime_train.reports.charts.svg import ATTEMPT_COLOURS, seconds
+from prime_train.reports.pages.markup import row, shown, table
+from prime_train.trainers import trainer_for
+
+MEANINGS = {
+    "provision": "from the create call to the agent's first heartbeat",
+    "restore": "set-up, verification and restore, until the first step",
+    "useful": "steps made for the first time",
+    "recomputed": "steps that had been made before and were lost",
+    "detection": "from the last sign of life to the fence",
+    "teardown": "until the provider said that the machine was gone",
+}
+
+
+def attempt_dot(attempt: int) -> str:
+    return f"<span class='dot a{(attempt - 1) % len(ATTEMPT_COLOURS)}'></span>"
+
+
+def ledger(now: RunFigures) -> str:
+    """Where the paid time and the money went."""
+    rows = [
+        row(f"<span class='dot p-{s.name}'></span>{s.name}", MEANINGS[s.name], s.time, s.share, s.money, numbers=(2, 3, 4), whole=(0,))
+        for s in now.parts
+    ]
+    whole = ("all", "", now.paid, "", usd(now.totals.usd))
+    rows.append(row(*whole, numbers=(2, 3, 4)).replace("<tr>", "<tr class=sum>", 1))
+    return table(("paid for", "what it is", "time", "share", "dollars"), rows, numbers=(2, 3, 4))
+
+
+def attempts(now: RunFigures) -> str:
+    """One row an attempt, and one for what is paid beside them."""
+    rows = []
+    for cost in now.costs():
+        attempt = cost.current_attempt
+        if attempt is None:
+            cells = ("", shown(now.others()), "", "", "", cost.time, cost.money, "")
+        else:
+            steps = (f"{attempt.resumed_step:,}", f"{attempt.last_step:,}", f"{attempt.durable_step:,}")
+            number = f"{attempt_dot(attempt.number)}{attempt.number}"
+            cells = (number, shown(_machine(attempt)), *steps, cost.time, cost.money, shown(_end(attempt)))
+        rows.append(row(*cells, numbers=(2, 3, 4, 5, 6), whole=(0, 1, 7)))
+    head = ("attempt", "machine", "from step", "to step", "durable", "paid", "spent", "ended by")
+    return table(head, rows, numbers=(2, 3, 4, 5, 6))
+
+
+def _machine(attempt: Attempt) -> str:
+    kind = "spot" if attempt.offer.spot else "on-demand"
+    return f"{attempt.offer.offer_id}, {kind}, {usd(attempt.offer.usd_per_hour)}/h"
+
+
+def _end(attempt: Attempt) -> str:
+    return POLICY[attempt.cause].title if attempt.cause else "running" if attempt.ended_s is None else "ended"
+
+
+def history(run: Run, events: Sequence[HistoryEvent]) -> str:
+    """What happened, in the order that is given, each with its time since the launch."""
+    rows = [
+        row(
+            f"+{seconds(event.at_s - run.created_s)}",
+            f"{attempt_dot(event.attempt)}{event.attempt}" if event.attempt else "",
+            shown(event.kind.replace("_", " ")),
+            shown(event.text),
+            numbers=(0,),
+            whole=(1, 2),
+        )
+        for event in events
+    ]
+    return table(("time", "attempt", "what", ""), rows, numbers=(0,))
+
+
+def facts(run: Run, extra: Mapping[str, str]) -> str:
+    """What the run is made of. `extra` adds rows."""
+    values = {"commit": run.commit or "none", "command": trainer_for(run.spec).shown_command(run.spec), **extra}
+    return table(("", ""), [row(shown(name), f"<code>{shown(value)}</code>", whole=(0,)) for name, value in values.items()])
