@@ -1,1 +1,1 @@
-"""What is true of runs, pods and checkpoints, and what follows from it: no clock, file, network, environment or log."""
+"""The pure logic about runs, pods and checkpoints: no clock, file, network, environment or log."""

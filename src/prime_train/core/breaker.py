@@ -1,25 +1,27 @@
-"""When silence proves nothing: six circuit breakers with one transition table.
+"""Six circuit breakers with one transition table that decide when silence proves nothing.
 
-Four stand for what a heartbeat passes on its way, and a machine on its way to its first one:
+Four breakers stand for the paths that a heartbeat takes, and that a machine needs before its first one:
 
-- `inbound`: heartbeats reach the webhook and its store. It fails while the canary does and no heartbeat arrives. Heartbeats that do arrive
-  outweigh the canary: then only the watcher's own way to the webhook is closed, or the answers are lost.
-- `answers`: what the webhook answers reaches who asked. The canary alone tells. Without answers no new machine gets what it needs to begin.
-- `provider`: its list can be read. Without it no agent is put on a machine.
-- `store`: watchers can read and write it. Where they could not, none of this was remembered, so it is told by the gap between two sweeps in
-  which no heartbeat was stored.
+- `inbound`: heartbeats reach the webhook and its store. It fails while the canary fails and no heartbeat arrives. Heartbeats that arrive
+  outweigh the canary: then only the watcher's own way to the webhook is closed, or the responses are lost.
+- `answers`: responses of the webhook reach the sender. Only the canary measures this. Without responses no new machine gets what it needs
+  to start.
+- `provider`: the provider's list of pods can be read. Without it no agent is put on a machine.
+- `store`: watchers can read and write the store. During a failure of the store nothing can be recorded, so the failure is inferred from a
+  gap between two sweeps in which no heartbeat was stored.
 
-While one of them is open, what depends on it proves nothing; afterwards only time since it works again counts.
+While one of them is open, silence of what depends on it proves nothing; afterwards only silence since the recovery counts.
 
-Two stand for the machines. Machines die one by one; what cuts several off silences them together, and the canary goes another way:
+Two breakers stand for the machines. Machines fail one by one; an outage that cuts several off silences them together, and the canary, which
+takes another way, may not notice it:
 
 - `fleet`: most of the active runs are silent.
-- `cohort`: some runs, two at least, fell silent within `TOGETHER_S` of each other. A run stays in its cohort until it is heard again or
-  replaced, however few the others have become.
+- `cohort`: two or more runs fell silent within `TOGETHER_S` of each other. A run stays in its cohort until it is heard again or replaced,
+  even if the others have left.
 
-These are bounded in time, for all of them may really be dead: after `HOLD_S` the breaker is half-open and lets one run a sweep through. The
-one that is let through changes from sweep to sweep: the longest silent one may be one that is rightly left alone, such as a machine cut off
-from us while its tracker advances.
+These two are bounded in time, because all of the machines may really be lost: after `HOLD_S` the breaker is half-open and lets one run a
+sweep through. Which one rotates from sweep to sweep: the longest silent one may be one that is rightly left alone, such as a machine cut
+off from us while its tracker advances.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -29,57 +31,60 @@ from itertools import pairwise
 
 SILENT_SHARE_MAX = 0.5
 ACTIVE_MIN = 3
-"""So many runs at least make a fleet."""
+"""The least number of active runs that count as a fleet."""
 TOGETHER_S = 300
-"""Last heartbeats that lie so close together were the last for the same reason: machines that keep silent though the provider calls them
-active are so rare that two of them within minutes are no chance, in any fleet that one control plane watches."""
+"""Seconds within which several last heartbeats count as stopped by the same reason: it is so rare that a machine keeps silent though the
+provider calls it active that two of them within minutes are no coincidence, in any fleet that one control plane watches."""
 QUIET_S = 90
-"""A run that was not heard for so long supports a cohort of others, though its own patience is longer."""
+"""Seconds of silence after which a run counts towards a cohort of others, even if its own silence limit is longer."""
 FELL_KEPT_S = 900
-"""So long a run that was replaced, or is gone, is remembered to have fallen silent: others may follow it."""
+"""Seconds for which a run that was replaced or has ended is still remembered as fallen silent, because other runs may follow it."""
 FELL_KEPT_MAX = 1000
 PAST = "/past"
-"""No run's id has a slash."""
+"""Suffix of ids of replaced attempts; unambiguous, because no run id contains a slash."""
 HOLD_S = 2100
-"""Longer than nearly all outages last. The price is paid only for machines that froze together: the provider tells of those that it lost
-itself, and they are replaced at once."""
+"""Seconds after which an open breaker becomes half-open; longer than nearly all outages last. The wait costs money only for machines that
+hang together: machines that the provider reports as lost are replaced at once."""
 BRIEF_S = 30
-"""A canary may fail this long, such as once, without what was heard before being forgotten."""
+"""Seconds that the canary may fail, such as once, without earlier heartbeats losing their value as evidence."""
 PROOF_S = 120
-"""So long a path must have worked without a failure to count as mended."""
+"""Seconds that a path must work without a failure to count as repaired."""
 FAILURES_APART_S = 900
-"""Failures of the canary no further apart belong together, whichever watcher's they are, though another's may sing in between."""
+"""Canary failures at most this many seconds apart count as one, whichever watchers saw them, even if another watcher's canary succeeds in
+between."""
 ARRIVING_RUNS = 2
-"""So many runs' heartbeats outweigh a failed canary, or one's where no other lives: a single one may have slipped through."""
+"""Runs whose heartbeats outweigh a failed canary, or fewer if fewer runs are live: a single heartbeat may have slipped through."""
 ARRIVING_S = 120
-"""Heartbeats no older than this still arrive: four of the usual pace."""
+"""A heartbeat at most this many seconds old counts as still arriving: four intervals of the default pace."""
 ON_THE_WAY_S = 10
-"""A heartbeat that is counted so soon after the newest one before the canary failed was on its way by then."""
+"""A heartbeat stored at most this many seconds after the newest one before the canary failed counts as sent before the failure."""
 OVERRULED_S = 300
-"""So long the canary has failed while heartbeats arrive when people are told."""
+"""Seconds that the canary fails while heartbeats arrive before people are told."""
 GAP_S = 180
 GAP_FACTOR = 3
-"""A gap between two sweeps is one in which the store may have been away if it is longer than `GAP_S` and so many times the gap before."""
+"""The store may have been unavailable in a gap between two sweeps that is longer than `GAP_S` and than `GAP_FACTOR` times the gap
+before."""
 
 
 class State(StrEnum):
     CLOSED = "closed"
-    """It works: what it tells is evidence."""
+    """The path works: its signals are evidence."""
     OPEN = "open"
-    """It does not: nothing is concluded."""
+    """The path fails: nothing is concluded from it."""
     HALF_OPEN = "half_open"
-    """It works again, or has not worked for longer than can be waited for: evidence counts since then, or for one run at a time."""
+    """The path works again, or has failed for longer than can be waited for: evidence counts since the recovery, or for one run at a
+    time."""
 
 
 class Sign(StrEnum):
-    """What a sweep has seen of a breaker."""
+    """What a sweep observed of a breaker."""
 
     WORKS = "works"
     PROVEN = "proven"
-    """It has worked for long enough, or had failed so briefly that it does not matter."""
+    """The path has worked for long enough, or failed so briefly that the failure does not count."""
     FAILS = "fails"
     HELD = "held"
-    """It still fails, and that has been waited for long enough."""
+    """The path still fails, and has been waited for long enough."""
 
 
 TRANSITIONS: Mapping[tuple[State, Sign], State] = {
@@ -100,23 +105,23 @@ TRANSITIONS: Mapping[tuple[State, Sign], State] = {
 
 @dataclass(frozen=True)
 class Breaker:
-    """One of the six. Seconds are those at which a sweep saw it."""
+    """The state of one of the six breakers. All times are those of the sweep that observed the change, in seconds."""
 
     state: State = State.CLOSED
     since_s: int | None = None
-    """When it came into this state; None: it has always been closed."""
+    """When the breaker entered this state; None: it has always been closed."""
     failing_s: int | None = None
-    """When it was last closed no longer; None while it is."""
+    """When the breaker last left the closed state; None while it is closed."""
     failed_s: int | None = None
-    """When it last failed."""
+    """When the path last failed."""
     works_since_s: int | None = None
-    """Since when it works: what came before proves nothing. None: as long as is known."""
+    """When the path started to work again; earlier silence proves nothing. None: no failure is known."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How patient a breaker is, in seconds. `brief_s`: a failure no longer than this is none; `proof_s`: see `PROOF_S`; `hold_s`: a failure
-    longer than this is waited for no longer, None: without limit."""
+    """Time limits of a breaker, in seconds. `brief_s`: a failure no longer than this does not count; `proof_s`: see `PROOF_S`; `hold_s`:
+    the longest wait during a failure, None: no limit."""
 
     brief_s: int = 0
     proof_s: int = PROOF_S
@@ -128,12 +133,12 @@ ANSWERS = Limits(proof_s=FAILURES_APART_S)
 PROVIDER = Limits(brief_s=BRIEF_S)
 STORE = Limits()
 CROWD = Limits(proof_s=0)
-"""Those that are heard again need no further proof."""
+"""`proof_s` is 0 because runs that are heard again need no further proof."""
 
 
 def moved(breaker: Breaker, *, works: bool, now_s: int, limits: Limits, held: bool | None = None) -> Breaker:
-    """The breaker after a sweep that saw whether it works. `held`: whether its failure has been waited for long enough, where another clock
-    than `limits.hold_s` tells that."""
+    """Return the breaker after a sweep that observed whether the path works. `held`: whether its failure has been waited for long enough,
+    if something other than `limits.hold_s` decides that."""
     sign = _sign(breaker, works=works, now_s=now_s, limits=limits, held=held)
     state = TRANSITIONS[breaker.state, sign]
     breaker = breaker if works else replace(breaker, failed_s=now_s)
@@ -165,12 +170,12 @@ def _sign(breaker: Breaker, *, works: bool, now_s: int, limits: Limits, held: bo
 
 @dataclass(frozen=True)
 class Watch:
-    """What the watchers remember between sweeps."""
+    """State of the watchers between sweeps."""
 
     version: int = 0
     swept_s: int | None = None
     gap_s: int | None = None
-    """Between the last two sweeps."""
+    """Seconds between the last two sweeps."""
     inbound: Breaker = Breaker()
     answers: Breaker = Breaker()
     provider: Breaker = Breaker()
@@ -178,59 +183,60 @@ class Watch:
     fleet: Breaker = Breaker()
     cohort: Breaker = Breaker()
     failing_heartbeat_s: int | None = None
-    """The newest heartbeat, by the server's clock, when the canary began to fail."""
+    """Time of the newest heartbeat, by the server's clock, when the canary began to fail."""
     fell_s: Mapping[str, int] = field(default_factory=dict)
-    """Runs that fell silent lately, were not heard since, and when that was; those that were replaced with `PAST` after their id."""
+    """Runs that recently fell silent and were not heard since, with the time in seconds; those that were replaced have `PAST` after their
+    id."""
     members: frozenset[str] = frozenset()
     """Silent runs that belong to a cohort."""
     let_through: int = 0
-    """How many sweeps have let one run through: whose turn it is."""
+    """Number of sweeps that have let one run through; decides which run is next."""
     account: str = ""
-    """Whose the machines are, by the provider's word for it; empty where that is remembered elsewhere."""
+    """The account that owns the machines, as the provider names it; empty if it is stored elsewhere."""
     buckets: dict[str, str] = field(default_factory=dict)
-    """Identities of the buckets that were made or met, by URL."""
+    """Identities of the buckets that were created or used, by URL."""
 
 
 @dataclass(frozen=True)
 class Hearing:
-    """What a sweep may conclude from silence: `blind` says why nothing, but for the run in `through`; it holds for the runs in `crowd`, or
-    for all where that is None."""
+    """What a sweep may conclude from silence. `blind`: the reason why nothing may be concluded, except for the run in `through`; it applies
+    to the runs in `crowd`, or to all if `crowd` is None."""
 
     blind: str | None = None
     heard_since_s: int = 0
     through: str | None = None
     crowd: frozenset[str] | None = None
     overruled_since_s: int | None = None
-    """People are to be told, once for that second: heartbeats arrive, but the canary has failed since then."""
+    """If set, heartbeats arrive but the canary has failed since this second; people are told once for each such second."""
     deaf: bool = False
-    """No heartbeat arrives at all."""
+    """Whether no heartbeat arrives at all."""
     boots: str | None = None
-    """Why a machine that has not been heard yet may be well."""
+    """The reason why a machine that has not been heard yet may be healthy."""
     boots_since_s: int = 0
-    """Since when a machine could get all that it needs to be heard."""
+    """The second since which a machine could get everything it needs for its first heartbeat."""
 
     def blind_for(self, run_id: str) -> str | None:
         return None if run_id == self.through or (self.crowd is not None and run_id not in self.crowd) else self.blind
 
     def blind_for_boot(self, late_s: int) -> str | None:
-        """As `blind_for`, for a machine that has not been heard yet and is late by so many seconds."""
+        """As the `blind_for` of a run, for a machine without a first heartbeat that is late by this many seconds."""
         if self.deaf:
             return self.blind
         return self.boots if late_s <= HOLD_S else None
 
     def boot_since_s(self, launched_s: int) -> int:
-        """Since when a machine launched at that second could have been heard."""
+        """Return the second since which a machine launched at `launched_s` could have sent a heartbeat."""
         return max(self.heard_since_s, min(self.boots_since_s, launched_s + HOLD_S))
 
 
 def listen(
     watch: Watch, *, canary: bool, silent_s: Mapping[str, int], active: Mapping[str, int], now_s: int, provider: bool = True
 ) -> tuple[Watch, Hearing]:
-    """The next memory and what this sweep may conclude.
+    """Return the next state of the watchers and what this sweep may conclude.
 
-    `silent_s`: runs whose heartbeats are overdue, with the seconds since their last heartbeat; `active`: all runs that should heartbeat,
-    with the second of their last heartbeat by the server's clock. Both as they were before the canary was sent. `provider`: its list could
-    be read.
+    `silent_s`: runs whose heartbeats are overdue, with the seconds since their last heartbeat; `active`: all runs that should send
+    heartbeats, with the second of their last heartbeat by the server's clock. Both as of before the canary was sent. `provider`: whether
+    the provider's list of pods could be read.
     """
     watch = _after_paths(watch, canary=canary, provider=provider, silent=silent_s.keys(), active=active, now_s=now_s)
     inbound = watch.inbound
@@ -278,13 +284,15 @@ def _after_paths(watch: Watch, *, canary: bool, provider: bool, silent: Collecti
 
 
 def _arrives(failing_heartbeat_s: int | None, heartbeats_s: Collection[int], now_s: int) -> bool:
-    """Whether heartbeats have come since the canary began to fail, and still come. `heartbeats_s`: the last ones of the runs that live."""
+    """Return whether heartbeats have arrived since the canary began to fail, and still arrive. `heartbeats_s`: the last ones of the runs
+    that are not silent."""
     since_s = max((failing_heartbeat_s or 0) + ON_THE_WAY_S, now_s - ARRIVING_S - 1)
     return sum(heartbeat_s > since_s for heartbeat_s in heartbeats_s) >= max(1, min(ARRIVING_RUNS, len(heartbeats_s)))
 
 
 def _store(watch: Watch, heartbeats_s: Iterable[int], now_s: int) -> Breaker:
-    """It works now, for it was just read. Whether it was away before: nobody swept for unusually long, and no heartbeat was stored."""
+    """Return the store's breaker. The store works now, because it was just read. It counts as unavailable before if no sweep ran for
+    unusually long and no heartbeat was stored."""
     store, swept_s = watch.store, watch.swept_s
     if swept_s is None or watch.gap_s is None:
         return store
@@ -295,7 +303,7 @@ def _store(watch: Watch, heartbeats_s: Iterable[int], now_s: int) -> Breaker:
 
 
 def _works_since_s(*paths: Breaker) -> int:
-    """Since when all of them work."""
+    """Return the second since which all of these paths work; 0 if no failure is known."""
     return max((path.works_since_s for path in paths if path.works_since_s is not None), default=0)
 
 
@@ -312,7 +320,7 @@ def _unanswered(watch: Watch) -> str | None:
 
 
 def _after_crowds(watch: Watch, fell_s: Mapping[str, int], active: Mapping[str, int], now_s: int) -> tuple[Watch, frozenset[str]]:
-    """The memory after it, and the silent runs of which nothing is concluded."""
+    """Return the next state, and the silent runs about which nothing is concluded."""
     most = len(active) >= ACTIVE_MIN and len(fell_s) >= SILENT_SHARE_MAX * len(active)
     lately = {_past(run_id): at_s for run_id, at_s in watch.fell_s.items() if run_id not in active and now_s - at_s <= FELL_KEPT_S}
     fallen = {**lately, **fell_s}
@@ -332,20 +340,21 @@ def _after_crowds(watch: Watch, fell_s: Mapping[str, int], active: Mapping[str, 
 
 
 def _past(run_id: str) -> str:
-    """What stands for an attempt that was replaced, or is gone: its run's next attempt, which is heard, takes nothing from that it fell."""
+    """Return the id for a run's replaced or ended attempt, so that the heartbeats of the run's next attempt do not erase that this one fell
+    silent."""
     return run_id if run_id.endswith(PAST) else run_id + PAST
 
 
 def _together(fell_s: Mapping[str, int]) -> frozenset[str]:
-    """Every run that fell silent within `TOGETHER_S` of another one."""
+    """Return every run that fell silent within `TOGETHER_S` of another one."""
     in_order = sorted(fell_s, key=lambda run_id: fell_s[run_id])
     pairs = pairwise(in_order)
     return frozenset(run_id for pair in pairs if fell_s[pair[1]] - fell_s[pair[0]] <= TOGETHER_S for run_id in pair)
 
 
 def _let_through(watch: Watch, held: frozenset[str], fell_s: Mapping[str, int], silent_s: Mapping[str, int], now_s: int) -> str | None:
-    """The one run that a half-open breaker lets through in this sweep. A cohort's time counts from its last heartbeats: another that was
-    left alone for long, and rightly, takes nothing from it."""
+    """Return the one run that a half-open breaker lets through in this sweep, or None. In a cohort only runs silent for `HOLD_S` take
+    turns, so a run that is rightly left alone for long does not shorten the wait of others."""
     breaker = watch.fleet if watch.fleet.state is not State.CLOSED else watch.cohort
     if breaker.state is not State.HALF_OPEN:
         return None

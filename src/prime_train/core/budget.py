@@ -1,8 +1,8 @@
-"""What a run may still use: dollars, hours of training, and the time until its deadline.
+"""Computes what is left of a run's limits: dollars, hours of training, and the time until its deadline.
 
-Dollars always count, from the create call to the provider's own word that the machine is gone. Hours are those of training: in each
+Dollars always count, from the create call until the provider confirms that the machine is gone. Hours are hours of training: in each
 attempt from its first step to its last sign of life; set-up, verification and restore have limits of their own. The deadline is a moment:
-what there is by then is saved, and the machine given back.
+by then progress is saved, and the machine given back.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.formatting import usd
 
 RESERVED_SHARE = 0.05
-"""Of the dollars, at most so much is kept back for the flush; with no more than that left, no machine is rented."""
+"""The largest share of the dollars that is reserved for the flush; with no more than that left, no machine is rented."""
 
 
 class Limit(StrEnum):
@@ -25,12 +25,12 @@ class Limit(StrEnum):
 
 
 CAUSES = {Limit.USD: Cause.BUDGET_SPENT, Limit.HOURS: Cause.HOURS_SPENT, Limit.DEADLINE: Cause.DEADLINE}
-"""What a run ends by that has reached a limit."""
+"""The cause with which a run ends that has reached a limit."""
 LIMITS = {cause: limit for limit, cause in CAUSES.items()}
 
 
 class Exhausted(Exception):
-    """The run cannot go on within its budget; `limits` are those that are used up."""
+    """The run cannot continue within its budget; `limits` are those that are used up."""
 
     def __init__(self, run: Run, limits: tuple[Limit, ...]) -> None:
         super().__init__("; ".join(said(run, limit) for limit in limits))
@@ -38,7 +38,7 @@ class Exhausted(Exception):
 
 
 def training_s(run: Run, now_s: int) -> int:
-    """Seconds of training so far, over all attempts: what the ledger calls useful and recomputed."""
+    """Return the seconds of training so far, over all attempts: useful and recomputed in the ledger."""
     total = ledger.totals(run, now_s)
     return total.useful_s + total.recomputed_s
 
@@ -49,13 +49,14 @@ def deadline_s(run: Run) -> int | None:
 
 
 def flush_from_s(run: Run) -> int | None:
-    """When to begin to save, so that it is done by the deadline: the order takes a heartbeat to arrive."""
+    """Return the second at which saving must begin to be done by the deadline, including one heartbeat interval until the order arrives;
+    None if there is no deadline."""
     end_s, health = deadline_s(run), run.spec.health
     return None if end_s is None else end_s - health.drain_s - health.heartbeat_s
 
 
 def used_up(run: Run, now_s: int) -> tuple[Limit, ...]:
-    """The limits that let no further machine be rented."""
+    """Return the limits that prevent the rental of another machine."""
     return tuple(_used_up(run, now_s))
 
 
@@ -70,7 +71,7 @@ def _used_up(run: Run, now_s: int) -> Iterator[Limit]:
 
 
 def shares(run: Run, now_s: int) -> dict[Limit, float]:
-    """How much of each limit is used, 1.0 for all of it."""
+    """Return the used share of each limit; 1.0 is all of it."""
     budget, end_s = run.spec.budget, deadline_s(run)
     used = {Limit.USD: ledger.spent(run, now_s).usd / budget.usd}
     if budget.hours is not None:
@@ -81,7 +82,7 @@ def shares(run: Run, now_s: int) -> dict[Limit, float]:
 
 
 def said(run: Run, limit: Limit) -> str:
-    """That the limit is reached; without figures that would be others a moment later."""
+    """Return a sentence stating that the limit is reached, without figures that would change a moment later."""
     budget = run.spec.budget
     match limit:
         case Limit.USD:
@@ -97,7 +98,7 @@ def hours_said(hours: float) -> str:
 
 
 def least(run: Run, limit: Limit, now_s: int) -> float:
-    """What the limit must be more than for the run to go on: dollars, hours, or a second since 1970."""
+    """Return the value that the limit must exceed for the run to continue: dollars, hours, or a Unix time in seconds."""
     match limit:
         case Limit.USD:
             return ledger.spent(run, now_s).usd / (1 - RESERVED_SHARE)

@@ -1,8 +1,8 @@
-"""Why an attempt ended, and what each cause means for the next one: the policy table.
+"""The causes for which attempts end, and the policy table of what follows from each.
 
-`Retry.FREE` causes do not count towards the limit of attempts without a new durable step: nobody's code is to blame and money and
-hours bound them. `Retry.COUNTED` causes are tried again until that limit. `Retry.NEVER` causes would fail the same way on any
-machine, so another one is not rented.
+`Retry.FREE` causes do not count towards the limit of attempts without a new durable step: the user's code is not at fault, and money and
+hours bound these retries. `Retry.COUNTED` causes are retried up to that limit. `Retry.NEVER` causes would fail the same way on any machine,
+so no other machine is rented.
 """
 
 from dataclasses import dataclass
@@ -72,7 +72,8 @@ class Retry(StrEnum):
 
 @dataclass(frozen=True)
 class Policy:
-    """One row: may another machine be rented, is this offer left out next time, does a person have to look, and what to tell them."""
+    """One row of the policy: whether another machine may be rented, whether this offer is left out next time, whether a person has to look,
+    and the texts for people."""
 
     retry: Retry
     title: str
@@ -144,8 +145,8 @@ POLICY: dict[Cause, Policy] = {
 }
 
 FLUSHED = (Cause.DRAINED, Cause.HOURS_SPENT, Cause.DEADLINE)
-"""How an agent ends that has flushed and left: told to, or by itself, for it keeps hours and deadline too. Where it could not upload the
-last checkpoint in time, it says UPLOAD_FAILED instead."""
+"""Causes that an agent reports after it flushed and left: by order, or by itself, because it also checks hours and deadline. If it could
+not upload the last checkpoint in time, it reports UPLOAD_FAILED instead."""
 
 MENDED_IN_CONFIG = frozenset(
     {
@@ -168,13 +169,14 @@ MENDED_IN_CONFIG = frozenset(
         Cause.ZERO_REWARD,
     }
 )
-"""What the same config and code would run into again: one of them must change first."""
+"""Causes that would occur again with the same config and code: one of them must change first."""
 
 _BY_ITSELF = ("Another ", "Nothing to do", "it is replaced", "it then goes on")
 
 
 def advice_at_the_end(cause: Cause) -> str:
-    """What a person can do about a run that has ended by it: the advice without what is no longer done by itself."""
+    """Return what a person can do about a run that ended with this cause: the advice without the parts that the control plane does by
+    itself while a run is live."""
     parts = [part for part in POLICY[cause].advice.rstrip(".").split("; ") if part and not part.startswith(_BY_ITSELF)]
     said = "; ".join(parts)
     return f"{said[0].upper()}{said[1:]}." if said else ""

@@ -1,6 +1,6 @@
-"""From a decision to the one atomic write that carries it: the next run, the next lease, a line of history, and whom to tell.
+"""Turns a decision into one atomic write: the next run, the next lease, a history line, and the alerts.
 
-Pure, like the decision. What is outside (create, terminate, send) is touched only after the write was won.
+Pure, like the decision. Calls to the outside (create, terminate, send) happen only after the write has succeeded.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ from prime_train.core.verdict import Pod, is_saving, step_limit_s, step_rose_s
 from prime_train.core.wire import Order
 
 CLEANUP_AFTER_S = BLOB_GRACE_S + 300
-"""After its end a run's last uploads are older than the grace period for chunks, whoever's clock they were dated by."""
+"""Seconds after the end of a run until its clean-up: by then its last uploads are older than the grace period for chunks, by any clock."""
 EXCLUDED_MAX = 4
 PREEMPTIONS_KEPT_MAX = 16
 NOTICES_THAT_OUTLIVE_AN_ATTEMPT = ("budget", "no_capacity", "unknown", "blind", "untracked")
@@ -63,7 +63,8 @@ _END_SEVERITY = {
 
 
 def change(run: Run, lease: Lease, decision: d.Decision, now_s: int) -> Change:
-    """What to save for `decision`. Launch and ChooseResume need more facts: see `launch` and `resume_chosen`."""
+    """Return the change to save for `decision`. Launch, ChooseResume and CleanUp need more facts: see `launch`, `resume_chosen` and
+    `cleaned_up`."""
     match decision:
         case d.Wait():
             until_s = next_check_s(run, lease, decision, now_s)
@@ -101,8 +102,8 @@ def change(run: Run, lease: Lease, decision: d.Decision, now_s: int) -> Change:
 
 
 def next_check_s(run: Run, lease: Lease, decision: d.Wait, now_s: int) -> int | None:
-    """When to look again: what the decision says, or for a healthy attempt the next moment that can change anything; `CHECK_S_MAX` from
-    now at the latest."""
+    """Return the second of the next check: the decision's own, or for a healthy attempt the next moment that can change anything; at the
+    latest `CHECK_S_MAX` from now."""
     wanted_s = _wanted_check_s(run, lease, decision, now_s)
     return min(wanted_s, now_s + CHECK_S_MAX) if wanted_s is not None else None
 
@@ -126,8 +127,8 @@ def _wanted_check_s(run: Run, lease: Lease, decision: d.Wait, now_s: int) -> int
 
 
 def launch(run: Run, lease: Lease, offer: Offer, now_s: int, *, identity: str = "") -> Change:
-    """The intent, saved before the create call: attempt + 1, a fresh open lease, and the offer that will be asked for. `identity`:
-    random."""
+    """Return the intent to launch, saved before the create call: attempt + 1, a fresh open lease, and the offer that will be requested.
+    `identity`: the random identity of the attempt."""
     after = _turned(move(run, Event.LAUNCH))
     number = run.attempt + 1
     resumed = run.resume.step if run.resume else 0
@@ -149,7 +150,8 @@ def launch(run: Run, lease: Lease, offer: Offer, now_s: int, *, identity: str = 
 
 
 def caught_up(run: Run, lease: Lease, newer: Run, newer_lease: Lease, now_s: int) -> Change:
-    """The store had been restored from an older copy: it takes up what was recorded since. What the user asks for now still counts."""
+    """Adopt the newer recorded state after the store was restored from an older copy. A stop or cancel that the user has requested now
+    still counts."""
     want = run.want if run.want is not DesiredState.RUN else newer.want
     after = replace(newer, version=run.version, want=want, next_check_s=now_s)
     taken = replace(newer_lease, version=lease.version + 1)
@@ -170,8 +172,8 @@ def _in_words(offer: Offer) -> str:
 
 
 def adopted(run: Run, pod_id: str, now_s: int, *, usd_per_hour: float = 0.0, created_s: int = 0) -> Change:
-    """The pod of the current attempt is known by its id: there is a machine, and people are told. `usd_per_hour`: its price in the end,
-    which may differ from the offer's; `created_s`: since when it is there. 0: not told."""
+    """Record the pod of the current attempt by its id and tell people that there is a machine. `usd_per_hour`: its final price, which may
+    differ from the offer's; `created_s`: the second of its creation. 0: not reported."""
     if run.current_attempt is None:
         raise ValueError(f"run {run.run_id} has no attempt that could have the pod {pod_id}")
     offer = replace(run.current_attempt.offer, usd_per_hour=usd_per_hour) if usd_per_hour > 0 else run.current_attempt.offer
@@ -185,7 +187,8 @@ def adopted(run: Run, pod_id: str, now_s: int, *, usd_per_hour: float = 0.0, cre
 
 
 def refused(run: Run, lease: Lease, cause: Cause, detail: str, now_s: int) -> Change:
-    """The provider said for certain that no pod was made: the attempt ends at no cost. People are told once as long as this lasts."""
+    """End the attempt at no cost, because the provider has confirmed that no pod was created. People are told once as long as this
+    lasts."""
     change = _recover(run, lease, d.Recover(cause, detail), now_s)
     attempt = change.run.current_attempt
     if attempt is None:
@@ -199,7 +202,7 @@ def refused(run: Run, lease: Lease, cause: Cause, detail: str, now_s: int) -> Ch
 
 
 def no_offer(run: Run, why: str, now_s: int, *, kind: str = "no_capacity", title: str = "no machine that fits") -> Change:
-    """Nothing can be rented now: wait longer each time, and tell people once as long as it lasts."""
+    """Wait, longer each time, because nothing can be rented now, and tell people once as long as this lasts."""
     not_before_s = now_s + d.backoff_s(run.backoffs + 1)
     next_check_s = d.back_off_until_s(run, not_before_s, now_s)
     after = replace(run, backoffs=run.backoffs + 1, not_before_s=not_before_s, next_check_s=next_check_s)
@@ -210,8 +213,8 @@ def no_offer(run: Run, why: str, now_s: int, *, kind: str = "no_capacity", title
 
 
 def resume_chosen(run: Run, point: ResumePoint | None, now_s: int, *, instead_of: int | None = None) -> Change:
-    """What the next attempt restores, chosen once after the fence. A checkpoint found only now counts as progress made. `instead_of`: the
-    step that had been committed, where its files are no longer whole and people have to be told."""
+    """Record what the next attempt restores, chosen once after the fence. A checkpoint discovered only now counts as progress.
+    `instead_of`: the committed step, if its files are no longer complete and people have to be told."""
     step = point.step if point else 0
     gained = step > run.durable_step
     after = replace(
@@ -274,7 +277,7 @@ def _note(run: Run, note: d.Note, now_s: int) -> Change:
 
 
 def _with_sign(run: Run, decision: d.Wait | d.Note) -> Run:
-    """The run with a sign of life that no heartbeat brought."""
+    """Return the run with a sign of life that came from another source than a heartbeat."""
     if decision.sign_s is None or run.current_attempt is None:
         return run
     tracked = decision.tracked if decision.tracked is not None else run.current_attempt.tracked
@@ -282,7 +285,8 @@ def _with_sign(run: Run, decision: d.Wait | d.Note) -> Run:
 
 
 def _all_clear(run: Run, lease: Lease, kinds: tuple[str, ...], now_s: int) -> Change:
-    """What was told has passed. A stall that has passed takes its order back too, so that the next one is looked into anew."""
+    """Clear notices whose reason has passed. For a stall this also withdraws the order for evidence, so that the next stall is examined
+    anew."""
     after = replace(run, notices=tuple(notice for notice in run.notices if notice.kind not in kinds), next_check_s=now_s)
     line = happened(run, now_s, "all_clear", _CLEARED.get(kinds, "heard again"))
     if run.current_attempt is None or "stalled" not in kinds:
@@ -332,7 +336,7 @@ def _drain(run: Run, lease: Lease, decision: d.Drain, now_s: int) -> Change:
 
 
 def _fenced(run: Run, lease: Lease, cause: Cause | None, detail: str, now_s: int) -> tuple[Run, Lease]:
-    """The run with its attempt closed and all that its last heartbeat taught, and the closed lease."""
+    """Return the run with its attempt closed and updated from its last heartbeat, and the closed lease."""
     closed = replace(lease, open=False, order=Order.NONE, order_reason="", version=lease.version + 1)
     attempt = run.current_attempt
     if attempt is None or attempt.fenced_s is not None:
@@ -378,7 +382,7 @@ def _recover(run: Run, lease: Lease, decision: d.Recover, now_s: int) -> Change:
     offer = run.current_attempt.offer if run.current_attempt else None
     fenced, closed = _fenced(_turned(move(run, Event.LOST)), lease, decision.cause, decision.detail, now_s)
     if decision.cause is Cause.LAUNCH_LOST and fenced.current_attempt is not None:
-        # The provider lists no such pod: it is not paid for, unless it appears later.
+        # The provider lists no such pod, so it costs nothing unless it appears later.
         fenced = with_attempt(fenced, replace(fenced.current_attempt, ended_s=fenced.current_attempt.launched_s))
     gained = fenced.durable_step > run.durable_step
     strikes = () if gained else run.strikes
@@ -432,7 +436,7 @@ def _finish(run: Run, lease: Lease, decision: d.Finish, now_s: int) -> Change:
 
 
 def _undurable(run: Run, decision: d.Finish) -> str:
-    """What was trained and is in no checkpoint, where a run ends that should have it all; else empty."""
+    """Return which steps were trained but are in no checkpoint, if the run ends with a cause after which it should have all; else empty."""
     attempt = run.current_attempt
     if attempt is None or decision.cause not in (Cause.FINISHED, Cause.UPLOAD_FAILED):
         return ""
@@ -449,7 +453,7 @@ def _undurable(run: Run, decision: d.Finish) -> str:
 
 
 def cleaned_up(run: Run, gone: int, now_s: int, *, again_s: int | None) -> Change:
-    """So many chunks have gone from the bucket; `again_s`: when there may be more to do."""
+    """Record that `gone` chunks were deleted from the bucket; `again_s`: the second of the next clean-up, if more is left."""
     text = f"{gone} chunks that no checkpoint lists were removed from the bucket"
     after = replace(run, cleanup_s=again_s, next_check_s=again_s)
     return _saved(after, happened(run, now_s, "cleaned_up", text) if gone else None)
@@ -481,14 +485,15 @@ def _terminate(run: Run, pods: tuple[Pod, ...], now_s: int) -> Change:
 
 
 def _created_s(run: Run, pod: Pod, now_s: int) -> int:
-    """When the provider says that a pod too many was made: neither before its attempt was launched nor in the future, for the provider's
-    clock may be wrong. Now, where it does not say."""
+    """Return when a surplus pod was created as the provider reports it, but not before the launch of its attempt and not in the future,
+    because the provider's clock may be wrong. Return `now_s` if the provider reports nothing."""
     launched_s = next((a.launched_s for a in run.attempts if pod.name == d.name_of(run, a.number)), run.created_s)
     return min(now_s, max(pod.created_s or now_s, launched_s))
 
 
 def _asked_back(attempt: Attempt, pod: Pod, run: Run, now_s: int) -> Attempt:
-    """The attempt knows its pod, even one that a lost create answer made and that appears only now."""
+    """Return the attempt with its termination requested if this pod is its own, including a pod of a lost create response that appears only
+    now."""
     if attempt.pod_id is None and pod.name == d.name_of(run, attempt.number):
         return replace(_with_pod(attempt, pod), terminate_asked_s=now_s, ended_s=None)
     return replace(attempt, terminate_asked_s=now_s, ended_s=None) if attempt.pod_id == pod.pod_id else attempt
@@ -518,8 +523,8 @@ def _settle(run: Run, decision: d.Settle, now_s: int) -> Change:
 
 
 def _gone(run: Run, attempt: Attempt, told: tuple[Pod, ...], now_s: int) -> Attempt:
-    """The attempt with the end of its machine. One whose machine was made during a crash, and was gone before anybody knew its id, is known
-    by its name; one that no machine was made for cost nothing."""
+    """Return the attempt with the end of its machine. A pod that was created during a crash, and was gone before its id was saved, is found
+    by its name; an attempt for which no pod was created cost nothing."""
     name = d.name_of(run, attempt.number)
     pod = next((p for p in told if p.pod_id == attempt.pod_id or (attempt.pod_id is None and p.name == name)), None)
     if attempt.pod_id is None:
@@ -530,19 +535,20 @@ def _gone(run: Run, attempt: Attempt, told: tuple[Pod, ...], now_s: int) -> Atte
 
 
 def _with_pod(attempt: Attempt, pod: Pod) -> Attempt:
-    """The attempt knows its machine, since when it is there, and its price in the end, as far as these are told."""
+    """Return the attempt with its pod, creation time and final price, as far as the provider reports them."""
     offer = replace(attempt.offer, usd_per_hour=pod.usd_per_hour) if pod.usd_per_hour > 0 else attempt.offer
     return replace(attempt, pod_id=pod.pod_id, created_s=pod.created_s or None, offer=offer)
 
 
 def _ended_s(pod: Pod | None, least_s: int, now_s: int) -> int:
-    """When the provider says that the pod ended: neither before its last sign of life nor in the future. Now, where it does not say."""
+    """Return when the pod ended as the provider reports it, but not before `least_s`, its last sign of life, and not in the future. Return
+    `now_s` if the provider reports nothing."""
     told_s = pod.ended_s if pod is not None and pod.ended_s is not None else now_s
     return min(now_s, max(told_s, least_s))
 
 
 def billed(run: Run, number: int, pod: Pod, usd: float, now_s: int) -> Change:
-    """The provider has told what that attempt's pod cost in all, and from when to when it was there."""
+    """Record the total cost of that attempt's pod from the provider's bill, and when the pod existed."""
 
     def booked(attempt: Attempt) -> Attempt:
         is_known = attempt.pod_id is not None
@@ -559,7 +565,7 @@ def billed(run: Run, number: int, pod: Pod, usd: float, now_s: int) -> Change:
 
 
 def wished(run: Run, want: DesiredState, now_s: int) -> Change:
-    """The user asks to stop or cancel; reconcile carries it out. Raises IllegalMove when the run is over."""
+    """Record the user's request to stop or cancel; reconcile carries it out. Raises IllegalMove if the run is over."""
     if run.is_over:
         move(run, Event.STOP if want is DesiredState.STOP else Event.CANCEL)
     return _saved(replace(run, want=want, next_check_s=now_s), happened(run, now_s, "asked", f"the user asks to {want.value}"))
@@ -567,16 +573,16 @@ def wished(run: Run, want: DesiredState, now_s: int) -> Change:
 
 @dataclass(frozen=True)
 class Renewed:
-    """What a run goes on with in place of what it had: another config and other code. ValueError where it could not go on with them."""
+    """Another config and other code with which a run is resumed."""
 
     spec: RunSpec
     commit: str
     code_sha256: str = ""
-    """Of the packed working tree; empty where a repository is checked out."""
+    """SHA-256 of the packed working tree; empty if a repository is checked out."""
 
     def check(self, run: Run) -> None:
-        """Its name, its kind of trainer and how checkpoints are named stay: by these its checkpoints are found and read. It does
-        not end before the newest of them."""
+        """Raise ValueError if the run cannot continue with this config: its name, its kind of trainer and the pattern of checkpoint names
+        must stay, because its checkpoints are found and read by them, and it must not end before the newest checkpoint."""
         old, new = run.spec, self.spec
         kept = (
             ("name", old.name, new.name),
@@ -592,13 +598,14 @@ class Renewed:
 
 
 def resumed(run: Run, now_s: int, limits: Mapping[Limit, float | str] | None = None, renewed: Renewed | None = None) -> Change:
-    """The user lets an ended run go on, perhaps with larger limits or another config. Raises IllegalMove unless it stopped, failed or was
-    cancelled, Exhausted where its budget is used up even so, and ValueError where it cannot go on with that config or these limits."""
+    """Return the change that resumes an ended run, optionally with larger limits or another config. Raises IllegalMove unless the run was
+    stopped, failed or cancelled, Exhausted if its budget is still used up, and ValueError if it cannot continue with that config or these
+    limits."""
     moved = move(run, Event.RESUME)
     if renewed is not None:
         renewed.check(run)
         moved = replace(moved, spec=renewed.spec, commit=renewed.commit, revision=run.revision + 1, code_sha256=renewed.code_sha256)
-    # Judged like any budget: a run that is stored with a limit that no budget may have could not be read again.
+    # Validated like any budget, because a run stored with an invalid limit could not be read again.
     budget = BudgetSpec.model_validate(moved.spec.budget.model_dump() | {limit.value: value for limit, value in (limits or {}).items()})
     after = replace(
         moved,
@@ -628,12 +635,12 @@ def happened(run: Run, at_s: int, kind: str, text: str, step: int = 0, *, cause:
 
 
 def _mirrored(run: Run, kind: str, at_s: int) -> tuple[Alert, ...]:
-    """A change of state that nobody is told of, for where a run's state is shown."""
+    """Return a quiet alert that updates displays of the run's state, for runs with an origin; nobody is notified."""
     return (told(run, at_s, kind, Severity.QUIET, run.state.value, ""),) if run.origin is not None else ()
 
 
 def told(run: Run, at_s: int, kind: str, severity: Severity, title: str, text: str) -> Alert:
-    """An alert whose key is the change of state: run, attempt, kind and the version that saved it."""
+    """Return an alert whose key identifies the change of state: run, attempt, kind and the version that saved it."""
     key = f"{run.run_id}/e{run.attempt}/{kind}/v{run.version + 1}"
     return Alert(key, run.run_id, kind, severity, f"{run.run_id}: {title}", text, at_s, run.attempt)
 

@@ -1,4 +1,4 @@
-"""What there is to do next: each decision is a value, and one of these."""
+"""The possible next actions for a run, one value type for each."""
 
 from dataclasses import dataclass, field
 
@@ -12,15 +12,15 @@ class Wait:
     until_s: int | None
     why: str
     sign_s: int | None = None
-    """A sign of life that no heartbeat brought, to be remembered."""
+    """Time of a sign of life from another source than a heartbeat, to be saved."""
     tracked: TrackedStep | None = None
-    """The step that came with it, to be remembered too."""
+    """The step reported with that sign of life, to be saved too."""
 
 
 @dataclass(frozen=True)
 class Adopt:
-    """The provider knows the pod of the current attempt: the launch is settled. `usd_per_hour`: what it says that it costs; `created_s`:
-    since when it says that it is there."""
+    """The provider lists the pod of the current attempt, which settles the launch. `usd_per_hour`: its price as the provider reports it;
+    `created_s`: the second of its creation as the provider reports it."""
 
     pod_id: str
     usd_per_hour: float = 0.0
@@ -46,14 +46,14 @@ class SeeStep:
 
 @dataclass(frozen=True)
 class SeeUpload:
-    """The trainer has ended well, and its last checkpoint is not durable yet."""
+    """The trainer has exited successfully, and its last checkpoint is not durable yet."""
 
     step: int
 
 
 @dataclass(frozen=True)
 class ChooseResume:
-    """The fence has fallen: choose what the next attempt restores."""
+    """The attempt is fenced: choose what the next attempt restores."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Hold:
-    """Nothing may be rented now: wait, longer each time, and tell people once as long as it lasts."""
+    """Nothing can be rented now: wait, longer each time, and tell people once as long as this lasts."""
 
     kind: str
     title: str
@@ -72,7 +72,7 @@ class Hold:
 
 @dataclass(frozen=True)
 class Note:
-    """Tell people, once as long as this state of things lasts."""
+    """Tell people, once as long as this condition lasts."""
 
     kind: str
     severity: Severity
@@ -80,12 +80,12 @@ class Note:
     text: str
     sign_s: int | None = None
     tracked: TrackedStep | None = None
-    """Both as for `Wait`."""
+    """`sign_s` and `tracked` as in `Wait`."""
 
 
 @dataclass(frozen=True)
 class AllClear:
-    """What had been told has passed: forget that it was, so that the next time is told again."""
+    """The reason for these notices has passed: clear them, so that people are told again next time."""
 
     kinds: tuple[str, ...]
 
@@ -121,24 +121,24 @@ class Finish:
 
 @dataclass(frozen=True)
 class Terminate:
-    """Ask the provider to take these pods back (again)."""
+    """Request the end of these pods from the provider, possibly again."""
 
     pods: tuple[Pod, ...]
 
 
 @dataclass(frozen=True)
 class CleanUp:
-    """The run is over, and nobody uploads any more: chunks that no checkpoint lists can go from the bucket."""
+    """The run is over and nothing is uploaded any more: delete chunks that no checkpoint lists from the bucket."""
 
 
 @dataclass(frozen=True)
 class Settle:
-    """The provider says that these attempts' pods are gone (or that a launch never made one): they cost nothing more."""
+    """The provider confirms that these attempts' pods are gone, or that a launch never created one: they cost nothing more."""
 
     attempts: tuple[int, ...]
     orphans: tuple[str, ...] = ()
     told: tuple[Pod, ...] = ()
-    """What the provider still tells of these pods, such as since when they are gone."""
+    """What the provider still reports of these pods, such as when they ended."""
 
 
 Decision = (

@@ -1,18 +1,18 @@
-"""The errors that callers are meant to handle.
+"""The errors that callers are expected to handle.
 
-The outside fails in the two ways that matter: `TemporaryError`, try again later, and the rest. What a user asked for and cannot have is a
-`UsageError`.
+External failures are a `TemporaryError` (retry later) or one of the other `OutsideError`s (a retry will not help). A `UsageError` is a
+request of the user that cannot be carried out.
 """
 
 from prime_train.core.exit_codes import Exit
 
 
 class OutsideError(Exception):
-    """Something outside failed."""
+    """A call to an external service failed."""
 
 
 class TemporaryError(OutsideError):
-    """It may work later; of a call that changes something it is not known whether it did. `delay_s`: not before."""
+    """A retry may succeed; whether a modifying call took effect is unknown. `delay_s`: seconds to wait before a retry."""
 
     def __init__(self, message: str, *, delay_s: float = 0.0) -> None:
         super().__init__(message)
@@ -20,24 +20,24 @@ class TemporaryError(OutsideError):
 
 
 class PermanentError(OutsideError):
-    """It was refused, and asking again will not help."""
+    """The service refused the call, and a retry will not help."""
 
 
 class NoCapacity(OutsideError):
-    """The provider said for certain that it has no such machine now: nothing was created."""
+    """The provider confirmed that it has no such machine now: nothing was created."""
 
 
 class LimitReached(NoCapacity):
-    """The provider said for certain that the account may have no more machines now, whichever they are: nothing was created, and no offer
-    is at fault."""
+    """The provider confirmed that the account may have no more machines now, of any kind: nothing was created, and no offer is at fault."""
 
 
 class NoFunds(OutsideError):
-    """The provider said for certain that nobody pays for the machine: nothing was created."""
+    """The provider confirmed that the wallet does not cover the machine: nothing was created."""
 
 
 class UsageError(Exception):
-    """What the user asked for cannot be done. The message says what is wrong, `fix` what to do about it, `code` how a command ends."""
+    """A request of the user that cannot be carried out. The message states the problem, `fix` what to do about it, `code` the exit code of
+    a command."""
 
     def __init__(self, message: str, *, fix: str = "", code: Exit = Exit.USAGE) -> None:
         super().__init__(message)

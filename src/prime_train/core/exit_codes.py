@@ -4,17 +4,17 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """What a process reports when it ends."""
+    """The exit code of a process."""
 
     OK = 0
     FINDINGS = 1
     """The config has mistakes, or the run that was followed did not succeed."""
     USAGE = 2
-    """A wrong option, a run that is not there, a wish that is not possible."""
+    """A wrong option, an unknown run, or a request that cannot be carried out."""
     OUTSIDE_FAILED = 3
-    """Something outside failed for now: try again."""
+    """An external service failed temporarily: try again."""
     OUTSIDE_REFUSED = 4
-    """Something outside refused: trying again will not help."""
+    """An external service refused: trying again will not help."""
     BUG = 70
     INTERRUPTED = 130
     BROKEN_PIPE = 141

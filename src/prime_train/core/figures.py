@@ -1,8 +1,8 @@
-"""All figures of a run that people are shown, from one look at it: whoever shows a run takes them from here, so that no two of them on one
-screen contradict each other.
+"""All figures of a run that people are shown, computed from one reading of the run. Every display takes them from here, so that no two of
+them contradict each other.
 
-What is saved of an attempt's steps rises only when the attempt ends; until then its last heartbeat and commit, in the lease, know more.
-`heard` lays the one over the other, and everything else is worked out of that.
+The stored run gets an attempt's steps only when the attempt ends; until then its last heartbeat and commit, in the lease, are newer.
+`heard` merges the two, and everything else is computed from the result.
 """
 
 from collections import Counter
@@ -15,12 +15,12 @@ from prime_train.core.run import Attempt, Lease, Run, Totals, with_attempt
 from prime_train.core.text.formatting import percents, span, spans, usd, usds
 
 PARTS = ("provision", "restore", "useful", "recomputed", "detection", "teardown")
-"""Of the ledger, in the order they are paid for."""
+"""The parts of the ledger, in the order in which they are paid."""
 
 
 @dataclass(frozen=True)
 class LedgerPart:
-    """What one part of the paid time came to, and the same in words: what is read of all parts sums to what is read of the whole."""
+    """One part of the paid time, in numbers and as texts; the rounded texts of all parts add up to the text of the whole."""
 
     name: str
     seconds: int
@@ -32,7 +32,7 @@ class LedgerPart:
 
 @dataclass(frozen=True)
 class AttemptCost:
-    """What is paid for one attempt; `attempt` None: for what has no row of its own, earlier attempts and other machines."""
+    """The cost of one attempt; with `current_attempt` None, of everything without a row of its own: earlier attempts and other machines."""
 
     current_attempt: Attempt | None
     paid_s: int
@@ -43,7 +43,7 @@ class AttemptCost:
 
 @dataclass(frozen=True)
 class RunFigures:
-    """How a run stands at `now_s`. `run` has what was heard of its newest attempt."""
+    """The figures of a run at `now_s`. `run` includes the last heartbeat of its newest attempt."""
 
     run: Run
     now_s: int
@@ -52,28 +52,28 @@ class RunFigures:
 
     @property
     def step(self) -> int:
-        """The newest attempt's newest step; before its first, the one it resumed from."""
+        """Return the newest step of the newest attempt; before its first step, the one it resumed from."""
         return self.run.current_attempt.last_step if self.run.current_attempt is not None else 0
 
     @property
     def durable_step(self) -> int:
-        """Of the newest checkpoint in the bucket."""
+        """Return the step of the newest checkpoint in the bucket."""
         return self.run.durable_step
 
     @property
     def best_step(self) -> int:
-        """The highest that any attempt has reached."""
+        """Return the highest step that any attempt has reached."""
         return max(self.run.best_step, self.step, self.durable_step)
 
     @property
     def progress(self) -> str:
-        """120/400"""
+        """Return the step as text, with the last step if it is known: 120/400"""
         steps = self.run.spec.trainer.steps
         return f"{self.step:,}/{steps:,}" if steps else f"{self.step:,}"
 
     @property
     def steps_said(self) -> str:
-        """The step with the newest durable one, and, where it is behind what was reached before, how far that was."""
+        """Return the step and the newest durable step as text, and the highest step reached if the current one is behind it."""
         behind = f" (step {self.best_step:,} was reached before)" if self.best_step > self.step else ""
         return f"{self.progress}{behind}, newest checkpoint: {f'step {self.durable_step:,}' if self.durable_step else 'none yet'}"
 
@@ -85,7 +85,7 @@ class RunFigures:
 
     @cached_property
     def lost(self) -> tuple[Attempt, ...]:
-        """Attempts that another one has followed, or will: the end of the run itself is none."""
+        """Return the attempts that another attempt followed or will follow; the attempt with which the run ended is not one of them."""
         return tuple(a for a in self.run.attempts if a.fenced_s is not None and not (self.run.is_over and a is self.run.current_attempt))
 
     @property
@@ -94,7 +94,7 @@ class RunFigures:
 
     @property
     def restart_causes(self) -> Counter[Cause | None]:
-        """How many restarts there were for each cause; None: earlier ones, whose causes are not kept."""
+        """Return the number of restarts for each cause; None: earlier ones, whose causes are not kept."""
         causes = Counter[Cause | None](attempt.cause for attempt in self.lost)
         causes[None] += self.run.folded.attempts
         return +causes
@@ -111,13 +111,13 @@ class RunFigures:
 
     @property
     def trained(self) -> str:
-        """Hours of training, where the budget limits them: 1 h 3 min of 2 h"""
+        """Return the hours of training as text if the budget limits them, such as 1 h 3 min of 2 h; else empty."""
         hours = self.run.spec.budget.hours
         return f"{span(budget.training_s(self.run, self.now_s))} of {span(hours * 3600)}" if hours is not None else ""
 
     @property
     def deadline(self) -> str:
-        """2026-12-01T18:00+01:00, in 3 d 4 h; empty where there is none."""
+        """Return the deadline as text, such as 2026-12-01T18:00+01:00, in 3 d 4 h; empty if there is none."""
         end_s = budget.deadline_s(self.run)
         left = f", in {span(end_s - self.now_s)}" if end_s is not None and end_s > self.now_s and not self.run.is_over else ""
         return f"{self.run.spec.budget.deadline}{left}" if end_s is not None else ""
@@ -128,7 +128,7 @@ class RunFigures:
 
     @cached_property
     def parts(self) -> tuple[LedgerPart, ...]:
-        """The ledger, part by part, over all attempts and other machines. What cost an attempt is spread over its seconds."""
+        """Return the ledger, part by part, over all attempts and other machines. An attempt's cost is spread evenly over its seconds."""
         rows = ledger.rows(self.run, self.now_s)
         seconds = [sum(getattr(row, f"{part}_s") for row in rows) for part in PARTS]
         dollars = [sum(row.usd * getattr(row, f"{part}_s") / row.paid_s for row in rows if row.paid_s) for part in PARTS]
@@ -140,7 +140,8 @@ class RunFigures:
         return next(part.share for part in self.parts if part.name == "useful")
 
     def costs(self, shown_max: int | None = None) -> tuple[AttemptCost, ...]:
-        """A row for each of the newest `shown_max` attempts (None: all that are listed), and a last one for whatever else is paid."""
+        """Return a row for each of the newest `shown_max` attempts (None: all that are listed), and a last row for everything else that is
+        paid."""
         listed = self.run.attempts[-shown_max:] if shown_max is not None else self.run.attempts
         each = [(attempt, ledger.attempt_totals(attempt, self.now_s)) for attempt in listed]
         paid = [(attempt, cost.paid_s, cost.usd) for attempt, cost in each]
@@ -153,18 +154,18 @@ class RunFigures:
         return tuple(AttemptCost(*row, time, dollars) for row, time, dollars in zip(rows, times, money, strict=True))
 
     def others(self, shown_max: int | None = None) -> str:
-        """What the last row of `costs` is about: attempts that have none of their own, and machines of no attempt."""
+        """Return the label of the last row of `costs`: attempts without a row of their own, and machines of no attempt."""
         earlier = self.attempts - len(self.run.attempts[-shown_max:] if shown_max is not None else self.run.attempts)
         return f"… and {earlier} before" if earlier else "other machines"
 
 
 def figures(run: Run, lease: Lease | None, now_s: int) -> RunFigures:
-    """`lease` None: of a run of which nothing newer than what was saved is known, as one that is over."""
+    """Return the figures of a run. `lease` None: nothing newer than the stored run is known, as for a run that is over."""
     return RunFigures(heard(run, lease) if lease is not None else run, now_s)
 
 
 def heard(run: Run, lease: Lease) -> Run:
-    """The run with what the last heartbeat and commit of its newest attempt say. Doing it twice is doing it once."""
+    """Return the run updated from the last heartbeat and commit of its newest attempt. Idempotent."""
     attempt = run.current_attempt
     if attempt is None or lease.attempt != attempt.number or attempt.fenced_s is not None:
         return run

@@ -1,4 +1,4 @@
-"""One mistake in a config: where it is, what is wrong, and what to do. How it is printed is not its business."""
+"""One mistake in a config: its position, the problem, and the fix. Printing is done elsewhere."""
 
 import re
 from dataclasses import asdict, dataclass
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """An error keeps a run from being launched; a warning and a note do not."""
+    """The severity of a finding. An error prevents the launch of a run; a warning and a note do not."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -39,7 +39,7 @@ CODES: dict[str, str] = {
     "PT092": "an ignore that nothing needs",
     BUG: "a bug of prime-train kept the file from being judged",
 }
-"""What the codes of reading stand for; those of the rules are said by the rules. A code never changes its meaning."""
+"""Meanings of the codes for reading a file; the codes of rules are defined by the rules. A code never changes its meaning."""
 
 FAMILIES: dict[str, str] = {
     "PT0": "the spec",
@@ -50,14 +50,15 @@ FAMILIES: dict[str, str] = {
     "RE5": "resilience",
     "TO6": "tools",
 }
-"""What a code is about, by its first three characters; two digits follow."""
+"""Topics of codes by their first three characters; two digits follow."""
 
 _CODE = re.compile(f"({'|'.join(FAMILIES)})[0-9]{{2}}")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """`line` and `column` count from 1; `value` is what was seen, cut short, empty where it must not be shown."""
+    """One mistake in a config. `line` and `column` count from 1; `value` is the offending value, cut short, empty if it must not be
+    shown."""
 
     code: str
     message: str
@@ -73,7 +74,7 @@ class Finding:
             raise ValueError(f"{self.code} is not a code: {', '.join(f'{start}xx' for start in FAMILIES)}")
 
     def row(self) -> dict[str, str | int]:
-        """All of it, for JSON."""
+        """Return all fields as a mapping for JSON."""
         return asdict(self)
 
 
@@ -82,5 +83,5 @@ def has_errors(findings: tuple[Finding, ...]) -> bool:
 
 
 def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
-    """Each once, as they stand in their files."""
+    """Return each finding once, sorted by file and position."""
     return tuple(sorted(dict.fromkeys(findings), key=lambda f: (f.file, f.line, f.column, f.code, f.message)))

@@ -1,9 +1,9 @@
-"""Where paid time and money went.
+"""The split of paid time and money by purpose.
 
-Each attempt's paid seconds (create call to the provider's own "gone") are split, in order, into provision (until the agent's first
-heartbeat), restore (set-up, verification, restore, until the first step), training (until the last sign of life), detection (until the
-fence) and teardown (until the pod was gone). Training is recomputed as far as it repeats steps an earlier attempt had reached, useful
-beyond that.
+Each attempt's paid seconds (from the create call until the provider confirms "gone") are split, in order, into provision (until the agent's
+first heartbeat), restore (set-up, verification, restore, until the first step), training (until the last sign of life), detection (until
+the fence) and teardown (until the pod was gone). Training that repeats steps which an earlier attempt had reached is recomputed, the rest
+is useful.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from prime_train.core.run import ATTEMPTS_KEPT_MAX, Attempt, Orphan, Run, Totals
 
 
 def attempt_totals(attempt: Attempt, now_s: int) -> Totals:
-    """The ledger of one attempt up to `now_s`, or to its end."""
+    """Return the ledger of one attempt up to `now_s`, or to its end."""
     start_s = paid_from_s(attempt, now_s)
     end_s = max(start_s, attempt.ended_s if attempt.ended_s is not None else now_s)
     marks = [start_s]
@@ -42,12 +42,13 @@ def attempt_totals(attempt: Attempt, now_s: int) -> Totals:
 
 
 def attempt_usd(attempt: Attempt, paid_s: int) -> float:
-    """What it cost: in the provider's own words, or else its price for so long."""
+    """Return the attempt's cost in dollars: the provider's bill if there is one, else its price for `paid_s`."""
     return attempt.billed_usd if attempt.billed_usd is not None else paid_s * (attempt.offer.usd_per_hour / 3600)
 
 
 def paid_from_s(attempt: Attempt, now_s: int) -> int:
-    """When the provider created the machine: never before it was asked for, nor after its first sign of life or its end."""
+    """Return the second from which the machine is paid: its creation by the provider, but not before the create call, nor after its first
+    heartbeat or its end."""
     if attempt.created_s is None:
         return attempt.launched_s
     latest = [at_s for at_s in (attempt.first_heartbeat_s, attempt.ended_s) if at_s is not None]
@@ -61,7 +62,7 @@ def _recomputed_s(attempt: Attempt, train_s: int) -> int:
 
 
 def add(rows: Iterable[Totals]) -> Totals:
-    """The sum of ledgers."""
+    """Return the sum of ledgers."""
     total = Totals()
     for row in rows:
         total = Totals(**{name: getattr(total, name) + getattr(row, name) for name in Totals.__dataclass_fields__})
@@ -69,14 +70,14 @@ def add(rows: Iterable[Totals]) -> Totals:
 
 
 def orphan_totals(orphan: Orphan, now_s: int) -> Totals:
-    """The ledger of a pod that is no attempt's, such as a second one that a lost create call made: all of it is wasted."""
+    """Return the ledger of a pod that belongs to no attempt, such as a second one from a lost create call: all of it is wasted."""
     paid_s = max(0, now_s - orphan.created_s)
     usd = paid_s * orphan.usd_per_hour / 3600
     return Totals(paid_s=paid_s, teardown_s=paid_s, usd=usd, usd_wasted=usd)
 
 
 def unowned(run: Run) -> tuple[Orphan, ...]:
-    """Orphans that are no attempt's pod, and so are paid for beside the attempts."""
+    """Return the orphans that are no attempt's pod, and so are paid for in addition to the attempts."""
     if not run.orphans:
         return ()
     owned = {attempt.pod_id for attempt in run.attempts}
@@ -84,27 +85,27 @@ def unowned(run: Run) -> tuple[Orphan, ...]:
 
 
 def rows(run: Run, now_s: int) -> list[Totals]:
-    """The ledger of each attempt and of each pod that is no attempt's; attempts that are no longer listed share one."""
+    """Return the ledger of each attempt and of each pod without an attempt; attempts that are no longer listed share one."""
     attempts = [attempt_totals(attempt, now_s) for attempt in run.attempts]
     return [run.folded, *attempts, *(orphan_totals(orphan, now_s) for orphan in unowned(run))]
 
 
 def totals(run: Run, now_s: int) -> Totals:
-    """The ledger of the whole run, dead attempts and orphans included. What was useful is only right for a run that its newest attempt's
-    last heartbeat was laid over: see `figures.heard`."""
+    """Return the ledger of the whole run, including ended attempts and orphans. The useful part is only correct for a run that includes its
+    newest attempt's last heartbeat: see `figures.heard`."""
     return add(rows(run, now_s))
 
 
 @dataclass(frozen=True)
 class Spent:
-    """What all attempts cost so far, and for how long they were paid."""
+    """The cost of all attempts so far, and the seconds paid."""
 
     usd: float
     paid_s: int
 
 
 def spent(run: Run, now_s: int) -> Spent:
-    """The two figures of `totals` that decisions are made of; decided in every step, so they are worth a short cut."""
+    """Return the two figures of `totals` on which decisions are based; a shortcut, because every step needs them."""
     usd, paid_s = run.folded.usd, run.folded.paid_s
     for attempt in run.attempts:
         each_s = max(0, (attempt.ended_s if attempt.ended_s is not None else now_s) - paid_from_s(attempt, now_s))
@@ -116,13 +117,14 @@ def spent(run: Run, now_s: int) -> Spent:
 
 
 def burn_usd_per_s(run: Run) -> float:
-    """What is paid each second now: every attempt whose pod is not proven gone, and every orphan."""
+    """Return the dollars paid per second now, for every attempt whose pod is not proven gone and for every orphan."""
     attempts = sum(a.offer.usd_per_hour for a in run.attempts if a.ended_s is None)
     return (attempts + sum(orphan.usd_per_hour for orphan in unowned(run))) / 3600
 
 
 def fold(run: Run) -> Run:
-    """Moves the oldest ended attempts into `folded`, so that a run that was preempted a thousand times stays a small record."""
+    """Return the run with its oldest ended attempts merged into `folded`, so that a run that was preempted a thousand times stays a small
+    record."""
     surplus = len(run.attempts) - ATTEMPTS_KEPT_MAX
     old = [a for a in run.attempts[: max(0, surplus)] if a.ended_s is not None]
     if not old:

@@ -1,9 +1,9 @@
-"""A checkpoint as the bucket knows it: a manifest that lists every file with size and hashes, written last.
+"""A checkpoint in the bucket: a manifest that lists every file with size and hashes, written last.
 
-A file is cut into chunks of `CHUNK_BYTES`, and each chunk is one object, a blob, named by the hash of its content. So a chunk that is
-there already need not be sent again, whichever file, step or dead upload it came from; and each can be sent, fetched, checked and
-repaired alone. A checkpoint exists when its manifest does and every blob it lists is there with its size. `latest.json` is for people;
-nothing here reads it.
+A file is cut into chunks of `CHUNK_BYTES`, and each chunk is one object, a blob, named by the hash of its content. So an existing chunk is
+not sent again, whichever file, step or interrupted upload it came from; and each can be sent, fetched, verified and repaired alone. A
+checkpoint exists when its manifest does and every blob it lists is in the bucket with its size. `latest.json` is for people; no code here
+reads it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,22 +18,22 @@ from prime_train.core.text.paths import violation_of_folder, violation_of_path
 
 FILES_MAX = 50_000
 CHUNK_BYTES = 16 * 2**20
-"""Large enough that a request costs little beside it, small enough that many can be in memory at once."""
+"""Bytes of a chunk: large enough that the cost of a request is small, small enough that many fit in memory at once."""
 
 STEP_MAX = 10**12 - 1
-"""Keys hold twelve digits."""
+"""The highest step: keys have twelve digits for it."""
 
 MTIME_S_MAX = 2**62
-"""What an operating system takes; it makes the nearest of it that the disk can hold."""
+"""The largest modification time that operating systems accept; they round it to what the disk can store."""
 
 CREATED_S_MAX = 253_402_300_799
-"""The end of the year 9999."""
+"""The last second of the year 9999."""
 
 BLOB_GRACE_S = 3600
 
 
 def chunk_sizes(size: int) -> tuple[int, ...]:
-    """Sizes in bytes of the chunks of a file of `size` bytes: all whole, but for the last."""
+    """Return the sizes in bytes of the chunks of a file of `size` bytes: all are whole except the last."""
     whole, rest = divmod(size, CHUNK_BYTES)
     return (CHUNK_BYTES,) * whole + ((rest,) if rest else ())
 
@@ -51,7 +51,8 @@ def _safe_folder(name: object) -> object:
 
 
 class Chunk(BaseModel):
-    """A part of a file: `digest` (`blake3-<hex>`) and `size` of its content, and the bytes its blob takes, encoded by `codec`."""
+    """A part of a file: `digest` (`blake3-<hex>`) and `size` in bytes of its content, and the size `stored` of its blob, encoded by
+    `codec`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -62,7 +63,7 @@ class Chunk(BaseModel):
 
 
 class ManifestFile(BaseModel):
-    """One file: `path` inside the checkpoint's folder, `size` in bytes, and its chunks in their order; an empty file has none."""
+    """One file: `path` inside the checkpoint's folder, `size` in bytes, and its chunks in order; an empty file has none."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -73,7 +74,7 @@ class ManifestFile(BaseModel):
 
     @model_validator(mode="after")
     def _chunks_are_the_file(self) -> Self:
-        # Counted first: a size that nobody can have would ask for a list that nobody can hold.
+        # The count is checked first, because an absurd size would make `chunk_sizes` build a list that does not fit in memory.
         count = -(-self.size // CHUNK_BYTES)
         if len(self.chunks) != count or tuple(chunk.size for chunk in self.chunks) != chunk_sizes(self.size):
             raise ValueError(f"{self.path[:200]!r} has {self.size} bytes, which its {len(self.chunks)} chunks are not")
@@ -81,7 +82,7 @@ class ManifestFile(BaseModel):
 
 
 class Manifest(BaseModel):
-    """The commit record of step `step`, made by attempt `attempt`. `folder` is the checkpoint's name as the trainer wrote it."""
+    """The commit record of step `step`, written by attempt `attempt`. `folder` is the name that the trainer gave the checkpoint."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -94,9 +95,9 @@ class Manifest(BaseModel):
     files: tuple[ManifestFile, ...] = Field(max_length=FILES_MAX)
     loss: float | None = None
     reward: float | None = None
-    """What the trainer last said at the time of the checkpoint."""
+    """The last values that the trainer had reported when the checkpoint was written."""
     identity: str = Field(default="", pattern=f"^({IDENTITY_PATTERN})?$")
-    """Of the attempt that made it."""
+    """The identity of the attempt that wrote it."""
 
     @model_validator(mode="after")
     def _each_file_once(self) -> Self:
@@ -117,12 +118,12 @@ class Manifest(BaseModel):
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """Return the bytes of all files together."""
         return sum(file.size for file in self.files)
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all that it says, as hex digits. Defaults are left out: a field that is added changes none."""
+        """Return the SHA-256 of all fields, as hex digits. Defaults are left out, so a new field does not change existing digests."""
         return sha256(self.model_dump_json(exclude_defaults=True).encode()).hexdigest()
 
     @property
@@ -130,12 +131,12 @@ class Manifest(BaseModel):
         return ResumePoint(step=self.step, attempt=self.attempt, key=self.key, digest=self.digest)
 
     def blobs(self) -> dict[str, int]:
-        """Keys of all its blobs, each once, and the bytes each takes in the bucket."""
+        """Return the keys of all blobs, each once, with their sizes in the bucket in bytes."""
         return {blob_key(self.run, chunk.digest, chunk.codec): chunk.stored for file in self.files for chunk in file.chunks}
 
 
 class ResumePoint(BaseModel):
-    """What an attempt restores: chosen once, after the fence, and saved in the run."""
+    """The checkpoint that an attempt restores: chosen once, after the fence, and saved in the run."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -143,16 +144,16 @@ class ResumePoint(BaseModel):
     attempt: int = Field(ge=1)
     key: str
     digest: str = ""
-    """`Manifest.digest` when it was chosen: whoever was replaced may still write to the bucket. Empty: not known."""
+    """`Manifest.digest` at the time of the choice, because a replaced attempt may still write to the bucket. Empty: unknown."""
 
 
 def missing_blobs(manifest: Manifest, sizes: Mapping[str, int]) -> tuple[str, ...]:
-    """Keys of the blobs that are absent or of another size; `sizes` maps the bucket's blob keys to bytes."""
+    """Return the keys of the manifest's blobs that are absent or have another size; `sizes` maps the bucket's blob keys to bytes."""
     return tuple(key for key, size in manifest.blobs().items() if sizes.get(key) != size)
 
 
 def newest_complete(manifests: Iterable[Manifest], sizes: Mapping[str, int]) -> Manifest | None:
-    """The one with the highest step, then attempt, whose every blob is in the bucket."""
+    """Return the manifest with the highest step, then attempt, of which every blob is in the bucket; None if there is none."""
     complete = (m for m in manifests if not missing_blobs(m, sizes))
     return max(complete, key=lambda m: (m.step, m.attempt), default=None)
 
@@ -160,10 +161,11 @@ def newest_complete(manifests: Iterable[Manifest], sizes: Mapping[str, int]) -> 
 def choose_resume(
     manifests: Iterable[Manifest], sizes: Mapping[str, int], *, attempt: int, previous: ResumePoint | None, identity: str = ""
 ) -> ResumePoint | None:
-    """Where the attempt after `attempt` resumes: the newest complete manifest of that attempt, else what it had itself resumed from.
+    """Return where the attempt after `attempt` resumes: the newest complete manifest of that attempt, else the point from which it had
+    itself resumed.
 
-    Manifests of older attempts that appeared later (a machine that ran on after its fence), and of a twin with the same number and another
-    `identity`, are never looked at.
+    Manifests of older attempts that were written later (by a machine that ran on after its fence), and of another attempt with the same
+    number but another `identity`, are ignored.
     """
     newest = newest_complete((m for m in manifests if (m.attempt, m.identity) == (attempt, identity)), sizes)
     if newest is None or (previous is not None and newest.step < previous.step):
@@ -172,6 +174,7 @@ def choose_resume(
 
 
 def unreferenced(blobs: Mapping[str, int], manifests: Iterable[Manifest], *, now_s: int, grace_s: int = BLOB_GRACE_S) -> tuple[str, ...]:
-    """Blob keys no manifest lists; `blobs` maps key to the second it was written. Younger than `grace_s` may be an upload under way."""
+    """Return the blob keys that no manifest lists; `blobs` maps each key to the second of its last write. Blobs younger than `grace_s` are
+    left out, because they may belong to an upload in progress."""
     used = {key for manifest in manifests for key in manifest.blobs()}
     return tuple(sorted(key for key, written_s in blobs.items() if key not in used and written_s + grace_s <= now_s))

@@ -1,4 +1,4 @@
-"""Machines for rent: which fit a run, in which order they are tried, and why the others were left out."""
+"""Selection of offers: which machines fit a run, in which order they are tried, and why the others were left out."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from prime_train.core.spec import HardwareSpec, Spot
 class Offer:
     """A machine for rent. `usd_per_hour` is the price of the whole box; `gpu` is "" for a machine without one.
 
-    `gpu_gb`: memory of one GPU as it is sold (10^9 or 2^30 bytes, makers differ); 0: not known. `hindrance`: why the provider's adapter
-    would not rent this one, for a reason of the provider's own; "": nothing speaks against it. `socket` (PCIe, SXM5) and `stock` (Low,
-    High) in the provider's words; "": not told.
+    `gpu_gb`: memory of one GPU as advertised (10^9 or 2^30 bytes, makers differ); 0: unknown. `hindrance`: the reason why the provider's
+    adapter would not rent this offer; "": none. `socket` (PCIe, SXM5) and `stock` (Low, High) as the provider reports them; "": not
+    reported.
     """
 
     provider: str
@@ -37,14 +37,14 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Ranking:
-    """`best` in the order they should be tried; every other offer with the reason it was left out."""
+    """`best` in the order in which they should be tried; every other offer with the reason why it was left out."""
 
     best: tuple[Offer, ...]
     left_out: tuple[LeftOut, ...]
 
 
 def fits(offer: Offer, hardware: HardwareSpec) -> str | None:
-    """None when the offer can carry the run, else one reason why it cannot."""
+    """Return None if the offer can carry the run, else one reason why it cannot."""
     if hardware.gpus and offer.gpu not in hardware.gpus:
         return f"has {offer.gpu or 'no GPU'}, wanted {' or '.join(hardware.gpus)}"
     if hardware.gpus and offer.gpu_count != hardware.count:
@@ -70,11 +70,11 @@ def rank(
     avoided: Collection[str] = (),
     on_demand: bool = False,
 ) -> Ranking:
-    """The price ladder: GPU kinds in the user's order, spot before on-demand, then cheapest.
+    """Return the offers ranked by GPU kind in the user's order, then spot before on-demand, then by price.
 
-    `excluded` offer ids (machines that failed) come last rather than never: when nothing else is left, one that failed once is better
-    than none. `avoided` ones (taken away lately) only come after others of their own rung: a dearer rung is not worth one preemption.
-    With `on_demand`, spot offers are left out unless the run allows nothing else.
+    `excluded` offer ids (machines that failed) come last but are kept: when nothing else is left, an offer that failed once is better than
+    none. `avoided` ones (recently preempted) come after others of the same GPU kind and market only, because a more expensive market is not
+    worth one preemption. With `on_demand`, spot offers are left out unless the run allows nothing else.
     """
     reasons = [(offer, fits(offer, hardware)) for offer in offers]
     if on_demand and hardware.spot is not Spot.ONLY:
