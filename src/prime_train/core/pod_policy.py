@@ -1,19 +1,20 @@
-"""What keys that are lent to one attempt open: a session policy, in the words of AWS.
+"""The permissions of the temporary keys of one attempt, as an AWS session policy.
 
-An attempt reads its whole run, and writes what its agent writes: blobs, manifests that bear its attempt, evidence of its attempt, and the
-pointer for people. It takes away what retention lets go of, blobs and manifests up to its own attempt.
+An attempt reads its whole run, and writes what its agent writes: blobs, manifests with its own attempt number, evidence of its attempt, and
+the pointer `latest.json`. It deletes what retention releases: blobs, and manifests up to its own attempt.
 
-Keys live for an hour whatever happens, so those of an attempt that was fenced are still good for a while. With them it
-- cannot write a manifest of a later attempt, nor delete one of the `NEWER` next, which are more than an hour has room for: what was
-  committed after it stays committed;
-- can write blobs: each is named by the hash of its content, and whoever reads one holds it against its name, so a false one is found and
-  never trained with;
-- can write manifests of its own attempt: nobody resumes from one that was not complete when it was fenced, and what was chosen then is
-  bound by its hash, as the working tree is by that of the launch;
-- can delete blobs. An agent does so only within a minute after a commit of its own that was accepted, and only blobs that were old and
-  listed nowhere then, on which no later attempt counts unless it sends them anew;
-- can move the pointer, by which nothing is decided.
-The spec, the working tree, pins, the control plane's records of attempts and every other run are closed to it.
+Keys stay valid for an hour whatever happens, so those of a fenced attempt work for a while longer. With them it
+- cannot write a manifest of a later attempt, nor delete one of the next `NEWER` attempts, which are more than can commit within an hour:
+  what was committed after it stays committed;
+- can write blobs: each is named by the hash of its content, and every reader verifies that hash, so a forged one is detected and never
+  trained with;
+- can write manifests of its own attempt: no attempt resumes from one that was not complete at the fence, and the chosen one is identified
+  by its hash, as the working tree is by its hash from the launch;
+- can delete blobs. An agent does so only within a minute after an accepted commit of its own, and only blobs that were old and unlisted
+  then, which no later attempt relies on unless it uploads them again;
+- can move the pointer, on which no decision depends.
+
+These keys have no access to the spec, the working tree, pins, the control plane's records of attempts, or any other run.
 """
 
 import json
@@ -22,19 +23,20 @@ from dataclasses import dataclass
 from prime_train.core.keys import blob_prefix, evidence_prefix, latest_key, manifest_prefix, pod_name, run_prefix
 
 VALID_S = 3600
-"""The most that AWS gives to whoever has a role itself, as a function has."""
+"""Seconds that the keys are valid: the longest that AWS allows when a caller that itself uses a role, such as a function, assumes another
+role."""
 NEWER = 8
-"""An attempt boots, restores and trains before it commits: minutes."""
+"""Number of later attempts whose manifests are protected. An attempt boots, restores and trains before it commits, which takes minutes."""
 POLICY_CHARS_MAX = 2048
 RUN_ID_CHARS_MAX, ATTEMPT_MAX = 48, 10**9 - 1
 OPERATOR = "pt-operator"
 SPECIAL = frozenset("*?$")
-"""Not letters in a policy."""
+"""Characters with a special meaning in a policy."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Where in S3 a bucket's objects are. `prefix` is without slashes at its ends; `partition` as in ARNs."""
+    """The location of a bucket's objects in S3. `prefix` has no slashes at its ends; `partition` as in ARNs."""
 
     bucket: str
     prefix: str = ""
@@ -42,8 +44,8 @@ class Part:
 
 
 def assumed(role: str, part: Part, run_id: str, attempt: int) -> dict[str, str | int]:
-    """What STS's AssumeRole is asked with. The session bears the pod's name, by which CloudTrail tells who did what. Without a `run_id` it
-    is the operator's, who may all that the role may. ValueError as of `session_policy`."""
+    """Return the parameters of STS's AssumeRole. The session is named like the pod, so that CloudTrail shows which attempt made a call.
+    Without a `run_id` the session is the operator's, with all permissions of the role. Raises ValueError as `session_policy`."""
     if not run_id:
         return {"RoleArn": role, "RoleSessionName": OPERATOR, "DurationSeconds": VALID_S}
     policy = session_policy(part, run_id, attempt)
@@ -51,12 +53,13 @@ def assumed(role: str, part: Part, run_id: str, attempt: int) -> dict[str, str |
 
 
 def check(part: Part) -> None:
-    """ValueError where there could be a run, by its name and attempt, whose policy AWS would not take."""
+    """Raise ValueError if a run could exist, by its name and attempt number, whose policy AWS would not accept."""
     session_policy(part, "r" * RUN_ID_CHARS_MAX, ATTEMPT_MAX)
 
 
 def session_policy(part: Part, run_id: str, attempt: int) -> str:
-    """The policy as JSON. ValueError for a prefix that makes it longer than AWS takes, or that would stand for others too."""
+    """Return the policy as JSON. Raises ValueError if the prefix makes it longer than AWS accepts, or contains a wildcard that would match
+    other keys."""
     if SPECIAL & set(part.prefix):
         raise ValueError(f"the bucket's prefix holds one of {' '.join(sorted(SPECIAL))}, which mean something else in a policy")
     arn = f"arn:{part.partition}:s3:::"
@@ -66,7 +69,7 @@ def session_policy(part: Part, run_id: str, attempt: int) -> str:
     written = [blobs, f"{manifests}*-e{attempt}.json", f"{root}{evidence_prefix(run_id, attempt)}*", f"{root}{latest_key(run_id)}"]
     newer = [f"{arn}*-e{later}.json" for later in range(attempt + 1, attempt + 1 + NEWER)]
     statements = [
-        # Who may not list what a key would be in is told that it is forbidden, not that there is no such object.
+        # Without permission to list a prefix, a request for a missing object is answered "forbidden" instead of "no such object".
         _statement("ListBucket", [f"{arn}{part.bucket}"]) | {"Condition": {"StringLike": {"s3:prefix": f"{below}*"}}},
         _statement("GetObject", [f"{root}{run_prefix(run_id)}*"]),
         _statement("PutObject", written),

@@ -1,9 +1,8 @@
-"""The state of a run as it is recorded in its bucket, sealed with the master key, for the day on which the store is restored from an older
-copy.
+"""Records of a run's state in its bucket, sealed with the master key, for the case that the store is restored from an older copy.
 
-It is recorded at each turn of a run: a launch, its machine, a fence, an end, a machine that is gone. A store that says less than the
-newest record has been restored, or is another one, and takes up what the record says before it does anything for the run. A machine never
-reads or writes records, and one that was not sealed by this control plane is nobody's.
+A record is written at each turn of a run: a launch, its machine, a fence, an end, the confirmed end of a machine. A store whose state is
+older than the newest record has been restored, or is another store, and adopts the record before it does anything else for the run. A
+machine never reads or writes records, and a record without this control plane's seal is ignored.
 """
 
 import functools
@@ -19,15 +18,15 @@ from prime_train.core.signing import record_key_of
 
 
 def sealed(run: Run, lease: Lease, master: bytes) -> bytes:
-    """The record: its seal in the first line, run and lease as JSON in the rest."""
+    """Return the record: its seal in the first line, run and lease as JSON in the rest."""
     state = _state().dump_python((run, lease), mode="json")
     body = json.dumps(state, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
     return _seal(body, master) + b"\n" + body
 
 
 def unsealed(data: bytes, master: bytes) -> tuple[Run, Lease] | None:
-    """What was recorded; None where the seal is not this control plane's. Raises ValueError for a record of another version that cannot be
-    read."""
+    """Return the recorded run and lease; None if the seal is not this control plane's. Raises ValueError for an unreadable record of
+    another version."""
     seal, _, body = data.partition(b"\n")
     if not hmac.compare_digest(seal, _seal(body, master)):
         return None
@@ -36,7 +35,7 @@ def unsealed(data: bytes, master: bytes) -> tuple[Run, Lease] | None:
 
 
 def is_ahead(place: tuple[int, int], run: Run) -> bool:
-    """Whether a record of that attempt and turn says more than the run does."""
+    """Return whether a record of that attempt and turn is newer than the run."""
     return place > (run.attempt, run.turn)
 
 
@@ -46,5 +45,5 @@ def _seal(body: bytes, master: bytes) -> bytes:
 
 @functools.cache
 def _state() -> TypeAdapter[Any]:
-    """Made when it is first used: it takes as long as a hundred values."""
+    """Return the type adapter. Built on first use, because building it takes as long as reading a hundred records."""
     return TypeAdapter(tuple[Run, Lease])

@@ -1,11 +1,11 @@
-"""Which checkpoints of a run stay in the bucket, and why.
+"""The rules for which checkpoints of a run stay in the bucket, and why.
 
-Several may prune at once, each with a view that is out of date: an agent that has been replaced without knowing, a person at a terminal.
-No lock is needed, because a view only ever grows at its new end. A newer checkpoint can push an older one out of the newest and out of
-the best, and it never brings one back; so whatever an old view gives up, a fresh one gives up too. And the newest complete checkpoint of
-all views together is the newest of every view that holds it, so none of them takes it. This rests on a metric that is written with its
-checkpoint, once: one that became known later would make an older checkpoint the best after it had gone. A pin must likewise be there
-before the view it is to hold against.
+Several processes may prune at once, each with an outdated list of checkpoints: a replaced agent that has not noticed, a person at a
+terminal. No lock is needed, because a list only ever grows at its new end. A newer checkpoint can displace an older one from the newest and
+from the best, and never brings one back; so a checkpoint that expires in an old list also expires in a current one. And the newest complete
+checkpoint of all lists together is the newest in every list that contains it, so no process deletes it. This requires that a metric is
+written with its checkpoint, once: a metric that became known later could make an older checkpoint the best after it was deleted. Likewise,
+a pin must be written before a list is read that is to respect it.
 """
 
 import math
@@ -18,7 +18,8 @@ from prime_train.core.spec import CheckpointSpec
 
 @dataclass(frozen=True)
 class Kept:
-    """A checkpoint in the bucket. `complete`: every blob is there; `metric`: its `best_by`, None where nobody measured it."""
+    """A checkpoint in the bucket. `complete`: every blob is in the bucket; `metric`: its value of `best_by`, None if it was not
+    measured."""
 
     step: int
     attempt: int
@@ -28,13 +29,13 @@ class Kept:
 
     @property
     def age(self) -> tuple[int, int]:
-        """Sorts the oldest first; of one step, the later attempt's is the newer."""
+        """Return a key that sorts the oldest first; for the same step, the later attempt is the newer."""
         return self.step, self.attempt
 
 
 @dataclass(frozen=True)
 class Policy:
-    """What stays: the newest `keep`, every multiple of `every_steps`, the `best` with the best `best_by`."""
+    """The checkpoints to keep: the newest `keep`, every multiple of `every_steps`, and the `best` ones by `best_by`."""
 
     keep: int
     every_steps: int | None = None
@@ -55,22 +56,23 @@ class Policy:
 
 
 def keeps_newest_only(policy: Policy, step: int) -> bool:
-    """Whether a checkpoint of `step` would go as soon as a newer one is committed, whatever its metric."""
+    """Return whether a checkpoint of `step` would be deleted as soon as a newer one is committed, whatever its metric."""
     return policy.keep == 1 and not policy.best and (policy.every_steps is None or step % policy.every_steps != 0)
 
 
 def expired(checkpoints: Collection[Kept], policy: Policy, *, committed_step: int, pinned: Collection[str] = ()) -> tuple[Kept, ...]:
-    """What may go, oldest first: all that `why_kept` has no reason for. Asked again of what is left, it is nothing."""
+    """Return the checkpoints that may be deleted, oldest first: all without a reason in `why_kept`. Applied again to the rest, it returns
+    none."""
     kept = why_kept(checkpoints, policy, committed_step=committed_step, pinned=pinned)
     return tuple(sorted((c for c in checkpoints if c.key not in kept), key=lambda c: c.age))
 
 
 def why_kept(checkpoints: Collection[Kept], policy: Policy, *, committed_step: int, pinned: Collection[str] = ()) -> Mapping[str, str]:
-    """Why each one stays, by key, as people read it: "newest 3, best 2 by reward".
+    """Return the reason why each checkpoint stays, by key, as text for people: "newest 3, best 2 by reward".
 
-    Nothing from `committed_step` on goes: of what is above it no commit is known, and of several at it not whose was confirmed. `pinned`
-    are keys. An incomplete one is never the newest, a multiple or the best; it stays only until it is older than all complete ones that are
-    kept.
+    Nothing from `committed_step` on may be deleted: for steps above it no commit is known, and if several checkpoints have that step, it is
+    unknown which one was committed. `pinned` are keys. An incomplete checkpoint never counts as newest, multiple or best; it stays only
+    until it is older than all complete ones that are kept.
     """
     pins = frozenset(pinned)
     settled = sorted((c for c in checkpoints if c.complete and c.step <= committed_step), key=lambda c: c.age, reverse=True)
@@ -91,7 +93,7 @@ def why_kept(checkpoints: Collection[Kept], policy: Policy, *, committed_step: i
 
 
 def _rules(newest_first: list[Kept], policy: Policy) -> Iterator[tuple[str, Iterable[Kept]]]:
-    """Each rule of the policy, with the complete and committed checkpoints it holds."""
+    """Yield each rule of the policy with the complete and committed checkpoints that it keeps."""
     yield f"newest {policy.keep}", newest_first[: policy.keep]
     if policy.every_steps is not None:
         yield f"every {policy.every_steps}", [c for c in newest_first if c.step % policy.every_steps == 0]
@@ -100,14 +102,15 @@ def _rules(newest_first: list[Kept], policy: Policy) -> Iterator[tuple[str, Iter
 
 
 def _best_first(newest_first: list[Kept], policy: Policy) -> list[Kept]:
-    """Those with a finite metric; sorting is stable, so that of equals the newer comes first."""
+    """Return the checkpoints with a finite metric, best first; sorting is stable, so of equal ones the newer comes first."""
     sign = -1 if policy.best_by == "reward" else 1
     measured = [(sign * c.metric, c) for c in newest_first if c.metric is not None and math.isfinite(c.metric)]
     return [c for _, c in sorted(measured, key=lambda row: row[0])]
 
 
 def _why_waits(checkpoint: Kept, committed_step: int, oldest: tuple[int, int] | None) -> str | None:
-    """Why one that no rule holds cannot go yet, if so; `oldest`: age of the oldest complete and committed one that is kept."""
+    """Return why a checkpoint that no rule keeps cannot be deleted yet, or None; `oldest`: age of the oldest complete and committed one
+    that is kept."""
     if checkpoint.step == committed_step:
         return "at the committed step"
     if not checkpoint.complete and (oldest is None or checkpoint.age > oldest):

@@ -1,7 +1,7 @@
-"""A run and its attempts, and the table of every legal move.
+"""A run and its attempts, and the table of legal state transitions.
 
-Two records make a run. `Run` changes seldom and is saved with compare-and-set on `version`. `Lease` changes with every heartbeat; it holds
-the fencing token (`attempt`, and whether it is still `open`) together with the last heartbeat and the last commit, so that "is this
+A run consists of two records. `Run` changes seldom and is saved with compare-and-set on `version`. `Lease` changes with every heartbeat; it
+holds the fencing token (`attempt`, and whether it is still `open`) together with the last heartbeat and the last commit, so that "is this
 attempt the current one" and "may it commit" are one condition of one write.
 """
 
@@ -16,7 +16,7 @@ from prime_train.core.wire import Heartbeat, Order
 
 ATTEMPTS_KEPT_MAX = 64
 CHECK_S_MAX = 900
-"""The longest time between two checks of a run that is not over, in seconds. A `next_check_s` further away is due."""
+"""The longest time between two checks of a run that is not over, in seconds. A run whose `next_check_s` is further ahead is due at once."""
 
 
 class RunState(StrEnum):
@@ -27,7 +27,7 @@ class RunState(StrEnum):
     TRAINING = "training"
     DRAINING = "draining"
     UPLOADING = "uploading"
-    """The trainer has ended well, and what it saved last is not durable yet: its machine has the only copy."""
+    """The trainer has exited successfully, and its last checkpoint is not durable yet: its machine has the only copy."""
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -79,7 +79,7 @@ TRANSITIONS: dict[tuple[RunState, Event], RunState] = {
 
 
 class IllegalMove(Exception):
-    """An event that the table does not allow in this state: a bug of ours, or a wish of the user's that comes too late."""
+    """An event that the table does not allow in this state: a bug of prime-train, or a request of the user that comes too late."""
 
     def __init__(self, run_id: str, state: RunState, event: Event) -> None:
         allowed = ", ".join(sorted(e.value for s, e in TRANSITIONS if s is state)) or "nothing"
@@ -97,7 +97,7 @@ class DrainReason(StrEnum):
 
 
 class DesiredState(StrEnum):
-    """What the user last asked for."""
+    """The state that the user last requested."""
 
     RUN = "run"
     STOP = "stop"
@@ -106,8 +106,8 @@ class DesiredState(StrEnum):
 
 @dataclass(frozen=True)
 class TrackedStep:
-    """The highest step that the tracker has told of while no heartbeats came, and when it last rose; None: not since it was first told
-    of."""
+    """The highest step that the tracker has reported while no heartbeats arrived, and when it last rose; None: not since its first
+    report."""
 
     step: int
     rose_s: int | None = None
@@ -115,44 +115,45 @@ class TrackedStep:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One machine's turn. Times are whole seconds of the control plane's clock; None: it has not happened."""
+    """One machine's turn at a run. Times are whole seconds of the control plane's clock; None: it has not happened."""
 
     number: int
     offer: Offer
     launched_s: int
     pod_id: str | None = None
     created_s: int | None = None
-    """Since when the machine is there and paid for, in the provider's own words; None: not told, `launched_s` counts."""
+    """When the provider created the machine, by its own report, from which on it is paid; None: not reported, `launched_s` counts."""
     agent_put_s: int | None = None
     first_heartbeat_s: int | None = None
     first_step_s: int | None = None
     last_sign_s: int | None = None
-    """Last proof of life: the last heartbeat, or the last step when it stalled; before the fence, the tracker's while no heartbeats
-    came."""
+    """Last sign of life: the last heartbeat, or the last step if it stalled; before the fence, the tracker's last report while no
+    heartbeats arrived."""
     tracked: TrackedStep | None = None
     resumed_step: int = 0
     best_step_before: int = 0
-    """Highest step of all earlier attempts: up to it, steps are done again."""
+    """Highest step of all earlier attempts: steps up to it are recomputed."""
     last_step: int = 0
     durable_step: int = 0
     evidence_asked_s: int | None = None
     uploading_s: int | None = None
-    """Since when the machine has been kept only because it has the only copy of the last checkpoint."""
+    """The second since which the machine is kept only because it has the only copy of the last checkpoint."""
     fenced_s: int | None = None
     cause: Cause | None = None
     detail: str = ""
     terminate_asked_s: int | None = None
     ended_s: int | None = None
-    """Since when the pod is gone, or, where the provider does not tell that, when it said so: until then it is paid for."""
+    """When the pod ended by the provider's report, or, if it does not report that, when the end was confirmed; the pod is paid for until
+    then."""
     billed_usd: float | None = None
-    """What the provider says it cost in all; None: not told (yet), the price of its offer counts."""
+    """Total cost by the provider's bill; None: not billed (yet), the price of the offer counts."""
     identity: str = ""
-    """Random: two attempts that were given the same number, by a store and by an older copy of it, differ in it."""
+    """Random: distinguishes two attempts that a store and an older copy of it gave the same number."""
 
 
 @dataclass(frozen=True)
 class Totals:
-    """What attempts no longer listed one by one had cost, in seconds and dollars."""
+    """Total cost of attempts, in seconds and dollars."""
 
     attempts: int = 0
     paid_s: int = 0
@@ -168,7 +169,8 @@ class Totals:
 
 @dataclass(frozen=True)
 class Orphan:
-    """A pod that should not be there and has been asked back: of another attempt than the current one, a second one, or of an ended run."""
+    """A pod that should not exist and whose termination was requested: of an attempt other than the current one, a second one, or of an
+    ended run."""
 
     pod_id: str
     name: str
@@ -181,7 +183,7 @@ class Orphan:
 
 @dataclass(frozen=True)
 class Notice:
-    """People have been told this about the current state of things, at that second."""
+    """A record that people have been told about this condition, at that second."""
 
     kind: str
     at_s: int
@@ -189,7 +191,7 @@ class Notice:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a run was asked for, where that is a repository on GitHub: there people are told how it goes."""
+    """The GitHub repository from which a run was requested; its progress is reported there."""
 
     repository: str
     """owner/name"""
@@ -197,7 +199,7 @@ class Origin:
     config: str
     """The config's path in the repository."""
     key: str
-    """The same for the same wish: a wish that is repeated is no second run."""
+    """A deduplication key: a repeated request with the same key does not start a second run."""
     pull: int | None = None
     deployment: int | None = None
     actor: str = ""
@@ -214,11 +216,11 @@ class Run:
     attempt: int = 0
     """Number of the newest attempt; 0 before the first."""
     code_sha256: str = ""
-    """Of the packed working tree, as hex digits; empty where there is none, and of runs from before it was kept."""
+    """SHA-256 of the packed working tree, as hex digits; empty if there is none, and for runs from before it was recorded."""
     commit: str = ""
-    """The commit the config was launched from, or last resumed with."""
+    """The commit from which the config was launched, or last resumed."""
     revision: int = 0
-    """How often it was resumed with another config or other code: see `keys.code_key`."""
+    """How often the run was resumed with another config or other code: see `keys.code_key`."""
     origin: Origin | None = None
     attempts: tuple[Attempt, ...] = ()
     folded: Totals = Totals()
@@ -229,36 +231,35 @@ class Run:
     drain: DrainReason | None = None
     drain_s: int | None = None
     next_check_s: int | None = 0
-    """The next second at which there may be something to decide; None: nothing is left to do."""
+    """The next second at which a decision may be needed; None: nothing is left to do."""
     not_before_s: int = 0
     """No launch before this second (back-off)."""
     backoffs: int = 0
     """Infrastructure failures in a row."""
     excluded: tuple[str, ...] = ()
-    """Offers that failed lately, newest last."""
+    """Offers that failed recently, newest last."""
     preempted_s: tuple[int, ...] = ()
     strikes: tuple[Cause, ...] = ()
-    """Causes of the latest attempts in a row that made no new step durable."""
+    """Causes of the latest consecutive attempts that made no new step durable."""
     best_step: int = 0
     durable_step: int = 0
     step_slow_s: float | None = None
     notices: tuple[Notice, ...] = ()
-    """What people have been told about the current state of things, so that they are told once."""
+    """The current conditions that people have been told about, so that they are told once."""
     orphans: tuple[Orphan, ...] = ()
     why: str = ""
-    """Why the run is in a terminal state, in words."""
+    """Why the run is in a terminal state, as text."""
     cause: Cause | None = None
-    """Cause of the last attempt's end."""
+    """Cause for which the last attempt ended."""
     ended_s: int | None = None
     turn: int = 0
-    """Rises with each launch, machine, fence and end, and when a machine is gone: the state after it is recorded in the bucket, under this
-    number."""
+    """Number of the state's record in the bucket; rises with each launch, machine, fence and end, and when a machine is confirmed gone."""
     cleanup_s: int | None = None
-    """When chunks that no checkpoint lists can go from the bucket, after the run has ended; None: there are none to look for."""
+    """When chunks that no checkpoint lists can be deleted from the bucket, after the run has ended; None: no clean-up is due."""
 
     @property
     def current_attempt(self) -> Attempt | None:
-        """The newest attempt."""
+        """Return the newest attempt; None before the first."""
         return self.attempts[-1] if self.attempts else None
 
     @property
@@ -267,18 +268,18 @@ class Run:
 
     @property
     def is_at_rest(self) -> bool:
-        """It is over, its machines are gone, and nothing is left to do but to look later for chunks that nobody needs."""
+        """Return whether the run is over, its machines are gone, and nothing is left to do except the later clean-up of unlisted chunks."""
         settled = not self.orphans and all(attempt.ended_s is not None for attempt in self.attempts)
         return self.is_over and settled and (self.next_check_s is None or self.cleanup_s is not None)
 
     def noted_s(self, kind: str) -> int | None:
-        """When people were told of `kind`, or None."""
+        """Return the second when people were told of `kind`, or None."""
         return next((notice.at_s for notice in self.notices if notice.kind == kind), None)
 
 
 @dataclass(frozen=True)
 class Lease:
-    """The row that sends heartbeats write. `version` rises with each accepted heartbeat, commit and fence."""
+    """The row that heartbeats write. `version` rises with each accepted heartbeat, commit and fence."""
 
     run_id: str
     attempt: int = 0
@@ -293,7 +294,7 @@ class Lease:
     committed_step: int = 0
     committed_key: str = ""
     identity: str = ""
-    """Of the attempt that holds it: heartbeats and commits of another one with the same number are not accepted."""
+    """The identity of the attempt that holds the lease: heartbeats and commits of another attempt with the same number are not accepted."""
 
 
 @dataclass(frozen=True)
@@ -310,7 +311,7 @@ class HistoryEvent:
 
 
 class Severity(StrEnum):
-    """QUIET is for those who mirror a run's state; nobody's attention is asked for."""
+    """The severity of an alert. QUIET alerts only update displays of a run's state and ask for nobody's attention."""
 
     QUIET = "quiet"
     INFO = "info"
@@ -319,12 +320,12 @@ class Severity(StrEnum):
 
 
 SHOWN = "shown"
-"""Kind of an alert that stands for no change of state: what is shown of a run is only to be brought up to date."""
+"""Kind of an alert that stands for no change of state and only refreshes the display of a run."""
 
 
 @dataclass(frozen=True)
 class Alert:
-    """Something a person is told. `key` names the change of state it stands for: the same key is the same alert, sent again."""
+    """A message to people. `key` identifies the change of state it stands for: the same key is the same alert, sent again."""
 
     key: str
     run_id: str
@@ -348,7 +349,7 @@ class Change:
 
 
 def move(run: Run, event: Event) -> Run:
-    """The run after `event`. Raises IllegalMove when the table has no such row."""
+    """Return the run after `event`. Raises IllegalMove if the table has no such row."""
     state = TRANSITIONS.get((run.state, event))
     if state is None:
         raise IllegalMove(run.run_id, run.state, event)
@@ -356,5 +357,5 @@ def move(run: Run, event: Event) -> Run:
 
 
 def with_attempt(run: Run, attempt: Attempt) -> Run:
-    """The run with its attempt of that attempt replaced."""
+    """Return the run with the attempt of the same number replaced."""
     return replace(run, attempts=tuple(attempt if a.number == attempt.number else a for a in run.attempts))

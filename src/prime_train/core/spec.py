@@ -1,6 +1,6 @@
-"""What the user asked for: one frozen `RunSpec`, parsed from `configs/NAME.yaml`.
+"""The user's request: one frozen `RunSpec`, parsed from `configs/NAME.yaml`.
 
-Units are last in every name. Every default is written here and nowhere else; the JSON schema for editors is made from these models.
+Units come last in every name. Every default is defined here and nowhere else; the JSON schema for editors is generated from these models.
 """
 
 import re
@@ -19,7 +19,7 @@ from prime_train.core.text.sizes import NUMBER_MAX, SHOWN_CHARS, parse_gib, pars
 
 _FORM = re.compile(r"(0?[1-9][0-9]?d?)?")
 _WIDE = re.compile(r"\(\?[a-zA-Z]*i.*-(?:\\[uUN]|[^\x00-\x7f])", re.DOTALL)
-"""A range of thousands of characters in both cases: each is gone through."""
+"""A case-insensitive range beyond ASCII, which `re` compiles by going through thousands of characters."""
 PATTERN_CHARS_MAX = 500
 LOG_RULES_MAX = 50
 _ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"
@@ -62,13 +62,15 @@ Gib = Annotated[float, BeforeValidator(parse_gib, json_schema_input_type=float |
 
 
 class Part(BaseModel):
-    # The texts below fields are read by whoever prints the schema: pydantic would read this file once a class, on every start.
+    # The docstrings below fields are read from the source only when the schema is printed: pydantic would read this file once per class at
+    # every start.
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     @field_validator("*", mode="after")
     @classmethod
     def _is_exact(cls, value: object) -> object:
-        """A number that no store, clock or sum of money could hold would end whoever reckons with it, for all runs."""
+        """Reject a number that no store, clock or sum of money can hold: it would crash every process that computes with it, for all
+        runs."""
         if isinstance(value, int | float) and abs(value) > NUMBER_MAX:
             raise ValueError(f"it is too large: {NUMBER_MAX} is the most")
         return value
@@ -127,7 +129,7 @@ class ProgressSpec(Part):
 
 
 def _placeholders(text: str) -> set[str]:
-    """The names in braces. Raises ValueError where braces do not match, or a format could fail or be huge when it is filled in."""
+    """Return the names in braces. Raises ValueError if braces do not match, or a format could fail or produce a huge text."""
     found = set()
     for _, name, form, conversion in string.Formatter().parse(text):
         if name is None:
@@ -165,7 +167,7 @@ class PrimeRlSpec(Part):
 
     @property
     def folder(self) -> str:
-        """The folder of its run, inside the working tree."""
+        """Return the folder of its run, inside the working tree."""
         return prime_rl.run_folder(self.output, self.run_name)
 
 
@@ -366,7 +368,7 @@ class HealthSpec(Part):
         return self
 
     def _times_usual(self, field: str) -> float:
-        """How far a time is from its default."""
+        """Return the ratio of a time to its default."""
         return float(getattr(self, field) / type(self).model_fields[field].default)
 
 
@@ -399,7 +401,7 @@ class WandbSpec(Part):
 
 
 def _with(part: PartT, **values: object) -> PartT:
-    """The part with these values where it says nothing; an empty text says nothing."""
+    """Return the part with these values for fields that are unset or empty."""
     said = {name for name in part.model_fields_set if getattr(part, name)}
     return part.model_copy(update={name: value for name, value in values.items() if name not in said})
 
@@ -429,7 +431,8 @@ class RunSpec(Part):
 
     @model_validator(mode="after")
     def _saved_where_prime_rl_saves(self) -> Self:
-        """prime-rl decides where it saves: what is not said is filled in, once and for all, so that everybody finds it in its place."""
+        """Fill in the paths where prime-rl saves, once, so that all readers find its files. Raises ValueError if the config names other
+        paths."""
         if self.trainer.prime_rl is None:
             return self
         part = _with(self.trainer.prime_rl, run_name=self.trainer.prime_rl.run_name or self.name)
@@ -439,7 +442,7 @@ class RunSpec(Part):
         for field, value in wanted.items():
             if getattr(kept, field) != value:
                 raise ValueError(f"checkpoints.{field}: prime-rl has {value} there, not {getattr(kept, field)}; leave it out")
-        # Frozen for everybody else; nobody has seen this spec yet.
+        # The model is frozen; setting these fields is safe because the spec is not in use before validation ends.
         object.__setattr__(self, "trainer", self.trainer.model_copy(update={"prime_rl": part, "progress": progress}))
         object.__setattr__(self, "checkpoints", kept)
         return self

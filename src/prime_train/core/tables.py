@@ -1,11 +1,11 @@
-"""The tables of the core as Markdown, for the documentation: read from the code, so that they cannot drift apart."""
+"""The tables of the core as Markdown for the documentation, generated from the code so that the two cannot diverge."""
 
 from prime_train.core.causes import POLICY, Policy
 from prime_train.core.run import TRANSITIONS, RunState
 
 
 def transitions_markdown() -> str:
-    """One row a state: every event that is legal in it and where it leads."""
+    """Return one row for each state: every event that is legal in it and the state it leads to."""
     rows = ["| state | event → next state |", "|---|---|"]
     for state in RunState:
         moves = [f"{event.value} → {after.value}" for (before, event), after in TRANSITIONS.items() if before is state]
@@ -14,7 +14,7 @@ def transitions_markdown() -> str:
 
 
 def policy_markdown() -> str:
-    """One row a cause of death: whether another machine is rented, and what it means for offer and pace."""
+    """Return one row for each cause: whether another machine is rented, and the effect on offer and pace."""
     rows = ["| cause | in words | another machine? |", "|---|---|---|"]
     rows += [f"| `{cause.value}` | {policy.title} | {_retry_words(policy)} |" for cause, policy in POLICY.items()]
     return "\n".join(rows)

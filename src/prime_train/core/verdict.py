@@ -1,9 +1,9 @@
-"""What the evidence says of an attempt. Nothing is concluded from what could not be looked at.
+"""Judges an attempt by the evidence. A source that could not be read leads to no conclusion.
 
-The order of the questions matters. An exit that the agent itself reported is believed first. Fresh heartbeats are believed before the
-provider: a machine that sends heartbeats is there, whatever a lagging list says. Only when heartbeats are missing is the provider asked
-what it knows, and "could not be asked" is never "is gone". The tracker is heard as long as its client lives, whether or not the trainer
-steps: so it speaks for a run only while the step that it tells of rises.
+The order of the checks matters. An exit that the agent itself reported is believed first. Fresh heartbeats are believed before the
+provider: a machine that sends heartbeats exists, whatever a lagging list contains. Only if heartbeats are missing is the provider's state
+considered, and "could not be read" never counts as "gone". The tracker receives reports as long as its client runs, whether or not the
+trainer steps, so it is evidence for a run only while the reported step rises.
 """
 
 from dataclasses import dataclass, field
@@ -21,14 +21,14 @@ class PodStatus(StrEnum):
     ACTIVE = "active"
     GONE = "gone"
     ODD = "odd"
-    """A word of the provider's that we do not know; never taken as gone."""
+    """A status of the provider that is unknown to prime-train; never taken as gone."""
     BROKEN = "broken"
-    """The provider says that it failed. It may still run, and is paid for: so it matters only while no agent has come up on it."""
+    """The provider reports that the pod failed. It may still run, and is paid for, so this counts only while no agent has come up on it."""
 
 
 @dataclass(frozen=True)
 class Pod:
-    """A rented machine as the provider tells it."""
+    """A rented machine as the provider reports it."""
 
     pod_id: str
     name: str
@@ -36,29 +36,30 @@ class Pod:
     created_s: int = 0
     usd_per_hour: float = 0.0
     ended_s: int | None = None
-    """Of one that is gone: since when, in the provider's own words; None: it does not say."""
+    """When a pod that is gone ended, as the provider reports it; None: not reported."""
 
 
 @dataclass(frozen=True)
 class PodsSeen:
-    """The provider answered: every pod of the run it knows. `gone` holds ids it once gave and now calls terminated or unknown (404)."""
+    """A response of the provider: every pod of the run in its list. `gone` holds ids it once gave out and now reports as terminated or
+    unknown (404)."""
 
     pods: tuple[Pod, ...] = ()
     gone: frozenset[str] = frozenset()
     listed_s: int | None = None
-    """When the list was asked for: of a pod that came later, that it is not there says nothing. None: now."""
+    """When the list was requested; it proves nothing about pods created later. None: now."""
 
     def living(self) -> tuple[Pod, ...]:
         return tuple(p for p in self.pods if p.status is not PodStatus.GONE and p.pod_id not in self.gone)
 
     def as_of_s(self, now_s: int) -> int:
-        """The second whose pods the list shows."""
+        """Return the second as of which the list is valid."""
         return now_s if self.listed_s is None else min(now_s, self.listed_s)
 
 
 @dataclass(frozen=True)
 class PodsUnknown:
-    """The provider could not be asked."""
+    """The provider could not be read."""
 
     why: str
 
@@ -68,7 +69,7 @@ PodsView = PodsSeen | PodsUnknown
 
 @dataclass(frozen=True)
 class TrackerSeen:
-    """What the experiment tracker last heard of the run; `heard_s` 0: it was asked, and has never heard of it."""
+    """The last report of the run in the experiment tracker; `heard_s` 0: the tracker was read and has no report of it."""
 
     step: int
     heard_s: int
@@ -79,8 +80,8 @@ UNHEARD = TrackerSeen(0, 0)
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that is known of a run at one moment. `blind` says why silence proves nothing now; `seen_since_s` is when heartbeats could first
-    have been received again, so that time in which nobody could be heard does not count as silence."""
+    """Everything known of a run at one moment. `blind`: the reason why silence proves nothing now; `seen_since_s`: when heartbeats could
+    first be received again, so that time in which none could be received does not count as silence."""
 
     lease: Lease
     pods: PodsView
@@ -92,27 +93,27 @@ class Evidence:
 @dataclass(frozen=True)
 class Healthy:
     phase: Phase | None
-    """None: the agent has sent no heartbeat yet and still has time to."""
+    """None: the agent has sent no heartbeat yet, and its time for that is not over."""
     step: int
     cut_off: bool = False
     preempting: bool = False
     upload_pending: bool = False
-    """The trainer has ended well, and its last checkpoint is not durable yet."""
+    """The trainer has exited successfully, and its last checkpoint is not durable yet."""
     upload_trouble: str = ""
     """Why checkpoints do not become durable; empty: they do."""
     is_durable: bool = False
-    """The trainer has ended well, and what it made is committed though its agent has not heard so."""
+    """The trainer has exited successfully, and its result is committed, although its agent has not received the confirmation."""
     sign_s: int | None = field(default=None, compare=False)
-    """When it is cut off: the second of the tracker's last word."""
+    """If `cut_off`: the second of the tracker's last report."""
     tracked: TrackedStep | None = field(default=None, compare=False)
-    """When it is cut off: the step that the tracker tells of."""
+    """If `cut_off`: the step that the tracker reports."""
 
 
 @dataclass(frozen=True)
 class Gone:
     why: str
     was_alive: bool = False
-    """Its agent had come up."""
+    """Whether its agent had come up."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ class Sick:
     cause: Cause
     detail: str
     exited: bool
-    """The agent has ended the attempt itself."""
+    """Whether the agent has ended the attempt itself."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ Verdict = Healthy | Gone | Silent | Stalled | Sick | Finished | Unknown
 
 
 def judge(run: Run, evidence: Evidence, now_s: int) -> Verdict:
-    """The verdict on the run's newest attempt; the run must have one whose lease is open."""
+    """Return the verdict on the run's newest attempt. Raises ValueError if the run has no attempt; its lease must be open."""
     attempt = run.current_attempt
     if attempt is None:
         raise ValueError(f"run {run.run_id} has no attempt to judge")
@@ -171,21 +172,22 @@ def judge(run: Run, evidence: Evidence, now_s: int) -> Verdict:
 
 
 def step_limit_s(health: HealthSpec, step_slow_s: float | None, *, saving: bool) -> int:
-    """The step deadline: `stall_factor` x the slow end of the run's own step times, never below `stall_s`, plus the saving allowance.
+    """Return the step deadline in seconds: `stall_factor` x the slow end of the run's step times, at least `stall_s`, plus the saving
+    allowance.
 
-    Until step times are known, a step may take as long as the first one: there are trainers whose steps take many minutes.
+    Until step times are known, a step may take as long as the first one, because some trainers have steps of many minutes.
     """
     longest_s = int(health.stall_factor * step_slow_s) if step_slow_s else health.first_step_s
     return max(health.stall_s, longest_s) + (health.saving_s if saving else 0)
 
 
 def is_saving(heartbeat: Heartbeat) -> bool:
-    """Whether steps may stand still for a while, because a checkpoint or evaluation is being made."""
+    """Return whether steps may pause for a while because a checkpoint or evaluation is being made."""
     return heartbeat.saving or heartbeat.phase is Phase.FLUSH
 
 
 def step_rose_s(lease: Lease) -> int | None:
-    """When the trainer's step last rose, by the server's clock."""
+    """Return the second when the trainer's step last rose, by the server's clock; None without a heartbeat."""
     if lease.heartbeat is None or lease.heartbeat_s is None:
         return None
     return lease.heartbeat_s - lease.heartbeat.step_age_s
@@ -214,12 +216,14 @@ def _before_first_heartbeat(run: Run, attempt: Attempt, evidence: Evidence, now_
 
 
 def _tracked_s(attempt: Attempt, evidence: Evidence) -> int:
-    """The tracker's last word, 0 for none. What an earlier look heard counts too: one that cannot be asked just now takes nothing back."""
+    """Return the second of the tracker's last report, 0 for none. Earlier readings count too, so a tracker that does not respond now
+    changes nothing."""
     return max(attempt.last_sign_s or 0, evidence.tracker.heard_s if evidence.tracker is not None else 0)
 
 
 def _tracked(attempt: Attempt, evidence: Evidence) -> TrackedStep | None:
-    """The highest step the tracker has told of, and when it rose: what was said before does not count, only what is new by this look."""
+    """Return the highest step that the tracker has reported, and when it rose; the first report has no time, because its step may be
+    old."""
     known, seen = attempt.tracked, evidence.tracker
     if seen is None or not seen.heard_s or (known is not None and seen.step <= known.step):
         return known
@@ -227,8 +231,8 @@ def _tracked(attempt: Attempt, evidence: Evidence) -> TrackedStep | None:
 
 
 def _is_cut_off(run: Run, heard_s: int, sign_s: int, tracked: TrackedStep | None, slow_s: float | None, now_s: int) -> bool:
-    """Whether the tracker speaks for a run from which nothing has come since `heard_s`: it still hears of it, and the step has risen there
-    within the time that a step may take, or one beside a checkpoint, and that the tracker may lag."""
+    """Return whether the tracker proves that a run without heartbeats since `heard_s` still trains: it has recent reports, and their step
+    rose within the time that a step beside a checkpoint may take plus the tracker's lag."""
     if sign_s <= heard_s or now_s - sign_s > run.spec.health.silence_s:
         return False
     rose_s = max(heard_s, tracked.rose_s or 0 if tracked is not None else 0)
@@ -268,10 +272,10 @@ def _with_fresh_heartbeat(run: Run, attempt: Attempt, heartbeat: Heartbeat, evid
 
 
 def _late(run: Run, attempt: Attempt, heartbeat: Heartbeat, lease: Lease, now_s: int) -> Stalled | None:
-    """What is late for a fact: how it went on after the last heartbeat nobody knows, and that no other one comes is a question of
-    silence."""
+    """Return the stall proven by the last heartbeat, or None. What happened after that heartbeat is unknown, and missing heartbeats are
+    judged as silence."""
     if heartbeat.upload_pending:
-        return None  # no step is to come; how long the machine is kept is a question of money
+        return None  # no further step is expected; how long the machine is kept is a question of money
     health = run.spec.health
     heard_s = min(now_s, (lease.heartbeat_s or now_s) + health.heartbeat_s)
     if heartbeat.step == 0:

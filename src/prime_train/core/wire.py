@@ -1,5 +1,7 @@
-"""What the agent and the control plane say to each other. All of it is versioned by the models' own defaults: fields are only added.
-Who asks ignores what it does not know in an answer, for the other end may be newer; a request with an unknown field is refused."""
+"""The messages between agent and control plane. They are versioned by the models' defaults: fields are only added.
+
+A client ignores unknown fields in a response, because the server may be newer; a request with an unknown field is refused.
+"""
 
 from enum import StrEnum
 from typing import Annotated
@@ -71,10 +73,10 @@ LATER = ("keys", "origin_url", "identity", "code_sha256", "bucket_mark", "deadli
 RunId = Annotated[str, Field(pattern=f"^{RUN_ID_PATTERN}$")]
 AttemptNumber = Annotated[int, Field(ge=1, le=10**9)]
 Identity = Annotated[str, Field(pattern=f"^({IDENTITY_PATTERN})?$")]
-"""Random, of one attempt; empty for attempts from before there was such."""
+"""The random identity of an attempt; empty for attempts from before identities existed."""
 Count = Annotated[int, Field(ge=0, le=2**53)]
 Line = Annotated[str, AfterValidator(defused)]
-"""What a machine says in a line: nothing in it moves a cursor, or begins a line of its own, wherever it is shown."""
+"""One line of text from a machine, neutralised so that it cannot move a cursor or start a new line wherever it is shown."""
 Lines = Annotated[str, AfterValidator(lambda text: defused(text, keep="\n\t"))]
 
 
@@ -83,13 +85,13 @@ class Wire(BaseModel):
 
 
 class Answered(Wire):
-    """What the control plane answers."""
+    """A response of the control plane."""
 
     model_config = ConfigDict(extra="ignore")
 
 
 class Phase(StrEnum):
-    """Where the agent is. EXITED is its last word."""
+    """The phase of the agent. EXITED is its last report."""
 
     PREFLIGHT = "preflight"
     SETUP = "setup"
@@ -102,7 +104,7 @@ class Phase(StrEnum):
 
 
 class Order(StrEnum):
-    """What the reply to a heartbeat asks for."""
+    """The order in the reply to a heartbeat."""
 
     NONE = "none"
     DRAIN = "drain"
@@ -116,56 +118,56 @@ class Verdict(StrEnum):
 
 
 class JobExit(Wire):
-    """How an attempt ended, in the agent's words."""
+    """How an attempt ended, as the agent reports it."""
 
     cause: Cause
     detail: Line = Field(default="", max_length=2000)
     code: int | None = None
     """The trainer's exit code; negative is the signal that ended it."""
     saved_step: Count = 0
-    """The newest step of which the trainer had begun a checkpoint: the run has not succeeded before that one is committed."""
+    """The newest step of which the trainer had begun a checkpoint; the run has not succeeded until that checkpoint is committed."""
     log_tail: Lines = Field(default="", max_length=LOG_TAIL_CHARS_MAX)
 
 
 class Saves(Wire):
-    """How checkpoints go, as the agent sees it; None: not known yet."""
+    """Statistics of checkpoints as the agent measures them; None: not known yet."""
 
     interval_s: float | None = Field(default=None, ge=0)
-    """From one complete checkpoint to the next."""
+    """Seconds from one complete checkpoint to the next."""
     stall_s: float | None = Field(default=None, ge=0)
-    """How long steps stand still for a save."""
+    """Seconds that steps pause for a save."""
     durable_age_s: Count | None = None
-    """Since the newest committed checkpoint was complete: what is lost if the machine goes now."""
+    """Seconds since the newest committed checkpoint was complete: the work that is lost if the machine fails now."""
     durable_after_s: float | None = Field(default=None, ge=0)
-    """From complete to committed."""
+    """Seconds from complete to committed."""
     upload_s: float | None = Field(default=None, ge=0)
     size_bytes: Count | None = None
-    """Of the files of the newest upload."""
+    """Bytes of the files of the newest upload."""
     sent_bytes: Count | None = None
-    """What had to be sent for it: less what was there already, and compressed."""
+    """Bytes actually sent for the newest upload: without chunks that the bucket had already, and compressed."""
     skipped: Count = 0
-    """Checkpoints that a newer one overtook before they could be uploaded."""
+    """Checkpoints that were replaced by a newer one before they could be uploaded."""
 
 
 class Gpus(Wire):
-    """What the GPUs of the machine do, over all of them; None: their driver does not tell."""
+    """State of all GPUs of the machine; None: their driver does not report it."""
 
     count: Count = 0
     idle: Count = 0
-    """Of these, those at 0 % that hold nothing."""
+    """GPUs at 0 % that hold no memory."""
     util_low_pct: float | None = Field(default=None, ge=0, le=100)
     util_high_pct: float | None = Field(default=None, ge=0, le=100)
     hottest_c: int | None = None
     power_w: float | None = None
-    """Of all together."""
+    """Watts of all GPUs together."""
     age_s: Count = 0
-    """How old this is: a driver that hangs tells nothing new."""
+    """Age of this reading in seconds: a driver that hangs gives no new ones."""
     note: Line = Field(default="", max_length=GPU_NOTE_CHARS_MAX)
-    """For people: what slows them down, or why nothing is known."""
+    """For people: what slows the GPUs down, or why there is no reading."""
 
 
 class Heartbeat(Wire):
-    """One heartbeat. `seq` rises by one each; ages are seconds by the agent's monotonic clock, so its wall clock never enters a
+    """One heartbeat. `seq` rises by one each; ages are seconds by the agent's monotonic clock, so that its wall clock never enters a
     decision."""
 
     run: RunId
@@ -177,35 +179,35 @@ class Heartbeat(Wire):
     step_age_s: Count = 0
     """Seconds since `step` last rose (or since training started)."""
     step_slow_s: float | None = Field(default=None, ge=0, le=1e7)
-    """The slow end (95th percentile) of this run's own step times, the first five left out."""
+    """The slow end (95th percentile) of this run's own step times in seconds, the first five left out."""
     saving: bool = False
-    """A checkpoint or an evaluation is being made: the step deadline gets its allowance."""
+    """A checkpoint or an evaluation is being made, for which the step deadline has an allowance."""
     preempting: bool = False
-    """The machine has been told that it will be taken away."""
+    """The machine has received notice that it will be preempted."""
     sick: Cause | None = None
     sick_detail: Line = Field(default="", max_length=500)
     evidence: bool = False
-    """The evidence an order asked for is in the bucket."""
+    """The evidence that an order requested is in the bucket."""
     uploaded_step: Count = 0
     """Newest step whose manifest is in the bucket, whether or not the commit was answered."""
     upload_pending: bool = False
-    """The trainer has ended well, and what it saved is not all durable yet."""
+    """The trainer has exited successfully, and not all that it saved is durable yet."""
     upload_trouble: Line = Field(default="", max_length=UPLOAD_TROUBLE_CHARS_MAX)
-    """Why checkpoints do not become durable, where they do not: they fail to upload, or fall behind. Empty again once the newest one is."""
+    """Why checkpoints do not become durable: uploads fail or fall behind. Empty again once the newest checkpoint is durable."""
     gpu_util_pct: float | None = None
     gpu_mem_mib: float | None = None
     gpus: Gpus | None = None
     disk_free_gib: float | None = None
     disk_full_s: Count | None = None
-    """Until the disk is full, if it goes on as in the last while."""
+    """Seconds until the disk is full at the recent rate."""
     saves: Saves | None = None
     loss: float | None = None
     reward: float | None = None
     note: Line = Field(default="", max_length=200)
-    """What it is doing, for people."""
+    """What the agent is doing, for people."""
     news: bool = False
-    """The phase changed, the first step was made, evidence is ready, or the end has come since the last accepted heartbeat: look at
-    once."""
+    """Whether the run should be checked at once: since the last accepted heartbeat the phase changed, the first step was made, evidence is
+    ready, or the attempt ended."""
     exit: JobExit | None = None
     identity: Identity = ""
 
@@ -221,7 +223,7 @@ class Reply(Answered):
 
 
 class Commit(Wire):
-    """Asks that a manifest which is already in the bucket becomes this run's newest checkpoint."""
+    """A request to make a manifest that is already in the bucket this run's newest checkpoint."""
 
     run: RunId
     attempt: AttemptNumber
@@ -231,7 +233,8 @@ class Commit(Wire):
 
 
 class Ticket(Wire):
-    """What is put on a pod, readable by its owner only: who it is, whom to call, and the key that proves it."""
+    """A file on a pod, readable by its owner only: the attempt it belongs to, the control plane's URL, and the key that authenticates
+    it."""
 
     run: RunId
     attempt: AttemptNumber
@@ -242,7 +245,7 @@ class Ticket(Wire):
 
 
 class PodKeys(Answered):
-    """Keys to the bucket that end by themselves, for one attempt's part of it."""
+    """Temporary keys to one attempt's part of the bucket."""
 
     model_config = ConfigDict(hide_input_in_errors=True)
 
@@ -250,58 +253,58 @@ class PodKeys(Answered):
     secret_access_key: str = Field(max_length=256, repr=False)
     session_token: str = Field(max_length=8192, repr=False)
     valid_s: int = Field(ge=0, le=12 * 3600)
-    """For so long they open it, counted from when this was said."""
+    """Seconds for which the keys are valid, counted from this response."""
 
 
 class Bootstrap(Answered):
-    """What the agent fetches once: the whole job, and the secrets that were named in it."""
+    """The response that the agent fetches once: the whole job, and the secrets that it names."""
 
     run: RunId
     attempt: AttemptNumber
     spec: RunSpec
     bucket_url: str
     bucket_mark: str = ""
-    """The identity of the bucket: a folder without it is another one. Empty where it is not known."""
+    """The identity of the bucket, by which a wrong folder is detected. Empty if unknown."""
     bucket_keys: dict[str, str] = Field(default_factory=dict, repr=False)
-    """Environment variables that open the bucket; the trainer does not get them."""
+    """Environment variables with access to the bucket; the trainer does not get them."""
     keys: PodKeys | None = None
-    """Where there are such: then `bucket_keys` only say where the bucket is, and the trainer's tools may use both."""
+    """Temporary keys, if the control plane issues them; `bucket_keys` then only locate the bucket, and the trainer's tools may use both."""
     code_key: str | None = None
     """Key of the packed working tree in the bucket; None: the spec names a repository."""
     code_sha256: str = ""
-    """Of that object: who had keys to the bucket before may have written another."""
+    """SHA-256 of that object, because earlier holders of keys to the bucket may have replaced it."""
     commit: str = ""
-    """The commit the run was launched from: what a repository is checked out at."""
+    """The commit from which the run was launched; a repository is checked out at it."""
     origin_url: str = ""
-    """Where people asked for the run, for its tracker to lead there."""
+    """The page from which the run was requested, for a link in its tracker."""
     resume: ResumePoint | None = None
     secrets: dict[str, str] = Field(default_factory=dict, repr=False)
     train_s_max: int | None = None
     """Seconds of training left; counted from this attempt's first step."""
     deadline_in_s: int | None = None
-    """After so many seconds it has to save and leave, to be done by the run's deadline."""
+    """Seconds after which the attempt must save and exit to be done by the run's deadline."""
     last_cause: Cause | None = None
-    """Why the last attempt whose agent was heard ended, where there was one: what failed there may be done otherwise here."""
+    """Why the last attempt with a heartbeat ended, or None; this attempt may avoid what failed there."""
     best_step: int = 0
-    """Highest step any attempt reached: up to it, work is done again."""
+    """Highest step that any attempt reached; work up to it is recomputed."""
     step_slow_s: float | None = None
     now_s: int = 0
     identity: Identity = ""
-    """The attempt's own: all that it says bears it."""
+    """The identity of the attempt, included in all its messages."""
 
     def as_json(self) -> str:
-        """Without the later fields that say nothing: agents from before them refuse what they do not know."""
+        """Return the JSON without later fields that are empty, because older agents refuse unknown fields."""
         return self.model_dump_json(exclude={name for name in LATER if not getattr(self, name)})
 
 
 class Nonce(Wire):
-    """Body of a canary call, and of its answer."""
+    """Body of a canary request, and of its response."""
 
     nonce: str
 
 
 class Refusal(Answered):
-    """Body of every answer that is not 200."""
+    """Body of every response with a status other than 200."""
 
     error: str
     now_s: int = 0
