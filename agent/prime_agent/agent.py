@@ -123,6 +123,7 @@ class Agent:
         return self._state
 
     def run(self) -> int:
+        """Run the attempt to its end and return the exit code."""
         if self._context.keys is not None:
             self._renew(self._context.keys)
         SensorThread(self._place.disk, self._context.gpus, self._inbox, heartbeat_s=self._job.spec.health.heartbeat_s)

@@ -61,12 +61,15 @@ class ControlPlane:
         return self._answer("POST", "keys", b"", PodKeys)
 
     def heartbeat(self, heartbeat: Heartbeat) -> Reply:
+        """Send a heartbeat and return the reply; its verdict is FENCED if the attempt has been replaced."""
         return self._tell("heartbeat", heartbeat)
 
     def commit(self, commit: Commit) -> Reply:
+        """Request a commit and return the reply; its verdict is FENCED if the attempt has been replaced."""
         return self._tell("commit", commit)
 
     def exit(self, heartbeat: Heartbeat) -> Reply:
+        """Report the end of the attempt and return the reply; its verdict is FENCED if the attempt has been replaced."""
         return self._tell("exit", heartbeat)
 
     def _tell(self, verb: str, said: BaseModel) -> Reply:

@@ -69,7 +69,7 @@ def next_tick_s(state: AgentState, now_s: float) -> float:
     return min((moment for moment in moments if moment is not None and moment > now_s), default=now_s + TICK_S_MAX)
 
 
-# ------------------------------------------------------------------------------------------------------------ what is heard
+# --------------------------------------------------------------------------------------------------------------- the events
 
 
 def _heard(state: AgentState, event: v.Event, now_s: float) -> Out:

@@ -13,6 +13,8 @@ SEQ_LEAP_MIN, SEQ_LEAP_MAX = 1000, 1_000_000
 
 @dataclass(frozen=True)
 class Link:
+    """State of the heartbeats. Times are seconds of the machine's monotonic clock."""
+
     heartbeat_s: int
     """Seconds between heartbeats, as requested in the last reply."""
     seq: int = 0
@@ -28,6 +30,7 @@ class Link:
 
 
 def is_due(link: Link, now_s: float) -> bool:
+    """Return whether to send a heartbeat now: at its time, or at once for news unless the last heartbeat failed."""
     return not link.flying and (now_s >= link.next_s or (link.news and link.failures == 0))
 
 
@@ -43,6 +46,7 @@ def sent(link: Link, now_s: float, *, salt: str) -> Link:
 
 
 def answered(link: Link, *, heartbeat_s: int) -> Link:
+    """Return the link after an accepted heartbeat; `heartbeat_s` is the interval that the reply requests, in seconds."""
     return replace(link, flying=False, said_news=False, failures=0, heartbeat_s=max(1, heartbeat_s))
 
 
@@ -54,6 +58,7 @@ def refused(link: Link) -> Link:
 
 
 def failed(link: Link) -> Link:
+    """Return the link after a heartbeat without a reply; its news stays to be sent."""
     return replace(link, flying=False, news=link.news or link.said_news, said_news=False, failures=link.failures + 1)
 
 

@@ -19,6 +19,8 @@ class ThreadDied(Exception):
 
 
 class Inbox:
+    """Queue of events for the agent's loop."""
+
     def __init__(self) -> None:
         # A plain Queue deadlocks if a signal handler calls put() while it interrupts get() in the same thread.
         self._queue: queue.SimpleQueue[Event | ThreadDied | None] = queue.SimpleQueue()
@@ -29,6 +31,7 @@ class Inbox:
         self._queue.put(event)
 
     def put_steps(self, rows: list[Progress]) -> None:
+        """Add progress, merged with any that was not fetched yet."""
         with self._lock:
             waiting = bool(self._rows)
             self._rows.extend(rows)

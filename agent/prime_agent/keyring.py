@@ -39,6 +39,7 @@ class KeyRing:
         return keys.model_copy(update={"valid_s": max(0, int(left_s))})
 
     def take(self, keys: PodKeys, asked_s: float) -> None:
+        """Replace the keys. `asked_s` is when the new ones were requested, by the monotonic clock."""
         # Redacted from now on, before any code can use and print them.
         self._kept.append(keys)
         self._held = keys, asked_s

@@ -22,6 +22,8 @@ def read(disk: Path, gpus: Gpus) -> Sensed:
 
 
 class SensorThread:
+    """Thread that reports the machine's state three times per heartbeat interval, but every 10 s at least and every second at most."""
+
     def __init__(self, disk: Path, gpus: Gpus, inbox: Inbox, *, heartbeat_s: int) -> None:
         self._disk, self._gpus, self._inbox = disk, gpus, inbox
         self._every_s = min(EVERY_S_MAX, max(EVERY_S_MIN, heartbeat_s / 3))

@@ -18,10 +18,13 @@ with uncollected(), parsers_deferred():
 
 
 class Nobody(Responder):
+    """Responder that answers every call with 404, because API calls are served elsewhere."""
+
     async def respond(self, scope: Scope, receive: Receive) -> Response:
         return refuse(404, "there is no such page", int(time.time()))
 
 
 def page(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
+    """Return the response to an event that requests a documentation page."""
     answer: dict[str, Any] = Mangum(create_app(Nobody()), lifespan="off")(dict(event), context)
     return answer

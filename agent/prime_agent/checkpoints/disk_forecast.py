@@ -16,6 +16,7 @@ class Room:
 
 
 def sensed(room: Room, free_gib: float | None, now_s: float) -> Room:
+    """Add a sample, unless the last one is less than `EVERY_S` seconds old, and drop samples older than `WINDOW_S` seconds."""
     if free_gib is None or (room.seen and now_s - room.seen[-1][0] < EVERY_S):
         return room
     return replace(room, seen=(*(row for row in room.seen if now_s - row[0] <= WINDOW_S), (now_s, free_gib)))

@@ -53,6 +53,7 @@ class SpareCores:
 
     @contextmanager
     def upload(self) -> Iterator[None]:
+        """Measure over one upload, which happens inside the block."""
         with self._lock:
             began = self._since = self._mark()
         try:

@@ -55,6 +55,7 @@ def seen(saves: Saves, step: int, now_s: float, *, durations_s: tuple[float, ...
 
 
 def committed(saves: Saves, step: int, now_s: float) -> Saves:
+    """Record `step` as the newest durable checkpoint; an unknown or older step changes nothing."""
     save = next((save for save in saves.saves if save.step == step), None)
     if save is None or (saves.durable is not None and save.step <= saves.durable.step):
         return saves

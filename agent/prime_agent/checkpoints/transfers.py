@@ -17,6 +17,8 @@ SETTLE_S_MAX = 15.0
 
 @dataclass(frozen=True)
 class Manifested:
+    """A step whose manifest is in the bucket under `key`, and whose commit is not confirmed yet."""
+
     step: int
     key: str
 
@@ -59,6 +61,7 @@ class Transfers:
 
 
 def begin(transfers: Transfers, now_s: float) -> Transfers:
+    """Start scanning when the trainer is started."""
     return replace(transfers, open=True, next_scan_s=now_s, next_room_s=now_s + ROOM_S)
 
 
@@ -79,6 +82,7 @@ def scanned(
 
 
 def uploaded(transfers: Transfers, step: int, key: str, now_s: float) -> Transfers:
+    """Record the upload of `step`, whose manifest is in the bucket under `key`, and schedule its commit if it is the newest."""
     newer = transfers.uncommitted is None or step > transfers.uncommitted.step
     return replace(
         transfers,
@@ -103,6 +107,7 @@ def upload_failed(transfers: Transfers, step: int, why: str, now_s: float) -> Tr
 
 
 def committed(transfers: Transfers, step: int, now_s: float) -> Transfers:
+    """Record a confirmed commit, and wait up to `SETTLE_S_MAX` seconds for the work that follows it."""
     pending = transfers.uncommitted
     done = pending is not None and pending.step <= step
     return replace(transfers, committing=False, uncommitted=None if done else pending, settling_until_s=now_s + SETTLE_S_MAX)
@@ -113,10 +118,12 @@ def settled(transfers: Transfers) -> Transfers:
 
 
 def is_settling(transfers: Transfers, now_s: float) -> bool:
+    """Return whether the work that follows a commit is still being waited for."""
     return transfers.settling_until_s is not None and now_s < transfers.settling_until_s
 
 
 def commit_failed(transfers: Transfers, now_s: float, *, heartbeat_s: int) -> Transfers:
+    """Schedule the next try of the commit after one heartbeat interval."""
     return replace(transfers, committing=False, next_commit_s=now_s + heartbeat_s)
 
 

@@ -24,6 +24,8 @@ _log = logging.getLogger(__name__)
 
 
 class NvidiaGpus:
+    """GPUs read through NVIDIA's driver by a background thread, which the first `look` starts."""
+
     def __init__(self, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._clock = monotonic_s
         self._changed = threading.Condition()

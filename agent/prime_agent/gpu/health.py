@@ -36,6 +36,7 @@ class GpuHealth:
 
     @property
     def is_fresh(self) -> bool:
+        """Whether the figures are recent enough to be used as evidence."""
         return not self.snapshot.trouble and self.snapshot.age_s <= FRESH_S
 
 

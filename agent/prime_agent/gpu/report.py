@@ -9,6 +9,7 @@ from prime_train.core.wire import GPU_NOTE_CHARS_MAX, Gpus
 
 
 def mean_util_pct(loads: tuple[GpuLoad, ...]) -> float | None:
+    """Return the mean utilisation of the GPUs in percent; None if it is unknown."""
     told = _told(load.util_pct for load in loads)
     return round(fmean(told), 1) if told else None
 

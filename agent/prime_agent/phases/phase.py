@@ -46,6 +46,7 @@ class CallOff:
             raise Called
 
     def now(self) -> None:
+        """Cancel the phase and kill its current process."""
         with self._lock:
             self._event.set()
             process = self._process

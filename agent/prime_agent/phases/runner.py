@@ -94,6 +94,7 @@ class Phases:
         threading.Thread(target=self._run, args=(phase,), name=phase.value, daemon=True).start()
 
     def call_off(self) -> None:
+        """Cancel the running phase, and every later one."""
         self._call_off.now()
 
     def _run(self, phase: Phase) -> None:

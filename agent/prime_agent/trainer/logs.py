@@ -42,9 +42,11 @@ class BoundedLog:
 
     @property
     def dropped_bytes(self) -> int:
+        """Bytes that could not be written."""
         return self._dropped
 
     def write(self, data: bytes) -> None:
+        """Append the data, rotating the files if needed. Never raises OSError."""
         try:
             if self._size + len(data) > self._bytes_max and self._size:
                 self._rotate()
@@ -77,6 +79,7 @@ class Lines:
         self._rest = b""
 
     def feed(self, data: bytes) -> list[str]:
+        """Return the lines that these bytes complete."""
         *whole, self._rest = _BREAK.split(self._rest + data)
         if len(self._rest) > LINE_BYTES_MAX:
             whole.append(self._rest)

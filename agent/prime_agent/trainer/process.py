@@ -64,6 +64,7 @@ class TrainerRun:
         self._drain: Drain | None = None
 
     def start(self) -> None:
+        """Start the trainer and the threads that read it. A failure to start is reported as TrainerExited with code 127."""
         plan = self._plan
         folder = plan.work / plan.spec.checkpoints.folder
         command = self._trainer.command(

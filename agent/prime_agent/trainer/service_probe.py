@@ -35,6 +35,7 @@ class Probe:
         """Index of the first port that has responded successfully; None if none has."""
 
     def ask(self) -> Answer:
+        """Query the ports in order and return the state of the service."""
         answers: list[Answer] = []
         for place, port in enumerate(self._service.ports):
             if self._heard is not None and place > self._heard:

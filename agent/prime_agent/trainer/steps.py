@@ -30,6 +30,7 @@ class Steps:
 
 
 def started(now_s: float) -> Steps:
+    """Return the progress at the start of training."""
     return Steps(rose_s=now_s)
 
 

@@ -30,6 +30,7 @@ class FileSeen:
 
 
 def folder_of(checkpoints: CheckpointSpec, step: int) -> str:
+    """Return the folder name of a step's checkpoint."""
     return checkpoints.pattern.format(step=step)
 
 

@@ -41,6 +41,7 @@ def load_engine() -> None:
 
 
 def found_in(pattern: str, text: str) -> bool:
+    """Return whether the pattern matches anywhere in the text. Raises PatternRefused."""
     return compiled(pattern).search(text) is not None
 
 

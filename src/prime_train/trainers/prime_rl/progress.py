@@ -24,6 +24,8 @@ _REWARD = ProgressSpec(kind="regex", pattern=rf"\bStep (?P<step>\d+) \|.*\| Rewa
 
 
 class PrimeRlReader:
+    """Reader of prime-rl's progress, which keeps a reward until the trainer reports its step."""
+
     def __init__(self) -> None:
         self._row = JsonReader(ProgressSpec(loss=_TRAINED[0]))
         self._rewards = tuple((f'"{name}"', JsonReader(ProgressSpec(reward=name))) for name in _REWARDS)

@@ -60,6 +60,8 @@ class Critical(StrEnum):
 
 @dataclass(frozen=True)
 class ProfileSummary:
+    """The diagnosis of a run, with its reasons and doubts as text for people."""
+
     bottleneck: Bottleneck
     bound: Bound
     certainty: Certainty
@@ -73,10 +75,12 @@ class ProfileSummary:
 
 
 def percent(share: float) -> str:
+    """Return a share from 0 to 1 as text in percent."""
     return f"{100 * share:.0f} %"
 
 
 def seconds(value: float) -> str:
+    """Return a number of seconds as text."""
     if value < 0.001:
         return "0 s"
     return f"{value:.2g} s" if value < 1 else f"{value:.1f} s" if value < 100 else f"{value:,.0f} s"

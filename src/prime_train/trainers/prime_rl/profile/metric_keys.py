@@ -32,6 +32,7 @@ NEEDED = (Part.WAIT, Part.TRAIN)
 
 
 def key_of(part: Part) -> str:
+    """Return the key of a part's seconds in the metrics file."""
     return f"time/{part.value}"
 
 
@@ -89,6 +90,7 @@ def number(value: object) -> float | None:
 
 
 def step_of(figures: Mapping[str, object]) -> int | None:
+    """Return the step of a row; None unless it is a whole number from 0 to `STEP_MAX`."""
     found = number(figures.get("step"))
     return int(found) if found is not None and found == int(found) and 0 <= found <= STEP_MAX else None
 

@@ -71,6 +71,7 @@ def batch_of(step: int, figures: Mapping[str, object]) -> Shipped | None:
 
 
 def load_of(figures: Mapping[str, object]) -> Load | None:
+    """Return the load sample in a row; None if the row has none of its figures."""
     found = {name: amount(figures, *keys) for name, keys in LOADS.items()}
     known = {name: value for name, value in found.items() if value is not None}
     return Load(number(figures.get("time")), known) if known else None

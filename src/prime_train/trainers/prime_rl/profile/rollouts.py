@@ -63,6 +63,7 @@ class Engines:
 
 
 def rollouts_of(batches: Sequence[Shipped], engines: Engines | None) -> Rollouts | None:
+    """Return the means over the batches; None if there are no batches."""
     if not batches:
         return None
     batch_s, held_s = fmean(batch.cycle_s for batch in batches), _mean(batch.held_s for batch in batches)
@@ -97,6 +98,7 @@ def _paced_s(batches: Sequence[Shipped], engines: Engines | None) -> float | Non
 
 
 def engines_of(loads: Sequence[Load]) -> Engines | None:
+    """Return the state of the engines over the samples; None if no sample has their figures."""
     looks = [load.figures for load in loads if load.figures.keys() & {"running", "waiting", "cache"}]
     if not looks:
         return None

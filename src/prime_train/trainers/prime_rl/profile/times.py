@@ -63,10 +63,12 @@ class Times:
     """Keys that would add information but are missing."""
 
     def mean_of(self, part: Part) -> float:
+        """Return the mean seconds of a part per step; 0 if it is not reported."""
         return self.parts[part].share * self.mean_s if part in self.parts else 0.0
 
 
 def settled(told: Told) -> tuple[Trained, ...]:
+    """Return the steps that are not among the first ones of a launch."""
     return tuple(step for step in told.trained if step.settled)
 
 

@@ -35,6 +35,7 @@ class Room(StrEnum):
 
 
 def side(times: Times) -> Side:
+    """Return which side waits for at least the share `WAITS` of its time."""
     waits, holds = times.parts[Part.WAIT].share >= WAITS, (held_share(times) or 0.0) >= WAITS
     if waits:
         return Side.BOTH if holds else Side.TRAINER
@@ -50,6 +51,7 @@ def held_share(times: Times) -> float | None:
 
 
 def room(engines: Engines | None) -> Room:
+    """Return how much more load the engines could take."""
     if engines is None:
         return Room.UNKNOWN
     if engines.full_share >= FULL:
