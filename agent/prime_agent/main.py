@@ -83,7 +83,7 @@ def _ticket(path: Path) -> Ticket:
 class _OneLine(logging.Formatter):
     """Formatter that puts a record's own text on one line, so that text such as a trainer's file names cannot imitate a log record."""
 
-    def formatMessage(self, record: logging.LogRecord) -> str:  # it overrides one of logging's
+    def formatMessage(self, record: logging.LogRecord) -> str:  # the name is that of the overridden method in logging
         record.message = neutralized(record.message)
         return super().formatMessage(record)
 

@@ -79,10 +79,9 @@ def parsed(answer: bytes) -> Mapping[str, str]:
 
 
 def masters(values: Mapping[str, str]) -> tuple[bytes, ...]:
-    """Return the master keys: first the one that signs new credentials, then older ones that are still accepted (comma-separated in the
-    secret).
+    """Return the master keys: first the one from which new keys are derived, then older ones that are still accepted.
 
-    Raises PermanentError if one is not 64 hex digits.
+    In the secret they are separated by commas. Raises PermanentError if there is none, or one is not 64 hex digits.
     """
     try:
         keys = tuple(bytes.fromhex(text.strip()) for text in values.get(MASTER, "").split(","))

@@ -19,7 +19,7 @@ def for_children(machine: Mapping[str, str], *layers: Mapping[str, str]) -> dict
 
 
 def redacted(text: str, secrets: Mapping[str, str]) -> str:
-    """Return the text with the values of secrets redacted, and also whatever looks like a secret: a trainer may print its own ones.
+    """Return the text with the values of secrets redacted, and of anything that looks like one: a trainer may print its own.
 
     Call this before the text is cut, because the rest of a secret that was cut could not be recognised.
     """
