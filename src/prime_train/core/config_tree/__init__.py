@@ -1,4 +1,5 @@
-"""A config as it is written: every key and value with its place. Made from YAML and from TOML alike, so that rules know of neither."""
+"""A config as written in its file: every key and value with its position. Built from YAML and from TOML alike, so that rules are
+independent of the format."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -6,14 +7,14 @@ from functools import lru_cache
 
 Value = str | int | float | bool | None
 Path = Sequence[str | int]
-"""Keys, and places in lists counted from 0: ("verification", 0, "path")."""
+"""Keys, and list indices counted from 0: ("verification", 0, "path")."""
 LINES_MAX = 200
-"""Of one text, that are looked through."""
+"""Lines of one multi-line text that are searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Counted from 1. `file` is said only where it is another one than that of the document: a file it includes, an override."""
+    """A position, counted from 1. `file` is set only if it differs from the document's: an included file, or an override."""
 
     line: int = 1
     column: int = 1
@@ -22,7 +23,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """`text` is what is written there, `value` what it is read as."""
+    """A single value. `text` is its spelling in the file, `value` the parsed value."""
 
     place: Place
     text: str
@@ -32,7 +33,7 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A list. `size`: of values in it, itself among them."""
+    """A list. `size`: number of nodes in it, including itself."""
 
     place: Place
     items: tuple["Node", ...]
@@ -41,7 +42,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A key and its value. `place` is that of the key."""
+    """A key and its value. `place` is the position of the key."""
 
     key: str
     place: Place
@@ -50,7 +51,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """Keys with values, in the order in which they are written. `size`: as in a list."""
+    """Keys with values, in the order of the file. `size`: number of nodes in it, including itself."""
 
     place: Place
     entries: tuple[Entry, ...]
@@ -61,7 +62,7 @@ class Mapping:
         object.__setattr__(self, "_by_key", {entry.key: entry for entry in self.entries})
 
     def entry(self, key: str) -> Entry | None:
-        """The entry with this key; of two, the last one, as it is its value that counts."""
+        """Return the entry with this key, or None; of duplicates the last one, whose value counts."""
         return self._by_key.get(key)
 
 
@@ -70,7 +71,7 @@ Plain = Value | list["Plain"] | dict[str, "Plain"]
 
 
 def plain(node: Node) -> Plain:
-    """The values alone."""
+    """Return the parsed values without positions."""
     match node:
         case Scalar():
             return node.value
@@ -81,7 +82,7 @@ def plain(node: Node) -> Plain:
 
 
 def scalars(node: Node) -> Iterator[Scalar]:
-    """Every single value of the tree, in order."""
+    """Yield every single value of the tree, in order."""
     match node:
         case Scalar():
             yield node
@@ -94,7 +95,7 @@ def scalars(node: Node) -> Iterator[Scalar]:
 
 
 def find(root: Node, path: Path) -> Node | None:
-    """What stands there; None where nothing does."""
+    """Return the node at `path`; None if there is none."""
     node: Node = root
     for step in path:
         if isinstance(node, Mapping) and isinstance(step, str):
@@ -110,9 +111,9 @@ def find(root: Node, path: Path) -> Node | None:
 
 
 def place_of(root: Node, path: Path, *, on_key: bool = False) -> Place:
-    """Where it stands; where it is missing, the key of the nearest part above it that is there.
+    """Return the position of the value at `path`; if it is missing, of the key of the nearest existing part above it.
 
-    `on_key`: of what is there, the key instead of the value.
+    `on_key`: return the position of the key instead of the value's.
     """
     place, node = root.place, root
     for step in path:
@@ -125,9 +126,10 @@ def place_of(root: Node, path: Path, *, on_key: bool = False) -> Place:
 
 
 def line_with(source: str, place: Place, word: str) -> Place:
-    """Of a text that may go on over several lines: where it holds the word; its own place, where none of them does.
+    """Return the position of `word` in the text that starts at `place` and may span several lines; `place` itself if no line contains the
+    word.
 
-    A text goes on as long as lines are indented deeper than the one that it begins in.
+    A text continues as long as lines are indented deeper than its first line.
     """
     lines = _lines(source)[place.line - 1 : place.line - 1 + LINES_MAX]
     for at, line in enumerate(lines):
@@ -148,5 +150,5 @@ def _indent(line: str) -> int:
 
 
 def _is_nothing(node: Node) -> bool:
-    """A key without a value: its value has no place of its own."""
+    """Return whether the node is the empty value of a key, which has no position of its own."""
     return isinstance(node, Scalar) and node.value is None and not node.text

@@ -1,4 +1,4 @@
-"""Trees laid over one another: a file over the one it builds on, arguments over files. Every key and value keeps its own place."""
+"""Merging of trees: a file over the one it builds on, arguments over files. Every key and value keeps its own position."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ _Growing = dict[str, "tuple[Place, _Growing | Node]"]
 
 
 def merged(base: Mapping, over: Mapping) -> Mapping:
-    """`over` wins; where both have keys with values, these are merged in turn. Lists are replaced whole."""
+    """Return both trees merged. `over` wins; if both have a mapping for a key, the two are merged recursively. Lists are replaced whole."""
     entries = {entry.key: entry for entry in base.entries}
     for entry in over.entries:
         there = entries.get(entry.key)
@@ -23,7 +23,7 @@ def merged(base: Mapping, over: Mapping) -> Mapping:
 
 
 def nested(path: Sequence[str], node: Node, place: Place) -> Mapping:
-    """A tree with nothing in it but this node; the keys that lead there stand at `place`."""
+    """Return a tree that contains only this node at `path`; the keys on the way have the position `place`."""
     tree = node
     for key in reversed(path):
         tree = mapping_of(place, [Entry(key, place, tree)])
@@ -32,7 +32,8 @@ def nested(path: Sequence[str], node: Node, place: Place) -> Mapping:
 
 
 def grown(place: Place, settings: Iterable[tuple[Sequence[str], Place, Node]]) -> Mapping:
-    """A tree of settings, each a path, the place of its keys, and its value; a later one wins. Paths of too many keys are left out."""
+    """Return a tree of settings, each given as a path, the position of its keys, and its value; a later one wins. Paths of more than
+    `KEYS_MAX` keys are left out."""
     tree: _Growing = {}
     for path, at, value in settings:
         if not 0 < len(path) <= KEYS_MAX:
@@ -52,7 +53,7 @@ def grown(place: Place, settings: Iterable[tuple[Sequence[str], Place, Node]]) -
 
 
 def with_nulls(root: Mapping, word: str) -> Mapping:
-    """The same with nothing where the text `word` stands as the value of a key: some formats have no null of their own."""
+    """Return the tree with null for each value of a key that is the text `word`, for formats without a null of their own."""
     return mapping_of(root.place, (Entry(entry.key, entry.place, _with_nulls(entry.value, word)) for entry in root.entries))
 
 

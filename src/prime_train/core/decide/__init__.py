@@ -1,16 +1,16 @@
-"""The one next thing to do with a run.
+"""Decides the next action for a run.
 
 Theory of operation
 -------------------
-`decide` is asked again and again, by watchers that may overlap, crash anywhere and see stale facts. It keeps its promises by four habits:
+`decide` is called again and again, by watchers that may overlap, crash at any point and read stale facts. Four rules make this safe:
 
-1. One decision a call. What was decided is saved (compare-and-set) before anything outside is touched; so a second watcher either loses
-   the write or sees the new state and decides the next thing.
-2. A pod of any attempt but the current one is a orphan and goes first, whatever state the run is in. That one rule covers lost create
-   answers, machines that outlive their fence, doubled launches and runs that have ended.
-3. The fence is the lease closing, in the same write as the change of state. From then on the old attempt can neither heartbeat nor commit.
-   What the next attempt restores is chosen once, after that.
-4. Nothing is destroyed on Unknown.
+1. One decision per call. A decision is saved (compare-and-set) before anything outside is touched; so a second watcher either loses the
+   write or reads the new state and decides the next action.
+2. A pod of any attempt other than the current one is an orphan and is terminated first, in every state of the run. That one rule covers
+   lost create responses, machines that outlive their fence, doubled launches and runs that have ended.
+3. The fence closes the lease, in the same write as the change of state. From then on the old attempt can neither heartbeat nor commit. What
+   the next attempt restores is chosen once, after that.
+4. On Unknown nothing is terminated or deleted.
 
 Money is checked in every state that costs money, before anything else about the attempt.
 """
@@ -45,7 +45,7 @@ from prime_train.core.decision import (
     Wait,
 )
 
-# The decisions are spoken of together with what decides: `d.Launch`, `d.decide`.
+# Decisions are exported here too, so that callers write `d.Launch` next to `d.decide`.
 __all__ = [
     "BACKOFF_FIRST_S",
     "BACKOFF_S_MAX",

@@ -1,4 +1,4 @@
-"""A run whose attempt holds the lease, by its state and the verdict."""
+"""Decisions for a run whose attempt holds the lease, by its state and the verdict."""
 
 from prime_train.core.causes import Cause
 from prime_train.core.decide.draining import decide_draining
@@ -74,7 +74,7 @@ def _launching(run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView, now
     if isinstance(pods, PodsUnknown):
         return unknown(run, Unknown(pods.why), now_s)
     mine = [p for p in pods.pods if may_be_adopted(run, p)]
-    if mine:  # one that is gone already, too: it was paid for, and nothing has to be waited for
+    if mine:  # includes a pod that is gone already: it was paid for, and there is nothing to wait for
         first = min(mine, key=lambda p: (p not in pods.living(), p.pod_id))
         most_usd = run.spec.hardware.usd_per_hour_max
         if most_usd is not None and first.usd_per_hour > most_usd:
@@ -104,8 +104,8 @@ def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s
         return SeeUpload(verdict.step)
     if (said := of_uploads(run, attempt, verdict)) is not None:
         return said
-    # What was told lasts one heartbeat at least: else two watchers whose clocks differ take back, and tell anew, what is late for one of
-    # them.
+    # A notice lasts at least one heartbeat interval; otherwise two watchers with different clocks would alternately clear and repeat a
+    # notice that is late for only one of them.
     before_s = now_s - run.spec.health.heartbeat_s
     told = tuple(notice.kind for notice in run.notices if notice.kind in SILENCE_NOTICES and notice.at_s <= before_s)
     if attempt.evidence_asked_s is not None and attempt.evidence_asked_s <= before_s:
@@ -122,13 +122,13 @@ def _booting(run: Run, attempt: Attempt, pods: PodsView, now_s: int) -> Decision
 
 
 def _lacks_agent(attempt: Attempt, pods: PodsView, since_s: int) -> bool:
-    """Whether the machine is ready and nobody has put its agent on it after that second."""
+    """Return whether the machine is ready and no agent was put on it after second `since_s`."""
     ready = isinstance(pods, PodsSeen) and any(p.pod_id == attempt.pod_id and p.status is PodStatus.ACTIVE for p in pods.pods)
     return ready and (attempt.agent_put_s is None or attempt.agent_put_s <= since_s)
 
 
 def _silent(run: Run, verdict: Silent, now_s: int) -> Decision:
-    """Told first, acted on later: between the two, an agent that could not be heard has had time to be heard again."""
+    """Notify people first and replace the machine later, so that an agent that could not be heard has time to be heard again."""
     health = run.spec.health
     text = f"no heartbeat for {verdict.silent_s} s while the provider calls the machine active"
     noted_s = run.noted_s("silent")
@@ -137,7 +137,7 @@ def _silent(run: Run, verdict: Silent, now_s: int) -> Decision:
     act_s = max(now_s + health.silence_s - verdict.silent_s + 1, noted_s + health.overdue_s)
     if verdict.past_limit and now_s >= act_s:
         return Recover(Cause.SILENT, text)
-    # Not only at `act_s`: the provider may come to say that it is gone.
+    # Also checks before `act_s`, because the provider may report meanwhile that the machine is gone.
     return Wait(min(now_s + check_s(run), max(now_s + 1, act_s)), "silent")
 
 
@@ -154,8 +154,8 @@ def _stalled(run: Run, attempt: Attempt, verdict: Stalled, pods: PodsView, now_s
 
 
 def _boot_late(run: Run, attempt: Attempt, pods: PodsView, detail: str, now_s: int) -> Decision:
-    """A machine that is ready, and on which nobody has put the agent for a long time, is not late: who should have was away. It is done
-    now, once, and given its time."""
+    """Decide about a machine without a first heartbeat in time. A ready machine without an agent is not at fault, because the watcher that
+    should have put the agent there was down: the agent is put on it now, once, and given its time."""
     health, put_s = run.spec.health, attempt.agent_put_s
     due_s = attempt.launched_s + health.first_heartbeat_s
     if put_s is not None and put_s > due_s:

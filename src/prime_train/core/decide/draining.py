@@ -1,4 +1,4 @@
-"""A run that was told to flush and stop."""
+"""Decisions for a run that was ordered to flush and stop."""
 
 from prime_train.core.budget import CAUSES, said
 from prime_train.core.causes import FLUSHED, POLICY, Cause, Retry

@@ -1,4 +1,4 @@
-"""What money and the user ask for, in a state that has an attempt."""
+"""Decisions required by money or by the user's requests, in a state that has an attempt."""
 
 from prime_train.core import budget, ledger
 from prime_train.core.budget import Limit
@@ -17,7 +17,7 @@ _WORDS = {Limit.USD: "dollars", Limit.HOURS: "hours of training", Limit.DEADLINE
 
 
 def wished(run: Run, verdict: Verdict, funds: Funds | None, now_s: int) -> Decision | None:
-    """What money and the user ask for, in a state that has an attempt."""
+    """Return the decision required by money or by the user's request, or None; for a state that has an attempt."""
     if isinstance(verdict, Finished):
         return None
     if run.want is DesiredState.CANCEL:
@@ -41,7 +41,7 @@ def wished(run: Run, verdict: Verdict, funds: Funds | None, now_s: int) -> Decis
 
 
 def ended(run: Run, limit: Limit) -> Finish:
-    """The run has reached that limit."""
+    """Return the decision that ends the run because it has reached that limit."""
     return Finish(RunState.STOPPED, budget.CAUSES[limit], budget.said(run, limit))
 
 
@@ -49,7 +49,7 @@ def _drain_reason(run: Run, verdict: Verdict, funds: Funds | None, now_s: int) -
     flush_s = budget.flush_from_s(run)
     if run.want is DesiredState.STOP:
         return DrainReason.USER, "stopped by the user"
-    if run.state is RunState.UPLOADING:  # the flush is what it does; when it has cost too much is asked before
+    if run.state is RunState.UPLOADING:  # the run is flushing already; whether that has cost too much is checked before
         return _warned_away(run, verdict, funds)
     if ledger.spent(run, now_s).usd >= run.spec.budget.usd - drain_reserve_usd(run):
         return DrainReason.BUDGET, f"the budget of {usd(run.spec.budget.usd)} is nearly spent"
@@ -61,7 +61,8 @@ def _drain_reason(run: Run, verdict: Verdict, funds: Funds | None, now_s: int) -
 
 
 def _warned_away(run: Run, verdict: Verdict, funds: Funds | None) -> tuple[DrainReason, str] | None:
-    """What makes the machine go, whatever the run's own budget says."""
+    """Return the reason why the machine must be left whatever the run's own budget is: a preemption notice or a nearly empty wallet; else
+    None."""
     if isinstance(verdict, Healthy) and verdict.preempting:
         return DrainReason.PREEMPTION, "the machine has been told that it will be taken away"
     if funds is not None and funds.left_s() < RESERVE_S + run.spec.health.drain_s:
@@ -76,7 +77,7 @@ def in_wallet(funds: Funds) -> str:
 
 
 def _warned_of_funds(run: Run, funds: Funds | None) -> Decision | None:
-    """Told once, and anew after it had been filled up."""
+    """Return a notice that funds are low, given once, or the all-clear after the wallet was filled up; else None."""
     if funds is None or run.state is RunState.DRAINING:
         return None
     told, left_s = run.noted_s("funds") is not None, funds.left_s()
@@ -98,13 +99,14 @@ def _warned(run: Run, now_s: int) -> Note | None:
 
 
 def drain_reserve_usd(run: Run) -> float:
-    """Money kept back for the flush, so that the flush ends before the budget does."""
+    """Return the dollars reserved for the flush, so that the flush ends before the budget does."""
     flush_usd = ledger.burn_usd_per_s(run) * run.spec.health.drain_s
     return min(flush_usd, run.spec.budget.usd * DRAIN_SHARE_MAX)
 
 
 def budget_moment_s(run: Run, now_s: int) -> int | None:
-    """When money or hours next ask for something at the present burn: the warning, the flush or the end."""
+    """Return the second when money or hours next require an action at the present burn: the warning, the flush or the end; None if there is
+    none."""
     spent, limits, burn = ledger.spent(run, now_s), run.spec.budget, ledger.burn_usd_per_s(run)
     is_warned = run.noted_s("budget") is not None
     marks = [limits.usd, limits.usd - drain_reserve_usd(run)] + ([] if is_warned else [limits.usd * WARN_SHARE])

@@ -1,4 +1,4 @@
-"""The one question."""
+"""The entry point for decisions."""
 
 from collections.abc import Sequence
 
@@ -16,9 +16,9 @@ from prime_train.core.verdict import PodsView, Verdict
 def decide(
     run: Run, verdict: Verdict | None, pods: PodsView, now_s: int, *, lacking: Sequence[str] = (), funds: Funds | None = None
 ) -> Decision:
-    """The next thing to do with `run`. `verdict` is None where no attempt holds the lease (queued and terminal states); `lacking` names
-    the secrets of the run that the control plane cannot hand out; `funds` is the wallet that pays for the run, None where there is none
-    or it cannot be asked."""
+    """Return the next action for `run`. `verdict` is None if no attempt holds the lease (queued and terminal states); `lacking` names the
+    secrets of the run that the control plane cannot provide; `funds` is the wallet that pays for the run, None if there is none or it
+    cannot be read."""
     first = housekeeping(run, pods, now_s)
     if first is not None:
         return first
@@ -33,7 +33,7 @@ def decide(
 
 
 def _afterwards(run: Run, now_s: int) -> Decision:
-    """What is left to do for a run that is over: machines first, for one that still runs might still upload."""
+    """Return what is left to do for a run that is over: first end its machines, because one that still runs might still upload."""
     if unsettled(run):
         return Wait(now_s + check_s(run), "waiting for the provider to confirm that its pods are gone")
     if run.cleanup_s is None:

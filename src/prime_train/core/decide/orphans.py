@@ -1,4 +1,4 @@
-"""Pods that should not be there, and attempts that are over."""
+"""Decisions about surplus pods, and about attempts that are over."""
 
 from prime_train.core.decision import Decision, Settle, Terminate
 from prime_train.core.keys import pod_name
@@ -9,7 +9,7 @@ STRAY_ASK_AGAIN_S = 30
 
 
 def housekeeping(run: Run, pods: PodsView, now_s: int) -> Decision | None:
-    """What pods that should not be there ask for; it comes before everything else, in whatever state the run is."""
+    """Return the action required by orphan pods or ended attempts, or None; it takes precedence in every state of the run."""
     if isinstance(pods, PodsUnknown):
         return None
     asked = {orphan.pod_id: orphan.asked_s for orphan in run.orphans}
@@ -26,12 +26,12 @@ def housekeeping(run: Run, pods: PodsView, now_s: int) -> Decision | None:
 
 
 def current_attempt(run: Run) -> int | None:
-    """The attempt whose pod may run, or None when no pod may."""
+    """Return the number of the attempt whose pod may run, or None if no pod may."""
     return None if run.is_over or run.state is RunState.QUEUED else run.attempt
 
 
 def orphan_pods(run: Run, pods: PodsSeen) -> tuple[Pod, ...]:
-    """Living pods of this run that are not its current attempt's one pod, a second pod of the current name included."""
+    """Return the live pods of this run other than the one pod of its current attempt, including a second pod with the current name."""
     attempt = run.current_attempt
     mine = attempt.pod_id if attempt is not None and current_attempt(run) is not None else None
     return tuple(p for p in pods.living() if p.pod_id != mine and not may_be_adopted(run, p))
@@ -43,7 +43,7 @@ def may_be_adopted(run: Run, pod: Pod) -> bool:
 
 
 def _is_settled(run: Run, attempt: Attempt, pods: PodsSeen, now_s: int) -> bool:
-    """A past attempt is settled when the provider says its pod is gone, or when its launch stayed without a pod for long enough."""
+    """Return whether a past attempt is settled: the provider reports its pod as gone, or its launch had no pod for long enough."""
     if attempt.ended_s is not None or attempt.number == current_attempt(run):
         return False
     if attempt.pod_id is not None:
@@ -57,5 +57,5 @@ def unsettled(run: Run) -> bool:
 
 
 def name_of(run: Run, attempt: int) -> str:
-    """The name of the pod of that attempt."""
+    """Return the name of the pod of that attempt."""
     return pod_name(run.run_id, attempt, next((a.identity for a in run.attempts if a.number == attempt), ""))

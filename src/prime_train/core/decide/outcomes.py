@@ -1,4 +1,4 @@
-"""What follows from a verdict whatever the state is."""
+"""Decisions that follow from a verdict in any state."""
 
 from prime_train.core.causes import POLICY, Retry
 from prime_train.core.decide.pace import check_s

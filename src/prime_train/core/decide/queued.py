@@ -1,4 +1,4 @@
-"""A run that waits for a machine."""
+"""Decisions for a run that waits for a machine."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from prime_train.core.verdict import PodsUnknown, PodsView, Unknown
 
 PREEMPTIONS_AN_HOUR_MAX = 3
 BEHIND_SHARE_MAX = 0.1
-"""How far progress may lag behind the hours."""
+"""How far progress may lag behind the used hours, as a share of all steps."""
 
 
 def decide_queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str], funds: Funds | None) -> Decision:
@@ -49,12 +49,12 @@ def decide_queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str], 
 
 
 def _likely_usd_per_hour(run: Run) -> float:
-    """What its next machine may cost: what the last one did, or else the most that is allowed."""
+    """Return the likely price of the next machine in dollars an hour: the last machine's, or else the highest allowed."""
     return run.current_attempt.offer.usd_per_hour if run.current_attempt is not None else run.spec.hardware.usd_per_hour_max or 0.0
 
 
 def in_common(causes: tuple[Cause, ...]) -> str:
-    """What attempts that led nowhere had in common, in words."""
+    """Return a text stating the causes that attempts without progress had in common."""
     kinds = list(dict.fromkeys(causes))
     if len(kinds) == 1:
         return f"all ended by '{POLICY[kinds[0]].title}'. {advice_at_the_end(kinds[0])}".strip()
@@ -62,8 +62,8 @@ def in_common(causes: tuple[Cause, ...]) -> str:
 
 
 def wants_on_demand(run: Run, now_s: int) -> bool:
-    """After several preemptions in an hour, or when durable steps lag well behind the share of the hours that is used up, spot is the
-    dearer choice."""
+    """Return whether to rent on-demand only: after several preemptions in an hour, or when durable steps lag well behind the share of hours
+    used, spot is the more expensive choice."""
     lately = [at_s for at_s in run.preempted_s if at_s > now_s - 3600]
     steps, hours = run.spec.trainer.steps, run.spec.budget.hours
     if len(lately) >= PREEMPTIONS_AN_HOUR_MAX or steps is None or hours is None:
@@ -72,6 +72,6 @@ def wants_on_demand(run: Run, now_s: int) -> bool:
 
 
 def avoided_offers(run: Run, now_s: int) -> frozenset[str]:
-    """Offers whose machines were taken away within the hour: it is likely to happen there again soon."""
+    """Return the offers whose machines were preempted within the last hour, because another preemption there is likely."""
     recent = (a for a in run.attempts if a.cause is Cause.PREEMPTED and (a.fenced_s or 0) > now_s - 3600)
     return frozenset(a.offer.offer_id for a in recent)

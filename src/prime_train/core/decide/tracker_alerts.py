@@ -1,7 +1,7 @@
-"""A run that is well, and whose tracker is asked now and then whether it hears of it; and one that was lost, of which it should be told.
+"""Alerts for a healthy run whose reports do not reach its tracker, and marking of lost runs in the tracker.
 
-A tracker is late by itself, and its silence never speaks against a run whose agent sends heartbeats. But what is logged for hours and
-arrives nowhere is missed by people, so they are told.
+A tracker lags by itself, and its silence never counts against a run whose agent sends heartbeats. But people miss metrics that are logged
+for hours and never arrive, so they are told.
 """
 
 from prime_train.core.decision import AllClear, Note
@@ -12,15 +12,16 @@ from prime_train.core.verdict import TrackerSeen
 
 TRACKER_LAG_S_MAX = LAG_S_MAX
 UNHEARD_S_MAX = 15 * 60
-"""From the first step on. A run is known there as soon as its trainer has said hello: what comes late is what is said then."""
+"""Seconds from the first step after which a run unknown to the tracker is reported. A tracker has a run as soon as its trainer registers
+it; only later reports lag."""
 UNTRACKED = "untracked"
 
 _UNWRITTEN = frozenset({RunState.QUEUED, RunState.LAUNCHING, RunState.BOOTING, RunState.FAILED, RunState.STOPPED, RunState.CANCELLED})
-"""States in which nobody has a reason to write to the tracker."""
+"""States in which no process has a reason to write to the tracker."""
 
 
 def can_be_untracked(run: Run, lease: Lease, now_s: int) -> bool:
-    """It trains, heartbeats, and has done so for long enough: a tracker that has never heard of it never will."""
+    """Return whether the run trains and has sent heartbeats for so long that a tracker without any report of it will never get one."""
     attempt, heartbeat_s = run.current_attempt, lease.heartbeat_s
     if run.spec.wandb is None or run.state is not RunState.TRAINING or attempt is None or attempt.first_step_s is None:
         return False
@@ -29,7 +30,7 @@ def can_be_untracked(run: Run, lease: Lease, now_s: int) -> bool:
 
 
 def decide_tracking(run: Run, lease: Lease, seen: TrackerSeen, now_s: int) -> Note | AllClear | None:
-    """What there is to tell of a run that `can_be_untracked`; None: nothing new."""
+    """Return the notice or all-clear for a run that `can_be_untracked`; None if nothing has changed."""
     late_s, noted = now_s - seen.heard_s, run.noted_s(UNTRACKED) is not None
     if noted:
         return AllClear((UNTRACKED,)) if late_s <= TRACKER_LAG_S_MAX else None
@@ -48,7 +49,8 @@ UNHEARD_ADVICE = "that it calls wandb.init, takes WANDB_RUN_ID from its environm
 
 
 def lost_attempt(run: Run, lease: Lease, number: int) -> Attempt | None:
-    """The attempt of that number, if it was fenced after it had come up and nobody may write to the tracker in its place yet."""
+    """Return the attempt of that number if it was fenced after its first heartbeat and no newer attempt may write to the tracker yet; else
+    None."""
     attempt = next((a for a in run.attempts if a.number == number), None)
     if attempt is None or attempt.fenced_s is None or attempt.first_heartbeat_s is None or run.spec.wandb is None:
         return None

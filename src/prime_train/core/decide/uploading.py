@@ -1,4 +1,5 @@
-"""Checkpoints that do not become durable: people are told why, and a machine that has the only copy is kept, but not for ever."""
+"""Decisions about checkpoints that do not become durable: people are told why, and a machine with the only copy is kept for a limited
+cost."""
 
 from prime_train.core import ledger
 from prime_train.core.causes import Cause
@@ -8,14 +9,14 @@ from prime_train.core.text.formatting import usd
 from prime_train.core.verdict import Healthy, Verdict
 
 UPLOADS, KEPT = "uploads", "kept"
-"""Kinds of what people are told: that uploads are in trouble, and that a machine is kept for them."""
+"""Kinds of notices: uploads are failing, and a machine is kept because of that."""
 
 UPLOAD_SHARE = 0.1
-"""Of the budget, where the spec does not say what keeping a machine may cost."""
+"""Share of the budget that keeping a machine may cost if the spec sets no limit."""
 
 
 def of_uploads(run: Run, attempt: Attempt, verdict: Healthy) -> Note | AllClear | None:
-    """What there is to tell of the uploads of an attempt that is heard: trouble once, and once that it is over."""
+    """Return the notice about upload trouble of an attempt with heartbeats, given once, or the all-clear when it is over; else None."""
     if not verdict.upload_trouble:
         return AllClear((UPLOADS,)) if run.noted_s(UPLOADS) is not None else None
     if run.noted_s(UPLOADS) is None:
@@ -33,8 +34,8 @@ def _until(run: Run, attempt: Attempt) -> str:
 
 
 def given_up(run: Run, verdict: Verdict, now_s: int) -> Finish | None:
-    """The end of a run whose last checkpoint could not be uploaded for the money that this may cost. It has succeeded where the checkpoint
-    is committed and only the agent does not know, because answers do not reach it."""
+    """Return the end of a run whose last checkpoint could not be uploaded within the allowed cost; else None. The run has succeeded if the
+    checkpoint is committed and only the agent lacks the confirmation, because responses do not reach it."""
     left_usd, spent_usd = upload_left_usd(run, now_s), ledger.spent(run, now_s).usd
     if left_usd is None or (left_usd > 0 and spent_usd < run.spec.budget.usd):
         return None
@@ -45,13 +46,13 @@ def given_up(run: Run, verdict: Verdict, now_s: int) -> Finish | None:
 
 
 def upload_limit_usd(run: Run) -> float:
-    """What keeping a machine for its last checkpoint may cost."""
+    """Return the dollars that keeping a machine for its last checkpoint may cost."""
     budget = run.spec.budget
     return budget.upload_usd if budget.upload_usd is not None else budget.usd * UPLOAD_SHARE
 
 
 def upload_left_usd(run: Run, now_s: int) -> float | None:
-    """What is left of that; None where no machine is kept for it."""
+    """Return the dollars left of that limit; None if no machine is kept for an upload."""
     attempt = run.current_attempt
     if run.state is not RunState.UPLOADING or attempt is None or attempt.uploading_s is None:
         return None

@@ -1,1 +1,1 @@
-"""A spec and a heartbeat that are surely right, read without the library that says what is wrong with one: it takes long to load."""
+"""Reading of valid specs and heartbeats without pydantic, which takes long to load."""

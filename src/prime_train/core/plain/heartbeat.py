@@ -1,8 +1,9 @@
-"""A heartbeat that is surely right, read without the library that says what is wrong with one.
+"""Reads a valid heartbeat without pydantic.
 
-Loading that library takes longer than all else that a Lambda needs to hear a heartbeat, and nearly all heartbeats are right. So no mistake
-is ever told from here: what is not plainly understood is left to `Heartbeat`, and what is understood has the very values that `Heartbeat`
-would have; but texts are as they were sent: `Heartbeat`, through which whoever shows them reads them, makes them harmless.
+Loading pydantic takes longer than everything else a Lambda needs to receive a heartbeat, and nearly all heartbeats are valid. So this
+module never reports a mistake: input that it does not fully understand is left to `Heartbeat`, and what it reads has the same values that
+`Heartbeat` would have. Texts are the exception: they stay as sent, and `Heartbeat`, through which every display reads them, neutralises
+them.
 """
 
 import json
@@ -17,16 +18,17 @@ NUMBER_MAX = 1.7976931348623157e308
 
 Check = Callable[[Any], bool]
 Fields = dict[str, tuple["Check | Fields", tuple[Any, ...]]]
-"""What each value must be, or the fields of the part that it is; and its default where there is one. Only where that is None, it may be."""
+"""The check for each value, or the fields of a nested part; and the default if there is one. A value may be None only if its default is
+None."""
 
 
 class _Unsure(Exception):
-    """Nothing is said of the heartbeat, good or bad."""
+    """The heartbeat is not fully understood: it may be valid or not."""
 
 
 def read(text: str) -> dict[str, Any] | None:
-    """What the heartbeat says, in the order of its fields and without what is as it is by default; so are the parts in it. None: not
-    plainly right, which may still be right."""
+    """Return the fields of the heartbeat in order, without those that have their default value; nested parts likewise. None: not fully
+    understood, and possibly still valid."""
     try:
         return _part(_HEARTBEAT, _DECODER.decode(text))
     except (_Unsure, ValueError, RecursionError):
@@ -34,7 +36,7 @@ def read(text: str) -> dict[str, Any] | None:
 
 
 def dumped(values: Mapping[str, Any]) -> str:
-    """JSON that `Heartbeat` reads."""
+    """Return JSON that `Heartbeat` can read."""
     return _ENCODER.encode(values)
 
 
@@ -71,7 +73,7 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_number(name: str) -> object:
-    """NaN and its like, which no JSON has."""
+    """Reject NaN and infinities, which are not JSON."""
     raise _Unsure
 
 
@@ -93,7 +95,7 @@ def _text(most: int) -> Check:
 
 
 def _is_unicode(value: str) -> bool:
-    """Whether there is no half of a surrogate pair in it."""
+    """Return whether the text has no lone surrogate."""
     try:
         value.encode()
     except UnicodeEncodeError:

@@ -1,7 +1,8 @@
-"""A spec that is surely right, read without the library that says what is wrong with one.
+"""Reads a valid spec without pydantic.
 
-Loading that library takes longer than all else that checking a config needs, and most configs that are checked are right. So no mistake is
-ever told from here: what is not plainly understood is left to `RunSpec`, and what is understood has the very values that it would have.
+Loading pydantic takes longer than everything else that checking a config needs, and most checked configs are valid. So this module never
+reports a mistake: input that it does not fully understand is left to `RunSpec`, and what it reads has the same values that `RunSpec` would
+have.
 """
 
 import re
@@ -28,21 +29,22 @@ _UNITS: dict[str, tuple[str, Callable[[object], object]]] = {
     "whole_gib": ("whole", parse_whole_gib),
     "gib": ("number", parse_gib),
 }
-"""Kinds that may be written with a unit: what they are then, and what reads them."""
+"""Kinds that may be written with a unit: their kind after parsing, and the parser."""
 
 
 class _Unsure(Exception):
-    """Nothing is said of the spec, good or bad."""
+    """The spec is not fully understood: it may be valid or not."""
 
 
 class Part:
-    """One part of a spec: the names and values of the class of that name in `prime_train.core.spec`. `_said`: what the file says itself."""
+    """One part of a spec, with the fields of the class of that name in `prime_train.core.spec`. `_said`: the names of fields set in the
+    file."""
 
     def __init__(self, values: Mapping[str, Any], said: frozenset[str] = frozenset()) -> None:
         self.__dict__.update(values, _said=said)
 
     def __getattr__(self, name: str) -> Any:
-        # Only asked for what is not there; it says that the others are of any kind.
+        # Called only for missing attributes; it also tells type checkers that attributes may have any type.
         raise AttributeError(f"no part of a spec has {name}")
 
     def model_copy(self, *, update: Mapping[str, Any]) -> "Part":
@@ -50,7 +52,7 @@ class Part:
 
 
 def read(values: "Plain") -> "RunSpec | None":
-    """None: not plainly right, which may still be right."""
+    """Return the spec; None: not fully understood, and possibly still valid."""
     try:
         return cast("RunSpec", _part("RunSpec", values))
     except _Unsure:
@@ -71,7 +73,7 @@ def _part(name: str, given: object) -> Part:
 def _default(kind: tuple[Any, ...], default: list[Any]) -> object:
     if not default:
         raise _Unsure
-    # A part that is not said is one that says nothing; a map that is not said is nobody else's.
+    # A missing part has all its defaults; a missing map is a new one, so that no two specs share it.
     return _part(kind[1], default[0]) if kind[0] == "part" else {} if kind[0] == "map" else default[0]
 
 
@@ -116,7 +118,7 @@ def _is_within(value: float, least: float | None, above: float | None, most: flo
 
 
 def _inside(value: str) -> str:
-    """Empty for a path that may lead out of the working tree."""
+    """Return the normalised path; empty if it may lead out of the working tree."""
     path = PurePosixPath(value)
     return "" if path.is_absolute() or ".." in path.parts or not value.strip() or "\0" in value else str(path)
 
@@ -145,7 +147,7 @@ def _trainer(trainer: Part) -> bool:
 
 
 def _has_only(text: str, *known: str) -> bool:
-    """Whether all braces are doubled, or around these names."""
+    """Return whether all braces are doubled, or enclose one of these names."""
     return not _BRACES & set(re.sub(rf"{{{{|}}}}|{{(?:{'|'.join(known)})}}", "", text))
 
 
@@ -169,7 +171,7 @@ def _run(spec: Part) -> bool:
 
 
 def _saved_where_prime_rl_saves(spec: Part) -> bool:
-    """Fills in what is not said, as `RunSpec` does."""
+    """Fill in unset fields as `RunSpec` does; return whether the paths are those where prime-rl saves."""
     part = spec.trainer.prime_rl
     part.run_name = part.run_name or spec.name
     part.folder = prime_rl.run_folder(part.output, part.run_name)
@@ -193,4 +195,4 @@ _SENSE: dict[str, Callable[[Part], bool]] = {
     "HealthSpec": _health,
     "RunSpec": _run,
 }
-"""What `RunSpec` and its parts ask of themselves beyond their fields, or more."""
+"""Checks of whole parts, at least as strict as those of `RunSpec` and its parts."""

@@ -1,17 +1,18 @@
-"""What prime-rl itself decides about a run, and what a spec of kind prime_rl therefore need not, or must not, say.
+"""Settings of a run that prime-rl decides itself, which a spec of kind prime_rl may omit or must not set.
 
-Where it saves follows from its output folder and its run's name. Both are said to it on every launch: without a name it would invent a
-new one each time, find nothing to resume there, and quietly start from scratch.
+The place of its checkpoints follows from its output folder and its run's name. Both are passed to it on every launch: without a name it
+would generate a new one each time, find no checkpoint there, and silently start from scratch.
 """
 
 KIND = "prime_rl"
 OUTPUT = "outputs"
 PATTERN = "step_{step}"
-"""Its own code reads the step out of any name that begins so."""
+"""prime-rl parses the step from any name with this prefix."""
 
 TRAINED = "trainer/.metadata"
 SHIPPED = "orchestrator/progress.pt"
-"""The two halves of a checkpoint: the trainer's is written by all ranks and ends with this file, the orchestrator's is one file."""
+"""The two halves of a checkpoint: the trainer's is written by all ranks and completed by its `.metadata` file, the orchestrator's is one
+file."""
 
 METRICS = "metrics.jsonl"
 
@@ -31,11 +32,11 @@ OURS: dict[str, str] = {
     "--orchestrator.heartbeat": "the agent listens to it",
     "--env-vars.PRL-RUN-ID": "it is the run's id, so that all attempts are one run of the tracker",
 }
-"""Arguments that are ours to give, and what to do instead; those below them by a dot too."""
+"""Arguments that prime-train sets itself, and what to use instead; includes nested ones after a dot."""
 
 
 def refused(argument: str) -> str | None:
-    """Why this argument cannot be among `overrides`; None where it can."""
+    """Return why this argument cannot be among `overrides`; None if it can."""
     flag = argument.split("=", 1)[0].replace("_", "-")
     for ours, instead in OURS.items():
         if flag == ours or flag.startswith(f"{ours}."):

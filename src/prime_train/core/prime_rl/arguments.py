@@ -1,7 +1,7 @@
-"""What prime-rl's command line makes of its files: which are laid over which, and what the arguments change in them.
+"""Interprets prime-rl's command line: which files are merged over which, and which values the arguments change in them.
 
-`@ FILE` lays a file over those before it, `--part @ FILE` lays one into a part; whatever the order, files come before arguments. A file
-names no others. Flags are spelled with hyphens, keys with underscores.
+`@ FILE` merges a file over those before it, `--part @ FILE` merges one into a part; in any order, files come before arguments. A file
+includes no others. Flags are written with hyphens, keys with underscores.
 """
 
 import json
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from prime_train.core.spec import RunSpec
 
 NULL = "None"
-"""How a file or an argument says nothing."""
+"""The spelling of null in a file or an argument."""
 
 OPTIONAL_PARTS = frozenset(
     (
@@ -43,7 +43,7 @@ OPTIONAL_PARTS = frozenset(
         "wandb",
     )
 )
-"""Parts that their bare flag turns on, with what they are by default."""
+"""Parts that a bare flag turns on with their defaults."""
 
 _INT = re.compile(r"[-+]?[0-9]{1,18}")
 _FLOAT = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
@@ -51,12 +51,12 @@ _WORDS: dict[str, Value] = {"true": True, "True": True, "false": False, "False":
 
 
 _Setting = tuple[tuple[str, ...], Place, Node]
-"""Keys, where they stand, and the value."""
+"""The keys, their position, and the value."""
 
 
 @dataclass(frozen=True)
 class Include:
-    """`path`: the part it is laid into; empty: the whole."""
+    """A file on the command line. `path`: the part it is merged into; empty: the whole config."""
 
     path: tuple[str, ...]
     file: str
@@ -65,14 +65,15 @@ class Include:
 
 @dataclass(frozen=True)
 class Arguments:
-    """The files that are laid over the first one, and what is set besides."""
+    """The files that are merged over the first one, and the values set by arguments."""
 
     includes: tuple[Include, ...]
     values: Mapping
 
 
 def arguments(words: Sequence[Scalar]) -> Arguments:
-    """What the words after the first file say. What cannot be understood says nothing: prime-rl itself will refuse it."""
+    """Return the meaning of the words after the first file. Words that cannot be interpreted are skipped: prime-rl itself will refuse
+    them."""
     texts = [word.text for word in words]
     includes, settings, at = [], list[_Setting](), 0
     while at < len(words):
@@ -93,7 +94,8 @@ def arguments(words: Sequence[Scalar]) -> Arguments:
 
 
 def ours(spec: "RunSpec", at: Callable[[tuple[str, ...]], Place]) -> Mapping:
-    """What every launch of this spec says to prime-rl, each where the spec says it. `at`: the place of a path of the spec."""
+    """Return the settings that every launch of this spec passes to prime-rl, each with its position in the spec. `at`: returns the position
+    of a path of the spec."""
     part = spec.trainer.prime_rl
     assert part is not None
     name, output, here = ("trainer", "prime_rl", "run_name"), ("trainer", "prime_rl", "output"), ("trainer", "prime_rl")
@@ -110,7 +112,7 @@ def ours(spec: "RunSpec", at: Callable[[tuple[str, ...]], Place]) -> Mapping:
 
 
 def _flag(texts: Sequence[str], at: int) -> tuple[tuple[str, ...], int, str | None]:
-    """The keys a flag stands for, the end of its values, and its value where that follows a `=`. No keys: no flag."""
+    """Return the keys of a flag, the index after its values, and its value if that follows a `=`. No keys: not a flag."""
     if not texts[at].startswith("--") or texts[at] == "--":
         return (), at + 1, None
     name, sign, value = texts[at][2:].partition("=")
@@ -131,7 +133,7 @@ def _setting(path: tuple[str, ...], given: Sequence[str], key: Place, value: Pla
 
 
 def _switch(path: tuple[str, ...], place: Place) -> "_Setting":
-    """A bare flag: on, `--no-NAME` off, and for an optional part what it is by default."""
+    """Return the setting of a bare flag: on; `--no-NAME`: off; for an optional part: its defaults."""
     is_off = path[0].startswith("no_")
     names = (path[0].removeprefix("no_"), *path[1:])
     if names[-1] in OPTIONAL_PARTS:
@@ -149,7 +151,7 @@ def _value(text: str, place: Place) -> Node:
 
 
 def read(text: str) -> Value:
-    """What an argument stands for, going by its look alone."""
+    """Return the value of an argument, parsed by its form alone."""
     if text in _WORDS:
         return _WORDS[text]
     if _INT.fullmatch(text):

@@ -1,11 +1,12 @@
-"""What prime-rl's own validators say of a config, when they were asked."""
+"""Results of prime-rl's own validators for a config."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """One thing they refuse. `where`: keys and places in lists as pydantic tells them, names of the alternatives it tried among them."""
+    """One error from the validators. `where`: keys and list indices as pydantic reports them, including the names of alternatives that it
+    tried."""
 
     where: tuple[str | int, ...]
     kind: str
@@ -14,13 +15,14 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Upstream:
-    """`commit`: whose validators; as it was named where it is not known. `failure`: why they could not be asked."""
+    """The result of the validators. `commit`: the commit they belong to; as given by the user if it could not be resolved. `failure`: why
+    they could not run."""
 
     commit: str
     refusals: tuple[Refusal, ...] = ()
     failure: str = ""
     is_absent: bool = False
-    """prime-rl has no such commit."""
+    """Whether prime-rl has no such commit."""
 
     @property
     def has_answered(self) -> bool:

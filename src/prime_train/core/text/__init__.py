@@ -1,1 +1,1 @@
-"""Texts that people and machines wrote: made safe, measured, parsed and formatted."""
+"""Handling of texts by people and machines: neutralising, measuring, parsing and formatting."""

@@ -1,4 +1,4 @@
-"""The moment at which a run must be over, as people write it."""
+"""Parsing of a run's deadline."""
 
 import re
 from datetime import UTC, date, datetime, timedelta
@@ -7,7 +7,7 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def parse_deadline(text: str) -> int:
-    """Seconds since 1970 of an ISO 8601 date-time with its offset from UTC, or of the end (in UTC) of a date. Raises ValueError."""
+    """Return the Unix time in seconds of an ISO 8601 date-time with its UTC offset, or of the end (in UTC) of a date. Raises ValueError."""
     try:
         if _DATE.fullmatch(text):
             day = date.fromisoformat(text) + timedelta(days=1)

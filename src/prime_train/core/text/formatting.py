@@ -1,4 +1,4 @@
-"""Time and money as people read them."""
+"""Formatting of time and money for people."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ _PLACES_MAX = 9
 
 
 def span(seconds: float) -> str:
-    """12 s, 4 min 5 s, 3 h 20 min, 2 d 4 h"""
+    """Return the duration with its two largest units: 12 s, 4 min 5 s, 3 h 20 min, 2 d 4 h"""
     whole = max(0, int(seconds))
     for unit, size, lower, lower_size in _UNITS:
         if whole >= size:
@@ -18,12 +18,13 @@ def span(seconds: float) -> str:
 
 
 def usd(amount: float) -> str:
-    """Cents; four places below ten cents, and two digits that say something however small the amount: none but 0 reads as $0.00."""
+    """Return the amount in dollars and cents; with four places below ten cents, and more for tiny amounts until two digits are not zero, so
+    that only 0 is shown as $0.00."""
     return _dollars(_cents(amount, places := _places(amount)), places)
 
 
 def size(count: float) -> str:
-    """Bytes with a unit."""
+    """Return the number of bytes with a unit."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
@@ -35,20 +36,20 @@ def size(count: float) -> str:
 
 
 def spans(parts: Sequence[float], total: float) -> list[str]:
-    """Each part as `span` would say it, rounded so that what is read sums to `span(total)`."""
+    """Return each part as text in the format of `span`, rounded so that the parts add up to `span(total)`."""
     unit, unit_s = next(((lower, lower_size) for _, size, lower, lower_size in _UNITS if total >= size), ("s", 1))
     units = apportioned([max(0.0, part) / unit_s for part in parts], max(0, int(total)) // unit_s)
     return [span(count * unit_s) if count or part < 1 else f"under 1 {unit}" for count, part in zip(units, parts, strict=True)]
 
 
 def usds(parts: Sequence[float], total: float) -> list[str]:
-    """Each part in dollars with as many places as `usd(total)`, rounded so that what is read sums to it."""
+    """Return each part in dollars with as many places as `usd(total)`, rounded so that the parts add up to it."""
     places = _places(total)
     return [_dollars(count, places) for count in apportioned([part * 10**places for part in parts], _cents(total, places))]
 
 
 def percents(parts: Sequence[float]) -> list[str]:
-    """Each part's share of their sum, rounded so that what is read sums to 100 %; "-" where the sum is 0."""
+    """Return each part's share of their sum as text, rounded so that the shares add up to 100 %; "-" if the sum is 0."""
     whole = sum(parts)
     if not whole:
         return ["-"] * len(parts)
@@ -56,7 +57,7 @@ def percents(parts: Sequence[float]) -> list[str]:
 
 
 def apportioned(values: Sequence[float], total: int) -> list[int]:
-    """Whole numbers next to `values`, in their order, that sum to `total` (method of largest remainders)."""
+    """Return `values` rounded to whole numbers that add up to `total`, in order (method of largest remainders)."""
     whole = [int(value // 1) for value in values]
     left = total - sum(whole)
     by_remainder = sorted(range(len(values)), key=lambda place: values[place] - whole[place], reverse=left > 0)
@@ -72,7 +73,7 @@ def _places(amount: float) -> int:
 
 
 def _cents(amount: float, places: int) -> int:
-    """In units of the last place."""
+    """Return the amount in units of its last place."""
     return round(amount * float(10**places))
 
 

@@ -1,4 +1,4 @@
-"""Names of files and folders that a machine or a stranger chose, checked before anything is written, listed or removed under them."""
+"""Checks of file and folder names chosen by a machine or by others, before anything is written, listed or deleted under them."""
 
 from collections.abc import Iterable
 from pathlib import PurePosixPath
@@ -6,21 +6,21 @@ from pathlib import PurePosixPath
 from prime_train.core.text.safe import is_safe_character
 
 NAME_BYTES_MAX = 255
-"""The longest name that common file systems take."""
+"""The longest name in bytes that common file systems accept."""
 PATH_BYTES_MAX = 4096
 DEPTH_MAX = 64
 
 
 def is_inside(path: str) -> bool:
-    """Whether `path` is, as it is written, the relative path of something inside a folder."""
+    """Return whether `path`, exactly as written, is a normalised relative path inside a folder."""
     pure = PurePosixPath(path)
     return str(pure) == path and path != "." and not pure.is_absolute() and ".." not in pure.parts and "\0" not in path
 
 
 def violation_of_path(path: str) -> str | None:
-    """Why a stranger's `path` is not taken for that of a file inside a folder, in words that follow the path; None if it is.
+    """Return why `path` is not accepted as that of a file inside a folder, as a predicate that follows the path; None if it is accepted.
 
-    A file inside a checkpoint may have any name that a disk takes, such as `-rf`: to refuse it would be to lose the checkpoint.
+    A file inside a checkpoint may have any name that a disk accepts, such as `-rf`: refusing it would lose the checkpoint.
     """
     if not is_inside(path) or "\\" in path:
         return "is not a relative path inside the checkpoint"
@@ -32,7 +32,7 @@ def violation_of_path(path: str) -> str | None:
 
 
 def violation_of_folder(name: str) -> str | None:
-    """Why `name` cannot be the name of one visible folder, in words that follow the name; None if it can be."""
+    """Return why `name` cannot be the name of one visible folder, as a predicate that follows the name; None if it can."""
     if violation := violation_of_path(name):
         return violation
     if "/" in name:
@@ -45,7 +45,7 @@ def violation_of_folder(name: str) -> str | None:
 
 
 def same_but_for_case(paths: Iterable[str]) -> tuple[str, str] | None:
-    """Two of the paths that are one file or folder on a disk that ignores case, or None."""
+    """Return two of the paths that are one file or folder on a disk that ignores case, or None."""
     seen: dict[str, str] = {}
     for path in paths:
         parts = PurePosixPath(path).parts
@@ -58,9 +58,9 @@ def same_but_for_case(paths: Iterable[str]) -> tuple[str, str] | None:
 
 
 def link_stays_inside(link: str, target: str) -> bool:
-    """Whether a symbolic link at `link`, a path relative to a folder, leads to a place inside that folder, whatever other such links do.
+    """Return whether a symbolic link at `link`, a path relative to a folder, stays inside that folder, whatever other such links point to.
 
-    `..` may only stand in front: behind the name of another link it would lead up from where that one leads.
+    `..` is allowed only at the start: after the name of another link it would lead up from that link's target.
     """
     parts = PurePosixPath(target).parts
     up = next((index for index, part in enumerate(parts) if part != ".."), len(parts))

@@ -1,4 +1,4 @@
-"""What looks like a secret, and texts without it: a value that may be one is never repeated."""
+"""Detection and masking of secrets: a value that may be a secret is never repeated."""
 
 import re
 
@@ -20,10 +20,10 @@ LOOKS = re.compile(
     r"|AWS_SECRET_ACCESS_KEY=[\"']?[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[A-Za-z0-9+/=\s]*"
     r")"
-    r"|(?<=://)[^/\s:@]+:(?!\$\{?\w+\}?@|<[\w-]+>@)[^/\s@]{3,}(?=@)"  # user:password@host, but for a variable
+    r"|(?<=://)[^/\s:@]+:(?!\$\{?\w+\}?@|<[\w-]+>@)[^/\s@]{3,}(?=@)"  # user:password@host, unless the password is a variable
 )
 
 
 def masked(text: str) -> str:
-    """The text with what looks like a secret taken out."""
+    """Return the text with everything that looks like a secret replaced by `HIDDEN`."""
     return LOOKS.sub(HIDDEN, text)

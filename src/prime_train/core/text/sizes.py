@@ -1,10 +1,10 @@
-"""Sizes and durations as people write them."""
+"""Parsing of sizes and durations written by people."""
 
 import math
 import re
 
 NUMBER_MAX = 2**53
-"""Of any number in a spec: every whole number up to it is exact in a float, in JSON and in each store."""
+"""The largest number in a spec: every whole number up to it is exact in a float, in JSON and in each store."""
 SHOWN_CHARS = 60
 
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
@@ -13,7 +13,8 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*")
 
 
 def parse_size(value: object) -> object:
-    """Bytes from `"1 MB"`, `"2GiB"` or a plain number; anything but a text is returned as it is for others to refuse."""
+    """Return bytes from `"1 MB"`, `"2GiB"` or a plain number. Values other than text are returned unchanged for later validation. Raises
+    ValueError for a text that is not a size."""
     if not isinstance(value, str):
         return value
     found = _SIZE.fullmatch(value)
@@ -32,19 +33,19 @@ _SPAN_PART = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)", re.IGNORECASE)
 
 
 def parse_seconds(value: object) -> object:
-    """Whole seconds, rounded up, from `"90s"`, `"5m"` or `"1h 30m"`; a text that is a plain number is one of seconds. Anything but a text
-    is returned as it is for others to refuse, as by all of these."""
+    """Return whole seconds, rounded up, from `"90s"`, `"5m"` or `"1h 30m"`; a plain number in a text is seconds. Values other than text are
+    returned unchanged for later validation, as in all these functions. Raises ValueError for a text that is not a duration."""
     found = _span(value, unit_s=1)
     return math.ceil(found) if isinstance(found, float) and isinstance(value, str) else found
 
 
 def parse_hours(value: object) -> object:
-    """Hours, likewise; a plain number is one of hours."""
+    """Return hours from the same texts as `parse_seconds`; a plain number is hours."""
     return _span(value, unit_s=3600)
 
 
 def parse_gib(value: object) -> object:
-    """GiB (2^30 bytes) from `"100GB"` or `"1.5 TiB"`; a text that is a plain number is one of GiB."""
+    """Return GiB (2^30 bytes) from `"100GB"` or `"1.5 TiB"`; a plain number in a text is GiB."""
     if not isinstance(value, str):
         return value
     if _NUMBER.fullmatch(value):
@@ -55,7 +56,7 @@ def parse_gib(value: object) -> object:
 
 
 def parse_whole_gib(value: object) -> object:
-    """As `parse_gib`, rounded up."""
+    """Return the result of `parse_gib`, rounded up for texts."""
     found = parse_gib(value)
     return math.ceil(found) if isinstance(found, float) and isinstance(value, str) else found
 

@@ -1,1 +1,1 @@
-"""A run as its tracker (W&B) shows it."""
+"""The state of a run in its tracker (W&B)."""

@@ -1,11 +1,11 @@
-"""Where people see a run: on its tracker, and, for the tracker to lead there, where it was asked for."""
+"""Links to a run: to its page in the tracker, and to the page from which it was requested."""
 
 import re
 
 from prime_train.core.run import Run
 
 LAG_S_MAX = 45 * 60
-"""W&B has been seen 20 to 30 minutes behind runs that were well."""
+"""Seconds that W&B may lag: it was observed 20 to 30 minutes behind healthy runs."""
 API, SITE, GITHUB = "https://api.wandb.ai", "https://wandb.ai", "https://github.com"
 URL_CHARS_MAX = 500
 _PLAIN = frozenset("-_.~")
@@ -13,20 +13,20 @@ _SITE = re.compile(r"https?://[A-Za-z0-9.:-]+")
 
 
 def page_url(run: Run, *, entity: str = "", site: str = "") -> str:
-    """The page of its run of W&B, which has its id; empty where it has none, or where nobody says whose it is. `entity`: for a run that
-    names none; `site`: another W&B than the one it is told to write to."""
+    """Return the URL of the run's page in W&B, where the run has the same id; empty if it is not tracked or its entity is unknown.
+    `entity`: for a run that names none; `site`: a W&B site other than the one to which the run writes."""
     tracked, owner = run.spec.wandb, entity_of(run) or entity
     return address(owner, tracked.project, run.run_id, site=site or _site(run)) if tracked is not None and owner else ""
 
 
 def entity_of(run: Run) -> str:
-    """Whose W&B its trainer is told to write to; empty: the account's own."""
+    """Return the W&B entity to which the trainer writes; empty: the account's default."""
     named = run.spec.wandb.entity if run.spec.wandb is not None else None
     return run.spec.environment.get("WANDB_ENTITY") or named or ""
 
 
 def _site(run: Run) -> str:
-    """A W&B of one's own is where it is asked, too; W&B's own has its pages elsewhere."""
+    """Return the site of the pages: a self-hosted W&B serves pages at its API address, W&B's own serves them at another."""
     asked = run.spec.environment.get("WANDB_BASE_URL", "").rstrip("/")
     return asked if _SITE.fullmatch(asked) and not asked.startswith(API) else SITE
 
@@ -36,7 +36,8 @@ def address(entity: str, project: str, run_id: str, *, site: str = SITE) -> str:
 
 
 def origin_url(run: Run) -> str:
-    """The pull request that asked for it, or else its config as it was then; empty where it was not asked for on GitHub."""
+    """Return the URL of the pull request that requested the run, or else of its config at that commit; empty if it was not requested on
+    GitHub."""
     origin = run.origin
     if origin is None:
         return ""
@@ -46,13 +47,13 @@ def origin_url(run: Run) -> str:
 
 
 def links(run: Run) -> tuple[tuple[str, str], ...]:
-    """What people may want to open, each with its name: no URL holds a character that means something anywhere, or is longer than any
-    message takes."""
+    """Return the links of a run, each with its name. Every URL is free of special characters and at most `URL_CHARS_MAX` long, so that it
+    fits any message."""
     asked_for = "pull request" if run.origin is not None and run.origin.pull is not None else "config"
     return tuple((name, url) for name, url in (("W&B", page_url(run)), (asked_for, origin_url(run))) if 0 < len(url) <= URL_CHARS_MAX)
 
 
 def _piece(text: str) -> str:
-    """As one piece of a URL's path."""
+    """Return the text encoded as one segment of a URL's path."""
     plain = (char if char.isascii() and (char.isalnum() or char in _PLAIN) else None for char in text)
     return "".join(kept or "".join(f"%{byte:02X}" for byte in char.encode()) for kept, char in zip(plain, text, strict=True))

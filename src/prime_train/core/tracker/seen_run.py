@@ -7,7 +7,8 @@ RUNNING, FAILED = "running", "failed"
 
 @dataclass(frozen=True)
 class RunSeen:
-    """`heard_s`: when it last spoke, by W&B's clock; 0: never. `step`: of its history, as it counts there; None: not asked for."""
+    """The report of a run. `heard_s`: time of its last report, by W&B's clock; 0: never. `step`: the step of its history, as W&B counts it;
+    None: not requested."""
 
     entity: str
     project: str
@@ -24,9 +25,9 @@ class RunSeen:
         return f"{self.entity}/{self.project}/{self.run_id}"
 
     def is_stale(self, now_s: int, quiet_s: int) -> bool:
-        """It is called running, and has spoken, but not for longer than `quiet_s`."""
+        """Return whether the run is marked as running and has reported, but not within the last `quiet_s` seconds."""
         return self.state == RUNNING and 0 < self.heard_s < now_s - quiet_s
 
     def is_silent_since(self, at_s: int) -> bool:
-        """It is called running, and has not spoken after that second."""
+        """Return whether the run is marked as running and has not reported after second `at_s`."""
         return self.state == RUNNING and self.heard_s <= at_s
