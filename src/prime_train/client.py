@@ -38,7 +38,7 @@ from prime_train.operations import dry_run
 from prime_train.operations.checkpoints import Row as Checkpoint
 from prime_train.operations.diagnose import RunDiagnosis, diagnose
 from prime_train.operations.launch_config import InvalidConfig, checked, launch_checked
-from prime_train.operations.logs import log_end
+from prime_train.operations.logs import LogChoice, log_end
 from prime_train.operations.page import run_page
 from prime_train.operations.resume import resume
 from prime_train.operations.run_filter import RunFilter
@@ -67,7 +67,6 @@ __all__ = [
 
 FOLLOW_EVERY_S = 1.0
 RUNS_MAX = 100
-LOG_LINES = 40
 
 
 def _ignore(_: str) -> None:
@@ -225,10 +224,26 @@ class Run:
                 return
             pause.wait(every_s)
 
-    def logs(self, *, lines: int = LOG_LINES, warn: Callable[[str], None] = _ignore) -> str:
+    def logs(
+        self,
+        *,
+        lines: int | None = None,
+        attempt: int | None = None,
+        since_s: int | None = None,
+        text: str = "",
+        is_pattern: bool = False,
+        warn: Callable[[str], None] = _ignore,
+    ) -> str:
         """Return the last lines of the run's newest log, read from its machine or from the bucket if the attempt has ended; empty if there
-        is no log. `warn` is called with the reason if a machine cannot be reached."""
-        return log_end(self._home, find(self._home.store(), self.id), lines, warn).text
+        is no log.
+
+        `lines`: the most lines to return; by default 40, or with `since_s` all lines written in that many last seconds. `attempt`: the
+        number of the attempt whose log to read. `text`: only lines that contain it; with `is_pattern` it is a regular expression (RE2).
+        `warn` is called with the reason if a machine cannot be reached. Raises UsageError if the run has no such attempt or the regular
+        expression is invalid.
+        """
+        choice = LogChoice(lines, attempt, since_s, text, is_pattern=is_pattern)
+        return log_end(self._home, find(self._home.store(), self.id), choice, warn).text
 
     def diagnose(self, *, warn: Callable[[str], None] = _ignore) -> RunDiagnosis:
         """Return what happened to the run and why. `warn` is called with each source that could not be read."""

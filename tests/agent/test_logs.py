@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prime_agent.trainer.logs import LINE_BYTES_MAX, LINES_KEPT, BoundedLog, Drain, Lines
+from prime_train.core.log_times import offset_since
 
 
 def test_a_log_never_takes_more_than_its_files_and_keeps_the_newest(tmp_path: Path) -> None:
@@ -15,10 +16,10 @@ def test_a_log_never_takes_more_than_its_files_and_keeps_the_newest(tmp_path: Pa
         log.write(b"line %04d\n" % number)
     log.close()
     files = sorted(path.name for path in tmp_path.iterdir())
-    assert files == ["log", "log.1", "log.2"]
+    assert files == ["log", "log.1", "log.2", "log.times"]
     assert all((tmp_path / name).stat().st_size <= 1000 for name in files)
     assert (tmp_path / "log").read_bytes().endswith(b"line 0999\n")
-    whole = b"".join((tmp_path / name).read_bytes() for name in reversed(files))
+    whole = b"".join((tmp_path / name).read_bytes() for name in reversed(files[:3]))
     assert whole == b"".join(b"line %04d\n" % number for number in range(1000 - len(whole) // 10, 1000))
 
 
@@ -67,3 +68,35 @@ def test_a_line_without_end_is_cut_and_bounded() -> None:
     found = [line for _ in range(100) for line in lines.feed(b"x" * 1000)]
     assert found
     assert all(len(line) <= LINE_BYTES_MAX for line in found)
+
+
+def test_an_index_tells_from_which_byte_on_a_log_was_written_since_a_moment(tmp_path: Path) -> None:
+    moments = iter([1000.0, 1003.0, 1004.9, 1600.2, 1601.0, 1900.0])
+    log = BoundedLog(tmp_path / "log", now_s=lambda: next(moments))
+    for text in (b"a\n", b"b\n", b"c\n", b"d\n", b"e\n", b"f\n"):
+        log.write(text)
+    log.close()
+    index = (tmp_path / "log.times").read_text()
+    assert index == "1000 0\n1600 6\n1900 10\n"
+    whole = (tmp_path / "log").read_bytes()
+    since = {after_s: offset_since(index, after_s) for after_s in (0, 1005, 1006, 1601, 1606, 1900, 1906)}
+    assert {at: whole[offset:] if offset is not None else None for at, offset in since.items()} == {
+        0: whole,
+        1005: whole,
+        1006: b"d\ne\nf\n",
+        1601: b"d\ne\nf\n",
+        1606: b"f\n",
+        1900: b"f\n",
+        1906: None,
+    }
+
+
+def test_the_index_of_a_log_begins_anew_with_each_file_and_where_the_clock_was_set_back(tmp_path: Path) -> None:
+    moments = iter([1000.0, 1010.0, 500.0])
+    log = BoundedLog(tmp_path / "log", bytes_max=8, now_s=lambda: next(moments))
+    log.write(b"12345678")
+    log.write(b"9\n")
+    log.write(b"10\n")
+    log.close()
+    assert (tmp_path / "log.times").read_text() == "1010 0\n500 2\n"
+    assert offset_since("garbled\n12 x\n\n1000 7\n10", 990) == 7

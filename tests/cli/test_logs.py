@@ -75,7 +75,40 @@ def test_a_machine_without_a_log_yet_has_none(on: Rented) -> None:
     assert "--- no log" in done.stdout
 
 
+@needs_sshd
+def test_lines_are_chosen_by_when_they_were_written_by_that_machines_clock_and_by_a_text(on: Rented) -> None:
+    old = "".join(f"old {number}\n" for number in range(50))
+    now_s = int(time.time())
+    on.log("trainer.log", old + "".join(f"line {number}\n" for number in range(100)))
+    on.log("trainer.log.times", f"{now_s - 7200} 0\n{now_s - 60} {len(old)}\n")
+
+    def said(*options: str) -> list[str]:
+        done = on.shell.run("logs", "tiny-1", *options, **on.env)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr == ""
+        return done.stdout.split("--- trainer.log of attempt 1\n")[1].splitlines()
+
+    assert said("--since", "10m") == [f"line {number}" for number in range(100)]
+    assert said("--since", "10m", "--lines", "2") == ["line 98", "line 99"]
+    assert said("--since", "10s") == []
+    assert said("--grep", "old 1", "--lines", "2") == ["old 18", "old 19"]
+    assert said("--since", "1d", "-E", "--grep", "^(old|line) 4$") == ["old 4", "line 4"]
+    assert said("--since", "1h", "-E", "--grep", "^(old|line) 4$") == ["line 4"]
+
+
 # --------------------------------------------------------------------------------------------------------------------- followed
+
+
+@needs_sshd
+def test_a_text_is_looked_for_in_whole_lines_while_they_come(on: Rented) -> None:
+    now_s = int(time.time())
+    on.log("trainer.log", "loss 1\nline 0\nloss 2\n")
+    on.log("trainer.log.times", f"{now_s - 7200} 0\n{now_s - 60} 7\n")
+    with followed(on, "loss 2", "--grep", "loss", "--since", "1h"):
+        on.log("trainer.log", "line 1\nlo")
+        on.log("trainer.log", "ss 3\nline 2\nloss 4\n")
+        await_said(on, "loss 4")
+    assert [line for line in on.shell.said.splitlines() if line.startswith(("loss", "line"))] == ["loss 2", "loss 3", "loss 4"]
 
 
 @needs_sshd

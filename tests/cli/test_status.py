@@ -38,12 +38,12 @@ def test_a_table_that_is_cut_says_how_many_it_leaves_out(shell: Inside) -> None:
     said = shell.ok("status", "--limit", "1")
     assert "new-aaaaa" in said
     assert "oldest-aaaaa" not in said
-    assert "2 older ones are left out; --limit 3 shows them" in said
-    assert "left out" not in shell.ok("status")
+    assert "2 older runs are not shown; --limit 3 shows them" in said
+    assert "not shown" not in shell.ok("status")
 
 
 def test_a_choice_that_means_no_run_says_so_and_not_that_there_are_none(shell: Inside) -> None:
-    assert "No run is meant by this choice" in shell.ok("status", "--tag", "none")
+    assert "No run matches these options" in shell.ok("status", "--tag", "none")
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,12 @@ import logging
 import os
 import re
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
+
+from prime_train.core import log_times
 
 LINES_KEPT = 400
 LINE_BYTES_MAX = 16 * 1024
@@ -28,12 +31,13 @@ _log = logging.getLogger(__name__)
 
 
 class BoundedLog:
-    """A log file of at most `bytes_max` bytes, with `OLD_MAX` older ones. Writing never raises; bytes that could not be written are
-    counted."""
+    """A log file of at most `bytes_max` bytes, with `OLD_MAX` older ones and an index of times (`core/log_times.py`). Writing never
+    raises; bytes that could not be written are counted. `now_s`: this machine's clock."""
 
-    def __init__(self, path: Path, *, bytes_max: int = LOG_BYTES_MAX) -> None:
+    def __init__(self, path: Path, *, bytes_max: int = LOG_BYTES_MAX, now_s: Callable[[], float] = time.time) -> None:
         self._path = path
         self._bytes_max = bytes_max
+        self._now_s, self._noted_s = now_s, 0
         self._dropped = 0
         self._broken = False
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,6 +54,7 @@ class BoundedLog:
         try:
             if self._size + len(data) > self._bytes_max and self._size:
                 self._rotate()
+            self._note_time()
             self._size += self._file.write(data) or 0
             self._broken = False
         except OSError as error:
@@ -61,6 +66,18 @@ class BoundedLog:
     def close(self) -> None:
         self._file.close()
 
+    def _note_time(self) -> None:
+        now_s = int(self._now_s())
+        # Also where the clock was set back.
+        if abs(now_s - self._noted_s) >= log_times.EVERY_S:
+            with self._index.open("a", encoding="ascii") as index:
+                index.write(log_times.entry(now_s, self._size))
+            self._noted_s = now_s
+
+    @property
+    def _index(self) -> Path:
+        return self._path.with_name(self._path.name + log_times.SUFFIX)
+
     def _rotate(self) -> None:
         for number in range(OLD_MAX, 0, -1):
             older = self._path.with_name(f"{self._path.name}.{number}")
@@ -70,6 +87,8 @@ class BoundedLog:
         fresh = self._path.open("ab", buffering=0)
         self._file.close()
         self._file, self._size = fresh, 0
+        self._index.unlink(missing_ok=True)
+        self._noted_s = 0
 
 
 class Lines:

@@ -165,11 +165,13 @@ def _shown(view: _View) -> "RenderableType":
             return _nothing(view)
         shown, goes_on = tables.all_runs(found.runs), any(one.ended_s is None for one in found.runs)
         if found.left_out:
-            shown = Group(shown, Text(f"{found.left_out:,} older ones are left out; --limit {found.left_out + len(found.runs)} shows them"))
+            shown = Group(
+                shown, Text(f"{found.left_out:,} older runs are not shown; --limit {found.left_out + len(found.runs)} shows them")
+            )
     return Group(shown, Text(), Text(UNSERVED, style="bold yellow")) if goes_on and is_left_alone(view.home) else shown
 
 
 def _nothing(view: _View) -> str:
     if view.wanted.is_empty:
         return "There are no runs yet. Launch one: prime-train run CONFIG"
-    return "No run is meant by this choice. Without options, all are shown."
+    return "No run matches these options."

@@ -28,7 +28,7 @@ def stop(
 ) -> Exit:
     """Stop runs.
 
-    Each saves, flushes and gives its machine back. Where one cannot be stopped, the others are all the same.
+    Each run saves, uploads and gives its machine back. If one cannot be stopped, the others are stopped all the same.
     """
     from prime_train.control_plane.wiring.home import Home
 

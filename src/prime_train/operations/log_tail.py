@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prime_train.control_plane.wiring.home import Home
+from prime_train.core import log_times
 from prime_train.core.keys import evidence_key
 from prime_train.core.run import Run
 
@@ -53,9 +54,25 @@ class Tail:
         return data.decode(errors="replace")
 
 
-def log_on_disk(home: Home, run: Run) -> Path | None:
-    """Return the path of the preferred log of the current attempt, or None if its pod is not on this machine or has no log yet."""
-    attempt = run.current_attempt
+def lines_since(path: Path, since_s: int, now_s: float) -> int | None:
+    """Return how many lines of the log were written in the last `since_s` seconds; None if the log has no index of times."""
+    try:
+        index = path.with_name(path.name + log_times.SUFFIX).read_text(encoding="ascii", errors="replace")
+        offset = log_times.offset_since(index, int(now_s) - since_s)
+        if offset is None:
+            return 0
+        with path.open("rb") as file:
+            file.seek(max(offset, file.seek(0, os.SEEK_END) - TAIL_BYTES_MAX))
+            return len(file.read(TAIL_BYTES_MAX).splitlines())
+    except OSError:
+        return None  # older agents write no index, and the machine may be gone by now
+
+
+def log_on_disk(home: Home, run: Run, number: int | None = None) -> Path | None:
+    """Return the path of the preferred log of attempt `number`, by default the current attempt, or None if its pod is not on this machine
+    or has no log yet."""
+    wanted = run.attempt if number is None else number
+    attempt = next((attempt for attempt in run.attempts if attempt.number == wanted), None)
     disk = home.local_pods().disk(attempt.pod_id) if attempt is not None and attempt.pod_id is not None else None
     if disk is None:
         return None
@@ -73,15 +90,16 @@ class Kept:
     text: str
 
 
-def kept_logs(home: Home, run: Run) -> Iterator[Kept]:
-    """Yield the logs that the run's attempts left in the bucket, newest attempt first, then in order of preference."""
+def kept_logs(home: Home, run: Run, number: int | None = None) -> Iterator[Kept]:
+    """Yield the logs that the run's attempts, or attempt `number` alone, left in the bucket, newest attempt first, then in order of
+    preference."""
     bucket = home.bucket()
-    for attempt in reversed(run.attempts):
+    for attempt in [attempt.number for attempt in reversed(run.attempts)] if number is None else [number]:
         for name in LOGS:
-            key = evidence_key(run.run_id, attempt.number, name)
+            key = evidence_key(run.run_id, attempt, name)
             content = bucket.get(key)
             if content is not None:
-                yield Kept(attempt.number, name, key, content.data.decode(errors="replace"))
+                yield Kept(attempt, name, key, content.data.decode(errors="replace"))
 
 
 def kept_log(home: Home, run: Run, lines: int) -> tuple[str, str]:

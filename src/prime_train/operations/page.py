@@ -8,7 +8,7 @@ from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.operations.diagnose import diagnose_with
 from prime_train.operations.log_tail import last_lines
-from prime_train.operations.logs import log_end
+from prime_train.operations.logs import LogChoice, log_end
 from prime_train.operations.machine import is_elsewhere
 from prime_train.operations.metrics import of_run, progress_in
 from prime_train.operations.run_lookup import find
@@ -47,7 +47,7 @@ def look_outside(home: Home, held: RunRecord, *, asks_machine: bool = True) -> O
     be looked at is told in the notes. `asks_machine`: a rented one is logged in to, for its log and its figures."""
     notes: list[str] = [] if asks_machine or not is_elsewhere(held.run) else [UNASKED]
     look = _Looking(notes)
-    log = look("the log", lambda: log_end(home, held, _lines(held), notes.append, asks_machine=asks_machine))
+    log = look("the log", lambda: log_end(home, held, LogChoice(_lines(held)), notes.append, asks_machine=asks_machine))
     name, text = (log.name, log.text) if log is not None else ("", "")
     progress_from, progress = look("the trainer's figures", lambda: _progress(home, held, name, text, notes, asks_machine)) or ("", ())
     found = look("the diagnosis", lambda: diagnose_with(home, held, progress))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from prime_train.core.log_times import EVERY_S, SUFFIX
 from prime_train.operations.log_tail import LOGS, TAIL_BYTES_MAX
 from prime_train.ports import TemporaryError
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 ALIVE = "-"
 LINE_BYTES_MAX = 2**18
+_OFFSET = f"""awk -v after="$after" '$1 + {EVERY_S} >= after {{ print $2; exit }}' "$log{SUFFIX}\""""
+_COUNT = f'offset=$({_OFFSET}); if [ -n "$offset" ]; then tail -c "+$((offset + 1))" "$log" | wc -l; else echo 0; fi'
+"""Shell commands that do what `log_times.offset_since` does."""
 _SCRIPT = Path(__file__).with_name("remote_tail.sh")
 
 
@@ -48,14 +52,26 @@ def remote_lines(machine: "Machine", lines: int) -> tuple[str, str]:
     return (name, text) if name in LOGS else ("", "")
 
 
-class RemoteTail:
-    """A reader of one attempt's logs. `place` advances with the text handed out, so that a new connection continues there. `lines`: the
-    number of past lines to show first; None: all."""
+def remote_lines_since(machine: "Machine", since_s: int) -> int | None:
+    """Return how many lines of the machine's newest log were written in the last `since_s` seconds of that machine's clock; None if there
+    is no log yet, or no index of times. Raises TemporaryError if the connection is lost."""
+    find = f'[ ! -e "$log" ] || {{ [ -e "$log{SUFFIX}" ] || exit; {_COUNT}; exit; }}'
+    command = f"cd {machine.disk}/logs && after=$(($(date +%s) - {since_s})) && for log in {' '.join(LOGS)}; do {find}; done"
+    said = machine.shell.fetch(command, bytes_max=LINE_BYTES_MAX).data.strip()
+    return int(said) if said.isdigit() else None
 
-    def __init__(self, lines: int | None) -> None:
-        self._lines = "all" if lines is None else str(lines)
+
+class RemoteTail:
+    """A reader of one attempt's logs. `place` advances with the text handed out, so that a new connection continues there."""
+
+    def __init__(self) -> None:
+        self._lines = "all"
         self.place = Place()
         self._decoder = _decoder()
+
+    def begin_with(self, lines: int | None) -> None:
+        """Set the number of past lines to show first if no text was handed out yet; None: all."""
+        self._lines = "all" if lines is None else str(lines)
 
     def follow(self, machine: "Machine") -> Iterator[Piece]:
         """Yield pieces of the log without end, at least every half a second, with an empty piece if there is nothing new. Raises

@@ -5,17 +5,35 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from prime_train.cli.arguments import seconds
+from prime_train.core.errors import UsageError
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from prime_train.cli.logs.stream import LogStream
     from prime_train.control_plane.wiring.home import Home
+    from prime_train.core.run import HistoryEvent
     from prime_train.operations.log_tail import Tail
+    from prime_train.operations.logs import LogChoice
     from prime_train.ports import RunRecord
 
 
 def logs(
     run: Annotated[str, typer.Argument(help="The run, or the start of its id.", show_default=False)],
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the run is over.")] = False,
-    lines: Annotated[int, typer.Option(min=0, max=100_000, help="Lines of the trainer's log.")] = 40,
+    lines: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=100_000, help="Lines of the trainer's log; by default 40, with --since all of that time.", show_default=False
+        ),
+    ] = None,
+    attempt: Annotated[int | None, typer.Option("--attempt", min=1, metavar="N", help="Of that attempt alone.", show_default=False)] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="DURATION", help="What was written within it, such as 10m.", show_default=False)
+    ] = None,
+    grep: Annotated[str, typer.Option("--grep", metavar="TEXT", help="Only lines with this text.", show_default=False)] = "",
+    regexp: Annotated[bool, typer.Option("-E", "--regexp", help="The text of --grep is a regular expression (RE2).")] = False,
 ) -> None:
     """Show a run's history and log.
 
@@ -24,18 +42,20 @@ def logs(
     from prime_train.cli.logs.stream import LogStream
     from prime_train.control_plane.wiring.home import Home
     from prime_train.operations.log_tail import Tail
+    from prime_train.operations.logs import LogChoice
     from prime_train.operations.machine import is_elsewhere
     from prime_train.operations.run_lookup import find
 
+    if follow and attempt is not None:
+        raise UsageError("--attempt is about what was written, --follow about what comes", fix="leave out one of them")
+    choice = LogChoice(lines, attempt, seconds("--since", since), grep, is_pattern=regexp)
     home = Home.of(os.environ)
-    store = home.store()
-    held = find(store, run)
-    for line in store.history(held.run.run_id):
-        typer.echo(history_line(line.at_s - held.run.created_s, line.attempt, line.kind, line.text))
+    held = find(home.store(), run)
+    _print_history(home, held, home.store().history(held.run.run_id), choice)
     # When following a remote log, its past is shown over the same connection, so that nothing in between is missed.
-    tail = Tail(None) if follow and is_elsewhere(held.run) else _show(home, held, lines)
+    tail = Tail(None) if follow and is_elsewhere(held.run) else _show(home, held, choice)
     if follow:
-        _follow(home, held, LogStream(home, held.run.run_id, tail, lines))
+        _follow(home, held, LogStream(home, held.run.run_id, tail, choice), choice)
 
 
 def history_line(after_s: int, attempt: int, kind: str, text: str) -> str:
@@ -45,18 +65,25 @@ def history_line(after_s: int, attempt: int, kind: str, text: str) -> str:
     return f"+{span(after_s):<12} e{attempt:<3} {kind.replace('_', ' '):<14} {text}"
 
 
-def _show(home: "Home", held: "RunRecord", lines: int) -> "Tail":
+def _print_history(home: "Home", held: "RunRecord", history: "Sequence[HistoryEvent]", choice: "LogChoice") -> None:
+    from prime_train.operations.logs import history_of
+
+    for line in history_of(history, choice, home.store().now_s()):
+        typer.echo(history_line(line.at_s - held.run.created_s, line.attempt, line.kind, line.text))
+
+
+def _show(home: "Home", held: "RunRecord", choice: "LogChoice") -> "Tail":
     """Print the end of the run's newest log, and return its reader."""
     from prime_train.operations.logs import log_end
 
-    end = log_end(home, held, lines, lambda text: typer.echo(text, err=True))
+    end = log_end(home, held, choice, lambda text: typer.echo(text, err=True))
     typer.echo(f"--- {end.name}" if end.name else "--- no log: no machine holds one, and none was kept as evidence")
     if end.text:
         typer.echo(end.text.removesuffix("\n"))
     return end.tail
 
 
-def _follow(home: "Home", held: "RunRecord", stream: "LogStream") -> None:
+def _follow(home: "Home", held: "RunRecord", stream: "LogStream", choice: "LogChoice") -> None:
     from prime_train.operations.run_lookup import find
 
     store, run_id = home.store(), held.run.run_id
@@ -66,8 +93,7 @@ def _follow(home: "Home", held: "RunRecord", stream: "LogStream") -> None:
         # Read before the history, so that the last event is printed too.
         over = find(store, run_id).run.is_over
         history = store.history(run_id)
-        for line in history[told:]:
-            typer.echo(history_line(line.at_s - held.run.created_s, line.attempt, line.kind, line.text))
+        _print_history(home, held, history[told:], choice)
         told = len(history)
         if over:
             typer.echo(stream.rest(), nl=False)
