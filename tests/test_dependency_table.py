@@ -62,12 +62,12 @@ def adapter(*sdks: str) -> Row:
 
 TABLE = {
     "prime_train": Row(("prime_train.client",)),
-    "prime_train.core": Row((), ("pydantic",), pure=True),
+    "prime_train.core": Row((), ("pydantic", "pydantic_core"), pure=True),
     "prime_train.elapsed": Row(),
     "prime_train.clock": Row((CORE,)),
     "prime_train.estimate": Row((CORE,), ("pydantic",), pure=True),
     "prime_train.rules": Row((CORE, ESTIMATE, TRAINERS), pure=True),
-    "prime_train.trainers": Row((CORE,), ("re2",), pure=True),
+    "prime_train.trainers": Row((CORE,), ("re2",), pure=True, computed=True),
     "prime_train.ports": Row((CORE,)),
     "prime_train.checkpoints": Row((CORE, PORTS), ("blake3", "numpy", "zstandard")),
     "prime_train.control_plane.reconcile": Row((CORE, PORTS)),

@@ -96,6 +96,8 @@ def _single(wanted: Any, metadata: list[Any]) -> tuple[Any, ...]:
     for limit in (limit for said in metadata for limit in (said.metadata if isinstance(said, FieldInfo) else [said])):
         if limit is INSIDE:
             return ("inside",)
+        if isinstance(limit, spec.NameIn):
+            return ("trainer",)
         if isinstance(limit, BeforeValidator) and limit in PARSERS:
             unit = PARSERS[limit]
             continue

@@ -21,8 +21,8 @@ PRIME_RL: dict[str, Any] = SMALL | {"trainer": {"kind": "prime_rl", "steps": 9, 
 OF_EVERY_NUMBER = "_is_exact"
 """Asked here of every number, too, by its largest value."""
 ASKED = {
-    "RunSpec": {"_saved_where_prime_rl_saves", "_secrets_are_not_spelled_out"},
-    "TrainerSpec": {"_all_but_prime_rl_need_a_command", "_part_goes_with_kind", "_known_placeholders"},
+    "RunSpec": {"_run_of_prime_rl_has_a_name", "_saved_where_the_trainer_saves", "_secrets_are_not_spelled_out"},
+    "TrainerSpec": {"_is_given_where_it_is_needed", "_part_goes_with_kind", "_known_placeholders"},
     "PrimeRlSpec": {"_overrides_are_not_ours"},
     "TreeSpec": {"_one_source"},
     "ProgressSpec": {"_pattern_goes_with_regex"},

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.spec import RunSpec
-from prime_train.trainers import TRAINERS, trainer_for
+from prime_train.trainers import trainer_for
 from tests.builders import spec
 from tests.trainers.prime_rl_spec import prime_rl_spec
 
@@ -19,7 +20,10 @@ def line(trainer: dict[str, Any], *, checkpoints: str = "/disk/tree/checkpoints"
 
 def test_every_kind_of_the_spec_has_its_trainer() -> None:
     assert set(TRAINERS) == {"command", "torchrun", "prime_rl"}
-    assert trainer_for(spec(trainer={"kind": "torchrun", "command": "t.py"})) is TRAINERS["torchrun"]
+    for kind, row in TRAINERS.items():
+        made = spec()
+        trainer = trainer_for(made.model_copy(update={"trainer": made.trainer.model_copy(update={"kind": kind})}))
+        assert f"{type(trainer).__module__}:{type(trainer).__name__}" == row.implementation
 
 
 def test_a_first_start_runs_the_command_as_it_is() -> None:

@@ -14,7 +14,8 @@ def schema_text() -> str:
     for part, texts in field_texts().items():
         properties = described.get(part, {}).get("properties", {})
         for field, text in texts.items():
-            properties[field] = _sorted({**properties[field], "description": text})
+            of_type = properties[field].get("description")
+            properties[field] = _sorted({**properties[field], "description": f"{text} {of_type}" if of_type else text})
     made = {"$schema": "https://json-schema.org/draft/2020-12/schema", **plain}
     return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
 

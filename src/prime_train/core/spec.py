@@ -5,14 +5,30 @@ Units come last in every name. Every default is defined here and nowhere else; t
 
 import re
 import string
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import CoreSchema, PydanticKnownError
+from pydantic_core.core_schema import no_info_after_validator_function
 
 from prime_train.core import prime_rl
 from prime_train.core.causes import Cause
+from prime_train.core.registry.kinds import TrainerKind
+from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.paths import violation_of_folder
 from prime_train.core.text.sizes import NUMBER_MAX, SHOWN_CHARS, parse_gib, parse_hours, parse_seconds, parse_size, parse_whole_gib
@@ -59,6 +75,26 @@ Seconds = Annotated[int, BeforeValidator(parse_seconds, json_schema_input_type=i
 Hours = Annotated[float, BeforeValidator(parse_hours, json_schema_input_type=float | str), Field(gt=0)]
 WholeGib = Annotated[int, BeforeValidator(parse_whole_gib, json_schema_input_type=int | str), Field(ge=1, le=100_000)]
 Gib = Annotated[float, BeforeValidator(parse_gib, json_schema_input_type=float | str), Field(gt=0)]
+
+
+class NameIn:
+    """Annotation of a string that must be the name of one of these rows; the JSON schema lists the names with their summaries."""
+
+    def __init__(self, rows: Mapping[str, TrainerKind]) -> None:
+        self._rows = rows
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return no_info_after_validator_function(self._known, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, object]:
+        summaries = ". ".join(f"{name} {row.summary}" for name, row in self._rows.items())
+        return {"description": f"{summaries}.", "enum": list(self._rows), "type": "string"}
+
+    def _known(self, name: str) -> str:
+        if name not in self._rows:
+            *most, last = (repr(row) for row in self._rows)
+            raise PydanticKnownError("literal_error", {"expected": f"{', '.join(most)} or {last}"})
+        return name
 
 
 class Part(BaseModel):
@@ -174,12 +210,11 @@ class PrimeRlSpec(Part):
 class TrainerSpec(Part):
     """What is run."""
 
-    kind: Literal["command", "torchrun", "prime_rl"] = "command"
-    """torchrun runs `command` (a script and its arguments) in `workers` processes; one worker needs no torch. prime_rl runs what
-    `prime_rl` says."""
+    kind: Annotated[str, NameIn(TRAINERS)] = "command"
+    """Which trainer runs."""
     command: str = Field(default="", validate_default=True)
-    """Command line, run by /bin/sh in the working tree. `{checkpoints}` stands for the absolute checkpoint folder. Kind prime_rl has
-    none; all others need one."""
+    """Command line, run by /bin/sh in the working tree. `{checkpoints}` stands for the absolute checkpoint folder. Kinds with a command
+    of their own have none; all others need one."""
     prime_rl: PrimeRlSpec | None = None
     workers: int = Field(default=1, ge=1, le=64)
     """Processes on the node, for kind torchrun."""
@@ -194,21 +229,22 @@ class TrainerSpec(Part):
 
     @field_validator("command")
     @classmethod
-    def _all_but_prime_rl_need_a_command(cls, value: str, info: ValidationInfo) -> str:
-        if not value and info.data.get("kind", prime_rl.KIND) != prime_rl.KIND:
+    def _is_given_where_it_is_needed(cls, value: str, info: ValidationInfo) -> str:
+        kind = info.data.get("kind")
+        if not value and kind is not None and not TRAINERS[kind].own_command:
             raise ValidationError.from_exception_data(cls.__name__, [{"type": "missing", "loc": (), "input": value}])
         return value
 
     @model_validator(mode="after")
     def _part_goes_with_kind(self) -> Self:
-        if (self.kind == prime_rl.KIND) != (self.prime_rl is not None):
-            raise ValueError("kind prime_rl needs prime_rl (its config and ref), and prime_rl needs kind prime_rl")
-        if self.prime_rl is None:
-            return self
-        if self.command:
-            raise ValueError("command: kind prime_rl has its own; leave it out, and put arguments under prime_rl.overrides")
-        if self.steps is None:
-            raise ValueError("steps: kind prime_rl needs its last step, for it may end with code 0 after a crash")
+        row = TRAINERS[self.kind]
+        for kind, part in ((name, other.part) for name, other in TRAINERS.items() if other.part):
+            if (kind == self.kind) != (getattr(self, part) is not None):
+                raise ValueError(f"kind {kind} needs {part}, and {part} needs kind {kind}")
+        if row.own_command and self.command:
+            raise ValueError(f"command: kind {self.kind} has its own; leave it out, and {row.own_command}")
+        if row.needs_steps and self.steps is None:
+            raise ValueError(f"steps: kind {self.kind} needs its last step, for {row.needs_steps}")
         return self
 
     @model_validator(mode="after")
@@ -430,20 +466,29 @@ class RunSpec(Part):
     characters at most."""
 
     @model_validator(mode="after")
-    def _saved_where_prime_rl_saves(self) -> Self:
-        """Fill in the paths where prime-rl saves, once, so that all readers find its files. Raises ValueError if the config names other
-        paths."""
-        if self.trainer.prime_rl is None:
+    def _run_of_prime_rl_has_a_name(self) -> Self:
+        if self.trainer.prime_rl is not None:
+            named = _with(self.trainer.prime_rl, run_name=self.trainer.prime_rl.run_name or self.name)
+            # The model is frozen; setting a field is safe because the spec is not in use before validation ends.
+            object.__setattr__(self, "trainer", self.trainer.model_copy(update={"prime_rl": named}))
+        return self
+
+    @model_validator(mode="after")
+    def _saved_where_the_trainer_saves(self) -> Self:
+        """Fill in the paths where the trainer saves by itself, once, so that all readers find its files. Raises ValueError if the config
+        names other paths."""
+        layout_of = TRAINERS[self.trainer.kind].layout
+        if layout_of is None:
             return self
-        part = _with(self.trainer.prime_rl, run_name=self.trainer.prime_rl.run_name or self.name)
-        progress = _with(self.trainer.progress, file=f"{part.folder}/{prime_rl.METRICS}")
-        wanted = {"folder": f"{part.folder}/checkpoints", "marker": prime_rl.TRAINED, "pattern": prime_rl.PATTERN}
-        kept = _with(self.checkpoints, **wanted, files=(prime_rl.TRAINED, prime_rl.SHIPPED))
-        for field, value in wanted.items():
+        layout = layout_of(self)
+        progress = _with(self.trainer.progress, file=layout.progress_file)
+        fixed = {"folder": layout.folder, "marker": layout.marker, "pattern": layout.pattern}
+        kept = _with(self.checkpoints, **fixed, files=layout.files)
+        for field, value in fixed.items():
             if getattr(kept, field) != value:
-                raise ValueError(f"checkpoints.{field}: prime-rl has {value} there, not {getattr(kept, field)}; leave it out")
-        # The model is frozen; setting these fields is safe because the spec is not in use before validation ends.
-        object.__setattr__(self, "trainer", self.trainer.model_copy(update={"prime_rl": part, "progress": progress}))
+                said = f"checkpoints.{field}: kind {self.trainer.kind} has {value} there, not {getattr(kept, field)}; leave it out"
+                raise ValueError(said)
+        object.__setattr__(self, "trainer", self.trainer.model_copy(update={"progress": progress}))
         object.__setattr__(self, "checkpoints", kept)
         return self
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from prime_train.core import prime_rl
 from prime_train.core.plain.spec_fields import FIELDS
+from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.text.paths import violation_of_folder
 from prime_train.core.text.sizes import NUMBER_MAX, parse_gib, parse_hours, parse_seconds, parse_size, parse_whole_gib
 
@@ -91,6 +92,8 @@ def _value(kind: tuple[Any, ...], value: Any) -> object:
             return value
         case ("number", *bounds) if isinstance(value, int | float) and not isinstance(value, bool) and _is_within(value, *bounds):
             return float(value)
+        case ("trainer",) if isinstance(value, str) and value in TRAINERS:
+            return value
         case ("word", *words) if isinstance(value, str) and value in words:
             return value
         case (str(name), *bounds) if name in _UNITS:
@@ -139,11 +142,12 @@ def _prime_rl(part: Part) -> bool:
 
 
 def _trainer(trainer: Part) -> bool:
-    has_command = trainer.kind != prime_rl.KIND
-    if (trainer.prime_rl is None) is not has_command or bool(trainer.command) is not has_command:
+    row = TRAINERS[trainer.kind]
+    if bool(trainer.command) is bool(row.own_command) or (row.needs_steps and trainer.steps is None):
         return False
-    known = _has_only(trainer.command, "checkpoints") and _has_only(trainer.resume, "step", "checkpoint")
-    return known and (has_command or trainer.steps is not None)
+    if any((kind == trainer.kind) is (getattr(trainer, other.part) is None) for kind, other in TRAINERS.items() if other.part):
+        return False
+    return _has_only(trainer.command, "checkpoints") and _has_only(trainer.resume, "step", "checkpoint")
 
 
 def _has_only(text: str, *known: str) -> bool:
@@ -167,18 +171,23 @@ def _health(health: Part) -> bool:
 def _run(spec: Part) -> bool:
     if set(spec.environment) & set(spec.secrets):
         return False
-    return spec.trainer.prime_rl is None or _saved_where_prime_rl_saves(spec)
-
-
-def _saved_where_prime_rl_saves(spec: Part) -> bool:
-    """Fill in unset fields as `RunSpec` does; return whether the paths are those where prime-rl saves."""
     part = spec.trainer.prime_rl
-    part.run_name = part.run_name or spec.name
-    part.folder = prime_rl.run_folder(part.output, part.run_name)
-    wanted = {"folder": f"{part.folder}/checkpoints", "marker": prime_rl.TRAINED, "pattern": prime_rl.PATTERN}
-    _fill_in(spec.trainer.progress, {"file": f"{part.folder}/{prime_rl.METRICS}"})
-    _fill_in(spec.checkpoints, {**wanted, "files": (prime_rl.TRAINED, prime_rl.SHIPPED)})
-    return all(getattr(spec.checkpoints, name) == value for name, value in wanted.items())
+    if part is not None:
+        part.run_name = part.run_name or spec.name
+        part.folder = prime_rl.run_folder(part.output, part.run_name)
+    return _saved_where_the_trainer_saves(spec)
+
+
+def _saved_where_the_trainer_saves(spec: Part) -> bool:
+    """Fill in unset fields as `RunSpec` does; return whether the paths are those where the trainer saves."""
+    layout_of = TRAINERS[spec.trainer.kind].layout
+    if layout_of is None:
+        return True
+    layout = layout_of(cast("RunSpec", spec))
+    fixed = {"folder": layout.folder, "marker": layout.marker, "pattern": layout.pattern}
+    _fill_in(spec.trainer.progress, {"file": layout.progress_file})
+    _fill_in(spec.checkpoints, {**fixed, "files": layout.files})
+    return all(getattr(spec.checkpoints, name) == value for name, value in fixed.items())
 
 
 def _fill_in(part: Part, values: Mapping[str, object]) -> None:

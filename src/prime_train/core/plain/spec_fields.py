@@ -23,7 +23,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "tags": (("list", ("text", "^[a-z0-9]([a-z0-9._-]{0,30}[a-z0-9])?$", 0)), ()),
     },
     "TrainerSpec": {
-        "kind": (("word", "command", "torchrun", "prime_rl"), "command"),
+        "kind": (("trainer",), "command"),
         "command": (("text", "", 0), ""),
         "prime_rl": (("null", ("part", "PrimeRlSpec")), None),
         "workers": (("whole", 1, None, 64), 1),

@@ -4,6 +4,13 @@ The place of its checkpoints follows from its output folder and its run's name. 
 would generate a new one each time, find no checkpoint there, and silently start from scratch.
 """
 
+from typing import TYPE_CHECKING
+
+from prime_train.core.registry.kinds import Layout
+
+if TYPE_CHECKING:
+    from prime_train.core.spec import RunSpec
+
 KIND = "prime_rl"
 OUTPUT = "outputs"
 PATTERN = "step_{step}"
@@ -42,6 +49,14 @@ def refused(argument: str) -> str | None:
         if flag == ours or flag.startswith(f"{ours}."):
             return f"{argument!r} cannot be given: {instead}"
     return None
+
+
+def layout(spec: "RunSpec") -> Layout:
+    """Where a run of prime-rl saves."""
+    part = spec.trainer.prime_rl
+    assert part is not None
+    folder = run_folder(part.output, part.run_name or spec.name)
+    return Layout(f"{folder}/checkpoints", PATTERN, TRAINED, (TRAINED, SHIPPED), f"{folder}/{METRICS}")
 
 
 def run_folder(output: str, run_name: str) -> str:

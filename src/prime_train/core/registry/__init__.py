@@ -1,0 +1,5 @@
+"""What a config can name, one row each: kinds of trainers.
+
+A row names the code that implements it and does not import it, so reading a config loads no trainer. The spec, its JSON schema and the
+findings of `validate` take the allowed names from these rows.
+"""
