@@ -1,1 +1,1 @@
-"""Everything that decides about runs and talks to agents, and the wiring that builds it from an environment."""
+"""The control plane: decisions about runs, communication with agents, and the wiring that builds both from an environment."""

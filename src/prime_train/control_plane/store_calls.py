@@ -1,8 +1,8 @@
-"""The `Store` as calls over a wire, for both ends: each method's name, what it takes and what it gives.
+"""The `Store` as calls over HTTP, for both ends: each method's name, its arguments and its result.
 
-A call's body is a JSON list of the arguments, its answer the JSON of what came back. Whoever may call is the operator: the key is made of
-the master key, and opens everything. (Loading this module builds the parsers of everything a store holds: a webhook that only hears
-heartbeats leaves it alone.)
+A call's body is a JSON list of the arguments, its response the JSON of the result. Only the operator may call: the key is derived from the
+master key, and permits everything. (Loading this module builds the parsers of everything in a store, so a webhook that only receives
+heartbeats does not import it.)
 """
 
 import json
@@ -19,7 +19,7 @@ from prime_train.core.wire import Commit, Heartbeat, PodKeys
 from prime_train.ports import Answer, LeaseStatus, RunRecord, Store
 
 LIST_BYTES_MAX = 4 * 2**20
-"""Of one answer; runs that go on are always in it, so that one can be found and stopped."""
+"""Size limit of one response; runs that are not over are always included, so that they can be found and stopped."""
 
 
 _RUN = TypeAdapter(Run)
@@ -27,7 +27,7 @@ _RUN = TypeAdapter(Run)
 
 @dataclass(frozen=True)
 class StoreCall:
-    """One method. `reads`: it changes nothing, so that it may be asked again."""
+    """One method. `reads`: it changes nothing, so that it may be retried."""
 
     takes: TypeAdapter[Any]
     gives: TypeAdapter[Any]
@@ -37,7 +37,7 @@ class StoreCall:
 
 @dataclass(frozen=True)
 class About:
-    """What a control plane says of itself to its operator; `bucket_url` without keys."""
+    """The description of a control plane for its operator; `bucket_url` without keys."""
 
     provider: str
     bucket_url: str
@@ -49,14 +49,14 @@ class About:
 
 @dataclass(frozen=True)
 class Opening:
-    """What opens the bucket to the operator: variables as AWS's tools read them, and, where there are such, keys that end."""
+    """The operator's access to the bucket: variables as AWS's tools read them, and temporary keys if the control plane issues them."""
 
     environment: dict[str, str] = field(repr=False)
     keys: PodKeys | None = field(default=None, repr=False)
 
 
 def _fitting(runs: list[Run]) -> list[Run]:
-    """In their order: all that go on, and as many of the newest others as have room."""
+    """Return, in the given order, all runs that are not over, and as many of the newest others as fit."""
     left, kept = LIST_BYTES_MAX, set()
     for run in sorted(runs, key=lambda run: run.is_over):
         left -= len(packed(_RUN, run))
@@ -102,12 +102,13 @@ OPENING_GIVES = TypeAdapter(Opening)
 
 
 def carry_out(store: Store, name: str, body: bytes) -> bytes:
-    """The answer to one call. ValueError (pydantic's) where the body is not what the method takes; what the store raises goes through."""
+    """Return the response to one call. Raises pydantic's ValidationError, a ValueError, if the body does not match the method's arguments,
+    and whatever the store raises."""
     call = CALLS[name]
     return packed(call.gives, call.does(store, *call.takes.validate_json(body)))
 
 
 def packed(adapter: TypeAdapter[Any], value: object) -> bytes:
-    """JSON that loads again: an infinite number stays one, and half a surrogate pair becomes a question mark."""
+    """Return JSON that loads again: infinite numbers are preserved, and lone surrogates become question marks."""
     text = json.dumps(adapter.dump_python(value, mode="json"), ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "replace")

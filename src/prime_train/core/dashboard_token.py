@@ -1,7 +1,7 @@
-"""The token in a link to the dashboard: until when it opens the pages, sealed with a key that is made of the master key.
+"""The token in a link to the dashboard: its time of expiry, sealed with a key derived from the master key.
 
-Nothing is stored, so that every copy of a control plane takes it. It opens pages for reading and nothing else: the keys of attempts and of
-the operator are made of the master key by other names.
+Nothing is stored, so every instance of a control plane accepts it. It permits reading pages and nothing else, because the keys of attempts
+and of the operator are derived from the master key under other names.
 """
 
 import hashlib
@@ -10,22 +10,22 @@ from collections.abc import Iterable
 
 UNTIL_DIGITS_MAX = 12
 HOURS_MAX = 24 * 7
-"""The longest that a link may open the pages."""
+"""The longest validity of a link, in hours."""
 
 
 def dashboard_key(master: bytes) -> bytes:
-    """The key that seals links to the dashboard."""
+    """Return the key that seals links to the dashboard."""
     return hmac.new(master, b"pt/dashboard/v1", hashlib.sha256).digest()
 
 
 def dashboard_token(master: bytes, until_s: int) -> str:
-    """A token that opens the pages before the second `until_s` of the store's time."""
+    """Return a token that is valid before the second `until_s` of the store's time."""
     return f"{until_s}.{_seal(master, until_s)}"
 
 
 def opens_until_s(masters: Iterable[bytes], token: str, now_s: int) -> int | None:
-    """Until when the token opens the pages; None for one that was not sealed by any of these master keys, or whose time is over. Each seal
-    is compared in constant time."""
+    """Return the second at which the token expires; None if none of these master keys sealed it, or it has expired. Each seal is compared
+    in constant time."""
     until, _, given = token.partition(".")
     if not (0 < len(until) <= UNTIL_DIGITS_MAX and until.isascii() and until.isdecimal() and given.isascii()):
         return None
@@ -35,7 +35,7 @@ def opens_until_s(masters: Iterable[bytes], token: str, now_s: int) -> int | Non
 
 
 def cookie_name(master: bytes) -> str:
-    """The cookie that keeps a token. Cookies do not tell ports apart, so that two control planes on one machine need two names."""
+    """Return the name of the token's cookie. Cookies do not distinguish ports, so two control planes on one machine need two names."""
     return "pt_dashboard_" + hmac.new(dashboard_key(master), b"cookie", hashlib.sha256).hexdigest()[:8]
 
 

@@ -1,5 +1,5 @@
-"""What stands before the webhook: who asks, and what for; the heartbeats that are surely right; and the form of every answer.
+"""Admission of requests before the webhook: authentication, the parsing of valid heartbeats, and the format of every response.
 
-All of it loads in some milliseconds, for none of it needs the models that say what is wrong with a body: a Lambda that only hears
-heartbeats needs no more than this. `prime_train.control_plane.webhook` goes through the same door, and reads everything else.
+All of it loads in some milliseconds, because none of it needs the pydantic models that report what is wrong with a body: a Lambda that only
+receives heartbeats needs nothing else. `prime_train.control_plane.webhook` uses the same admission, and reads all other requests.
 """

@@ -1,6 +1,6 @@
-"""Who is it, and what is asked: the checks that come before a body is looked at. Asks nobody, never raises.
+"""Authenticates requests and resolves their paths before the body is parsed. Reads no store, never raises.
 
-In this order: size, path, method, form of the headers, clock, signature. What comes after is the body, and the body against the path.
+Checks in this order: size, path, method, form of the headers, clock, signature. The body, and the body against the path, are checked later.
 """
 
 import hmac
@@ -16,7 +16,7 @@ from prime_train.core.keys import is_identity, is_run_id
 from prime_train.core.signing import CLOCK_SKEW_S_MAX, SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, body_bytes_max, sign
 
 METHODS: Mapping[str, str] = {"heartbeat": "POST", "commit": "POST", "exit": "POST", "bootstrap": "GET", "keys": "POST", CANARY: "POST"}
-"""By verb."""
+"""The allowed HTTP method of each verb."""
 PATH_CHARS_MAX = 128
 PLACES_CACHED_MAX = 16_384
 ATTEMPT_DIGITS_MAX = 9
@@ -29,7 +29,7 @@ RUN_PATH = "/v1/runs/"
 
 
 def admit(keyring: Keyring, request: Request) -> Response | Place | StoreCall:
-    """What is asked by somebody who may ask it, or the response that says no (or how late it is)."""
+    """Return the target of an authenticated request, or a refusal; for the health path, the health response."""
     if len(request.body) > body_bytes_max(request.path):
         return too_large(request.now_s, request.path)
     if request.path == HEALTH_PATH:
@@ -65,14 +65,14 @@ def _place(path: str) -> Place | None:
 
 
 def _number(text: str, digits_max: int) -> int | None:
-    """A plain decimal number without signs, spaces or leading zeros."""
+    """Return a plain decimal number without signs, spaces or leading zeros; None for any other text."""
     if not (0 < len(text) <= digits_max and text.isascii() and text.isdecimal()) or (text[0] == "0" and len(text) > 1):
         return None
     return int(text)
 
 
 def _operator(keyring: Keyring, request: Request) -> Response | StoreCall:
-    """A call of the store, signed by whoever has the master key."""
+    """Return a call of the store that is signed with the operator's key, or a refusal."""
     name = request.path.removeprefix(STORE_PATH)
     if not (name.isascii() and name.replace("_", "").isalpha() and len(name) <= METHOD_CHARS_MAX):
         return refuse(404, "there is nothing at this path", request.now_s)
@@ -83,7 +83,7 @@ def _operator(keyring: Keyring, request: Request) -> Response | StoreCall:
 
 
 def _distrust(keys: tuple[str, ...], request: Request) -> str | None:
-    """Why the request is not believed to come from whoever has one of the keys, or None."""
+    """Return why the request is not authenticated by any of the keys, or None if it is."""
     stamped, given = request.headers.get(TIMESTAMP_HEADER, ""), request.headers.get(SIGNATURE_HEADER, "")
     at_s = _number(stamped, TIMESTAMP_DIGITS_MAX)
     if at_s is None or len(given) != SIGNATURE_CHARS or not given.startswith("v1=") or not given.isascii():

@@ -1,4 +1,4 @@
-"""What goes in and what comes out: requests, responses, and what a request that is believed asks for."""
+"""Requests, responses, and the targets of authenticated requests."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,8 @@ CANARY = "canary"
 
 
 class Request(NamedTuple):
-    """`headers` have lower-case names; only the two of the signature are read. `path` is without query. `now_s`: the server's clock."""
+    """A request. `headers` have lower-case names; only the two of the signature are read. `path` has no query. `now_s`: the server's
+    clock."""
 
     method: str
     path: str
@@ -18,7 +19,7 @@ class Request(NamedTuple):
 
 
 class Response(NamedTuple):
-    """`body` is JSON. `wakes`: a run may have something to decide now."""
+    """A response. `body` is JSON. `wakes`: a run may need a decision now."""
 
     status: int
     body: bytes
@@ -27,7 +28,7 @@ class Response(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a path leads: which attempt's key must have signed, and what is asked of whom."""
+    """The target of a path: the verb, and the attempt whose key must have signed the request."""
 
     verb: str
     run: str
@@ -36,7 +37,7 @@ class Place(NamedTuple):
 
 
 class StoreCall(NamedTuple):
-    """The operator calls the store's method `name`; `body` is read when it is carried out."""
+    """A call of the store's method `name` by the operator; `body` is parsed when the call is carried out."""
 
     name: str
     body: bytes

@@ -1,5 +1,4 @@
-"""Heartbeats that are surely right: what is kept of one, and what its store must know. The same that the webhook's own parser makes of
-them."""
+"""Reads valid heartbeats: the text to store, and the fields that the store needs. The results equal those of the webhook's own parser."""
 
 from typing import NamedTuple
 
@@ -10,7 +9,7 @@ VERBS = frozenset({"heartbeat", "exit"})
 
 
 class PlainHeartbeat(NamedTuple):
-    """`text`: the heartbeat as JSON. `news`: the run is due now."""
+    """A heartbeat to store. `text`: the heartbeat as JSON. `news`: the run is due now."""
 
     run: str
     attempt: int
@@ -21,19 +20,19 @@ class PlainHeartbeat(NamedTuple):
 
 
 def plain_heartbeat(place: Place, body: bytes) -> PlainHeartbeat | None:
-    """The heartbeat in the body of a request that was admitted there. None: it is something else, or odd, or wrong."""
+    """Return the heartbeat in the body of a request admitted to `place`. None: it is something else, or not plainly valid."""
     values = heartbeat_plain.read(_text(body)) if place.verb in VERBS else None
     if values is None or (values["run"], values["attempt"], values.get("identity", "")) != (place.run, place.attempt, place.identity):
         return None
     if place.verb == "exit" and "exit" not in values:
         return None
     if "exit" in values or "preempting" in values:
-        values["news"] = True  # whether or not the agent says so
+        values["news"] = True  # whether or not the agent set it
     return PlainHeartbeat(place.run, place.attempt, values["seq"], "news" in values, heartbeat_plain.dumped(values), place.identity)
 
 
 def _text(body: bytes) -> str:
-    """Empty, which is no heartbeat, where it is no text."""
+    """Return the body as text; empty, which is not a heartbeat, if it is not UTF-8."""
     try:
         return body.decode()
     except UnicodeDecodeError:

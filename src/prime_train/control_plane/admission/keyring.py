@@ -1,4 +1,4 @@
-"""The keys that requests may be signed with."""
+"""The keys with which requests may be signed."""
 
 from functools import lru_cache
 
@@ -8,7 +8,7 @@ CACHED_MAX = 16_384
 
 
 class Keyring:
-    """Made of the master keys: the first makes new ones, all are accepted."""
+    """Keys derived from the master keys: the first master signs new keys, keys of all are accepted."""
 
     def __init__(self, masters: tuple[bytes, ...]) -> None:
         if not masters or not all(masters):
@@ -17,7 +17,7 @@ class Keyring:
         self.keys = lru_cache(CACHED_MAX)(
             lambda run_id, attempt, identity="": tuple(attempt_key(master, run_id, attempt, identity) for master in masters)
         )
-        """The keys an attempt may sign with, one a master."""
+        """Return the keys with which an attempt may sign, one for each master key."""
 
     @property
     def operator_keys(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Responses: the reply to what the store said, and the one form of all refusals. They are the wire's `Reply` and `Refusal`."""
+"""Responses: the reply to a heartbeat or commit, and the format of all refusals. They have the form of the wire's `Reply` and `Refusal`."""
 
 import json
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from prime_train.core.errors import OutsideError, TemporaryError
 from prime_train.core.signing import body_bytes_max
 
 HEARTBEAT_S = 30
-"""The pace told to a run nobody knows."""
+"""The heartbeat interval in seconds in replies to an unknown run."""
 OK, FENCED = "ok", "fenced"
 REPLIES_CACHED_MAX = 16_384
 RETRY_S = 2
@@ -18,33 +18,33 @@ DELAY_S_MAX = 600
 
 @lru_cache(REPLIES_CACHED_MAX)
 def reply(verdict: str, order: str, reason: str, pace_s: int, committed_step: int, now_s: int, wakes: bool = False) -> Response:
-    """What the store said of a heartbeat or a commit. Most heartbeats of one second get the very same response."""
+    """Return the response to a heartbeat or a commit. Cached, because most heartbeats of one second get the same response."""
     said = {"verdict": verdict, "order": order, "reason": reason, "heartbeat_s": pace_s, "committed_step": committed_step, "now_s": now_s}
     return Response(409 if verdict == FENCED else 200, _json(said), wakes)
 
 
 def refuse(status: int, why: str, now_s: int, headers: Headers = ()) -> Response:
-    """A refusal in the one form all refusals have."""
+    """Return a refusal in the format of all refusals."""
     return Response(status, _json({"error": why, "now_s": now_s}), headers=headers)
 
 
 def too_large(now_s: int, path: str) -> Response:
-    """The connection is closed with it: what is left of the body is not read."""
+    """Return a refusal that closes the connection, so that the rest of the body is not read."""
     return refuse(413, f"the body is over {body_bytes_max(path)} bytes", now_s, (("connection", "close"),))
 
 
 def unavailable(error: OutsideError, now_s: int) -> Response:
-    """The store could not be asked; whether it heard is not known, and asking again is safe."""
+    """Return the refusal for a store that does not answer; whether the write took effect is unknown, and a retry is safe."""
     delay_s = int(error.delay_s) if isinstance(error, TemporaryError) else 0
     delay_s = min(max(RETRY_S, delay_s), DELAY_S_MAX)
     return refuse(503, "the store does not answer; ask again", now_s, (("retry-after", str(delay_s)),))
 
 
 def overloaded(now_s: int) -> Response:
-    """More waits than is ever let wait."""
+    """Return the refusal for a full queue."""
     return refuse(503, "too many requests wait; ask again", now_s, (("retry-after", str(RETRY_S)),))
 
 
 def _json(said: Mapping[str, object]) -> bytes:
-    """As the wire's models write themselves; half a surrogate pair, which they cannot write, becomes a question mark."""
+    """Return the JSON as the wire's models serialise it; a lone surrogate, which they cannot serialise, becomes a question mark."""
     return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

@@ -1,8 +1,8 @@
-"""Load, gather evidence, judge, decide, save, then touch the outside: one step a call, the same for every watcher.
+"""Load, gather evidence, judge, decide, save, then act outside: one step per call, the same for every watcher.
 
-A watcher that crashes between save and effect leaves a state from which the next one goes on: a launch is settled by the pod's name, a
-terminate is asked again until the provider says "gone", an alert waits in the outbox. Two watchers at once are told apart by the
-compare-and-set; the one that loses returns.
+A watcher that crashes between save and action leaves a state from which the next one continues: a launch is resolved by the pod's name, a
+termination is requested again until the provider reports "gone", an alert waits in the outbox. Compare-and-set separates two concurrent
+watchers: the one whose write fails returns.
 """
 
 from prime_train.control_plane.reconcile.context import Context, Snapshot, Step, SweepResult

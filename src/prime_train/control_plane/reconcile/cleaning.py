@@ -1,7 +1,7 @@
-"""The end of a clean-up that the agent could not finish: chunks that no checkpoint lists, but that were too young while it lived.
+"""Completes the clean-up of an ended run: deletes unlisted chunks that were too young while its agent still ran.
 
-They are removed before that is saved: whoever comes upon the run after a crash removes what is left. Nobody uploads for a run that is over
-and whose machines are gone, and what is younger than the grace period is spared all the same.
+Chunks are deleted before that is saved, so that after a crash the next watcher deletes the rest. Nothing uploads for a run that is over and
+whose machines are gone; chunks younger than the grace period are kept all the same.
 """
 
 from prime_train.control_plane.reconcile.context import Context
@@ -12,15 +12,15 @@ from prime_train.core.manifest import unreferenced
 from prime_train.ports import OutsideError, RunRecord
 
 REMOVED_MAX = 300
-"""So many at a time: other runs are waiting, and a Lambda has only so long."""
+"""The most chunks deleted at a time, because other runs wait and a Lambda's time is limited."""
 AGAIN_S = 15
 RETRY_S = 900
 TRIED_S_MAX = 7 * 86_400
-"""A bucket that takes nothing back for so long is left alone."""
+"""Seconds after the end of a run until clean-up stops retrying against a bucket that refuses deletions."""
 
 
 def clean_up(context: Context, held: RunRecord, now_s: int) -> bool:
-    """Removes some chunks, and saves when to go on. False: the save was lost."""
+    """Delete some chunks, and save when to continue. Return False if the save failed."""
     run = held.run
     gone = 0
     try:
@@ -36,7 +36,8 @@ def clean_up(context: Context, held: RunRecord, now_s: int) -> bool:
 
 
 def _doomed(context: Context, run_id: str, now_s: int) -> tuple[str, ...]:
-    """Chunks of no checkpoint. Listed before the manifests are; of a manifest that cannot be read the chunks are not known: then none."""
+    """Return the chunks of no checkpoint. Blobs are listed before the manifests. If a manifest cannot be read, its chunks are unknown, and
+    none is returned."""
     blobs = {stat.key: stat.written_s for stat in context.bucket.list(blob_prefix(run_id))}
     manifests = read_manifests(context.bucket, run_id)
     if len(manifests) != sum(1 for _ in context.bucket.list(manifest_prefix(run_id))):

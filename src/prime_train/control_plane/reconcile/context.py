@@ -1,4 +1,4 @@
-"""What a watcher works with: the ports, what it saw, and what it did."""
+"""The inputs of a watcher (ports and snapshot) and its results."""
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from prime_train.core.verdict import Pod
 from prime_train.ports import Account, Bucket, Canary, Notifier, NoTracker, OutsideError, Pods, RunRecord, Store, Tracker, Watched
 
 NAMED_MAX = 10
-"""So many runs are named in an error."""
+"""The most runs named in an error."""
 
 
 def _quiet(run_id: str, what: str, text: str) -> None:
@@ -23,7 +23,7 @@ def _quiet(run_id: str, what: str, text: str) -> None:
 
 @dataclass(frozen=True)
 class Context:
-    """Everything a watcher needs: the ports, and the settings of this control plane."""
+    """Everything that a watcher needs: the ports, and the settings of this control plane."""
 
     store: Store
     bucket: Bucket
@@ -35,34 +35,35 @@ class Context:
     canary: Canary | None = None
     watched: Watched = _quiet
     secrets: Container[str] | None = None
-    """Names of the secrets this control plane can hand out; None: not known here."""
+    """Names of the secrets that this control plane can provide; None: unknown here."""
     providers: Container[str] | None = None
-    """Whose pods this control plane can see; None: everybody's."""
+    """Providers whose pods this control plane can list; None: all."""
     shared: Container[str] = frozenset()
-    """Of these, other control planes may have machines that bear our mark."""
+    """Those of the providers on which other control planes may have machines with our mark."""
     account: Account | None = None
     is_guest: bool = False
-    """The control plane is elsewhere and others watch it too: what cannot be seen from here is left to them."""
+    """Whether the control plane is remote and other watchers serve it too; runs whose provider is not visible from here are then left to
+    them."""
     delivers: bool = True
-    """Whether this watcher sends what waits in the outbox: one that lacks the notifiers of others must not."""
+    """Whether this watcher sends the alerts in the outbox; one that lacks the notifiers of others must not."""
     new_identity: Callable[[], str] = field(default=lambda: token_hex(8), repr=False, compare=False)
-    """Of an attempt: sixteen hex digits that nobody has had."""
+    """Returns a new attempt identity: sixteen random hex digits."""
     owner: str = field(default_factory=lambda: token_hex(8), compare=False)
-    """This watcher among all: it claims an alert before it sends it."""
+    """Identifier of this watcher, with which it claims an alert before sending it."""
     told: set[tuple[str, str]] = field(default_factory=set, repr=False, compare=False)
-    """Alerts (by key and notifier) this process has sent, as long as the store does not know it; and, for no notifier, those it has put
-    into the outbox without a change of a run."""
+    """Alerts (by key and notifier) that this process has sent but not yet marked in the store; and, with an empty notifier, those that it
+    has put into the outbox without a change of a run."""
     shown: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
-    """When this process last showed a run's state, where it is shown."""
+    """When this process last refreshed the display of a run's state."""
     followed: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
-    """When this process last asked the tracker about a run that is well."""
+    """When this process last read the tracker for a healthy run."""
     unmarked: dict[tuple[str, int], int] = field(default_factory=dict, repr=False, compare=False)
-    """When this process fenced an attempt, by run and attempt, as long as the tracker has not been told."""
+    """When this process fenced an attempt, by run and attempt, until it is marked in the tracker."""
 
 
 @dataclass
 class Failures:
-    """What failed in a sweep: kept, so that it keeps nobody from what comes after it, and raised in the end."""
+    """Failures in a sweep, collected so that none stops the remaining work, and raised at the end."""
 
     of_runs: dict[str, list[Exception]] = field(default_factory=dict)
     others: list[Exception] = field(default_factory=list)
@@ -70,8 +71,8 @@ class Failures:
     """Runs whose record could not be read, and why."""
 
     def load(self, store: Store, run_id: str) -> RunRecord | None:
-        """As the store's, and None also where the record cannot be read: the run is one of `unread` then, and not asked for again. No
-        run has no id."""
+        """Return `store.load(run_id)`; None also if the record cannot be read: the run is then in `unread` and not loaded again. An empty
+        `run_id` gives None."""
         if not run_id or run_id in self.unread:
             return None
         try:
@@ -83,14 +84,14 @@ class Failures:
 
     @contextmanager
     def kept(self, run_id: str = "") -> Iterator[None]:
-        """What fails in this block ends the block, and nothing else."""
+        """Catch and collect an exception of this block, which ends only the block."""
         try:
             yield
         except Exception as error:
             self.keep(error, run_id)
 
     def keep(self, error: Exception, run_id: str = "") -> None:
-        """Of a run, or of none. The same failure is kept once."""
+        """Collect a failure of a run, or of none; the same failure is collected once."""
         known = self.of_runs.setdefault(run_id, []) if run_id else self.others
         if repr(error) not in map(repr, known):
             if run_id:
@@ -98,7 +99,8 @@ class Failures:
             known.append(error)
 
     def raised(self) -> None:
-        """Raises what was kept: the first failure of no run as it is, with what followed from it as notes, if the outside alone failed."""
+        """Raise the collected failures. If only external services failed and no run is involved, the first failure is raised unchanged,
+        with the later ones as notes."""
         first = self.others[:1]
         if first and not self.of_runs and (len(self.others) == 1 or all(isinstance(error, OutsideError) for error in self.others)):
             for error in self.others[1:]:
@@ -113,7 +115,7 @@ class Failures:
 
 @dataclass(frozen=True)
 class Step:
-    """What one call did. `saved` False: another watcher was first. `decision` None: there is no such run."""
+    """The result of one call. `saved` False: another watcher was first. `decision` None: there is no such run."""
 
     decision: d.Decision | None
     saved: bool
@@ -125,20 +127,20 @@ class Step:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a sweep saw once for all runs: the provider's list, and what silence may mean."""
+    """Facts gathered once in a sweep for all runs: the provider's list, and what silence may mean."""
 
     listed: Sequence[Pod] | str
-    """The pods, or why the provider could not be asked."""
+    """The pods, or the reason why the provider could not be read."""
     hearing: Hearing = field(default_factory=Hearing)
     funds: Funds | None = None
     listed_s: int | None = None
-    """When the list was asked for; None: now."""
+    """When the list was requested; None: now."""
     listened_s: int | None = None
-    """When it was found out what silence may mean; None: now."""
+    """When the meaning of silence was determined; None: now."""
 
     @cached_property
     def pods_by_run(self) -> Mapping[str, Sequence[Pod]]:
-        """The listed pods by the run whose name they bear: sorted once, for all runs."""
+        """Return the listed pods by the run in their name, grouped once for all runs."""
         pods: dict[str, list[Pod]] = {}
         for pod in () if isinstance(self.listed, str) else self.listed:
             named = parse_pod_name(pod.name)
@@ -149,7 +151,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class SweepResult:
-    """What a sweep did: runs looked at, steps taken, and whom it could not see."""
+    """The result of a sweep: runs checked, steps taken, and the reasons why silence or the provider's list could not be used."""
 
     looked_at: tuple[str, ...]
     steps: int

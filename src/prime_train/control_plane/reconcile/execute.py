@@ -1,4 +1,4 @@
-"""Carrying a decision out: the save first, then what it says outside."""
+"""Carries out decisions: first the save, then the actions outside."""
 
 import json
 from dataclasses import replace
@@ -19,7 +19,7 @@ from prime_train.ports import Bucket, LimitReached, NoCapacity, NoFunds, Outside
 
 
 def carry_out(context: Context, held: RunRecord, decision: d.Decision, now_s: int) -> bool:
-    """Saves the decision, then does what it says outside. False: the save was lost, and nothing was done."""
+    """Save the decision, then act outside. Return False, with nothing done, if the save failed."""
     caught, unread = None, False
     if _may_be_behind(held.run, decision):
         try:
@@ -27,7 +27,7 @@ def carry_out(context: Context, held: RunRecord, decision: d.Decision, now_s: in
         except OutsideError as error:
             if isinstance(decision, d.ChooseResume | d.Launch | d.Terminate):
                 return _bucket_fails(context, held, error, now_s)
-            unread = True  # a fence destroys nothing that is durable, and a machine that is lost costs
+            unread = True  # a fence destroys nothing durable, while a lost machine costs money
         if caught is not None:
             return caught
     match decision:
@@ -40,7 +40,7 @@ def carry_out(context: Context, held: RunRecord, decision: d.Decision, now_s: in
         case _:
             pass
     saved = c.change(held.run, held.lease, decision, now_s)
-    if unread:  # no turn: the records that could not be read are still ahead, whenever they can be
+    if unread:  # no turn: the unread records stay ahead, so that they are adopted when they can be read
         saved = replace(saved, run=replace(saved.run, turn=held.run.turn))
     if not _save(context, held, saved):
         return False
@@ -59,12 +59,12 @@ def carry_out(context: Context, held: RunRecord, decision: d.Decision, now_s: in
 
 
 def _may_be_behind(run: Run, decision: d.Decision) -> bool:
-    """Whether the decision is one that a store which was restored from an older copy must not take by what it knows: so the records in the
-    bucket are looked at first."""
+    """Return whether a store restored from an older copy could take this decision wrongly, so that the records in the bucket must be read
+    first."""
     match decision:
         case d.ChooseResume() | d.Launch() | d.Recover() | d.Finish() | d.Settle() | d.CleanUp():
             return True
-        case d.Terminate(pods):  # of an attempt that was launched after the copy was made
+        case d.Terminate(pods):  # of an attempt launched after the copy was made
             named = [parse_pod_name(pod.name) for pod in pods]
             return any(name is not None and name[1] > run.attempt for name in named)
         case _:
@@ -78,7 +78,8 @@ def _bucket_fails(context: Context, held: RunRecord, error: OutsideError, now_s:
 
 
 def _save(context: Context, held: RunRecord, change: Change) -> bool:
-    """Saves, and records the state of the run where this was a turn of it. One that cannot be is missed only after a restore."""
+    """Save the change, and record the state of the run if this was a turn of it. A record that cannot be written matters only after a
+    restore."""
     if not context.store.save(change):
         return False
     if change.run.turn > held.run.turn:
@@ -90,7 +91,7 @@ def _save(context: Context, held: RunRecord, change: Change) -> bool:
 
 
 def terminate(context: Context, run_id: str, pod_ids: list[str]) -> None:
-    """Asks once; the orphans rule asks again until the provider confirms."""
+    """Request termination once; the decisions about orphans repeat it until the provider confirms."""
     for pod_id in pod_ids:
         try:
             context.pods.terminate(pod_id)
@@ -130,7 +131,8 @@ def _choose_resume(context: Context, held: RunRecord, now_s: int) -> bool:
 
 
 def _lost_of(bucket: Bucket, lease: Lease | None, point: ResumePoint | None) -> str:
-    """What is wrong where the attempt had more committed than `point` has; else empty. `lease` None: of the attempt nothing is known."""
+    """Return what is wrong if the attempt had committed a later step than `point`; else empty. `lease` None: nothing is known of the
+    attempt."""
     if lease is None or (point.step if point is not None else 0) >= lease.committed_step:
         return ""
     is_there = bool(lease.committed_key) and bucket.get(lease.committed_key) is not None
@@ -143,15 +145,15 @@ def _lost_of(bucket: Bucket, lease: Lease | None, point: ResumePoint | None) -> 
 
 
 def _waits(held: RunRecord, note: d.Note, now_s: int) -> Change:
-    """Told once."""
+    """Return the change that gives this notice once, or else only waits."""
     if held.run.noted_s(note.kind) is None:
         return c.change(held.run, held.lease, note, now_s)
     return Change(replace(held.run, version=held.run.version + 1, next_check_s=now_s + d.check_s(held.run)))
 
 
 def _launch(context: Context, held: RunRecord, *, on_demand: bool, now_s: int) -> bool:
-    """Offer, intent, record, create, answer. A crash after the intent is settled by the pod's name, never by creating again; and no machine
-    ever runs of whose attempt there is no record."""
+    """Choose an offer, save the intent, record it, create the pod, save the result. After a crash behind the intent the pod is found by its
+    name, never created again; and no machine ever runs whose attempt has no record."""
     run = held.run
     try:
         context.bucket.put(spec_key(run.run_id), _spec_json(run))

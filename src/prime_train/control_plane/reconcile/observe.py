@@ -1,4 +1,4 @@
-"""What a watcher sees: the provider, the wallet, who can be heard, and of one run the evidence."""
+"""Gathers facts for a watcher: the provider's list, the wallet, what silence may mean, and the evidence on one run."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,22 +13,22 @@ from prime_train.core.verdict import Evidence, Pod, PodsSeen, PodStatus, PodsUnk
 from prime_train.ports import OutsideError, RunRecord, Store, TemporaryError
 
 SIGHT_S_MAX = 120
-"""What was seen longer ago, in seconds, is looked at anew before anything is decided by it."""
+"""Facts older than this many seconds are gathered again before a decision."""
 SAVES_MAX = 20
 
 
 def look(context: Context, now_s: int | None = None) -> Snapshot:
-    """The provider's list and the wallet as of `now_s`, by the clock that also tells when to decide; None: they are used at once. It says
-    nothing of who could be heard: see `see`."""
+    """Return the provider's list and the wallet as of `now_s`, by the clock that also times decisions; None: they are used at once. The
+    result does not tell what silence may mean: see `see`."""
     try:
         listed: Sequence[Pod] | str = context.pods.list()
     except OutsideError as error:
         listed = f"the provider's list failed: {error}"
-    return Snapshot(listed, funds=_funds(context), listed_s=now_s)  # after the list: what the pods cost is told by it
+    return Snapshot(listed, funds=_funds(context), listed_s=now_s)  # after the list, which tells what the pods cost
 
 
 def _funds(context: Context) -> Funds | None:
-    """None also where it cannot be asked: then nothing is concluded."""
+    """Return the wallet; None if there is none or it cannot be read, in which case nothing is concluded."""
     if context.account is None:
         return None
     try:
@@ -39,14 +39,16 @@ def _funds(context: Context) -> Funds | None:
 
 
 def see(context: Context, now_s: int) -> Snapshot:
-    """What a single step outside a sweep needs to know of the context: one that did not listen must not conclude from silence either."""
+    """Return the facts for a single step outside a sweep, including what silence may mean, without which nothing may be concluded from
+    it."""
     snapshot = look(context, now_s)
     hearing = _listen(context, now_s, provider=not isinstance(snapshot.listed, str))
     return replace(snapshot, hearing=hearing, listened_s=now_s)
 
 
 def _listen(context: Context, now_s: int, *, provider: bool) -> Hearing:
-    """What silence may mean now. The memory is shared by all watchers; losing its write is harmless, it says what others saw."""
+    """Return what silence may mean now. The state is shared by all watchers; a failed save is harmless, because another watcher's state is
+    stored then."""
     watch = context.store.watch()
     lease_statuses = context.store.lease_statuses()
     active = {lease_status.run_id: lease_status.heartbeat_s for lease_status in lease_statuses if lease_status.heartbeat_s is not None}
@@ -60,9 +62,9 @@ def _listen(context: Context, now_s: int, *, provider: bool) -> Hearing:
 
 
 def hears_since(store: Store, now_s: int) -> None:
-    """Heartbeats can be heard from now on, and could not before: the webhook has only just started, or goes on after it stood still. For
-    whoever serves it; to be called before anybody concludes anything from silence. Where nobody has ever looked, there is nothing to
-    correct."""
+    """Record that heartbeats can be received from now on, and could not before: the webhook has just started, or continues after a
+    standstill. Call this from the process that serves the webhook, before anything is concluded from silence. Does nothing if no sweep has
+    ever run."""
     for _ in range(SAVES_MAX):
         watch = store.watch()
         if watch.swept_s is None:
@@ -74,7 +76,7 @@ def hears_since(store: Store, now_s: int) -> None:
 
 
 def fresh(context: Context, snapshot: Snapshot, now_s: int) -> Snapshot:
-    """What was seen, or what is to be seen now, if that was long ago: this process may have stood still since, and nobody was heard."""
+    """Return the snapshot, or a new one if it is old: this process may have stood still since, and received no heartbeats."""
     if snapshot.listened_s is None or abs(now_s - snapshot.listened_s) <= SIGHT_S_MAX:
         return snapshot
     return see(context, now_s)
@@ -89,7 +91,7 @@ def _closed_way(since_s: int, now_s: int) -> Alert:
 
 
 def gather(context: Context, held: RunRecord, snapshot: Snapshot, now_s: int) -> Evidence:
-    """What is known of one run now. The provider is asked about single pods only where its list is not enough."""
+    """Return what is known of one run now. Single pods are requested from the provider only if its list is not sufficient."""
     run = held.run
     overdue = held.lease.heartbeat_s is None or now_s - held.lease.heartbeat_s > run.spec.health.heartbeat_s
     blind, seen_since_s = _heard(held, snapshot.hearing, now_s)
@@ -103,8 +105,8 @@ def gather(context: Context, held: RunRecord, snapshot: Snapshot, now_s: int) ->
 
 
 def _heard(held: RunRecord, hearing: Hearing, now_s: int) -> tuple[str | None, int]:
-    """Why silence proves nothing of this run, and since when it could have been heard. A machine that is yet to be heard for the first
-    time needs more for that than one that sends heartbeats."""
+    """Return why silence proves nothing for this run, and since when it could have been heard. A machine before its first heartbeat needs
+    more working paths than one that sends heartbeats."""
     run, attempt = held.run, held.run.current_attempt
     if attempt is None or (held.lease.attempt == attempt.number and held.lease.heartbeat_s is not None):
         return hearing.blind_for(run.run_id), hearing.heard_since_s
@@ -127,7 +129,8 @@ def _pods_of(context: Context, held: RunRecord, snapshot: Snapshot, now_s: int) 
         except OutsideError as error:
             if pod_id == mine:
                 return PodsUnknown(f"the provider could not be asked about {pod_id}: {error}")
-            # Of an old pod this proves nothing, and it must not blind us for the current one. Once called gone, it stays gone till seen.
+            # For an old pod this proves nothing, and must not prevent a verdict on the current one. A pod once reported gone stays gone
+            # until it is seen.
             if any(a.pod_id == pod_id and a.ended_s is not None for a in held.run.attempts):
                 known.pop(pod_id, None)
             continue
@@ -139,20 +142,20 @@ def _pods_of(context: Context, held: RunRecord, snapshot: Snapshot, now_s: int) 
 
 
 def _unseen(context: Context, run: Run) -> str:
-    """A provider that has pods of the run, perhaps, and that cannot be asked here: that its list shows none proves nothing."""
+    """Return a provider that may have pods of the run but cannot be read here, so that its list proves nothing; empty if there is none."""
     if context.providers is None:
         return ""
     return next((a.offer.provider for a in run.attempts if a.ended_s is None and a.offer.provider not in context.providers), "")
 
 
 def _mine(run: Run) -> str | None:
-    """The pod of the attempt that holds the lease."""
+    """Return the id of the pod of the attempt that holds the lease."""
     return run.current_attempt.pod_id if run.current_attempt is not None and d.current_attempt(run) is not None else None
 
 
 def _doubtful(held: RunRecord, known: dict[str, Pod], now_s: int) -> list[str]:
-    """Pods to ask about one by one: past attempts not proven gone, orphans (a list may show a dead pod for minutes), and the current one
-    when a heartbeat is missing."""
+    """Return the pods to request one by one: those of past attempts not proven gone, orphans (a list may show a dead pod for minutes), and
+    the current one if a heartbeat is missing."""
     run, lease = held.run, held.lease
     asked = [a.pod_id for a in run.attempts if a.pod_id and a.ended_s is None and a.number != d.current_attempt(run)]
     asked += [orphan.pod_id for orphan in run.orphans]

@@ -1,4 +1,4 @@
-"""Alerts that wait, sent to whoever is to hear of them."""
+"""Sends the alerts in the outbox to the notifiers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -9,23 +9,25 @@ from prime_train.core.run import ATTENDED, SHOWN, Alert, Run, Severity
 from prime_train.ports import Foreseeing, Notifier, PermanentError, Showing, TemporaryError
 
 OUTBOX_MAX = 200
-"""So many are sent to each notifier at a time."""
+"""The most alerts sent to each notifier at a time."""
 CLAIM_S = 300
-"""So long other watchers leave an alert to the one that has claimed it: longer than any notifier takes for one."""
+"""Seconds that other watchers leave a claimed alert alone: longer than any notifier takes for one."""
 REFRESH_S = 600
-"""How often the state of a run that trains is shown anew where it is shown."""
+"""Seconds between refreshes of the display of a training run."""
 ALERT_S_MAX = 86_400
 QUIET_S_MAX = 1800
-"""What only mirrors a state is soon overtaken, and must not fill the outbox while one notifier is away."""
+"""Seconds that an alert which only mirrors a state is kept: it is soon outdated, and must not fill the outbox while a notifier is
+unreachable."""
 
 
 def deliver(context: Context, now_s: int, failures: Failures | None = None, *, clock: Callable[[], int] | None = None) -> int:
-    """Sends what waits in the outbox: claimed first, so that of several watchers one sends it; marked after it was sent, so that a crash
-    repeats an alert rather than loses it. The number of alerts that wait no longer.
+    """Send the alerts in the outbox and return the number that no longer wait. An alert is claimed before it is sent, so that only one of
+    several watchers sends it, and marked afterwards, so that a crash repeats an alert instead of losing it.
 
-    Each notifier is sent what it lacks, whichever process told it of the rest: one that is away, or fails in whatever way, keeps no alert
-    from the others. What it could not take for `ALERT_S_MAX` is given up, in the log. What fails is raised in the end, or left in
-    `failures`. With a `clock`, each claim has its own second: a notifier that is slow may take longer for all than a claim lasts.
+    Each notifier gets the alerts it lacks, whichever process sent the others: a notifier that is unreachable or fails delays no alert of
+    the others. An alert that a notifier could not take for `ALERT_S_MAX` is dropped, with a log line. Failures are raised at the end, or
+    collected in `failures`. With a `clock`, each claim starts at its own second, because a slow notifier may take longer for all alerts
+    than a claim lasts.
     """
     own = failures if failures is not None else Failures()
     done = 0
@@ -43,7 +45,7 @@ def deliver(context: Context, now_s: int, failures: Failures | None = None, *, c
 
 
 def refresh(context: Context, run_ids: Sequence[str], now_s: int, failures: Failures) -> None:
-    """Where the state of a run is shown, it is brought up to date now and then. What fails comes again by itself."""
+    """Refresh displays of the state of runs from time to time. A failed refresh is repeated at the next interval."""
     for run_id in run_ids:
         if context.shown.get(run_id, 0) + REFRESH_S > now_s:
             continue
@@ -59,14 +61,14 @@ def refresh(context: Context, run_ids: Sequence[str], now_s: int, failures: Fail
 
 
 def tell(context: Context, alert: Alert) -> None:
-    """Of what belongs to no run: it waits in the outbox like any other, and is put there once, whichever process comes upon it."""
+    """Put an alert that belongs to no run into the outbox, once, whichever process finds its reason."""
     if (alert.key, "") not in context.told:
         context.store.tell(alert)
         context.told.add((alert.key, ""))
 
 
 def _named(notifiers: Sequence[Notifier]) -> dict[str, Notifier]:
-    """By names that are the same in every process: those of their classes, numbered where there are several of one."""
+    """Return the notifiers by names that are the same in every process: their class names, numbered if there are several of one class."""
     named: dict[str, Notifier] = {}
     for notifier in notifiers:
         kind = type(notifier).__name__
@@ -77,7 +79,7 @@ def _named(notifiers: Sequence[Notifier]) -> dict[str, Notifier]:
 
 @dataclass(frozen=True)
 class _Turn:
-    """Once through the outbox. `untaken`: which notifiers could not take an alert for now, by its key."""
+    """One pass through the outbox. `untaken`: the notifiers that could not take an alert for now, by its key."""
 
     context: Context
     failures: Failures
@@ -87,7 +89,7 @@ class _Turn:
     untaken: dict[str, list[str]] = field(default_factory=dict)
 
     def deliver_to(self, name: str, notifier: Notifier) -> int:
-        """What that notifier lacks; the number of alerts that it was the last to take."""
+        """Send the notifier what it lacks; return the number of alerts that it was the last to take."""
         store, told, done = self.context.store, self.context.told, 0
         waiting = store.outbox(OUTBOX_MAX, lacking=name)
         if waiting and isinstance(notifier, Foreseeing):
@@ -107,12 +109,13 @@ class _Turn:
         return done
 
     def _claims(self, name: str, alert: Alert, for_s: int = CLAIM_S) -> bool:
-        """Whether it is for this watcher to send: another one that has claimed it is at it, or has died less than `CLAIM_S` ago."""
+        """Return whether this watcher may send the alert: another one that has claimed it is sending it, or crashed less than `CLAIM_S`
+        ago."""
         now_s = self.now_s if self.clock is None else self.clock()
         return self.context.store.claim(alert.key, name, self.context.owner, now_s=now_s, until_s=now_s + for_s)
 
     def give_up(self) -> int:
-        """What has waited for too long, and, where there is no notifier, everything; the number of them."""
+        """Drop alerts that have waited too long, or all if there is no notifier; return their number."""
         done = 0
         for alert in self.context.store.outbox(OUTBOX_MAX):
             kept_s = QUIET_S_MAX if alert.severity is Severity.QUIET else ALERT_S_MAX
@@ -126,7 +129,8 @@ class _Turn:
         return done
 
     def _sent(self, notifier: Notifier, alert: Alert) -> bool:
-        """Of a run that cannot be read people are told without it; one that cannot be read just now is waited for."""
+        """Send the alert and return whether the notifier is done with it. If the run's record is unreadable, the alert is sent without it;
+        after a temporary failure it waits."""
         held = self.failures.load(self.context.store, alert.run_id)
         if isinstance(self.failures.unread.get(alert.run_id), TemporaryError):
             return False
@@ -134,7 +138,7 @@ class _Turn:
 
 
 def _is_done(context: Context, notifier: Notifier, alert: Alert, run: Run | None, failures: Failures) -> bool:
-    """Whether this notifier is done with the alert: it took it, or refused it for good."""
+    """Return whether this notifier is done with the alert: it took it, or refused it permanently."""
     try:
         notifier.send(alert, run)
     except TemporaryError as error:
@@ -142,7 +146,7 @@ def _is_done(context: Context, notifier: Notifier, alert: Alert, run: Run | None
         return False
     except PermanentError as error:
         context.watched(alert.run_id, "AlertRefused", str(error))
-    except Exception as error:  # a fault of ours: the next alert may be well
+    except Exception as error:  # a bug of prime-train: the next alert may succeed
         error.add_note(f"while {type(notifier).__name__} was told of {alert.key}")
         failures.keep(error)
         return False

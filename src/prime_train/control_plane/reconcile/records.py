@@ -1,4 +1,4 @@
-"""The records of runs in the bucket: written at each turn, and taken up by a store that was restored from an older copy."""
+"""The records of runs in the bucket: written at each turn, and adopted by a store that was restored from an older copy."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -17,7 +17,8 @@ Places = Iterable[tuple[int, int]]
 
 
 def record(bucket: Bucket, run: Run, lease: Lease, master: bytes) -> None:
-    """Records the run as of its turn. Raises OutsideError; those of older attempts may be left behind."""
+    """Record the run as of its turn and delete records of older attempts. Raises OutsideError if the write fails; a failed deletion is
+    ignored."""
     bucket.put(record_key(run.run_id, run.attempt, run.turn), sealed(run, lease, master))
     with suppress(OutsideError):
         for attempt, turn in _places(bucket, run.run_id):
@@ -26,8 +27,8 @@ def record(bucket: Bucket, run: Run, lease: Lease, master: bytes) -> None:
 
 
 def catch_up(store: Store, bucket: Bucket, master: bytes, held: RunRecord, now_s: int) -> bool | None:
-    """Has a store that was restored from an older copy take up the newest record of the run. None: there is no newer one, so the store is
-    not behind. False: somebody else was first. Raises OutsideError where the bucket, or a newer record, cannot be read."""
+    """Make a store that was restored from an older copy adopt the newest record of the run. Return None if there is no newer record, so the
+    store is not behind; False if another writer was first. Raises OutsideError if the bucket, or a newer record, cannot be read."""
     found = _newest(bucket, master, held.run, _places(bucket, held.run.run_id))
     if found is None:
         return None
@@ -36,8 +37,8 @@ def catch_up(store: Store, bucket: Bucket, master: bytes, held: RunRecord, now_s
 
 
 def catch_up_all(store: Store, bucket: Bucket, master: bytes, now_s: int) -> list[str]:
-    """All runs that the store holds, as `catch_up`; the ids of those that were behind. With one listing, so that it can be done whenever a
-    control plane starts: before it listens, for an agent whose attempt it does not know would be told that it was replaced."""
+    """Apply `catch_up` to all runs in the store; return the ids of those that were behind. Needs one listing, so it can run at every start
+    of a control plane, before it listens, because an agent whose attempt the store does not have would be answered `fenced`."""
     places: dict[str, list[tuple[int, int]]] = {}
     for stat in bucket.list(RECORDS):
         named = parse_record_key(stat.key)
@@ -54,7 +55,7 @@ def _places(bucket: Bucket, run_id: str) -> list[tuple[int, int]]:
 
 
 def _newest(bucket: Bucket, master: bytes, run: Run, places: Places) -> tuple[Run, Lease] | None:
-    """The newest record that says more than the run. What a stranger has put there is passed over."""
+    """Return the newest record that is newer than the run, or None. Records without our seal are skipped."""
     for attempt, turn in sorted((place for place in places if is_ahead(place, run)), reverse=True):
         key = record_key(run.run_id, attempt, turn)
         content = bucket.get(key)
@@ -70,7 +71,8 @@ def _newest(bucket: Bucket, master: bytes, run: Run, places: Places) -> tuple[Ru
 
 
 def _with_commit(bucket: Bucket, run: Run, lease: Lease) -> Lease:
-    """The lease with the newest checkpoint of its attempt as committed: what was committed after the record is not in it."""
+    """Return the lease with the newest complete checkpoint of its attempt as committed, because commits made after the record are not in
+    it."""
     if run.state not in ATTENDED:
         return lease
     manifests = [m for m in read_manifests(bucket, run.run_id, attempt=run.attempt) if m.identity == lease.identity]

@@ -1,4 +1,4 @@
-"""One step for one run, and steps until it rests."""
+"""Reconciles one run by one step, or until nothing is left to do."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,13 +15,14 @@ STEPS_A_RUN_MAX = 12
 
 
 STEP_S_MAX = 60
-"""A step whose evidence took longer to gather, in seconds, is not decided: what it found is not of the second that it would be dated by."""
+"""A step whose evidence took more than this many seconds to gather is not decided, because the evidence no longer matches the second of the
+decision."""
 
 
 def reconcile(
     context: Context, run_id: str, now_s: int, snapshot: Snapshot | None = None, *, clock: Callable[[], int] | None = None
 ) -> Step:
-    """One step for one run, as of `now_s`. With a `clock`, nothing is decided where this process stood still meanwhile."""
+    """Make one step for one run, as of `now_s`. With a `clock`, nothing is decided if this process stood still meanwhile."""
     held = context.store.load(run_id)
     if held is None or (context.is_guest and not _is_seen(context, held.run)):
         return Step(None, False)
@@ -39,20 +40,20 @@ def reconcile(
 
 
 def _is_seen(context: Context, run: Run) -> bool:
-    """Whether whoever rents to this run can be asked from here."""
+    """Return whether the provider of this run can be read from here."""
     provider = run.spec.hardware.provider
     return context.providers is None or provider is None or provider in context.providers
 
 
 def _paying(run: Run, funds: Funds | None) -> Funds | None:
-    """The wallet, if it is the one that pays for this run."""
+    """Return the wallet if it is the one that pays for this run, else None."""
     attended = run.current_attempt if run.state in ATTENDED else None
     provider = attended.offer.provider if attended is not None else run.spec.hardware.provider
     return funds if funds is not None and funds.provider == provider else None
 
 
 def describe(decision: d.Decision) -> str:
-    """The decision in a line."""
+    """Return the decision as one line of text."""
     match decision:
         case d.Recover(cause, detail):
             return f"{cause.value}: {detail}"
@@ -73,10 +74,10 @@ def describe(decision: d.Decision) -> str:
 def settle(
     context: Context, run_id: str, now_s: int | None = None, snapshot: Snapshot | None = None, *, clock: Callable[[], int] | None = None
 ) -> int:
-    """Reconciles one run until it rests, `STEPS_A_RUN_MAX` steps at most; the number of steps.
+    """Reconcile one run until nothing is left to do, at most `STEPS_A_RUN_MAX` steps; return the number of steps.
 
-    Each step is made at the second that `clock` tells, or else the store: a create call takes minutes, and what comes after it must not be
-    dated before it. With `now_s` alone all are as of that second.
+    Each step uses the current second of `clock`, or else of the store: a create call takes minutes, and what follows must not be dated
+    before it. With `now_s` alone all steps are as of that second.
     """
     if now_s is None:
         clock = clock or context.store.now_s
@@ -87,7 +88,7 @@ def settle(
         if clock is not None:
             snapshot = fresh(context, snapshot, at_s)
         done = reconcile(context, run_id, at_s, snapshot, clock=clock)
-        if done.is_rest or isinstance(done.decision, d.PutAgent):  # which may have taken minutes, and is to show what it did
+        if done.is_rest or isinstance(done.decision, d.PutAgent):  # may have taken minutes; observe its result first
             return step
         if isinstance(done.decision, d.Launch | d.Terminate | d.Recover | d.Finish):
             snapshot = replace(look(context, _now_s(now_s, clock)), hearing=snapshot.hearing, listened_s=snapshot.listened_s)

@@ -1,4 +1,4 @@
-"""A look at all runs that are due, at pods nobody owns, at bills and at alerts that wait."""
+"""A sweep over all runs that are due, orphan pods, bills and waiting alerts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -22,12 +22,12 @@ BOOT_NAMES_MAX = 10_000
 
 
 def sweep(context: Context, now_s: int | None = None, *, clock: Callable[[], int] | None = None) -> SweepResult:
-    """All runs that are due, a few steps each; pods nobody owns; alerts that wait. Safe beside any other sweep.
+    """Check all runs that are due, with a few steps each; terminate orphan pods; send waiting alerts. Safe beside any other sweep.
 
-    Each step is made at the second that the store says it is; where it does not say, nothing is decided. `clock` is asked instead of the
-    store; with `now_s` everything is as of that second.
+    Each step uses the store's current second; if the store cannot tell the time, nothing is decided. `clock` replaces the store's time;
+    with `now_s` everything is as of that second.
 
-    What fails for one run keeps nobody from the others, and nothing keeps waiting alerts from being sent; it is raised in the end.
+    A failure for one run does not stop the others, and nothing stops waiting alerts from being sent; failures are raised at the end.
     """
     if now_s is None:
         clock = clock or context.store.now_s
@@ -72,7 +72,7 @@ def _look_at_all(context: Context, now_s: int, failures: Failures, clock: Callab
 
 
 def _with_burn(context: Context, snapshot: Snapshot, run_id: str, now_s: int, failures: Failures) -> Snapshot:
-    """The wallet as the next run may count on it: what this one has just rented is paid from it too."""
+    """Return the snapshot with the wallet as the next run may use it: including the cost of the machine that this run has just rented."""
     held = failures.load(context.store, run_id) if snapshot.funds is not None else None
     attempt = held.run.current_attempt if held is not None else None
     if snapshot.funds is None or attempt is None or attempt.launched_s < now_s or attempt.ended_s is not None:
@@ -84,8 +84,8 @@ def _with_burn(context: Context, snapshot: Snapshot, run_id: str, now_s: int, fa
 
 
 def _reap(context: Context, listed: Sequence[Pod] | str, now_s: int, failures: Failures) -> list[str]:
-    """Runs whose pods are not where they should be, to be looked at now; pods of runs nobody knows are taken back here. Of a run that can
-    not be read nothing is known: its pod is left where it is."""
+    """Return the runs with misplaced pods, which are checked now; pods of unknown runs are terminated here. If a run cannot be read, its
+    pod is left alone."""
     suspects: list[str] = []
     for pod in [] if isinstance(listed, str) else listed[:BOOT_NAMES_MAX]:
         named = parse_pod_name(pod.name)
@@ -102,8 +102,8 @@ def _reap(context: Context, listed: Sequence[Pod] | str, now_s: int, failures: F
 
 
 def _take_back(context: Context, run_id: str, pod: Pod, now_s: int) -> None:
-    """A pod that bears our mark, of a run that this store never had, or has no more. On an account that others may share it is only told
-    of: to a watcher that looks at the wrong store, all of its team's machines are such."""
+    """Terminate a pod with our mark whose run is not, or no longer, in this store. On an account that control planes may share it is only
+    reported: to a watcher with the wrong store, all machines of its team look like this."""
     if pod.pod_id.partition("/")[0] in context.shared:
         text = (
             f"{pod.pod_id} ({pod.name}) bears the mark of this master key, but its run is not in this store; it is left alone, and it is "
@@ -119,7 +119,7 @@ def _take_back(context: Context, run_id: str, pod: Pod, now_s: int) -> None:
 
 
 def _book(context: Context, now_s: int, failures: Failures) -> None:
-    """What the provider has billed takes the place of what was reckoned. A save that is lost is made at the next telling."""
+    """Replace estimated costs by the provider's bills. A save that fails is repeated when the bill is listed again."""
     if context.account is None:
         return
     try:
@@ -138,7 +138,8 @@ def _book(context: Context, now_s: int, failures: Failures) -> None:
 
 
 def _is_of(bill: Bill, attempt: Attempt, named: tuple[str, int] | None) -> bool:
-    """A pod that was made during a crash, and was gone before anybody knew its id, is known by its name."""
+    """Return whether the bill is for this attempt. A pod that was created during a crash, and was gone before its id was saved, is matched
+    by its name."""
     return attempt.pod_id == bill.pod_id or (attempt.pod_id is None and named is not None and named[1] == attempt.number)
 
 

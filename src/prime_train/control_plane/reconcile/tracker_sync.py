@@ -1,5 +1,5 @@
-"""Whether the tracker still hears of runs that are well, and that it is told of those that were lost; of others it is asked with the rest
-of the evidence."""
+"""Checks that the tracker still receives healthy runs, and marks lost runs in it; for other runs the tracker is read with the rest of the
+evidence."""
 
 from collections.abc import Iterable
 
@@ -9,14 +9,14 @@ from prime_train.core.decide.tracker_alerts import can_be_untracked, decide_trac
 from prime_train.ports import Marking
 
 FOLLOW_S = 600
-"""How often one is asked: for many runs it is many questions."""
+"""Seconds between two readings of the tracker for a run, because many runs mean many requests."""
 MARK_S_MAX = 900
-"""So long after the fence it is tried; W&B itself then calls the run crashed."""
+"""Seconds after the fence during which marking is tried; later W&B itself marks the run as crashed."""
 
 
 def follow(context: Context, run_ids: Iterable[str], now_s: int, failures: Failures) -> None:
-    """Tells people once where one has lost its run. A tracker that cannot be asked says nothing; a save that is lost is made at the next
-    look."""
+    """Notify people once if the tracker has lost their run. A tracker that cannot be read changes nothing; a save that fails is repeated at
+    the next check."""
     for run_id in run_ids:
         if context.followed.get(run_id, 0) + FOLLOW_S > now_s:
             continue
@@ -32,8 +32,8 @@ def follow(context: Context, run_ids: Iterable[str], now_s: int, failures: Failu
 
 
 def mark(context: Context, now_s: int, failures: Failures) -> None:
-    """Has the tracker say that the attempts which this process has fenced are no more. What cannot be said now is said at a later look,
-    and not at all once the next attempt may write there. A process that ends before has left nothing undone that matters."""
+    """Mark the attempts that this process has fenced as failed in the tracker. A mark that fails now is tried again later, but not once the
+    next attempt may write there. If the process ends before that, nothing important is left undone."""
     if not context.unmarked:
         return
     if not isinstance(context.tracker, Marking):

@@ -1,4 +1,4 @@
-"""The webhook as a FastAPI app, described for people at /docs. Every route leads to the same gate as the bare path."""
+"""The webhook as a FastAPI app, with documentation for people at /docs. Every route leads to the same request handler as the bare path."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -52,12 +52,12 @@ ROUTES = (
 
 
 def create_app(answering: Responder) -> FastAPI:
-    """The app around whoever answers, such as a gate, which is closed by whoever made it."""
+    """Return the app around a responder, such as a request handler; the caller closes the responder."""
 
     async def endpoint(request: Request) -> Response:
         said = await answering.respond(request.scope, request.receive)
         if said is None:
-            return Response(status_code=400)  # nobody is there to read it
+            return Response(status_code=400)  # the client has disconnected, so nobody receives it
         return Response(said.body, said.status, dict(said.headers), media_type="application/json")
 
     async def anything_else(scope: Scope, receive: Receive, send: Send) -> None:
@@ -86,7 +86,7 @@ def _answers(row: Row) -> dict[int | str, dict[str, Any]]:
 
 
 def _extra(row: Row) -> dict[str, Any]:
-    """What FastAPI cannot know, since the bodies are read and checked by the webhook itself."""
+    """Return the parts of the schema that FastAPI cannot derive, because the webhook itself reads and checks the bodies."""
     names = [(name, "path") for name in ("run", "attempt") if f"{{{name}}}" in row.path]
     names += [(name, "header") for name in (TIMESTAMP_HEADER, SIGNATURE_HEADER) if row.signed]
     extra: dict[str, Any] = {

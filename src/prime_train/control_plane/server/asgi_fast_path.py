@@ -1,4 +1,4 @@
-"""A bare ASGI callable in front of the app: what agents ask, above all their heartbeats, without a framework's cost."""
+"""A bare ASGI callable in front of the app that answers requests of agents, above all heartbeats, without the overhead of a framework."""
 
 from starlette.types import ASGIApp
 
@@ -10,7 +10,7 @@ FAST_PREFIX = "/v1/"
 
 
 class AsgiFastPath:
-    """Answers everything under /v1/ itself; what else there is (health, documentation, lifespan) goes to `app`."""
+    """Answers everything under /v1/ itself; everything else (health, documentation, lifespan) goes to `app`."""
 
     def __init__(self, app: ASGIApp, gate: RequestHandler) -> None:
         self._app, self._gate = app, gate

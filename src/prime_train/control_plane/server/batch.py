@@ -1,8 +1,8 @@
-"""Group commit: heartbeats that arrive while a transaction is under way are stored by the next one, together.
+"""Group commit: heartbeats that arrive during a transaction are stored together by the next one.
 
-A disk that makes one write durable in a millisecond makes two hundred durable in the same millisecond. No heartbeat waits for company that
-is not there yet: a group is all that has arrived when the writer is free, and what arrives meanwhile is the next one. Each heartbeat is
-answered after its commit.
+A disk that makes one write durable in a millisecond makes two hundred durable in the same millisecond. No heartbeat waits for others that
+have not arrived yet: a batch is everything that has arrived when the writer is free, and later arrivals form the next batch. Each heartbeat
+is answered after its commit.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class GroupCommit:
-    """One writer thread and the heartbeats that wait for it. All methods but `close` are for the event loop's thread."""
+    """One writer thread and the heartbeats waiting for it. All methods except `close` must be called in the event loop's thread."""
 
     def __init__(self, webhook: WebhookContext, clock: Callable[[], int]) -> None:
         self._desk, self._clock = webhook, clock
@@ -30,7 +30,7 @@ class GroupCommit:
         self._writer: asyncio.Task[None] | None = None
 
     async def submit(self, call: HeartbeatCall) -> Response:
-        """The answer to a heartbeat, once it is durable; 503 at once where `WAITING_MAX` wait already."""
+        """Return the response to a heartbeat once it is durable; 503 at once if `WAITING_MAX` wait already."""
         if len(self._waiting) >= WAITING_MAX:
             return overloaded(self._clock())
         loop = asyncio.get_running_loop()
@@ -49,23 +49,23 @@ class GroupCommit:
                 batch, self._waiting = self._waiting[:BATCH_MAX], self._waiting[BATCH_MAX:]
                 responses = await loop.run_in_executor(self._thread, self._record, [call for call, _ in batch])
                 for (_, future), response in zip(batch, responses, strict=True):
-                    if not future.done():  # whoever asked has gone
+                    if not future.done():  # the client has disconnected
                         future.set_result(response)
         finally:
             self._writer = None
             for _, future in batch + self._waiting:
-                future.cancel()  # only where the writer was ended: else all are answered, and nobody waits
+                future.cancel()  # only if the writer was cancelled: otherwise all are answered, and none waits
 
     async def _gather(self) -> None:
-        """Lets the event loop read what has arrived already: a transaction of three costs what one of sixty does."""
+        """Let the event loop read what has already arrived: a transaction of three costs as much as one of sixty."""
         before = 0
         while before < len(self._waiting) < BATCH_MAX:
             before = len(self._waiting)
             await asyncio.sleep(0)  # reads the sockets
-            await asyncio.sleep(0)  # runs what was read
+            await asyncio.sleep(0)  # runs the handlers of what was read
 
     def _record(self, calls: Sequence[HeartbeatCall]) -> list[Response]:
-        """In the writer thread. A bug that one heartbeat meets must not take the answers of all others with it."""
+        """Store the heartbeats, in the writer thread. An exception caused by one heartbeat must not affect the responses to the others."""
         try:
             return record(self._desk, calls, self._clock())
         except OutsideError as error:
@@ -78,5 +78,5 @@ class GroupCommit:
         return [self._record([call])[0] for call in calls]
 
     def close(self) -> None:
-        """Waits for the transaction under way."""
+        """Wait for the current transaction."""
         self._thread.shutdown()

@@ -1,4 +1,4 @@
-"""Reading the body of a request: bounded in bytes and in time."""
+"""Reading of request bodies, bounded in bytes and in time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -7,9 +7,9 @@ from typing import Any
 from prime_train.core.signing import body_bytes_max
 
 BODY_DISCARDED_BYTES_MAX = 1024 * 1024
-"""What of a body over the limit is read and thrown away, so that its sender gets to hear the answer."""
+"""Bytes of a body over the limit that are read and discarded, so that the client receives the response."""
 HELD_BYTES_MAX = 64 * 1024 * 1024
-"""Of all bodies together that come in several pieces: nobody who sends one has been asked yet who it is."""
+"""Limit for all bodies together that arrive in several pieces, because their clients are not authenticated yet."""
 BODY_S_MAX = 10.0
 LOOK_S = 1.0
 
@@ -20,11 +20,11 @@ Receive = Callable[[], Awaitable[Message]]
 
 
 class Overloaded(Exception):
-    """So much is being read that no more is taken now."""
+    """Too much is being read at the moment to accept more."""
 
 
 class BodyReader:
-    """Reads bodies of one event loop. One timer watches over all that are being read: a timer for each would cost more than the reading."""
+    """Reads the bodies of one event loop. One timer supervises all reads: a timer for each would cost more than the reading."""
 
     def __init__(self, limit_s: float = BODY_S_MAX, held_max: int = HELD_BYTES_MAX) -> None:
         self._limit_s, self._held_max, self._held = limit_s, held_max, 0
@@ -33,9 +33,10 @@ class BodyReader:
         self._timer: asyncio.TimerHandle | None = None
 
     async def read(self, scope: Scope, receive: Receive) -> bytes | None:
-        """The body; None if it is over the limit, and then the connection is of no more use.
+        """Return the body; None if it is over the limit, in which case the connection cannot be used further.
 
-        TimeoutError: it did not come in time. ConnectionError: the client has gone. Overloaded: too much is being read.
+        Raises TimeoutError if it did not arrive in time, ConnectionError if the client has disconnected, Overloaded if too much is being
+        read.
         """
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
         assert task is not None

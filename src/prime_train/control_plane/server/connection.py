@@ -1,8 +1,8 @@
-"""One connection, bounded before anybody knows what is asked.
+"""A connection with limits that apply before the request is known.
 
-Else a head without end, a head that never comes, or an answer that is never read would be kept as long as the other side likes; and of
-requests that come before the last one is answered, each answer would let thousands more in. What frames the pieces of a body, and the
-headers that may follow it (trailers), are bounded as the head is: nobody here reads them, and the parser keeps what has no end yet.
+Without them a head without end, a head that never arrives, or a response that is never read would be kept as long as the client likes; and
+with pipelined requests, each response would admit thousands more. The framing of body chunks, and the headers that may follow a body
+(trailers), are bounded as the head is: nothing here reads them, and the parser buffers what has no end yet.
 """
 
 import asyncio
@@ -17,22 +17,22 @@ from prime_train.control_plane.server.request_handler import SIGNED
 from prime_train.control_plane.webhook import Response, refuse
 
 HEAD_BYTES_MAX = 16 * 1024
-"""Of a request's line and headers; it is looked at whenever something has arrived, so that what arrives at once may be more. Also of what
-comes between two pieces of a body, and after the last one."""
+"""Limit of a request's line and headers, checked whenever data has arrived, so that data arriving at once may exceed it. Also the limit of
+the bytes between two chunks of a body, and after the last one."""
 HEADERS_MAX = 100
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's own, with limits and with refusals in the one form of all refusals."""
+    """uvicorn's connection with limits, and with refusals in the format of all refusals."""
 
     stuck_s_max = 10.0
-    """For a whole head; and for an answer of which no byte is taken."""
+    """Seconds allowed for a whole head; and for a response of which no byte is read."""
     crowd: Crowd | None = None
-    """Of the server that this class was made for; without one, connections are not counted."""
+    """The crowd of the server for which this class was created; None: connections are not counted."""
 
     @classmethod
     def among(cls, crowd: Crowd) -> type[Self]:
-        """The class for the connections of one server."""
+        """Return the class for the connections of one server."""
         return type(cls.__name__, (cls,), {"crowd": crowd})
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's own
@@ -50,7 +50,7 @@ class Connection(HttpToolsProtocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def leave(self) -> None:
-        """Closes it at once, whatever is under way."""
+        """Close the connection at once, even during a request."""
         self.connections.discard(self)
         self.transport.abort()
 
@@ -63,7 +63,7 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """What follows a body is not among what the request was signed by, nor read by anybody."""
+        """Ignore headers that follow a body: they are not covered by the signature, and nothing reads them."""
         if self._head_since_s is not None:
             super().on_header(name, value)
 
@@ -76,10 +76,10 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_headers_complete(self) -> None:
-        """What is raised here, the parser makes a refusal of."""
+        """Check the request's headers; the parser turns an exception raised here into a refusal."""
         self._head_since_s, self._frame_bytes, self.turn = None, 0, self._next_turn()
         if self.cycle is not None and not self.cycle.response_complete:
-            # No client known to us does that. Whoever does may ask again on another connection, as HTTP has it.
+            # No known client sends pipelined requests. A client that does may retry on another connection, as HTTP allows.
             self._is_last, self.cycle.keep_alive = True, False
             raise ValueError("a request before the last one is answered")
         if len(self.headers) > HEADERS_MAX:
@@ -91,8 +91,8 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._is_last:
             return
-        self._head_bytes += len(data)  # of a head that is under way: one that begins now begins at 0
-        self._frame_bytes += len(data)  # of whatever is no body: a piece of one sets it back
+        self._head_bytes += len(data)  # bytes of an unfinished head; a head that begins now starts at 0
+        self._frame_bytes += len(data)  # bytes outside of bodies; a piece of a body resets the count
         super().data_received(data)
         if self._head_since_s is not None:
             if self._head_bytes > HEAD_BYTES_MAX:
@@ -101,13 +101,13 @@ class Connection(HttpToolsProtocol):
             self._head_bytes = self._frame_bytes
             self.send_400_response("")
         elif self.cycle is None or self.cycle.response_complete:
-            self._head_since_s = self.loop.time()  # bytes that begin no request ended the wait for one
+            self._head_since_s = self.loop.time()  # bytes that begin no request have restarted the wait for one
 
     def send_400_response(self, msg: str) -> None:
-        """To what is no request, or too much of one."""
+        """Refuse data that is not a request, or exceeds the limits."""
         if self._is_last or self.transport.is_closing():
             return
-        now_s = int(time.time())  # nobody takes the time over from such an answer
+        now_s = int(time.time())  # no client uses the time in such a response
         if self._head_bytes > HEAD_BYTES_MAX:
             said = refuse(431, f"the headers are over {HEAD_BYTES_MAX} bytes, or more than {HEADERS_MAX}", now_s)
         else:
@@ -122,7 +122,7 @@ class Connection(HttpToolsProtocol):
         self.is_known = True
 
     def _look(self) -> None:
-        """Now and then: a connection on which nothing moves is given up."""
+        """Close the connection if nothing has moved on it for `stuck_s_max`; called periodically."""
         unread = self.transport.get_write_buffer_size()
         late = self._head_since_s is not None and self.loop.time() - self._head_since_s >= self.stuck_s_max
         if late or (unread and unread == self._unread_bytes):

@@ -1,7 +1,7 @@
-"""Which connection goes when too many are open: the one of somebody who has signed nothing that has been idle for longest.
+"""Chooses which connection to close when too many are open: the longest idle one of a client that has signed nothing.
 
-Anybody can open connections, and each costs a descriptor. Machines and operators sign what they ask, so a connection counts as known once a
-request on it was admitted; strangers share what is left over.
+Anybody can open connections, and each costs a file descriptor. Machines and operators sign their requests, so a connection counts as known
+once a request on it was admitted; unknown clients share the rest.
 """
 
 import logging
@@ -12,7 +12,7 @@ from typing import Protocol
 from prime_train.control_plane.server.descriptors import Room
 
 SHED_SHARE = 16
-"""One in so many goes at a time, so that a flood does not have all of them looked through for each that comes."""
+"""One in this many is closed at a time, so that a flood does not cause a search through all connections for each new one."""
 LOG_S = 10.0
 
 log = logging.getLogger(__name__)
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 class Guest(Protocol):
     """One open connection. `is_known`: it has carried a signed request; `is_busy`: a request on it is not answered yet; `turn`: rises with
-    each connection that is made and each request whose head has come, not with every byte that somebody lets drip."""
+    each new connection and each complete request head, but not with single bytes that a client sends slowly."""
 
     is_known: bool
     turn: int
@@ -32,7 +32,7 @@ class Guest(Protocol):
 
 
 class Crowd:
-    """Keeps the connections of one server within its room. For the event loop's thread."""
+    """Keeps the number of a server's connections within its limits. Use only in the event loop's thread."""
 
     def __init__(self, room: Room) -> None:
         self._room = room
@@ -43,12 +43,12 @@ class Crowd:
         return next(self._turns)
 
     def joined(self, guests: Collection[Guest], now_s: float) -> None:
-        """Called with all that are open whenever one more is."""
+        """Close connections over the limits; called with all open connections whenever one is added."""
         if len(guests) <= self._room.strangers:
             return
         strangers = [guest for guest in guests if not guest.is_known]
         if len(strangers) > self._room.strangers:
-            # A request of theirs that is under way does not help them: one that is signed takes a moment.
+            # A request in progress does not protect unknown clients: a signed one takes only a moment.
             self._send_away(strangers, len(strangers) - self._room.strangers, len(guests), now_s)
         elif len(guests) > self._room.connections:
             idle = [guest for guest in guests if not (guest.is_known and guest.is_busy)]

@@ -1,4 +1,4 @@
-"""How many connections this process may hold open: as many as it may open files, less what it needs itself."""
+"""The number of connections that this process may hold open: its limit of open files, less what it needs itself."""
 
 import logging
 import resource
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 CONNECTIONS_MAX = 8192
 FILES_WANTED = 65_536
-"""More than that helps nobody, and some systems name a limit that they do not take."""
+"""A higher limit has no use, and some systems report a limit that they then refuse."""
 OWN_FILES = 256
-"""For the store, the provider, the canary, agents that are being brought to machines, and connections that were accepted a moment ago."""
+"""Descriptors for the store, the provider, the canary, agents being installed on machines, and connections accepted a moment ago."""
 CONNECTIONS_MIN = 64
 BACKLOG_MAX = 2048
 
@@ -17,7 +17,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Room:
-    """Connections at once: `connections` of all, of which `strangers` have signed nothing yet; and `backlog`, not accepted yet."""
+    """Limits of simultaneous connections: `connections` in total, of which `strangers` have signed nothing yet; and `backlog`, not accepted
+    yet."""
 
     connections: int
     strangers: int
@@ -25,7 +26,8 @@ class Room:
 
 
 def raise_file_limit() -> None:
-    """Lets this process open as many files as it may at all. For a whole program: what it starts inherits the limit."""
+    """Raise this process's soft limit of open files towards its hard limit. For a whole program, because child processes inherit the
+    limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = FILES_WANTED if hard == resource.RLIM_INFINITY else min(hard, FILES_WANTED)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
@@ -37,7 +39,8 @@ def raise_file_limit() -> None:
 
 
 def room() -> Room:
-    """As the limit of open files has it now. A quarter of all connections is kept back for those that have signed something."""
+    """Return the limits of connections from the current limit of open files. A quarter of all connections is reserved for clients that have
+    signed something."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     files = CONNECTIONS_MAX + OWN_FILES if soft == resource.RLIM_INFINITY else soft
     connections = max(CONNECTIONS_MIN, min(CONNECTIONS_MAX, files - max(OWN_FILES, files // 4)))

@@ -1,7 +1,7 @@
-"""The watcher: sweeps when a run is due, when a heartbeat brought news, and at the latest each interval.
+"""The watcher: sweeps when a run is due, when a heartbeat has news, and at least once per interval.
 
-It is one thread and does one thing at a time. Looking whether anything is due is one indexed query a second; the sweep itself, which asks
-the provider, is made only when something is, and never twice within `GAP_S`, so that a crowd of news is one sweep.
+It is one thread and does one thing at a time. The check whether anything is due is one indexed query a second; the sweep itself, which
+calls the provider, runs only if something is, and never twice within `GAP_S`, so that a burst of news causes one sweep.
 """
 
 import logging
@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 
 
 class Watcher:
-    """A thread that sweeps. `poke`: set by whoever has news. `clock`: instead of the store's. `swept` is called after each sweep, for live
-    views and tests."""
+    """A thread that sweeps. `poke`: set by other threads when there is news. `clock`: replaces the store's. `swept` is called after each
+    sweep, for live views and tests."""
 
     def __init__(
         self,
@@ -40,14 +40,15 @@ class Watcher:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self.run, name="watcher", daemon=True)
         self.failures = 0
-        """Sweeps that failed, since the start."""
+        """Number of failed sweeps since the start."""
         self._failed_in_a_row = 0
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends after the sweep under way. One that does not end in time is left behind: what it saved is whole, and it dies with us."""
+        """Stop after the current sweep. If it does not end in time, return without it: its saves are complete, and the thread ends with the
+        process."""
         self._stopping.set()
         self._poke.set()
         if self._thread.ident is not None:
@@ -56,7 +57,7 @@ class Watcher:
                 log.warning("the sweep under way did not end within %.0f s", STOP_S_MAX)
 
     def run(self) -> None:
-        """Sweeps until stopped."""
+        """Sweep until stopped."""
         while not self._stopping.is_set():
             self._poke.clear()
             self._sweep()
@@ -70,7 +71,7 @@ class Watcher:
                 self._swept(done)
         except OutsideError as error:
             self._fail("the sweep was cut short: %s", error)
-        except Exception as error:  # whatever it was, the next sweep may work, and no other thread would look after the runs
+        except Exception as error:  # whatever the error, the next sweep may work, and no other thread looks after the runs
             self._fail("the sweep failed: %s", error, exc_info=error)
 
     def _fail(self, message: str, error: Exception, *, exc_info: Exception | None = None) -> None:
@@ -79,7 +80,8 @@ class Watcher:
         log.error(message, error, exc_info=exc_info)
 
     def _rest(self) -> None:
-        """Until there is something to do. After a failure only news shortens the rest: what failed is due still, and would be at once."""
+        """Wait until there is something to do. After a failure only news shortens the wait: the failed run is still due, and would be again
+        at once."""
         end_s = time.monotonic() + self._rest_s()
         self._stopping.wait(GAP_S)
         while not self._stopping.is_set():
@@ -95,4 +97,4 @@ class Watcher:
         try:
             return bool(self._context.store.due(self._clock(), 1))
         except Exception:
-            return True  # the sweep meets the same error, and says so
+            return True  # the sweep meets the same error, and reports it

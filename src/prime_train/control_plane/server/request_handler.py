@@ -1,4 +1,4 @@
-"""The one way from an ASGI request to its answer; the bare path and FastAPI are both thin around it."""
+"""Handles an ASGI request from its body to its response; the bare path and FastAPI are both thin wrappers around it."""
 
 import asyncio
 import logging
@@ -27,7 +27,7 @@ SLOW_THREADS = 4
 SLOW_WAITING_MAX = 256
 
 SIGNED = "prime_train.signed"
-"""An extension of the ASGI scope: what to call once a request was found to be signed by somebody known."""
+"""An extension of the ASGI scope: the function to call once a request has a valid signature."""
 
 _SIGNED_BY = {TIMESTAMP_HEADER.encode(): TIMESTAMP_HEADER, SIGNATURE_HEADER.encode(): SIGNATURE_HEADER}
 _CLOSE = (("connection", "close"),)
@@ -36,12 +36,12 @@ log = logging.getLogger(__name__)
 
 
 def nobody() -> None:
-    """For a webhook without a watcher beside it."""
+    """Do nothing: the default wake-up of a webhook without a watcher."""
 
 
 class RequestHandler:
-    """Reads a request, has it parsed, stored and answered, and pokes the watcher. Heartbeats go in groups, the rest to a few threads.
-    `clock`: instead of the store's."""
+    """Reads a request, parses, stores and answers it, and pokes the watcher. Heartbeats are stored in batches, other calls run in a few
+    threads. `clock`: replaces the store's."""
 
     def __init__(self, webhook: WebhookContext, on_wake: Callable[[], None] = nobody, clock: Callable[[], int] | None = None) -> None:
         self._desk, self._on_wake, self._clock = webhook, on_wake, clock or webhook.store.now_s
@@ -51,10 +51,10 @@ class RequestHandler:
         self._slow_waiting = 0
 
     async def respond(self, scope: Scope, receive: Receive) -> Response | None:
-        """The answer; None where the client has gone."""
+        """Return the response; None if the client has disconnected."""
         try:
             return await self._answer(scope, receive)
-        except OutsideError as error:  # the store does not say what time it is; what it failed at otherwise is answered where it is asked
+        except OutsideError as error:  # the store does not return its time; its other failures are answered where they occur
             log.warning("a request could not be answered: %s", error)
             return unavailable(error, 0)
 
@@ -93,6 +93,6 @@ class RequestHandler:
             self._slow_waiting -= 1
 
     def close(self) -> None:
-        """Waits for what is under way; its threads end."""
+        """Wait for requests in progress and end the threads."""
         self._heartbeats.close()
         self._slow.shutdown()

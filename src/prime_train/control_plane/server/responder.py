@@ -1,4 +1,4 @@
-"""Whoever answers requests, as the app and the bare path see it; and how an answer is sent."""
+"""The interface of a request handler for the app and the bare path, and the sending of a response."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol
@@ -11,7 +11,7 @@ Send = Callable[[Message], Awaitable[None]]
 
 class Responder(Protocol):
     async def respond(self, scope: Scope, receive: Receive) -> Response | None:
-        """The answer; None where the client has gone."""
+        """Return the response; None if the client has disconnected."""
 
 
 async def send_response(send: Send, response: Response) -> None:

@@ -1,4 +1,5 @@
-"""Webhook and watcher in one process. `Server` is for embedding (tests, the demo, the CLI); `run_server` is a whole program's main."""
+"""Runs webhook and watcher in one process. `Server` is for embedding (tests, the demo, the CLI); `run_server` is the main function of a
+program."""
 
 import contextlib
 import errno
@@ -28,7 +29,7 @@ from prime_train.control_plane.webhook import WebhookContext
 from prime_train.ports import PermanentError, TemporaryError
 
 IDLE_S = 75
-"""An idle connection is kept for so long: longer than the usual pace of heartbeats, so that most heartbeats find theirs open."""
+"""Seconds that an idle connection is kept: longer than the usual heartbeat interval, so that most heartbeats reuse an open connection."""
 SIGNAL_LOOK_S = 0.2
 GARBAGE_MIN = 10_000
 START_S_MAX = 15.0
@@ -39,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 class _Uvicorn(uvicorn.Server):
-    """Says when it listens, and leaves the signals to us."""
+    """A uvicorn server that signals when it listens, and installs no signal handlers."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -55,7 +56,7 @@ class _Uvicorn(uvicorn.Server):
 
 
 class Server:
-    """The webhook in a thread of its own, and on request a watcher beside it. Port 0 takes a free one. `clock`: instead of the store's."""
+    """The webhook in a thread of its own, and optionally a watcher beside it. Port 0 takes a free one. `clock`: replaces the store's."""
 
     def __init__(self, webhook: WebhookContext, host: str = "127.0.0.1", port: int = 0, *, clock: Callable[[], int] | None = None) -> None:
         self.poke = threading.Event()
@@ -69,11 +70,11 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where it listens. Only after `start`."""
+        """Return the URL at which it listens. Valid only after `start`."""
         return url_of(self._host, self._port)
 
     def start(self) -> Self:
-        """Returns when connections are accepted. Raises PermanentError where the address cannot be had."""
+        """Start and return once connections are accepted. Raises PermanentError if the address cannot be used."""
         listener = _listen(self._host, self._port)
         self._port = listener.getsockname()[1]
         gate = RequestHandler(self._desk, self.poke.set, self._standstill.now_s)
@@ -99,13 +100,13 @@ class Server:
             server.listens.set()
 
     def watch(self, context: Context, *, interval_s: float = INTERVAL_S) -> Watcher:
-        """Starts a watcher that is poked by this webhook's news."""
+        """Start a watcher that is poked by this webhook's news."""
         self.watcher = Watcher(context, self.poke, self._standstill.now_s, interval_s)
         self.watcher.start()
         return self.watcher
 
     def stop(self) -> None:
-        """Watcher first, then the webhook: requests under way get `GRACE_S` seconds."""
+        """Stop the watcher, then the webhook: requests in progress get `GRACE_S` seconds."""
         if self.watcher is not None:
             self.watcher.stop()
         self._standstill.stop()
@@ -122,7 +123,7 @@ class Server:
 
 
 def url_of(host: str, port: int) -> str:
-    """What the pods of this machine call; a wildcard address is named by the loopback one."""
+    """Return the URL that pods on this machine call; a wildcard address is replaced by the loopback address."""
     named = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{named}]:{port}" if ":" in named else f"http://{named}:{port}"
 
@@ -136,10 +137,10 @@ def run_server(
     interval_s: float = INTERVAL_S,
     announce: Callable[[str], None] = print,
 ) -> None:
-    """Serves until SIGTERM or SIGINT; main thread only. Without `context` there is no watcher. `announce` gets the URL once it is served.
+    """Serve until SIGTERM or SIGINT; main thread only. Without `context` there is no watcher. `announce` gets the URL once it is served.
 
-    A context without a webhook URL gets this one. Raises PermanentError where the address cannot be had,
-    TemporaryError where the webhook ended unasked.
+    A context without a webhook URL gets this one. Raises PermanentError if the address cannot be used, TemporaryError if the webhook ended
+    unexpectedly.
     """
     calm_collector()
     raise_file_limit()
@@ -155,8 +156,8 @@ def run_server(
 
 
 def calm_collector() -> None:
-    """For a process that does nothing but serve: what the start has made is never looked at again by the garbage collector, and what
-    heartbeats leave behind has no cycles, so that it need not look often. (Measured: 6 % of a heartbeat.)"""
+    """Tune the garbage collector for a process that only serves: objects from the start are never scanned again, and since heartbeats leave
+    no cycles, collections are rare. (Measured: saves 6 % of a heartbeat.)"""
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_MIN, 50, 50)
@@ -164,7 +165,8 @@ def calm_collector() -> None:
 
 @contextlib.contextmanager
 def _signals() -> Iterator[list[int]]:
-    """The list gets every SIGTERM and SIGINT. A handler may do no more: an event's lock might be held by the code it interrupts."""
+    """Yield a list that gets every SIGTERM and SIGINT. A handler may do no more: an event's lock might be held by the code it
+    interrupts."""
     signalled: list[int] = []
 
     def note(number: int, _: FrameType | None) -> None:
@@ -194,7 +196,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def uvicorn_config(app: ASGIApp) -> uvicorn.Config:
-    """How both entries are served: what is not needed is off, what can pile up is limited."""
+    """Return the uvicorn configuration for both entries: unused features are off, and everything that can pile up is limited."""
     allowed = room()
     return uvicorn.Config(
         app,
@@ -202,7 +204,7 @@ def uvicorn_config(app: ASGIApp) -> uvicorn.Config:
         backlog=allowed.backlog,
         http=Connection.among(Crowd(allowed)),
         lifespan="off",
-        limit_concurrency=allowed.connections + 1,  # the crowd is kept below it
+        limit_concurrency=allowed.connections + 1,  # the crowd stays below it
         log_config=None,
         proxy_headers=False,
         server_header=False,

@@ -1,7 +1,7 @@
-"""Notices when the process of the webhook stood still: suspended, asleep with its machine, or without a processor for long.
+"""Detects that the webhook's process stood still: suspended, asleep with its machine, or without CPU time for long.
 
-No heartbeat was heard meanwhile, so that time proves nothing against a machine that was not heard. The watcher beside the webhook goes on
-in the very moment in which the process does; it must not conclude anything from silence before that is written down for all watchers.
+No heartbeat was received meanwhile, so that time proves nothing against a machine without heartbeats. The watcher beside the webhook
+continues at the same moment as the process; it must conclude nothing from silence before the standstill is recorded for all watchers.
 """
 
 import logging
@@ -14,21 +14,21 @@ from prime_train.ports import OutsideError, Store
 
 LOOK_S = 1.0
 STILL_S_MAX = 10.0
-"""A process that looks every second and was kept from it for longer has not heard anybody either."""
+"""A longer gap, in seconds, between two of the checks that run every second means that no heartbeat was received meanwhile."""
 STOP_S_MAX = 10.0
 
 log = logging.getLogger(__name__)
 
 
 class Standstill:
-    """The clock for whatever decides beside a webhook, and a thread that looks whether the process goes on. `uptime`: seconds that only
-    rise, also while the machine sleeps; `clock`: the store's time."""
+    """The clock for all decisions beside a webhook, and a thread that detects standstills. `uptime`: seconds that only rise, also while the
+    machine sleeps; `clock`: the store's time."""
 
     def __init__(self, store: Store, clock: Callable[[], int], uptime: Callable[[], float] = uptime_s) -> None:
         self._store, self._clock, self._uptime = store, clock, uptime
         self._lock, self._stopping = threading.Lock(), threading.Event()
         self._looked_s = uptime()
-        self._is_untold = True  # nobody was heard before the start
+        self._is_untold = True  # no heartbeat was received before the start
         self._thread = threading.Thread(target=self._go_on, name="standstill", daemon=True)
 
     def start(self) -> None:
@@ -40,8 +40,8 @@ class Standstill:
             self._thread.join(STOP_S_MAX)
 
     def now_s(self) -> int:
-        """The store's time, once it is written down since when anybody can be heard. Raises what the store raises: then nothing is to be
-        decided."""
+        """Return the store's time, after recording since when heartbeats can be received. Raises what the store raises; the caller must
+        then decide nothing."""
         self._look()
         return self._clock()
 

@@ -1,9 +1,9 @@
-"""What an agent may ask of the control plane, as plain functions from request to response: no framework, no clock, no network.
+"""The requests of agents to the control plane, as plain functions from request to response: no framework, no clock, no network.
 
-`handle` is `parse` (who is it, and what is asked), the store, and `answer`. The parts stand alone so that a server can gather many parsed
-heartbeats and store them in one transaction (`record`). Both entries, bare and FastAPI, go through the same functions.
+`handle` is `parse` (authentication and parsing), the store, and `answer`. The parts are separate so that a server can collect many parsed
+heartbeats and store them in one transaction (`record`). Both entries, bare and FastAPI, use the same functions.
 
-A request that is refused never gets as far as the store, so it changes nothing. What comes after is the store's to say: `fenced` is 409.
+A refused request never reaches the store, so it changes nothing. Later outcomes are the store's: `fenced` is 409.
 """
 
 from prime_train.control_plane.admission.calls import Request, Response

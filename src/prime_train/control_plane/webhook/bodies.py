@@ -1,4 +1,4 @@
-"""From a body to a call: parsed by the wire models, then held against the path it came by."""
+"""Parses a body with the wire models, and checks it against the path of the request."""
 
 from collections.abc import Callable
 
@@ -15,13 +15,13 @@ SHOWN_CHARS_MAX = 24
 
 
 class InvalidBody(Exception):
-    """A body that is well formed but cannot be meant."""
+    """A well-formed body whose content is inconsistent with its request."""
 
 
 def _heartbeat(place: Place, body: bytes) -> Call:
     heartbeat = Heartbeat.model_validate_json(body)
     _same(place, heartbeat)
-    # Whatever the agent takes for news: an end, and a machine about to be taken away, cannot wait for the next check.
+    # Independent of the agent's own flag: an exit, or a coming preemption, must not wait for the next check.
     if not heartbeat.news and (heartbeat.exit is not None or heartbeat.preempting):
         heartbeat = heartbeat.model_copy(update={"news": True})
     return HeartbeatCall(heartbeat)
@@ -75,7 +75,8 @@ def _same(place: Place, said: Heartbeat | Commit) -> None:
 
 
 def describe(error: ValidationError) -> str:
-    """Which fields are wrong and how, a few of them. Values that may be secrets (of unknown fields, long texts) are not repeated."""
+    """Return which fields are wrong and how, at most `MISTAKES_MAX`. Values that may be secrets (of unknown fields, long texts) are not
+    repeated."""
     rows = error.errors(include_url=False, include_context=False)
     more = [f"and {len(rows) - MISTAKES_MAX} more"] if len(rows) > MISTAKES_MAX else []
     return "; ".join([_mistake(row) for row in rows[:MISTAKES_MAX]] + more)

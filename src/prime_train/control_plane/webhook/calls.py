@@ -1,4 +1,4 @@
-"""The calls that a request may turn out to be."""
+"""The possible calls in a request."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -25,7 +25,7 @@ class BootstrapCall:
 
 @dataclass(frozen=True, slots=True)
 class KeysCall:
-    """The attempt's keys to the bucket end soon."""
+    """A request for new keys to the bucket because the attempt's keys expire soon."""
 
     run: str
     attempt: int

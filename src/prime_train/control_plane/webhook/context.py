@@ -1,4 +1,4 @@
-"""What the webhook holds: the store, the master keys, the secrets, and what it remembers of runs so that a heartbeat costs one write."""
+"""The webhook's state: the store, the master keys, the secrets, and a cache of runs so that a heartbeat costs one write."""
 
 from collections.abc import Callable
 
@@ -10,14 +10,14 @@ from prime_train.ports import Secrets, Store
 
 KEYS = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"})
 Lend = Callable[[str, int], PodKeys]
-"""Keys to the bucket for one attempt, by its run and attempt; for "" and 0, the operator's. Raises OutsideError."""
+"""Returns keys to the bucket for one attempt, by its run and attempt; for "" and 0, the operator's. Raises OutsideError."""
 
 
 class WebhookContext(Keyring):
-    """What the webhook needs: the store, the master keys (the first makes new ones, all are accepted), secrets, and where the bucket is.
-    `provider`, `public_url` and `watches` are told to the operator: from whom it rents, what machines are to call, and whether a watcher
-    runs beside this webhook; and so is `run_secrets`, the list by which `secrets` was chosen. `lend`: where pods get keys that end, unless
-    there are some that do not in `bucket_keys`."""
+    """Everything the webhook needs: the store, the master keys (the first signs new keys, all are accepted), secrets, and the place of the
+    bucket. `provider`, `public_url`, `watches` and `run_secrets` are reported to the operator: the provider it rents from, the URL that
+    machines call, whether a watcher runs beside this webhook, and the list by which `secrets` was chosen. `lend`: issues temporary keys for
+    pods, unless `bucket_keys` has permanent ones."""
 
     def __init__(
         self,
@@ -42,11 +42,11 @@ class WebhookContext(Keyring):
 
     @property
     def starts_with_lent(self) -> bool:
-        """Whether an attempt begins with keys that end. One that has such gets new ones in any case."""
+        """Return whether an attempt starts with temporary keys. An attempt that has them gets new ones in any case."""
         return self.lend is not None and not KEYS.issubset(self.bucket_keys)
 
     def pace_s(self, run_id: str) -> int:
-        """Seconds between heartbeats as the run's spec has it; it never changes, so it is read once."""
+        """Return the seconds between heartbeats from the run's spec; cached, because they never change."""
         known = self._paces.get(run_id)
         if known is not None:
             return known

@@ -1,4 +1,4 @@
-"""From request to response: `parse`, the store, `answer`."""
+"""Turns a request into a response: `parse`, the store, `answer`."""
 
 from collections.abc import Sequence
 from typing import TypeGuard
@@ -23,23 +23,23 @@ from prime_train.core.wire import Bootstrap, Nonce, Order, PodKeys, Verdict
 from prime_train.ports import Answer, OutsideError, PermanentError, RunRecord
 
 WAKING = frozenset({"create", "save", "wake"})
-"""Methods after which a run may have something to decide."""
+"""Methods of the store after which a run may need a decision."""
 
 
 def handle(webhook: WebhookContext, request: Request) -> Response:
-    """The answer to one request, after whatever it asks for is durable. Raises nothing but bugs."""
+    """Return the response to one request, after everything it requests is durable. Never raises, except for bugs."""
     admitted = admit(webhook, request)
     return admitted if isinstance(admitted, Response) else fulfil(webhook, admitted, request)
 
 
 def fulfil(webhook: WebhookContext, admitted: Place | StoreCall, request: Request) -> Response:
-    """The answer to a request that was admitted at the door."""
+    """Return the response to a request that was admitted."""
     call = read(admitted, request) if isinstance(admitted, Place) else admitted
     return call if isinstance(call, Response) else carry_out(webhook, call, request.now_s)
 
 
 def carry_out(webhook: WebhookContext, call: Call, now_s: int) -> Response:
-    """What the store makes of a parsed call; 503 when it cannot be asked now."""
+    """Return the response to a parsed call; 503 if the store does not answer now."""
     try:
         match call:
             case HeartbeatCall():
@@ -60,7 +60,8 @@ def carry_out(webhook: WebhookContext, call: Call, now_s: int) -> Response:
 
 
 def record(webhook: WebhookContext, calls: Sequence[HeartbeatCall], now_s: int) -> list[Response]:
-    """Stores the heartbeats in one transaction; their answers, in order. Raises what the store raises; then none may count as stored."""
+    """Store the heartbeats in one transaction; return their responses, in order. Raises what the store raises; then none counts as
+    stored."""
     said = webhook.store.heartbeats([call.heartbeat for call in calls], now_s)
     return [
         answer(call, one, pace_s=HEARTBEAT_S if one.verdict is Verdict.FENCED else webhook.pace_s(call.heartbeat.run), now_s=now_s)
@@ -69,7 +70,7 @@ def record(webhook: WebhookContext, calls: Sequence[HeartbeatCall], now_s: int) 
 
 
 def answer(call: HeartbeatCall | CommitCall, said: Answer, *, pace_s: int, now_s: int) -> Response:
-    """The response to what the store said: 409 for `fenced`, else 200."""
+    """Return the response for the store's answer: 409 for `fenced`, else 200."""
     wakes = isinstance(call, HeartbeatCall) and call.heartbeat.news and said.verdict is Verdict.OK
     return reply(said.verdict, said.order, said.order_reason, pace_s, said.committed_step, now_s, wakes)
 
@@ -94,7 +95,8 @@ def _store(webhook: WebhookContext, name: str, body: bytes, now_s: int) -> Respo
 
 
 def _operators(webhook: WebhookContext) -> PodKeys | None:
-    """None: those in the environment have to do. It may be for want of the role that somebody has given them."""
+    """Return temporary keys for the operator; None: those in the environment must do, for example because the role that issues them is
+    missing."""
     try:
         return webhook.lend("", 0) if webhook.lend is not None else None
     except PermanentError:
@@ -122,7 +124,7 @@ def _bootstrap(webhook: WebhookContext, held: RunRecord | None, call: BootstrapC
 
 
 def _keys(webhook: WebhookContext, held: RunRecord | None, call: KeysCall, now_s: int) -> Response:
-    """Whoever has been fenced gets none."""
+    """Return new temporary keys for the current attempt; a fenced attempt gets none."""
     if not _is_current(held, call):
         return reply(Verdict.FENCED, Order.NONE, "", HEARTBEAT_S, 0, now_s)
     if webhook.lend is None:
@@ -165,5 +167,5 @@ def _job(webhook: WebhookContext, run: Run, call: BootstrapCall, now_s: int) -> 
 
 
 def _last_cause(run: Run, attempt: int) -> Cause | None:
-    """Of the newest earlier attempt that came as far as to run anything; a launch that was refused says nothing about the trainer."""
+    """Return the cause of the newest earlier attempt that had a heartbeat; a launch that was refused says nothing about the trainer."""
     return next((a.cause for a in reversed(run.attempts) if a.number < attempt and a.first_heartbeat_s is not None), None)

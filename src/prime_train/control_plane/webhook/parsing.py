@@ -1,4 +1,4 @@
-"""From a request to the call in it, or to the refusal: admitted at the door, then read. Asks nobody, never raises.
+"""Turns a request into a call or a refusal: first admission, then parsing. Reads no store, never raises.
 
 The checks, in this order: size, path, method, form of the headers, clock, signature, body, body against path.
 """
@@ -14,13 +14,13 @@ from prime_train.control_plane.webhook.calls import Call
 
 
 def parse(keyring: Keyring, request: Request) -> Response | Call:
-    """The call in a request, or the response that refuses it. Asks nobody and never raises."""
+    """Return the call in a request, or the response that refuses it. Reads no store and never raises."""
     admitted = admit(keyring, request)
     return read(admitted, request) if isinstance(admitted, Place) else admitted
 
 
 def read(place: Place, request: Request) -> Response | Call:
-    """The call in the body of a request that was admitted to that place."""
+    """Return the call in the body of a request that was admitted to `place`, or a refusal."""
     try:
         return PARSERS[place.verb](place, request.body)
     except ValidationError as error:

@@ -1,1 +1,1 @@
-"""From environment variables to stores, buckets, providers and a running control plane."""
+"""Builds stores, buckets, providers and a running control plane from environment variables."""

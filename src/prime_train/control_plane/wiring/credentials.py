@@ -1,4 +1,4 @@
-"""The bucket of a control plane elsewhere, opened with keys that it lends: who has its master key needs no others."""
+"""Opens the bucket of a remote control plane with temporary keys that it issues: its master key is enough for that."""
 
 import logging
 import threading
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from prime_train.ports import Bucket
 
 OWN = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "R2_ACCESS_KEY_ID", "B2_APPLICATION_KEY_ID", "GS_ACCESS_KEY_ID")
-"""Whoever names keys, or where they are, means them to be used."""
+"""Variables that name keys, or where they are; if one is set, the user's own keys are used."""
 RENEWED_S = 600.0
-"""Before they end."""
+"""Seconds before their end at which keys are renewed."""
 RETRY_S = 30.0
-"""Every request to the bucket asks for its keys."""
+"""Seconds between attempts to renew, because every request to the bucket asks for its keys."""
 
 _log = logging.getLogger(__name__)
 
@@ -34,8 +34,8 @@ def borrowed(url: str, environment: Mapping[str, str], plane: "RemoteStore") -> 
 
 
 class Renewed:
-    """The keys of an opening, asked for anew before they end. Where no others can be had, they are used to their last second; then what
-    `ask` raises goes through. Any thread may call. `clock`: seconds that only rise, also while a laptop sleeps; None: this machine's."""
+    """Temporary keys that are renewed before they end. If renewal fails, the old keys are used until they end; then what `ask` raises is
+    raised. Thread-safe. `clock`: seconds that only rise, also while a laptop sleeps; None: this machine's."""
 
     def __init__(self, opening: "Opening", ask: "Callable[[], Opening]", clock: "Callable[[], float] | None" = None) -> None:
         from prime_train.elapsed import Elapsed

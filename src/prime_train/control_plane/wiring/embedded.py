@@ -1,4 +1,4 @@
-"""A control plane inside this process: webhook and watcher, for as long as a `with` lasts."""
+"""A control plane inside this process: webhook and watcher, for the duration of a `with` block."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,12 +20,12 @@ UNSERVED = (
 
 
 def is_left_alone(home: Home) -> bool:
-    """Whether no control plane serves this home now. One whose store is elsewhere is looked after there."""
+    """Return whether no control plane serves this home now. A home with a remote store is served there."""
     return not home.environment.get(STORE) and home.serving() is None
 
 
 def refuse_unheard(home: Home, public_url: str) -> None:
-    """Raises UsageError where machines of this home's runs call another address than `public_url`: none of them would be heard there, and a
+    """Raise UsageError if machines of this home's runs call another address than `public_url`: their heartbeats would not arrive, and a
     watcher would replace them all."""
     last = home.last_serving()
     if last is None or last.public_url == public_url:
@@ -45,9 +45,10 @@ def refuse_unheard(home: Home, public_url: str) -> None:
 def control_plane(
     home: Home, *, port: int | None = None, interval_s: float = INTERVAL_S, watched: "Watched | None" = None
 ) -> "Iterator[Server]":
-    """Serves `home` on a port (0: any; None: its last, or any). Pods go on when it ends.
+    """Serve `home` on a port (0: any; None: its last, or any) during the block. Pods keep running when it ends.
 
-    Raises PermanentError where the port is taken, UsageError where machines call another address, or another process serves the home."""
+    Raises PermanentError if the port is taken, UsageError if machines call another address, or another process serves the home.
+    """
     from prime_train.control_plane.server.serve import Server, url_of
 
     with home.serving_alone():

@@ -1,4 +1,4 @@
-"""GitHub as the environment lets us speak to it: with the job's token, a fine-grained one, or as an App."""
+"""Access to GitHub as the environment configures it: with the job's token, a fine-grained one, or as an App."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,17 +14,18 @@ APP_ID, APP_KEY = "PRIME_TRAIN_GITHUB_APP_ID", "PRIME_TRAIN_GITHUB_APP_KEY"
 
 
 def speaks(environment: Mapping[str, str]) -> bool:
-    """Whether runs can be told of on GitHub from here."""
+    """Return whether runs can be reported on GitHub from here."""
     return bool(environment.get(APP_ID) or _token(environment))
 
 
 def speaks_only_of(environment: Mapping[str, str]) -> str:
-    """The repository of the job, where it is the job's own token that speaks; else any."""
+    """Return the job's repository if the only access is the job's own token; empty: any repository."""
     return "" if environment.get(APP_ID) or environment.get(TOKEN) else environment.get("GITHUB_REPOSITORY", "")
 
 
 def client(environment: Mapping[str, str]) -> "Callable[[str], GitHub]":
-    """From a repository to who speaks there; an App before a token of its own, that before the job's. Raises UsageError for half an App."""
+    """Return a function from a repository to its GitHub client; an App takes precedence over a fine-grained token, that over the job's.
+    Raises UsageError if only half of an App's settings is set."""
     from prime_train.adapters.github import API_URL, ENV_API_URL, AppKey, AppToken, GitHub
 
     url = environment.get(ENV_API_URL) or API_URL
@@ -40,13 +41,13 @@ def client(environment: Mapping[str, str]) -> "Callable[[str], GitHub]":
 
 
 def _token(environment: Mapping[str, str]) -> str:
-    """The job's own only in a job: elsewhere a GITHUB_TOKEN is set for other tools."""
+    """Return the token; the job's own only inside a job, because elsewhere GITHUB_TOKEN is set for other tools."""
     of_job = environment.get("GITHUB_TOKEN", "") if environment.get("GITHUB_ACTIONS") == "true" else ""
     return environment.get(TOKEN) or of_job
 
 
 def _pem(environment: Mapping[str, str]) -> str:
-    """The key itself, or a file that holds it."""
+    """Return the App's private key, given as text or as the path of its file. Raises UsageError if it is neither."""
     said = environment.get(APP_KEY, "")
     if "-----BEGIN" in said:
         return said

@@ -1,4 +1,4 @@
-"""Where the control plane of this machine keeps its things, and the parts built on them."""
+"""The home folder of this machine's control plane, and the parts built from it."""
 
 import fcntl
 import json
@@ -48,14 +48,14 @@ PID_CHARS_MAX = 20
 
 
 def wall_s() -> int:
-    """This machine's clock in whole seconds."""
+    """Return this machine's clock in whole seconds."""
     return int(time.time())
 
 
 @dataclass(frozen=True)
 class Serving:
-    """What `prime-train serve` says of itself in serve.json. `public_url`: what rented machines call; `provider`: from whom it rents unless
-    a run says otherwise; `bucket_url`: where it looks for checkpoints."""
+    """The content of serve.json, written by `prime-train serve`. `public_url`: the URL that rented machines call; `provider`: the default
+    provider of runs; `bucket_url`: where it looks for checkpoints."""
 
     url: str
     pid: int
@@ -73,7 +73,7 @@ class Home:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Home":
-        """The home that the environment names, or the default one. Nothing is created."""
+        """Return the home that the environment names, or the default one. Nothing is created."""
         named = environment.get(HOME)
         return cls(Path(named).absolute() if named else Path.home() / ".prime-train", environment)
 
@@ -83,12 +83,12 @@ class Home:
 
     @property
     def elsewhere(self) -> str:
-        """The address of the control plane whose store this is; empty where it is here, or in a table."""
+        """Return the address of the remote control plane whose store this is; empty if the store is here, or in a table."""
         return "" if self.table_url else self.environment.get(STORE, "").rstrip("/")
 
     @property
     def table_url(self) -> str:
-        """Of a table that is the store; empty where there is none."""
+        """Return the URL of the table that is the store; empty if there is none."""
         named = self.environment.get(STORE, "")
         return named if named.startswith(DYNAMO) else ""
 
@@ -99,7 +99,7 @@ class Home:
 
     @property
     def has_runs(self) -> bool:
-        """Whether runs were ever kept here."""
+        """Return whether runs were ever kept here."""
         return bool(self.environment.get(STORE)) or (self.root / "control.sqlite").exists()
 
     def store(self) -> "Store":
@@ -120,7 +120,7 @@ class Home:
         return RemoteStore(self.elsewhere, self.master())
 
     def bucket(self) -> "Bucket":
-        """Of a control plane elsewhere with the keys that it lends, unless some are named here."""
+        """Return the bucket; that of a remote control plane is opened with keys that it issues, unless keys are set here."""
         from prime_train.adapters.bucket import open_bucket
         from prime_train.control_plane.wiring.credentials import borrowed, has_own
 
@@ -128,13 +128,13 @@ class Home:
         if self.elsewhere and not has_own(self.environment) and not self.bucket_url.startswith(FILE):
             return borrowed(self.bucket_url, self.environment, self.remote())
         mark = self.bucket_mark
-        is_new = not mark and not self.environment.get(BUCKET)  # the home's own folder, which nothing has been in
+        is_new = not mark and not self.environment.get(BUCKET)  # the home's own folder, still unused
         return open_bucket(self.bucket_url, self.environment, mark=mark, make=is_new)
 
     @property
     def bucket_mark(self) -> str:
-        """The identity of the folder that is the bucket, as the store remembers it; empty where it was never used from here. A bucket of
-        S3's kind is never missing by its address, so it is compared only when it is about to be used."""
+        """Return the identity of the folder that is the bucket, as stored; empty if it was never used from here. An S3 bucket always exists
+        under its address, so its identity is compared only right before use."""
         if not self.bucket_url.startswith(FILE) or not self.has_runs:
             return ""
         from prime_train.adapters.bucket import address
@@ -142,9 +142,9 @@ class Home:
         return self.store().watch().buckets.get(address(self.bucket_url), "")
 
     def make_bucket(self) -> None:
-        """The bucket is about to be used: one that is new, such as a folder that is absent or empty, is made and marked, and its identity
-        is remembered. Raises UsageError where the bucket that is known by this address is not there, or another one is, and OutsideError
-        where it does not answer."""
+        """Prepare the bucket for use: a new one, such as a folder that is absent or empty, is created and marked, and its identity is
+        stored. Raises UsageError if the bucket known by this address is missing or another one is there, and OutsideError if it does not
+        answer."""
         from prime_train.adapters.bucket import address, open_bucket
         from prime_train.adapters.bucket.marks import OtherBucket, mark_of, marked, other_bucket
 
@@ -169,11 +169,12 @@ class Home:
 
     @cached_property
     def about(self) -> "About":
-        """What the control plane elsewhere says of itself; asked once."""
+        """Return the remote control plane's description of itself; requested once."""
         return self.remote().about()
 
     def _bucket_elsewhere(self, named: str | None) -> str:
-        """The control plane's own, whatever is set here: of two buckets, each would miss what lies in the other."""
+        """Return the remote control plane's own bucket, whatever is set here, because with two buckets each would lack what is in the
+        other. Raises UsageError if another one is set here, or if it is a folder of the remote machine."""
         theirs = self.about.bucket_url
         if named and named.rstrip("/") != theirs.rstrip("/"):
             raise UsageError(
@@ -187,14 +188,14 @@ class Home:
         return theirs
 
     def providers(self, webhook_url: str = "", *, waits: bool = False) -> "Providers":
-        """Without a `webhook_url`, for looking only."""
+        """Return the providers; without a `webhook_url`, for reading only."""
         from prime_train.control_plane.wiring.providers import Providers
 
         store = self.store if self.environment.get(STORE) else None
         return Providers(self.root, self.environment, self.master(), self.bucket_url, webhook_url, waits, store)
 
     def pods(self) -> "PodsByProvider":
-        """For looking only: an agent would not know whom to call."""
+        """Return the pods for reading only: an agent would have no URL to call."""
         return self.providers().pods
 
     def local_pods(self) -> "LocalPods":
@@ -202,21 +203,22 @@ class Home:
         return self.providers().local
 
     def reach(self, run: "Run") -> "Reach | None":
-        """How to log in to the machine of the run's newest attempt; None: there is none, or not by SSH."""
+        """Return how to log in to the machine of the run's newest attempt; None: there is none, or it has no SSH."""
         attempt = run.current_attempt
         if attempt is None or attempt.pod_id is None or attempt.ended_s is not None:
             return None
         return self.providers().reach(attempt.pod_id, run.run_id, attempt.number)
 
     def public_url(self, url: str) -> str:
-        """What machines elsewhere call, for a webhook that listens at `url`: where it is not said, what was said last for this address, as
-        machines that are rented know that one."""
+        """Return the URL that remote machines call, for a webhook that listens at `url`. If it is not set, the last one for this address is
+        used, because rented machines call that one."""
         last = self.last_serving()
         kept = last.public_url if last is not None and last.url == url else url
         return (self.environment.get(PUBLIC_URL) or kept).rstrip("/")
 
     def master(self) -> bytes:
-        """The key of which all agents' keys are made: the environment's, or the home's own, created once, by whoever comes first."""
+        """Return the master key, from which all agents' keys are derived: the environment's, or the home's own, created once, by the first
+        process."""
         named = self.environment.get(MASTER, "")
         if named:
             return _unhexed(named)
@@ -235,12 +237,12 @@ class Home:
 
     @property
     def secrets(self) -> dict[str, str]:
-        """What runs may have of this environment, as the operator's list has it. Raises UsageError where that is no list."""
+        """Return the variables of this environment that runs may have, by the operator's list. Raises UsageError if the list is invalid."""
         return for_runs(self.environment, listed(self.environment))
 
     @property
     def run_secrets(self) -> tuple[str, ...]:
-        """Names and globs of the variables that the control plane hands to runs: its own list where it is elsewhere."""
+        """Return the names and globs of the variables that the control plane provides to runs; for a remote one, its own list."""
         return self.about.run_secrets if self.elsewhere else listed(self.environment)
 
     def webhook(self, public_url: str = "", *, watches: bool = False) -> "WebhookContext":
@@ -264,9 +266,9 @@ class Home:
         )
 
     def catch_up(self) -> None:
-        """Has a store that was restored from an older copy take up what the bucket has recorded since. It is to be done before agents are
-        answered, for one whose attempt the store does not know is told that it was replaced. What cannot be done now is done by the
-        watcher, before it launches or ends anything."""
+        """Make a store that was restored from an older copy adopt what the bucket has recorded since. Call this before agents are answered,
+        because an agent whose attempt the store does not have is answered `fenced`. If it fails now, the watcher does it before it launches
+        or ends anything."""
         from prime_train.control_plane.reconcile import catch_up_all
         from prime_train.ports import OutsideError
 
@@ -279,7 +281,7 @@ class Home:
             log.warning("whether the store is an older copy cannot be told now: %s", error)
 
     def context(self, webhook_url: str, *, watched: "Watched | None" = None, waits: bool = False) -> "Context":
-        """What a watcher needs. `webhook_url`: what agents are to call. `waits`: for a process that ends soon, see `Providers`."""
+        """Return what a watcher needs. `webhook_url`: the URL that agents call. `waits`: for a process that ends soon, see `Providers`."""
         from prime_train.adapters.canary_http import CanaryHttp
         from prime_train.control_plane.reconcile import Context
 
@@ -294,7 +296,7 @@ class Home:
             notifiers=self._notifiers(),
             tracker=self._tracker(),
             canary=CanaryHttp(webhook_url, master),
-            # Of a control plane elsewhere it is not known here which it can hand out.
+            # For a remote control plane it is unknown here which secrets it can provide.
             secrets=None if self.elsewhere else self.secrets,
             providers=pods.names,
             shared=frozenset({PRIME}),
@@ -305,7 +307,7 @@ class Home:
         return context if watched is None else _watched_by(context, watched)
 
     def serving(self) -> Serving | None:
-        """The control plane that serves this home now, or None."""
+        """Return the control plane that serves this home now, or None."""
         from prime_train.adapters.canary_http import CanaryHttp
 
         said = self.last_serving()
@@ -313,8 +315,8 @@ class Home:
 
     @contextmanager
     def serving_alone(self) -> "Iterator[None]":
-        """For as long as the `with` lasts, this process is the one that serves this home. Raises UsageError where another one does.
-        The kernel drops the lock of a process that dies."""
+        """Make this process the only one that serves this home during the `with` block. Raises UsageError if another process serves it. The
+        kernel releases the lock when a process ends."""
         self._make()
         with (self.root / "serve.lock").open("a+") as lock:
             try:
@@ -334,7 +336,8 @@ class Home:
         return UsageError(f"{self.root} is served already{where} by process {process}", fix=fix, code=Exit.OUTSIDE_REFUSED)
 
     def last_serving(self) -> Serving | None:
-        """What serve.json says; whoever wrote it may have gone. Of a control plane elsewhere, what it says itself."""
+        """Return the content of serve.json, whose writer may no longer run; for a remote control plane, its own description; None if there
+        is neither."""
         if self.elsewhere:
             about = self.about
             return Serving(self.elsewhere, 0, about.public_url or self.elsewhere, about.provider or LOCAL, about.bucket_url)
@@ -351,7 +354,7 @@ class Home:
             return None
 
     def say_serving(self, url: str) -> None:
-        """Writes serve.json. It stays when we leave: whoever serves next takes the same port."""
+        """Write serve.json. It stays after the process ends, so that the next one serves on the same port."""
         draft = self.root / f".serve-{os.getpid()}.json"
         from prime_train.control_plane.wiring.providers import default_provider
 
@@ -360,12 +363,12 @@ class Home:
         draft.replace(self.serve_file)
 
     def port(self) -> int:
-        """Where to serve: where it was served last, as running pods know that address."""
+        """Return the port to serve on: the last one, because running pods call that address."""
         return self._last_port() or PORT
 
     def port_meanwhile(self) -> int:
-        """Where to serve for a while. 0 (any) where it was never served, so that several homes can be at a time; unless rented machines
-        come by an address that somebody has led to the usual one."""
+        """Return the port to serve on temporarily: the last one, or 0 (any) if there is none, so that several homes can be served at a
+        time; or the default port if machines reach it by a configured public address."""
         return self._last_port() or (PORT if self.environment.get(PUBLIC_URL) else 0)
 
     def _last_port(self) -> int | None:
@@ -373,7 +376,7 @@ class Home:
         return urlsplit(said.url).port if said is not None else None
 
     def _tracker(self) -> "Tracker":
-        """W&B, where there is a key for it."""
+        """Return the W&B tracker if its API key is set."""
         from prime_train.ports import NoTracker
 
         if not self.environment.get("WANDB_API_KEY"):
@@ -383,7 +386,7 @@ class Home:
         return tracker_from(self.environment) or NoTracker()
 
     def _notifiers(self) -> "tuple[Notifier, ...]":
-        """Bad settings of one raise PermanentError."""
+        """Return the notifiers. Raises PermanentError for invalid settings of one."""
         from prime_train.adapters.notify_log import LogNotifier
         from prime_train.adapters.notify_webhook import webhooks_from
 
@@ -416,7 +419,7 @@ class Home:
 
 
 def _refuse_empty(store: "Store", bucket: "Bucket", url: str) -> None:
-    """A bucket that was used before there were marks, and whose disk is not mounted now."""
+    """Raise UsageError if a bucket used before marks existed is empty although a run has checkpoints: its disk is probably not mounted."""
     going_on = [run.run_id for run in store.list_runs() if not run.is_over and run.durable_step]
     if going_on and not any(True for _ in bucket.list(RUNS)):
         said = f"the bucket {url} is empty, and {going_on[0]} has checkpoints in its bucket"
@@ -428,7 +431,7 @@ def _watched_by(context: "Context", watched: "Watched") -> "Context":
 
 
 def _unhexed(text: str) -> bytes:
-    """Not chained and not shown: it is a secret."""
+    """Return the key. Errors are not chained and do not show the text, because it is a secret."""
     try:
         key = bytes.fromhex(text.strip())
     except ValueError:
@@ -439,7 +442,7 @@ def _unhexed(text: str) -> bytes:
 
 
 def _create_once(path: Path, content: bytes) -> None:
-    """Whole or not at all; where somebody else was first, theirs stays."""
+    """Create the file completely or not at all; an existing file stays."""
     draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -456,8 +459,8 @@ def _create_once(path: Path, content: bytes) -> None:
 
 
 def _told_of(store: "Store") -> "Callable[[str], RunRecord | None]":
-    """A run as it is now, for who tells of it. None also where its record cannot be read, and for an alert of no run: people are told
-    without it."""
+    """Return a function that loads the current run for notifiers. It returns None also for an unreadable record, and for an alert of no
+    run; the alert is then sent without it."""
     from prime_train.ports import PermanentError
 
     def held(run_id: str) -> "RunRecord | None":

@@ -1,4 +1,4 @@
-"""What the control plane logs of itself, and what it does not."""
+"""The format and level of the control plane's own log."""
 
 import logging
 
@@ -8,7 +8,8 @@ FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 class OneLine(logging.Formatter):
-    """A record's own text is one line, so that nobody's text looks like a record of its own; a traceback below it has several."""
+    """A formatter that prints a record's own text on one line, so that no text can imitate another record; a traceback below it has
+    several."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # it overrides one of logging's
         record.message = neutralized(record.message)
@@ -16,7 +17,7 @@ class OneLine(logging.Formatter):
 
 
 def log_to_stderr() -> None:
-    """From INFO on. A call that urllib3 tries again is no news: one that failed for good is told by whoever made it."""
+    """Log to stderr from INFO on. urllib3's messages on retries are hidden: a call that failed for good is reported by its caller."""
     handler = logging.StreamHandler()
     handler.setFormatter(OneLine(FORMAT))
     logging.basicConfig(level=logging.INFO, handlers=[handler])

@@ -1,4 +1,4 @@
-"""Which keys to the bucket this control plane gives to machines: its role's, which end, or some that do not."""
+"""Chooses the keys to the bucket that machines get: temporary ones of a role, or permanent ones."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -13,12 +13,12 @@ ROLE = "PRIME_TRAIN_POD_ROLE"
 PAIR = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 TRIED_RUN = "serve"
 PLACE = ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
-"""Where the bucket is, as AWS's tools read it."""
+"""Variables that name the bucket's region and endpoint, as AWS's tools read them."""
 
 
 def keys_for_pods(url: str, environment: Mapping[str, str]) -> "tuple[dict[str, str], Lend | None]":
-    """Their environment for the bucket at `url`, and who lends them keys, if somebody does. Keys that were given for pods alone win over
-    the role, and the role wins over our own. PermanentError where there are none."""
+    """Return the machines' environment for the bucket at `url`, and the function that issues temporary keys, if any. Keys set for pods
+    alone take precedence over the role, and the role over the control plane's own keys. Raises PermanentError if there are none."""
     from prime_train.adapters.bucket.places import POD_PREFIX, pod_keys
 
     if not environment.get(ROLE):
@@ -35,7 +35,7 @@ def keys_for_pods(url: str, environment: Mapping[str, str]) -> "tuple[dict[str, 
 
 
 def try_role(lend: "Lend") -> None:
-    """Takes the role once, so that it is not a paid machine that finds out. UsageError where it cannot be taken."""
+    """Assume the role once, so that a mistake does not show up only on a paid machine. Raises UsageError if it cannot be assumed."""
     from prime_train.ports import PermanentError, TemporaryError
 
     try:

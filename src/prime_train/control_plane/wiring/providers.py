@@ -1,4 +1,4 @@
-"""From whom this control plane rents: its own machine, and Prime Intellect where there is a key."""
+"""The providers of this control plane: its own machine, and Prime Intellect if there is an API key."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PROVIDER = "PRIME_TRAIN_PROVIDER"
 STORE = "PRIME_TRAIN_STORE"
-"""Where the store is: unset, in the home; dynamodb://table; or the address of a control plane elsewhere."""
+"""The variable for the place of the store: unset, in the home; dynamodb://table; or the address of a remote control plane."""
 PUBLIC_URL = "PRIME_TRAIN_URL"
 POD_PYTHON = "PRIME_TRAIN_POD_PYTHON"
 LOCAL, PRIME = "local", "prime"
@@ -30,7 +30,7 @@ LOCAL, PRIME = "local", "prime"
 
 @dataclass(frozen=True)
 class Reach:
-    """How to log in to a machine by SSH: `known_hosts` is pinned by whoever brought the agent there, under the pod's id."""
+    """How to log in to a machine by SSH: `known_hosts` was pinned under the pod's id when the agent was installed there."""
 
     connection: "Connection"
     key_file: Path
@@ -39,9 +39,9 @@ class Reach:
 
 @dataclass(frozen=True)
 class Providers:
-    """`root`: the home's folder. `webhook_url`: what agents are to call; empty where nothing will be rented. `master`: the home's key.
-    `waits`: until an agent is on its machine, for a process that ends soon and does not wait for `pushes`. `store`: where the store
-    outlives the folder."""
+    """The providers of a home. `root`: the home's folder. `webhook_url`: the URL that agents call; empty if nothing will be rented.
+    `master`: the home's key. `waits`: wait until an agent is on its machine, for a process that ends soon and does not wait for `pushes`.
+    `store`: set if the store outlives the folder."""
 
     root: Path
     environment: Mapping[str, str] = field(repr=False)
@@ -59,7 +59,7 @@ class Providers:
     def pods(self) -> "PodsByProvider":
         from prime_train.adapters.pods_by_provider import PodsByProvider
 
-        # The machines of a control plane elsewhere that are its own box cannot be seen from here.
+        # Machines that are a remote control plane's own box cannot be listed from here.
         found: dict[str, Pods] = {} if self.environment.get(STORE) else {LOCAL: self.local}
         return PodsByProvider(found | {PRIME: self.prime} if has_prime(self.environment) else found, self.default)
 
@@ -71,7 +71,7 @@ class Providers:
 
     @cached_property
     def prime(self) -> "PrimePods":
-        """Raises PermanentError where the settings are not understood."""
+        """Return the machines at Prime Intellect. Raises PermanentError if the settings are invalid."""
         from prime_train.adapters.pods_prime import ACCOUNT, InFile, InStore, Mark, Owner, PrimePods
 
         memory = InStore(self.store()) if self.store is not None else InFile(self.root / "prime-account")
@@ -86,13 +86,13 @@ class Providers:
 
     @cached_property
     def pushes(self) -> "BackgroundPusher":
-        """The agents that are being brought to machines."""
+        """Return the background installer of agents on machines."""
         from prime_train.adapters.pods_prime import BackgroundPusher
 
         return BackgroundPusher(self._push)
 
     def _push(self, connection: "Connection", ticket: "Ticket") -> None:
-        """Only now is there a key to log in with: a home that rents nothing needs none."""
+        """Install the agent; creates the login key only now, because a home that rents nothing needs none."""
         self._pusher(connection, ticket)
 
     @cached_property
@@ -117,7 +117,7 @@ class Providers:
         return login_key(self.root / "ssh", self.master)
 
     def reach(self, pod_id: str, run_id: str, attempt: int) -> Reach | None:
-        """None: the pod is not reached by SSH, is gone, or does not say yet how to reach it."""
+        """Return how to log in; None: the pod has no SSH, is gone, or does not report yet how to reach it."""
         from prime_train.adapters.pods_by_provider import provider_of
 
         provider, own_id = provider_of(pod_id)
@@ -137,7 +137,8 @@ class Providers:
         return PrimeClient(self._settings)
 
     def unreachable(self) -> str:
-        """Why a machine of Prime's could do nothing for us; empty also where the provider itself is on this machine."""
+        """Return why a machine of Prime Intellect could not work with this control plane; empty if it could, and if the provider itself is
+        on this machine."""
         from prime_train.adapters.http import is_loopback
 
         if is_loopback(self._settings.base_url):
@@ -153,19 +154,20 @@ class Providers:
 
 
 def for_rent(environment: Mapping[str, str], hardware: "HardwareSpec") -> "Sequence[Offer]":
-    """What Prime Intellect has for rent, asked with the key alone: of a home nothing is read, and nothing is kept there."""
+    """Return the offers of Prime Intellect, requested with the API key alone: nothing is read from a home or written to one."""
     from prime_train.adapters.pods_prime import PrimeClient, PrimePods
 
     return PrimePods(PrimeClient(_settings(environment)), _rents_nothing).offers(hardware)
 
 
 def has_prime(environment: Mapping[str, str]) -> bool:
-    """A log-in of Prime's own tool is used only where PRIME_TRAIN_PROVIDER says so: nobody pays for having been logged in once."""
+    """Return whether Prime Intellect is configured. A log-in of its own tool counts only if PRIME_TRAIN_PROVIDER says so, so that nobody
+    pays for having logged in once."""
     return bool(environment.get("PRIME_API_KEY")) or environment.get(PROVIDER) == PRIME
 
 
 def default_provider(environment: Mapping[str, str]) -> str:
-    """Raises UsageError for a name that is none."""
+    """Return the name of the default provider. Raises UsageError for an unknown name."""
     named = environment.get(PROVIDER, "")
     if named not in ("", LOCAL, PRIME):
         raise UsageError(f"{PROVIDER} is {named!r}", fix=f"set it to {LOCAL} or {PRIME}, or not at all")

@@ -1,4 +1,5 @@
-"""Agents brought to machines beside a watcher that ends soon: its looks go on meanwhile, and what is under way is waited for at the end."""
+"""Installs agents on machines beside a watcher that ends soon: sweeps continue meanwhile, and running installations are awaited at the
+end."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -12,20 +13,20 @@ if TYPE_CHECKING:
     from prime_train.ports import Watched
 
 SAVES_MAX = 5
-"""So often a failure is written down again that another watcher was faster with."""
+"""Times that saving a failure is retried when another watcher was faster."""
 
 
 def pushing(home: "Home", webhook_url: str, *, watched: "Watched | None" = None) -> "tuple[Context, BackgroundPusher]":
-    """A context as `Home.context` makes it, and the agents that are being brought to its machines."""
+    """Return a context as `Home.context` does, and the installer of agents on its machines."""
     providers = home.providers(webhook_url)
     context = home.context(webhook_url, watched=watched)
     return replace(context, pods=providers.pods, account=providers.account), providers.pushes
 
 
 def tell_failed(context: "Context", pushes: "BackgroundPusher") -> None:
-    """A run whose agent cannot be put on its machine leaves that machine at once, also where nobody of this process looks at it again.
+    """Make each run whose agent could not be installed leave its machine at once, even if this process does not check the run again.
 
-    Raises what no adapter should have raised.
+    Raises exceptions that no adapter should have raised.
     """
     while (failure := pushes.failure()) is not None:
         if not isinstance(failure.error, PermanentError):
@@ -44,7 +45,7 @@ def _leave_machine(context: "Context", failure: "Failure") -> None:
     for _ in range(SAVES_MAX):
         held = context.store.load(failure.run_id)
         if held is None or held.run.state is not RunState.BOOTING or held.run.attempt != failure.attempt:
-            return  # its agent is there by now, or the machine is not its machine any more
+            return  # its agent is there by now, or the machine belongs to the run no more
         if context.store.save(c.change(held.run, held.lease, recover, context.store.now_s())):
             context.watched(failure.run_id, "Recover", describe(recover))
             settle(context, failure.run_id)
