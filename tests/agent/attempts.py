@@ -89,6 +89,7 @@ def attempt(
     attempt: int = 1,
     env: Mapping[str, str] | None = None,
     prepare: Callable[[FakeControlPlane], None] = lambda plane: None,
+    agent: str = "prime_agent.main",
     **bootstrap: Any,
 ) -> Iterator[Attempt]:
     """Starts the agent on a fresh disk, with `files` as the working tree; at the end nothing of it is left."""
@@ -109,10 +110,10 @@ def attempt(
     with FakeControlPlane(job, clock=lambda: int(time.time())) as plane:
         prepare(plane)
         (disk / "ticket.json").write_text(plane.ticket.model_dump_json())
-        command = [sys.executable, "-m", "prime_agent.main", "--ticket", str(disk / "ticket.json"), "--disk", str(disk)]
+        command = [sys.executable, "-m", agent, "--ticket", str(disk / "ticket.json"), "--disk", str(disk)]
         with (disk / "agent.out").open("wb") as out:
-            agent = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})})
-        here = Attempt(plane, bucket, disk, agent)
+            process = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})})
+        here = Attempt(plane, bucket, disk, process)
         try:
             yield here
         except AssertionError as error:
@@ -120,10 +121,10 @@ def attempt(
                 f"{error}\n{here.log('agent.log')}\n{here.log('trainer.log')[-2000:]}\n{(disk / 'agent.out').read_text()}"
             ) from error
         finally:
-            agent.kill()
-            agent.wait()
-            for process in marked(f"{owner_of(job, disk)}/"):
-                process.kill()
+            process.kill()
+            process.wait()
+            for left in marked(f"{owner_of(job, disk)}/"):
+                left.kill()
 
 
 def packed(files: Mapping[str, bytes]) -> bytes:

@@ -18,7 +18,6 @@ from prime_train.core.spec import RunSpec
 from prime_train.trainers import trainer_for
 from prime_train.trainers.services import Machine, Service
 
-EVERY_S = 10.0
 ANSWER_S_MAX = 45.0
 """Seconds to wait for a response. A service may query its own workers first: vLLM's engine takes up to 30 s to find its workers
 unresponsive."""
@@ -64,10 +63,10 @@ def watch_services(spec: RunSpec, work: Path, env: Mapping[str, str], inbox: Inb
 
 
 class ProbeThread:
-    """Thread that probes a service until the agent ends, and reports each result. `every_s` is the pause between probes in seconds."""
+    """Thread that probes a service until the agent ends, and reports each result."""
 
-    def __init__(self, service: Service, inbox: Inbox, *, every_s: float = EVERY_S) -> None:
-        self._service, self._probe, self._inbox, self._every_s = service, Probe(service), inbox, every_s
+    def __init__(self, service: Service, inbox: Inbox) -> None:
+        self._service, self._probe, self._inbox = service, Probe(service), inbox
         self._pause = threading.Event()
         threading.Thread(target=self._run, name="service", daemon=True).start()
 
@@ -79,7 +78,7 @@ class ProbeThread:
                 _log.info("%s is %s", self._service.name, answer.value)
             last = answer
             self._inbox.put(ServiceAnswered(self._service.name, answer))
-            self._pause.wait(self._every_s)
+            self._pause.wait(self._service.every_s)
 
 
 def _ask(port: int, paths: tuple[str, ...]) -> Answer:

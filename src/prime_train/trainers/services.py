@@ -26,6 +26,8 @@ class Service:
     ports: tuple[int, ...] = ()
     paths: tuple[str, ...] = ("/health",)
     """Paths to request by GET; each further path is used only if those before it do not exist."""
+    every_s: float = 10.0
+    """Pause between two health probes in seconds."""
 
 
 @dataclass(frozen=True)
