@@ -121,8 +121,7 @@ class Client:
         return list(statuses(self._home.store(), wanted, runs_max=runs_max).runs)
 
     def run(self, name: str) -> "Run":
-        """Return the run that `name` stands for: a run id, the start of one, or a config's name, which means its live or else its newest
-        run.
+        """Return the run that `name` stands for: a run id, the start of one, or a config's name, then its live or else its newest run.
 
         Raises UsageError if no run matches, or more than one.
 

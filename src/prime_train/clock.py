@@ -155,8 +155,7 @@ class MeasuredClock:
 
 
 def http_date_s(text: str) -> float | None:
-    """Return the Unix time of an HTTP Date header such as "Sun, 06 Nov 1994 08:49:37 GMT", as the middle of that second; None if it is not
-    valid."""
+    """Return the Unix time of an HTTP Date such as "Sun, 06 Nov 1994 08:49:37 GMT": the middle of that second. None if it is invalid."""
     parts = text.split()
     try:
         _, day, month, year, at, zone = parts

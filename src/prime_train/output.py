@@ -72,8 +72,7 @@ def print_command(line: str) -> None:
 
 
 def print_coloured(text: str) -> None:
-    """Print a text whose only escapes are colours set by this program; the text between them is neutralised. No colours if stdout is not a
-    terminal."""
+    """Print a text whose only escapes are this program's colours; the rest is neutralised. No colours if stdout is not a terminal."""
     stream = sys.stdout
     text = text if stream.isatty() else _COLOUR.sub("", text)
     if isinstance(stream, Door):

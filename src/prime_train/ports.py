@@ -102,8 +102,7 @@ class Store(Protocol):
         given, the stored lease has `change.lease_version`. Return False, with nothing changed, if another writer was first."""
 
     def wake(self, run_id: str, now_s: int) -> None:
-        """Make the run due now, because of an event. Raises the run's version, so that a concurrent `save` fails and the run is decided
-        again."""
+        """Make the run due now, because of an event. Raises its version, so that a concurrent `save` fails and the run is decided again."""
 
     def due(self, now_s: int, limit: int) -> list[str]:
         """Return the ids of runs with `next_check_s` <= `now_s`, most overdue first; then those whose `next_check_s` is more than
@@ -178,8 +177,7 @@ class Bucket(Protocol):
         """Store `data`, durable on return; the bucket has compared a checksum on arrival. No reference to `data` is kept."""
 
     def put_if(self, key: str, data: bytes, *, tag: str | None) -> bool:
-        """Write only if the object's tag is still `tag` (None: only if there is no object). Return False if it is not, with nothing
-        written."""
+        """Write only if the object's tag is still `tag` (None: only if there is no object). Return False, with nothing written, if not."""
 
     def put_file(self, key: str, path: Path) -> None: ...
 
@@ -208,8 +206,7 @@ class Pods(Protocol):
     def offers(self, hardware: HardwareSpec) -> Sequence[Offer]: ...
 
     def create(self, name: str, offer: Offer, hardware: HardwareSpec) -> "Pod":
-        """Rent one machine. After NoCapacity, NoFunds or PermanentError nothing was created; after TemporaryError the outcome is
-        unknown."""
+        """Rent one machine. After NoCapacity, NoFunds or PermanentError nothing was created; after TemporaryError that is unknown."""
 
     def list(self) -> "Sequence[Pod]":
         """Return every pod of this control plane. The list may lag behind: absence from it proves nothing."""
@@ -219,8 +216,8 @@ class Pods(Protocol):
         with the time of its end if the provider reports one."""
 
     def put_agent(self, pod: "Pod", ticket: Ticket) -> None:
-        """Start the agent with this ticket; does nothing if the agent runs already. May return before the agent is up: its first heartbeat
-        shows that."""
+        """Start the agent with this ticket; does nothing if it runs already. May return before the agent is up, which its heartbeat
+        shows."""
 
     def terminate(self, pod_id: str) -> None:
         """Request the end of the pod; does nothing if the pod is already gone."""
@@ -269,8 +266,7 @@ class Foreseeing(Protocol):
     """A notifier that can send several alerts in one message."""
 
     def foresee(self, alerts: Sequence[Alert]) -> None:
-        """Receive all waiting alerts, oldest first, before each of them is sent; an alert that went out together with another is not sent
-        again."""
+        """Receive all waiting alerts, oldest first, before each is sent; one that went out together with another is not sent again."""
 
 
 @runtime_checkable

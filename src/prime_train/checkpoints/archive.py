@@ -38,8 +38,7 @@ def stem_of(name: str) -> str:
 
 @contextmanager
 def stage(into: Path, name: str) -> Iterator[Path]:
-    """Yield a hidden folder in `into` for files in transit, removed at the end; `into` is removed too if it was created here and stayed
-    empty."""
+    """Yield a hidden folder in `into` for files in transit, removed at the end, as is `into` if it was created here and stayed empty."""
     made = not into.exists()
     into.mkdir(parents=True, exist_ok=True)
     hidden = into / f".prime-train-unpack-{name}"

@@ -1,5 +1,4 @@
-"""How one chunk of a checkpoint is stored in the bucket: unchanged, or compressed without loss. The codec's value is the suffix of the
-key."""
+"""How one chunk of a checkpoint is stored: unchanged, or compressed without loss. The codec's value is the suffix of the blob's key."""
 
 from enum import StrEnum
 from mmap import mmap

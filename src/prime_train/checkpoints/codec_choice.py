@@ -1,5 +1,4 @@
-"""Chooses the codec that makes a checkpoint durable soonest, from a measured sample of each; never one that is slower than no
-compression."""
+"""Chooses the codec that makes a checkpoint durable soonest, from a measured sample of each; never one slower than no compression."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -15,8 +14,7 @@ ROUNDS = 2
 GAIN_MIN = 0.05
 """A codec is chosen only if it shortens the time until the checkpoint is durable by at least this share."""
 BUSY_SHARE = 0.5
-"""Share of the measured speed that the estimate uses: a core that encodes beside all the others, and a trainer, is slower than one
-alone."""
+"""Share of the measured speed that the estimate uses: a core that encodes beside others and a trainer is slower than one alone."""
 
 
 FASTEST_BYTES_PER_S = 2e9
@@ -40,8 +38,7 @@ OFF = Sample(Codec.NONE, ratio=1.0, encode_bytes_per_s=math.inf)
 
 
 def durable_s(sample: Sample, uplink_bytes_per_s: float, cores: float, *, total_bytes: int) -> float:
-    """Return an upper limit of the seconds until all of `total_bytes` is sent: encoding and sending overlap, except for the first chunk's
-    encoding."""
+    """Return at most how many seconds pass until `total_bytes` are sent. Encoding and sending overlap, except for the first chunk."""
     first_s = min(total_bytes, CHUNK_BYTES) / sample.encode_bytes_per_s
     encode_s = total_bytes / (sample.encode_bytes_per_s * cores)
     send_s = total_bytes * sample.ratio / uplink_bytes_per_s
@@ -69,8 +66,7 @@ def choose(samples: Iterable[Sample], uplink_bytes_per_s: float | None, cores: f
 
 
 def sample(raw: Buffer, candidates: Sequence[Codec], clock_s: Callable[[], float]) -> tuple[Sample, ...]:
-    """Encode slices spread over `raw` with each candidate twice, because the first round is too slow to measure by. `raw` must not be
-    empty."""
+    """Encode slices spread over `raw`, not empty, with each candidate twice, because the first round is too slow to measure by."""
     piece = _spread(memoryview(raw).cast("B"))
     return tuple(_timed(codec, piece, clock_s) for codec in candidates)
 

@@ -16,7 +16,7 @@ CHUNKS_MAX = 64
 """Chunks of one kind that are sent on one measurement: one GiB."""
 UPLINK_CHANGE_MAX = 2.0
 SAMPLED_BYTES_MIN = 2**20
-"""Smaller chunks are not measured: they say little about others, and are sent quickly anyway."""
+"""Smaller chunks are not measured: they predict others poorly, and are sent quickly anyway."""
 HEADER_BYTES_MAX = 2**16
 """Bytes of a safetensors header that are searched for the first tensor's type."""
 
@@ -72,8 +72,7 @@ class Kinds:
     def codec_for(
         self, kind: str, chunk: Buffer, *, uplink_bytes_per_s: float | None, spare_cores: float | None, total_bytes: int
     ) -> Codec:
-        """Return the codec for this chunk. `NONE` until the uplink speed and the spare cores are known (not None): the first transfers
-        measure them.
+        """Return the codec for this chunk. `NONE` until the uplink speed and the spare cores are known: the first transfers measure them.
 
         `spare_cores`: cores that neither sending nor other processes use. `total_bytes`: raw bytes of the whole checkpoint in transfer.
         """

@@ -83,8 +83,7 @@ def _gains(plane: Plane) -> bool:
 
 
 def _entropy_coder() -> zstandard.ZstdCompressor:
-    """Return a zstd compressor that hardly searches. Its 256 KiB window keeps its blocks, each with a code of its own, at their full 128
-    KiB."""
+    """Return a zstd compressor that hardly searches. Its 256 KiB window keeps its blocks, each with its own code, at their full 128 KiB."""
     little = zstandard.ZstdCompressionParameters.from_level(1, window_log=18, hash_log=6, min_match=7, target_length=0)
     return zstandard.ZstdCompressor(compression_params=little)
 

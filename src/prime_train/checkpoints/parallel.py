@@ -13,8 +13,7 @@ R = TypeVar("R")
 
 
 def in_parallel(work: Callable[[T], R], items: Iterable[T], *, workers: int = WORKERS) -> list[R]:
-    """Return `work(item)` of every item, in order. After the first failure, or an interrupt, no new item is started, and the exception is
-    raised."""
+    """Return `work(item)` of every item, in order. After a failure or an interrupt no new item is started, and the exception is raised."""
     with ThreadPoolExecutor(workers) as pool:
         futures = [pool.submit(work, item) for item in items]
         try:
@@ -30,8 +29,7 @@ def in_parallel(work: Callable[[T], R], items: Iterable[T], *, workers: int = WO
 
 
 class Once:
-    """Deduplication of work that several threads request at the same time, such as sending the same content: one does it, the others
-    wait."""
+    """Deduplication of work that several threads request at once, such as sending the same content: one does it, the others wait."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -36,8 +36,7 @@ class RestoreFailed(Exception):
 
 
 class CheckpointDamaged(RestoreFailed):
-    """The checkpoint in the bucket differs from what was saved; the message names every bad file, twenty at most. `digests`: of the bad
-    chunks."""
+    """The checkpoint in the bucket differs from what was saved; the message names up to twenty bad files. `digests`: of the bad chunks."""
 
     def __init__(self, message: str, digests: Sequence[str] = ()) -> None:
         super().__init__(message)
@@ -89,8 +88,7 @@ def discard(into: Path, point: ResumePoint) -> None:
 
 
 def older(catalog: Catalog, point: ResumePoint, *, attempt: int) -> list[ResumePoint]:
-    """Return complete checkpoints that attempt `attempt` can fall back on if `point` is damaged, newest first: lower steps, of earlier
-    attempts."""
+    """Return complete checkpoints of lower steps and earlier attempts for `attempt` to fall back on if `point` is damaged, newest first."""
     below = [m for m in catalog.complete() if m.step < point.step and m.attempt < attempt]
     return [point_of(manifest) for manifest in below[:OLDER_TRIED_MAX]]
 
@@ -120,8 +118,7 @@ def _stage(into: Path, point: ResumePoint) -> Path:
 
 
 def _check_own(stage: Path) -> None:
-    """Raise RestoreFailed if the hidden folder is not a folder owned by this user: others who can write beside it may have created that
-    name."""
+    """Raise RestoreFailed unless the hidden folder belongs to this user: others who can write beside it may have created that name."""
     found = stage.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
         raise RestoreFailed(f"{stage} is not a folder of yours; remove it, or restore into another folder")

@@ -137,8 +137,7 @@ class TarReader:
         return data
 
     def _drain(self) -> None:
-        """Read to the end of the stream, because compressed streams have their checksum there. Raises Unsafe if more than padding
-        follows."""
+        """Read to the end of the stream, where compressed streams have their checksum. Raises Unsafe if more than padding follows."""
         left = AFTER_END_BYTES_MAX
         while data := self._stream.read(_READ_BYTES):
             left -= len(data)

@@ -113,8 +113,7 @@ def _write_link(root: int, path: str, target: str) -> None:
 
 @contextmanager
 def _opened(root: int, parts: tuple[str, ...]) -> Iterator[int]:
-    """Yield a descriptor of the folder at `parts` below `root`, creating missing folders. Raises Unsafe if a link or a file is on the
-    way."""
+    """Yield a descriptor of the folder at `parts` below `root`, creating missing folders. Raises Unsafe for a link or file on the way."""
     current = os.dup(root)
     try:
         for part in parts:

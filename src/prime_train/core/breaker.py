@@ -1,6 +1,6 @@
 """Six circuit breakers with one transition table that decide when silence proves nothing.
 
-Four breakers stand for the paths that a heartbeat takes, and that a machine needs before its first one:
+Four breakers represent the paths that a heartbeat takes, and that a machine needs before its first one:
 
 - `inbound`: heartbeats reach the webhook and its store. It fails while the canary fails and no heartbeat arrives. Heartbeats that arrive
   outweigh the canary: then only the watcher's own way to the webhook is closed, or the responses are lost.
@@ -12,7 +12,7 @@ Four breakers stand for the paths that a heartbeat takes, and that a machine nee
 
 While one of them is open, silence of what depends on it proves nothing; afterwards only silence since the recovery counts.
 
-Two breakers stand for the machines. Machines fail one by one; an outage that cuts several off silences them together, and the canary, which
+Two breakers represent the machines. Machines fail one by one; an outage that cuts several off silences them together, and the canary, which
 takes another way, may not notice it:
 
 - `fleet`: most of the active runs are silent.
@@ -50,8 +50,7 @@ BRIEF_S = 30
 PROOF_S = 120
 """Seconds that a path must work without a failure to count as repaired."""
 FAILURES_APART_S = 900
-"""Canary failures at most this many seconds apart count as one, whichever watchers saw them, even if another watcher's canary succeeds in
-between."""
+"""Canary failures at most this many seconds apart count as one, even if another watcher's canary succeeds in between."""
 ARRIVING_RUNS = 2
 """Runs whose heartbeats outweigh a failed canary, or fewer if fewer runs are live: a single heartbeat may have slipped through."""
 ARRIVING_S = 120
@@ -59,11 +58,10 @@ ARRIVING_S = 120
 ON_THE_WAY_S = 10
 """A heartbeat stored at most this many seconds after the newest one before the canary failed counts as sent before the failure."""
 OVERRULED_S = 300
-"""Seconds that the canary fails while heartbeats arrive before people are told."""
+"""Seconds that the canary fails while heartbeats arrive before people are notified."""
 GAP_S = 180
 GAP_FACTOR = 3
-"""The store may have been unavailable in a gap between two sweeps that is longer than `GAP_S` and than `GAP_FACTOR` times the gap
-before."""
+"""The store may have been unavailable in a gap between sweeps longer than `GAP_S` and than `GAP_FACTOR` times the gap before."""
 
 
 class State(StrEnum):
@@ -72,8 +70,7 @@ class State(StrEnum):
     OPEN = "open"
     """The path fails: nothing is concluded from it."""
     HALF_OPEN = "half_open"
-    """The path works again, or has failed for longer than can be waited for: evidence counts since the recovery, or for one run at a
-    time."""
+    """The path works again, or has failed too long to wait further: evidence counts since then, or for one run at a time."""
 
 
 class Sign(StrEnum):
@@ -185,8 +182,7 @@ class Watch:
     failing_heartbeat_s: int | None = None
     """Time of the newest heartbeat, by the server's clock, when the canary began to fail."""
     fell_s: Mapping[str, int] = field(default_factory=dict)
-    """Runs that recently fell silent and were not heard since, with the time in seconds; those that were replaced have `PAST` after their
-    id."""
+    """Runs that fell silent and have sent no heartbeat since, with the second of it; replaced ones have `PAST` after their id."""
     members: frozenset[str] = frozenset()
     """Silent runs that belong to a cohort."""
     let_through: int = 0
@@ -207,7 +203,7 @@ class Hearing:
     through: str | None = None
     crowd: frozenset[str] | None = None
     overruled_since_s: int | None = None
-    """If set, heartbeats arrive but the canary has failed since this second; people are told once for each such second."""
+    """If set, heartbeats arrive but the canary has failed since this second; people are notified once for each such second."""
     deaf: bool = False
     """Whether no heartbeat arrives at all."""
     boots: str | None = None
@@ -340,8 +336,7 @@ def _after_crowds(watch: Watch, fell_s: Mapping[str, int], active: Mapping[str, 
 
 
 def _past(run_id: str) -> str:
-    """Return the id for a run's replaced or ended attempt, so that the heartbeats of the run's next attempt do not erase that this one fell
-    silent."""
+    """Return the id for a run's replaced or ended attempt, so that heartbeats of the next attempt do not erase its silence."""
     return run_id if run_id.endswith(PAST) else run_id + PAST
 
 

@@ -63,8 +63,7 @@ _END_SEVERITY = {
 
 
 def change(run: Run, lease: Lease, decision: d.Decision, now_s: int) -> Change:
-    """Return the change to save for `decision`. Launch, ChooseResume and CleanUp need more facts: see `launch`, `resume_chosen` and
-    `cleaned_up`."""
+    """Return the change for `decision`. Launch, ChooseResume and CleanUp need more facts: see `launch`, `resume_chosen`, `cleaned_up`."""
     match decision:
         case d.Wait():
             until_s = next_check_s(run, lease, decision, now_s)
@@ -150,8 +149,7 @@ def launch(run: Run, lease: Lease, offer: Offer, now_s: int, *, identity: str = 
 
 
 def caught_up(run: Run, lease: Lease, newer: Run, newer_lease: Lease, now_s: int) -> Change:
-    """Adopt the newer recorded state after the store was restored from an older copy. A stop or cancel that the user has requested now
-    still counts."""
+    """Adopt the newer record after the store was restored from an older copy. A stop or cancel requested since then still counts."""
     want = run.want if run.want is not DesiredState.RUN else newer.want
     after = replace(newer, version=run.version, want=want, next_check_s=now_s)
     taken = replace(newer_lease, version=lease.version + 1)
@@ -172,7 +170,7 @@ def _in_words(offer: Offer) -> str:
 
 
 def adopted(run: Run, pod_id: str, now_s: int, *, usd_per_hour: float = 0.0, created_s: int = 0) -> Change:
-    """Record the pod of the current attempt by its id and tell people that there is a machine. `usd_per_hour`: its final price, which may
+    """Record the pod of the current attempt by its id and notify people of the machine. `usd_per_hour`: its final price, which may
     differ from the offer's; `created_s`: the second of its creation. 0: not reported."""
     if run.current_attempt is None:
         raise ValueError(f"run {run.run_id} has no attempt that could have the pod {pod_id}")
@@ -187,8 +185,7 @@ def adopted(run: Run, pod_id: str, now_s: int, *, usd_per_hour: float = 0.0, cre
 
 
 def refused(run: Run, lease: Lease, cause: Cause, detail: str, now_s: int) -> Change:
-    """End the attempt at no cost, because the provider has confirmed that no pod was created. People are told once as long as this
-    lasts."""
+    """End the attempt at no cost, because the provider confirmed that no pod was created. Notify people once as long as this lasts."""
     change = _recover(run, lease, d.Recover(cause, detail), now_s)
     attempt = change.run.current_attempt
     if attempt is None:
@@ -202,7 +199,7 @@ def refused(run: Run, lease: Lease, cause: Cause, detail: str, now_s: int) -> Ch
 
 
 def no_offer(run: Run, why: str, now_s: int, *, kind: str = "no_capacity", title: str = "no machine that fits") -> Change:
-    """Wait, longer each time, because nothing can be rented now, and tell people once as long as this lasts."""
+    """Wait, longer each time, because nothing can be rented now, and notify people once as long as this lasts."""
     not_before_s = now_s + d.backoff_s(run.backoffs + 1)
     next_check_s = d.back_off_until_s(run, not_before_s, now_s)
     after = replace(run, backoffs=run.backoffs + 1, not_before_s=not_before_s, next_check_s=next_check_s)
@@ -214,7 +211,7 @@ def no_offer(run: Run, why: str, now_s: int, *, kind: str = "no_capacity", title
 
 def resume_chosen(run: Run, point: ResumePoint | None, now_s: int, *, instead_of: int | None = None) -> Change:
     """Record what the next attempt restores, chosen once after the fence. A checkpoint discovered only now counts as progress.
-    `instead_of`: the committed step, if its files are no longer complete and people have to be told."""
+    `instead_of`: the committed step, if its files are no longer complete and people have to be notified."""
     step = point.step if point else 0
     gained = step > run.durable_step
     after = replace(
@@ -285,8 +282,7 @@ def _with_sign(run: Run, decision: d.Wait | d.Note) -> Run:
 
 
 def _all_clear(run: Run, lease: Lease, kinds: tuple[str, ...], now_s: int) -> Change:
-    """Clear notices whose reason has passed. For a stall this also withdraws the order for evidence, so that the next stall is examined
-    anew."""
+    """Clear notices whose reason has passed. For a stall, also withdraw the order for evidence, so that the next is examined again."""
     after = replace(run, notices=tuple(notice for notice in run.notices if notice.kind not in kinds), next_check_s=now_s)
     line = happened(run, now_s, "all_clear", _CLEARED.get(kinds, "heard again"))
     if run.current_attempt is None or "stalled" not in kinds:
@@ -492,8 +488,7 @@ def _created_s(run: Run, pod: Pod, now_s: int) -> int:
 
 
 def _asked_back(attempt: Attempt, pod: Pod, run: Run, now_s: int) -> Attempt:
-    """Return the attempt with its termination requested if this pod is its own, including a pod of a lost create response that appears only
-    now."""
+    """Return the attempt with its termination requested if this pod is its own, even one of a lost create call that appears only now."""
     if attempt.pod_id is None and pod.name == d.name_of(run, attempt.number):
         return replace(_with_pod(attempt, pod), terminate_asked_s=now_s, ended_s=None)
     return replace(attempt, terminate_asked_s=now_s, ended_s=None) if attempt.pod_id == pod.pod_id else attempt

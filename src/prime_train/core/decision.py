@@ -63,7 +63,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Hold:
-    """Nothing can be rented now: wait, longer each time, and tell people once as long as this lasts."""
+    """Nothing can be rented now: wait, longer each time, and notify people once as long as this lasts."""
 
     kind: str
     title: str
@@ -72,7 +72,7 @@ class Hold:
 
 @dataclass(frozen=True)
 class Note:
-    """Tell people, once as long as this condition lasts."""
+    """Notify people, once as long as this condition lasts."""
 
     kind: str
     severity: Severity
@@ -85,7 +85,7 @@ class Note:
 
 @dataclass(frozen=True)
 class AllClear:
-    """The reason for these notices has passed: clear them, so that people are told again next time."""
+    """The reason for these notices has passed: clear them, so that people are notified again next time."""
 
     kinds: tuple[str, ...]
 

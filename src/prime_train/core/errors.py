@@ -36,8 +36,7 @@ class NoFunds(OutsideError):
 
 
 class UsageError(Exception):
-    """A request of the user that cannot be carried out. The message states the problem, `fix` what to do about it, `code` the exit code of
-    a command."""
+    """A request of the user that cannot be carried out. `fix`: what to do about it; `code`: the exit code of a command."""
 
     def __init__(self, message: str, *, fix: str = "", code: Exit = Exit.USAGE) -> None:
         super().__init__(message)

@@ -1,5 +1,5 @@
-"""All figures of a run that people are shown, computed from one reading of the run. Every display takes them from here, so that no two of
-them contradict each other.
+"""All figures of a run for people, computed from one reading of the run. Every display takes them from here, so that no two of them
+contradict each other.
 
 The stored run gets an attempt's steps only when the attempt ends; until then its last heartbeat and commit, in the lease, are newer.
 `heard` merges the two, and everything else is computed from the result.
@@ -140,8 +140,7 @@ class RunFigures:
         return next(part.share for part in self.parts if part.name == "useful")
 
     def costs(self, shown_max: int | None = None) -> tuple[AttemptCost, ...]:
-        """Return a row for each of the newest `shown_max` attempts (None: all that are listed), and a last row for everything else that is
-        paid."""
+        """Return a row for each of the newest `shown_max` attempts (None: all that are listed), and a last row for all other costs."""
         listed = self.run.attempts[-shown_max:] if shown_max is not None else self.run.attempts
         each = [(attempt, ledger.attempt_totals(attempt, self.now_s)) for attempt in listed]
         paid = [(attempt, cost.paid_s, cost.usd) for attempt, cost in each]

@@ -57,8 +57,7 @@ _CODE = re.compile(f"({'|'.join(FAMILIES)})[0-9]{{2}}")
 
 @dataclass(frozen=True)
 class Finding:
-    """One mistake in a config. `line` and `column` count from 1; `value` is the offending value, cut short, empty if it must not be
-    shown."""
+    """One mistake in a config. `line` and `column` count from 1; `value` is the offending value, cut short, empty if it is secret."""
 
     code: str
     message: str

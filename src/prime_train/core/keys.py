@@ -43,7 +43,7 @@ def pod_name(run_id: str, attempt: int, identity: str = "") -> str:
 
 
 def parse_pod_name(name: str) -> tuple[str, int] | None:
-    """Return `(run_id, attempt)` from a pod name of ours, or None for any other name."""
+    """Return `(run_id, attempt)` from the name of a pod of prime-train, or None for any other name."""
     found = _POD.fullmatch(name)
     return (found.group(1), int(found.group(3))) if found else None
 

@@ -123,8 +123,7 @@ def burn_usd_per_s(run: Run) -> float:
 
 
 def fold(run: Run) -> Run:
-    """Return the run with its oldest ended attempts merged into `folded`, so that a run that was preempted a thousand times stays a small
-    record."""
+    """Return the run with its oldest ended attempts merged into `folded`, so that it stays small after a thousand preemptions."""
     surplus = len(run.attempts) - ATTEMPTS_KEPT_MAX
     old = [a for a in run.attempts[: max(0, surplus)] if a.ended_s is not None]
     if not old:

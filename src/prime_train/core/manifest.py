@@ -51,8 +51,7 @@ def _safe_folder(name: object) -> object:
 
 
 class Chunk(BaseModel):
-    """A part of a file: `digest` (`blake3-<hex>`) and `size` in bytes of its content, and the size `stored` of its blob, encoded by
-    `codec`."""
+    """A part of a file: `digest` (`blake3-<hex>`) and `size` in bytes of its content, and `stored`, the bytes of its blob in `codec`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -161,8 +160,7 @@ def newest_complete(manifests: Iterable[Manifest], sizes: Mapping[str, int]) -> 
 def choose_resume(
     manifests: Iterable[Manifest], sizes: Mapping[str, int], *, attempt: int, previous: ResumePoint | None, identity: str = ""
 ) -> ResumePoint | None:
-    """Return where the attempt after `attempt` resumes: the newest complete manifest of that attempt, else the point from which it had
-    itself resumed.
+    """Return where the attempt after `attempt` resumes: the newest complete manifest of that attempt, else the point where it resumed.
 
     Manifests of older attempts that were written later (by a machine that ran on after its fence), and of another attempt with the same
     number but another `identity`, are ignored.

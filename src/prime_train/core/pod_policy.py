@@ -23,8 +23,7 @@ from dataclasses import dataclass
 from prime_train.core.keys import blob_prefix, evidence_prefix, latest_key, manifest_prefix, pod_name, run_prefix
 
 VALID_S = 3600
-"""Seconds that the keys are valid: the longest that AWS allows when a caller that itself uses a role, such as a function, assumes another
-role."""
+"""Seconds that the keys are valid: the longest that AWS allows if a role, such as a function's, assumes another role."""
 NEWER = 8
 """Number of later attempts whose manifests are protected. An attempt boots, restores and trains before it commits, which takes minutes."""
 POLICY_CHARS_MAX = 2048
@@ -58,8 +57,7 @@ def check(part: Part) -> None:
 
 
 def session_policy(part: Part, run_id: str, attempt: int) -> str:
-    """Return the policy as JSON. Raises ValueError if the prefix makes it longer than AWS accepts, or contains a wildcard that would match
-    other keys."""
+    """Return the policy as JSON. Raises ValueError if the prefix makes it longer than AWS accepts, or contains a wildcard."""
     if SPECIAL & set(part.prefix):
         raise ValueError(f"the bucket's prefix holds one of {' '.join(sorted(SPECIAL))}, which mean something else in a policy")
     arn = f"arn:{part.partition}:s3:::"

@@ -25,8 +25,7 @@ def sealed(run: Run, lease: Lease, master: bytes) -> bytes:
 
 
 def unsealed(data: bytes, master: bytes) -> tuple[Run, Lease] | None:
-    """Return the recorded run and lease; None if the seal is not this control plane's. Raises ValueError for an unreadable record of
-    another version."""
+    """Return the recorded run and lease; None without this control plane's seal. Raises ValueError if it is unreadable."""
     seal, _, body = data.partition(b"\n")
     if not hmac.compare_digest(seal, _seal(body, master)):
         return None

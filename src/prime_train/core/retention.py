@@ -18,8 +18,7 @@ from prime_train.core.spec import CheckpointSpec
 
 @dataclass(frozen=True)
 class Kept:
-    """A checkpoint in the bucket. `complete`: every blob is in the bucket; `metric`: its value of `best_by`, None if it was not
-    measured."""
+    """A checkpoint in the bucket. `complete`: every blob is there; `metric`: its value of `best_by`, None if it was not measured."""
 
     step: int
     attempt: int
@@ -61,8 +60,7 @@ def keeps_newest_only(policy: Policy, step: int) -> bool:
 
 
 def expired(checkpoints: Collection[Kept], policy: Policy, *, committed_step: int, pinned: Collection[str] = ()) -> tuple[Kept, ...]:
-    """Return the checkpoints that may be deleted, oldest first: all without a reason in `why_kept`. Applied again to the rest, it returns
-    none."""
+    """Return the checkpoints that may be deleted, oldest first: all without a reason in `why_kept`. Idempotent."""
     kept = why_kept(checkpoints, policy, committed_step=committed_step, pinned=pinned)
     return tuple(sorted((c for c in checkpoints if c.key not in kept), key=lambda c: c.age))
 

@@ -106,8 +106,7 @@ class DesiredState(StrEnum):
 
 @dataclass(frozen=True)
 class TrackedStep:
-    """The highest step that the tracker has reported while no heartbeats arrived, and when it last rose; None: not since its first
-    report."""
+    """The highest step in the tracker's reports while no heartbeats arrived, and when it last rose; None: not since its first report."""
 
     step: int
     rose_s: int | None = None
@@ -143,8 +142,7 @@ class Attempt:
     detail: str = ""
     terminate_asked_s: int | None = None
     ended_s: int | None = None
-    """When the pod ended by the provider's report, or, if it does not report that, when the end was confirmed; the pod is paid for until
-    then."""
+    """When the pod ended by the provider's report, or else when the end was confirmed; the pod is paid for until then."""
     billed_usd: float | None = None
     """Total cost by the provider's bill; None: not billed (yet), the price of the offer counts."""
     identity: str = ""
@@ -169,8 +167,7 @@ class Totals:
 
 @dataclass(frozen=True)
 class Orphan:
-    """A pod that should not exist and whose termination was requested: of an attempt other than the current one, a second one, or of an
-    ended run."""
+    """A pod whose termination was requested: of an attempt other than the current one, a second one, or of an ended run."""
 
     pod_id: str
     name: str
@@ -183,7 +180,7 @@ class Orphan:
 
 @dataclass(frozen=True)
 class Notice:
-    """A record that people have been told about this condition, at that second."""
+    """A record that people have been notified of this condition, at that second."""
 
     kind: str
     at_s: int
@@ -245,7 +242,7 @@ class Run:
     durable_step: int = 0
     step_slow_s: float | None = None
     notices: tuple[Notice, ...] = ()
-    """The current conditions that people have been told about, so that they are told once."""
+    """The current conditions that people have been notified of, so that they are notified once."""
     orphans: tuple[Orphan, ...] = ()
     why: str = ""
     """Why the run is in a terminal state, as text."""
@@ -273,7 +270,7 @@ class Run:
         return self.is_over and settled and (self.next_check_s is None or self.cleanup_s is not None)
 
     def noted_s(self, kind: str) -> int | None:
-        """Return the second when people were told of `kind`, or None."""
+        """Return the second when people were notified of `kind`, or None."""
         return next((notice.at_s for notice in self.notices if notice.kind == kind), None)
 
 

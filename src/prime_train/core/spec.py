@@ -105,8 +105,7 @@ class Part(BaseModel):
     @field_validator("*", mode="after")
     @classmethod
     def _is_exact(cls, value: object) -> object:
-        """Reject a number that no store, clock or sum of money can hold: it would crash every process that computes with it, for all
-        runs."""
+        """Reject a number that no store, clock or sum of money can hold: it would crash every process that computes with it."""
         if isinstance(value, int | float) and abs(value) > NUMBER_MAX:
             raise ValueError(f"it is too large: {NUMBER_MAX} is the most")
         return value

@@ -41,8 +41,7 @@ class Pod:
 
 @dataclass(frozen=True)
 class PodsSeen:
-    """A response of the provider: every pod of the run in its list. `gone` holds ids it once gave out and now reports as terminated or
-    unknown (404)."""
+    """Every pod of the run in the provider's list. `gone` holds ids it once gave out and now reports as terminated or unknown (404)."""
 
     pods: tuple[Pod, ...] = ()
     gone: frozenset[str] = frozenset()
@@ -172,8 +171,7 @@ def judge(run: Run, evidence: Evidence, now_s: int) -> Verdict:
 
 
 def step_limit_s(health: HealthSpec, step_slow_s: float | None, *, saving: bool) -> int:
-    """Return the step deadline in seconds: `stall_factor` x the slow end of the run's step times, at least `stall_s`, plus the saving
-    allowance.
+    """Return the step deadline in seconds: `stall_factor` x the slow end of the step times, at least `stall_s`, plus the saving allowance.
 
     Until step times are known, a step may take as long as the first one, because some trainers have steps of many minutes.
     """
@@ -216,14 +214,12 @@ def _before_first_heartbeat(run: Run, attempt: Attempt, evidence: Evidence, now_
 
 
 def _tracked_s(attempt: Attempt, evidence: Evidence) -> int:
-    """Return the second of the tracker's last report, 0 for none. Earlier readings count too, so a tracker that does not respond now
-    changes nothing."""
+    """Return the second of the tracker's last report, 0 for none. Earlier readings count too, even if the tracker does not respond now."""
     return max(attempt.last_sign_s or 0, evidence.tracker.heard_s if evidence.tracker is not None else 0)
 
 
 def _tracked(attempt: Attempt, evidence: Evidence) -> TrackedStep | None:
-    """Return the highest step that the tracker has reported, and when it rose; the first report has no time, because its step may be
-    old."""
+    """Return the highest step that the tracker has reported, and when it rose (None for the first report)."""
     known, seen = attempt.tracked, evidence.tracker
     if seen is None or not seen.heard_s or (known is not None and seen.step <= known.step):
         return known

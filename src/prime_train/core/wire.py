@@ -167,8 +167,7 @@ class Gpus(Wire):
 
 
 class Heartbeat(Wire):
-    """One heartbeat. `seq` rises by one each; ages are seconds by the agent's monotonic clock, so that its wall clock never enters a
-    decision."""
+    """One heartbeat. `seq` rises by one each; ages are seconds of the agent's monotonic clock, so its wall clock affects no decision."""
 
     run: RunId
     attempt: AttemptNumber
@@ -233,8 +232,7 @@ class Commit(Wire):
 
 
 class Ticket(Wire):
-    """A file on a pod, readable by its owner only: the attempt it belongs to, the control plane's URL, and the key that authenticates
-    it."""
+    """A file on a pod, readable by its owner only: its attempt, the control plane's URL, and the key that authenticates the attempt."""
 
     run: RunId
     attempt: AttemptNumber

@@ -8,8 +8,7 @@ CANARY = "canary"
 
 
 class Request(NamedTuple):
-    """A request. `headers` have lower-case names; only the two of the signature are read. `path` has no query. `now_s`: the server's
-    clock."""
+    """A request. `headers`: the two of the signature, in lower case. `path` has no query. `now_s`: the server's clock."""
 
     method: str
     path: str

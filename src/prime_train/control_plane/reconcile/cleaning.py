@@ -1,7 +1,7 @@
 """Completes the clean-up of an ended run: deletes unlisted chunks that were too young while its agent still ran.
 
-Chunks are deleted before that is saved, so that after a crash the next watcher deletes the rest. Nothing uploads for a run that is over and
-whose machines are gone; chunks younger than the grace period are kept all the same.
+Chunks are deleted before the clean-up is saved, so that after a crash the next watcher deletes the rest. Nothing uploads for a run that is
+over and whose machines are gone; chunks younger than the grace period are kept all the same.
 """
 
 from prime_train.control_plane.reconcile.context import Context

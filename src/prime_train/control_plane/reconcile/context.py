@@ -42,8 +42,7 @@ class Context:
     """Those of the providers on which other control planes may have machines with our mark."""
     account: Account | None = None
     is_guest: bool = False
-    """Whether the control plane is remote and other watchers serve it too; runs whose provider is not visible from here are then left to
-    them."""
+    """Whether other watchers serve the control plane; they get the runs whose provider is not visible from here."""
     delivers: bool = True
     """Whether this watcher sends the alerts in the outbox; one that lacks the notifiers of others must not."""
     new_identity: Callable[[], str] = field(default=lambda: token_hex(8), repr=False, compare=False)

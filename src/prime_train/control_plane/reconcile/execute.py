@@ -59,8 +59,7 @@ def carry_out(context: Context, held: RunRecord, decision: d.Decision, now_s: in
 
 
 def _may_be_behind(run: Run, decision: d.Decision) -> bool:
-    """Return whether a store restored from an older copy could take this decision wrongly, so that the records in the bucket must be read
-    first."""
+    """Return whether a store restored from an older copy could take this decision wrongly, so that the bucket's records come first."""
     match decision:
         case d.ChooseResume() | d.Launch() | d.Recover() | d.Finish() | d.Settle() | d.CleanUp():
             return True
@@ -78,8 +77,7 @@ def _bucket_fails(context: Context, held: RunRecord, error: OutsideError, now_s:
 
 
 def _save(context: Context, held: RunRecord, change: Change) -> bool:
-    """Save the change, and record the state of the run if this was a turn of it. A record that cannot be written matters only after a
-    restore."""
+    """Save the change, and record the run if the change was a turn. A record that cannot be written matters only after a restore."""
     if not context.store.save(change):
         return False
     if change.run.turn > held.run.turn:
@@ -131,8 +129,7 @@ def _choose_resume(context: Context, held: RunRecord, now_s: int) -> bool:
 
 
 def _lost_of(bucket: Bucket, lease: Lease | None, point: ResumePoint | None) -> str:
-    """Return what is wrong if the attempt had committed a later step than `point`; else empty. `lease` None: nothing is known of the
-    attempt."""
+    """Return what is wrong if the attempt had committed a later step than `point`; else empty. `lease` None: nothing is known."""
     if lease is None or (point.step if point is not None else 0) >= lease.committed_step:
         return ""
     is_there = bool(lease.committed_key) and bucket.get(lease.committed_key) is not None

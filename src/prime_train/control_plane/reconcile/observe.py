@@ -39,16 +39,14 @@ def _funds(context: Context) -> Funds | None:
 
 
 def see(context: Context, now_s: int) -> Snapshot:
-    """Return the facts for a single step outside a sweep, including what silence may mean, without which nothing may be concluded from
-    it."""
+    """Return the facts for a single step outside a sweep, including what silence may mean."""
     snapshot = look(context, now_s)
     hearing = _listen(context, now_s, provider=not isinstance(snapshot.listed, str))
     return replace(snapshot, hearing=hearing, listened_s=now_s)
 
 
 def _listen(context: Context, now_s: int, *, provider: bool) -> Hearing:
-    """Return what silence may mean now. The state is shared by all watchers; a failed save is harmless, because another watcher's state is
-    stored then."""
+    """Return what silence may mean now. All watchers share the state; a failed save is harmless, because another one's is stored then."""
     watch = context.store.watch()
     lease_statuses = context.store.lease_statuses()
     active = {lease_status.run_id: lease_status.heartbeat_s for lease_status in lease_statuses if lease_status.heartbeat_s is not None}
@@ -105,8 +103,8 @@ def gather(context: Context, held: RunRecord, snapshot: Snapshot, now_s: int) ->
 
 
 def _heard(held: RunRecord, hearing: Hearing, now_s: int) -> tuple[str | None, int]:
-    """Return why silence proves nothing for this run, and since when it could have been heard. A machine before its first heartbeat needs
-    more working paths than one that sends heartbeats."""
+    """Return why silence proves nothing for this run, and since when its heartbeats could have been received. A machine before its first
+    heartbeat needs more working paths than one that sends heartbeats."""
     run, attempt = held.run, held.run.current_attempt
     if attempt is None or (held.lease.attempt == attempt.number and held.lease.heartbeat_s is not None):
         return hearing.blind_for(run.run_id), hearing.heard_since_s

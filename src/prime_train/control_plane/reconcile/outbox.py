@@ -16,8 +16,7 @@ REFRESH_S = 600
 """Seconds between refreshes of the display of a training run."""
 ALERT_S_MAX = 86_400
 QUIET_S_MAX = 1800
-"""Seconds that an alert which only mirrors a state is kept: it is soon outdated, and must not fill the outbox while a notifier is
-unreachable."""
+"""Seconds until an alert that only mirrors a state is dropped: it is soon outdated, and must not fill the outbox."""
 
 
 def deliver(context: Context, now_s: int, failures: Failures | None = None, *, clock: Callable[[], int] | None = None) -> int:
@@ -109,8 +108,7 @@ class _Turn:
         return done
 
     def _claims(self, name: str, alert: Alert, for_s: int = CLAIM_S) -> bool:
-        """Return whether this watcher may send the alert: another one that has claimed it is sending it, or crashed less than `CLAIM_S`
-        ago."""
+        """Return whether this watcher may send the alert: another one that has claimed it is sending it, or crashed within `CLAIM_S`."""
         now_s = self.now_s if self.clock is None else self.clock()
         return self.context.store.claim(alert.key, name, self.context.owner, now_s=now_s, until_s=now_s + for_s)
 

@@ -17,8 +17,7 @@ Places = Iterable[tuple[int, int]]
 
 
 def record(bucket: Bucket, run: Run, lease: Lease, master: bytes) -> None:
-    """Record the run as of its turn and delete records of older attempts. Raises OutsideError if the write fails; a failed deletion is
-    ignored."""
+    """Record the run as of its turn. Raises OutsideError if that fails; a failed deletion of older attempts' records is ignored."""
     bucket.put(record_key(run.run_id, run.attempt, run.turn), sealed(run, lease, master))
     with suppress(OutsideError):
         for attempt, turn in _places(bucket, run.run_id):
@@ -71,8 +70,7 @@ def _newest(bucket: Bucket, master: bytes, run: Run, places: Places) -> tuple[Ru
 
 
 def _with_commit(bucket: Bucket, run: Run, lease: Lease) -> Lease:
-    """Return the lease with the newest complete checkpoint of its attempt as committed, because commits made after the record are not in
-    it."""
+    """Return the lease with its attempt's newest complete checkpoint as committed, because the record lacks later commits."""
     if run.state not in ATTENDED:
         return lease
     manifests = [m for m in read_manifests(bucket, run.run_id, attempt=run.attempt) if m.identity == lease.identity]

@@ -15,8 +15,7 @@ STEPS_A_RUN_MAX = 12
 
 
 STEP_S_MAX = 60
-"""A step whose evidence took more than this many seconds to gather is not decided, because the evidence no longer matches the second of the
-decision."""
+"""A step is not decided if its evidence took more than this many seconds to gather, because it no longer fits the decision."""
 
 
 def reconcile(

@@ -1,5 +1,4 @@
-"""Checks that the tracker still receives healthy runs, and marks lost runs in it; for other runs the tracker is read with the rest of the
-evidence."""
+"""Checks that the tracker receives healthy runs, and marks lost runs in it; for other runs it is read with the rest of the evidence."""
 
 from collections.abc import Iterable
 

@@ -17,8 +17,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Room:
-    """Limits of simultaneous connections: `connections` in total, of which `strangers` have signed nothing yet; and `backlog`, not accepted
-    yet."""
+    """Limits of simultaneous connections: `connections` in total, `strangers` of them unsigned; and `backlog`, not yet accepted."""
 
     connections: int
     strangers: int
@@ -26,8 +25,7 @@ class Room:
 
 
 def raise_file_limit() -> None:
-    """Raise this process's soft limit of open files towards its hard limit. For a whole program, because child processes inherit the
-    limit."""
+    """Raise the soft limit of open files towards the hard limit. For a whole program, because child processes inherit it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = FILES_WANTED if hard == resource.RLIM_INFINITY else min(hard, FILES_WANTED)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
@@ -39,8 +37,7 @@ def raise_file_limit() -> None:
 
 
 def room() -> Room:
-    """Return the limits of connections from the current limit of open files. A quarter of all connections is reserved for clients that have
-    signed something."""
+    """Return the limits of connections from the limit of open files. A quarter is reserved for clients that have signed something."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     files = CONNECTIONS_MAX + OWN_FILES if soft == resource.RLIM_INFINITY else soft
     connections = max(CONNECTIONS_MIN, min(CONNECTIONS_MAX, files - max(OWN_FILES, files // 4)))

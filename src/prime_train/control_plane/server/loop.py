@@ -47,8 +47,7 @@ class Watcher:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop after the current sweep. If it does not end in time, return without it: its saves are complete, and the thread ends with the
-        process."""
+        """Stop after the current sweep, or return without it if it takes too long: its saves are complete, and it ends with the process."""
         self._stopping.set()
         self._poke.set()
         if self._thread.ident is not None:
@@ -80,8 +79,7 @@ class Watcher:
         log.error(message, error, exc_info=exc_info)
 
     def _rest(self) -> None:
-        """Wait until there is something to do. After a failure only news shortens the wait: the failed run is still due, and would be again
-        at once."""
+        """Wait until there is work. After a failure only news shortens the wait: the failed run is still due, and would be at once."""
         end_s = time.monotonic() + self._rest_s()
         self._stopping.wait(GAP_S)
         while not self._stopping.is_set():

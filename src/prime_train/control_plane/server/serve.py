@@ -1,5 +1,4 @@
-"""Runs webhook and watcher in one process. `Server` is for embedding (tests, the demo, the CLI); `run_server` is the main function of a
-program."""
+"""Runs webhook and watcher in one process. `Server` is for embedding (tests, the demo, the CLI); `run_server` is a program's main."""
 
 import contextlib
 import errno
@@ -165,8 +164,7 @@ def calm_collector() -> None:
 
 @contextlib.contextmanager
 def _signals() -> Iterator[list[int]]:
-    """Yield a list that gets every SIGTERM and SIGINT. A handler may do no more: an event's lock might be held by the code it
-    interrupts."""
+    """Yield a list that gets every SIGTERM and SIGINT. A handler may do no more: the interrupted code might hold an event's lock."""
     signalled: list[int] = []
 
     def note(number: int, _: FrameType | None) -> None:

@@ -75,8 +75,7 @@ def _same(place: Place, said: Heartbeat | Commit) -> None:
 
 
 def describe(error: ValidationError) -> str:
-    """Return which fields are wrong and how, at most `MISTAKES_MAX`. Values that may be secrets (of unknown fields, long texts) are not
-    repeated."""
+    """Return up to `MISTAKES_MAX` wrong fields and their mistakes, without values that may be secrets (of unknown fields, long texts)."""
     rows = error.errors(include_url=False, include_context=False)
     more = [f"and {len(rows) - MISTAKES_MAX} more"] if len(rows) > MISTAKES_MAX else []
     return "; ".join([_mistake(row) for row in rows[:MISTAKES_MAX]] + more)

@@ -60,8 +60,7 @@ def carry_out(webhook: WebhookContext, call: Call, now_s: int) -> Response:
 
 
 def record(webhook: WebhookContext, calls: Sequence[HeartbeatCall], now_s: int) -> list[Response]:
-    """Store the heartbeats in one transaction; return their responses, in order. Raises what the store raises; then none counts as
-    stored."""
+    """Store the heartbeats in one transaction; return the responses in order. Raises what the store raises; then none counts as stored."""
     said = webhook.store.heartbeats([call.heartbeat for call in calls], now_s)
     return [
         answer(call, one, pace_s=HEARTBEAT_S if one.verdict is Verdict.FENCED else webhook.pace_s(call.heartbeat.run), now_s=now_s)
@@ -95,8 +94,7 @@ def _store(webhook: WebhookContext, name: str, body: bytes, now_s: int) -> Respo
 
 
 def _operators(webhook: WebhookContext) -> PodKeys | None:
-    """Return temporary keys for the operator; None: those in the environment must do, for example because the role that issues them is
-    missing."""
+    """Return temporary keys for the operator; None: those in the environment must do, for example because the role is missing."""
     try:
         return webhook.lend("", 0) if webhook.lend is not None else None
     except PermanentError:

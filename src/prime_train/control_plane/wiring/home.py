@@ -217,8 +217,7 @@ class Home:
         return (self.environment.get(PUBLIC_URL) or kept).rstrip("/")
 
     def master(self) -> bytes:
-        """Return the master key, from which all agents' keys are derived: the environment's, or the home's own, created once, by the first
-        process."""
+        """Return the master key, from which all agents' keys are derived: the environment's, or the home's own, created on first use."""
         named = self.environment.get(MASTER, "")
         if named:
             return _unhexed(named)
@@ -336,8 +335,7 @@ class Home:
         return UsageError(f"{self.root} is served already{where} by process {process}", fix=fix, code=Exit.OUTSIDE_REFUSED)
 
     def last_serving(self) -> Serving | None:
-        """Return the content of serve.json, whose writer may no longer run; for a remote control plane, its own description; None if there
-        is neither."""
+        """Return the content of serve.json, whose writer may have ended; of a remote control plane its own description; or None."""
         if self.elsewhere:
             about = self.about
             return Serving(self.elsewhere, 0, about.public_url or self.elsewhere, about.provider or LOCAL, about.bucket_url)

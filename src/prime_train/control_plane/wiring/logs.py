@@ -8,8 +8,7 @@ FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 class OneLine(logging.Formatter):
-    """A formatter that prints a record's own text on one line, so that no text can imitate another record; a traceback below it has
-    several."""
+    """A formatter that prints a record's own text on one line, so that no text can imitate another record; tracebacks keep their lines."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # it overrides one of logging's
         record.message = neutralized(record.message)

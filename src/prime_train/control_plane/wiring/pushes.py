@@ -1,5 +1,4 @@
-"""Installs agents on machines beside a watcher that ends soon: sweeps continue meanwhile, and running installations are awaited at the
-end."""
+"""Installs agents on machines beside a watcher that ends soon: sweeps continue meanwhile, and installations are awaited at the end."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING

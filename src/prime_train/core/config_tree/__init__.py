@@ -126,8 +126,7 @@ def place_of(root: Node, path: Path, *, on_key: bool = False) -> Place:
 
 
 def line_with(source: str, place: Place, word: str) -> Place:
-    """Return the position of `word` in the text that starts at `place` and may span several lines; `place` itself if no line contains the
-    word.
+    """Return the position of `word` in the text that starts at `place` and may span several lines; `place` if it lacks the word.
 
     A text continues as long as lines are indented deeper than its first line.
     """

@@ -61,8 +61,7 @@ def _drain_reason(run: Run, verdict: Verdict, funds: Funds | None, now_s: int) -
 
 
 def _warned_away(run: Run, verdict: Verdict, funds: Funds | None) -> tuple[DrainReason, str] | None:
-    """Return the reason why the machine must be left whatever the run's own budget is: a preemption notice or a nearly empty wallet; else
-    None."""
+    """Return the reason to leave the machine whatever the budget is: a preemption notice or a nearly empty wallet; else None."""
     if isinstance(verdict, Healthy) and verdict.preempting:
         return DrainReason.PREEMPTION, "the machine has been told that it will be taken away"
     if funds is not None and funds.left_s() < RESERVE_S + run.spec.health.drain_s:
@@ -105,8 +104,7 @@ def drain_reserve_usd(run: Run) -> float:
 
 
 def budget_moment_s(run: Run, now_s: int) -> int | None:
-    """Return the second when money or hours next require an action at the present burn: the warning, the flush or the end; None if there is
-    none."""
+    """Return the second when money or hours next need an action at the present burn: the warning, the flush or the end; or None."""
     spent, limits, burn = ledger.spent(run, now_s), run.spec.budget, ledger.burn_usd_per_s(run)
     is_warned = run.noted_s("budget") is not None
     marks = [limits.usd, limits.usd - drain_reserve_usd(run)] + ([] if is_warned else [limits.usd * WARN_SHARE])

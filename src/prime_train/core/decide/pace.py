@@ -25,8 +25,8 @@ def backoff_s(failures: int) -> int:
 
 
 def healthy_until_s(run: Run, heartbeat_s: int | None, deadline_s: int | None, now_s: int) -> int:
-    """Return the next second that matters for a healthy attempt: a missed heartbeat, the step deadline or money. `heartbeat_s`: the last
-    heartbeat's arrival."""
+    """Return the next second that matters for a healthy attempt: a missed heartbeat, the step deadline or money. `heartbeat_s`: when the
+    last heartbeat arrived; `deadline_s`: the step deadline, None if there is none yet."""
     health = run.spec.health
     heard_s = heartbeat_s if heartbeat_s is not None else now_s
     missed_s = heard_s + health.heartbeat_s + max(1, health.heartbeat_s // 4) + 1

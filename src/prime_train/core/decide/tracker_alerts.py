@@ -1,7 +1,7 @@
 """Alerts for a healthy run whose reports do not reach its tracker, and marking of lost runs in the tracker.
 
 A tracker lags by itself, and its silence never counts against a run whose agent sends heartbeats. But people miss metrics that are logged
-for hours and never arrive, so they are told.
+for hours and never arrive, so they are notified.
 """
 
 from prime_train.core.decision import AllClear, Note
@@ -49,8 +49,7 @@ UNHEARD_ADVICE = "that it calls wandb.init, takes WANDB_RUN_ID from its environm
 
 
 def lost_attempt(run: Run, lease: Lease, number: int) -> Attempt | None:
-    """Return the attempt of that number if it was fenced after its first heartbeat and no newer attempt may write to the tracker yet; else
-    None."""
+    """Return the attempt of that number if it was fenced after its first heartbeat and no newer one may write to the tracker; else None."""
     attempt = next((a for a in run.attempts if a.number == number), None)
     if attempt is None or attempt.fenced_s is None or attempt.first_heartbeat_s is None or run.spec.wandb is None:
         return None

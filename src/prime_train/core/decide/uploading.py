@@ -1,5 +1,4 @@
-"""Decisions about checkpoints that do not become durable: people are told why, and a machine with the only copy is kept for a limited
-cost."""
+"""Decisions about checkpoints that do not become durable: people are notified, and a machine with the only copy is kept at limited cost."""
 
 from prime_train.core import ledger
 from prime_train.core.causes import Cause

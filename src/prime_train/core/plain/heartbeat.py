@@ -18,8 +18,7 @@ NUMBER_MAX = 1.7976931348623157e308
 
 Check = Callable[[Any], bool]
 Fields = dict[str, tuple["Check | Fields", tuple[Any, ...]]]
-"""The check for each value, or the fields of a nested part; and the default if there is one. A value may be None only if its default is
-None."""
+"""The check for each value, or the fields of a nested part; and the default, if any. Only a value with the default None may be None."""
 
 
 class _Unsure(Exception):

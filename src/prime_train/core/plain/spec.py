@@ -38,8 +38,7 @@ class _Unsure(Exception):
 
 
 class Part:
-    """One part of a spec, with the fields of the class of that name in `prime_train.core.spec`. `_said`: the names of fields set in the
-    file."""
+    """One part of a spec, with the fields of that class in `prime_train.core.spec`. `_said`: the names of fields set in the file."""
 
     def __init__(self, values: Mapping[str, Any], said: frozenset[str] = frozenset()) -> None:
         self.__dict__.update(values, _said=said)

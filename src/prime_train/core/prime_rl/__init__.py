@@ -18,8 +18,7 @@ PATTERN = "step_{step}"
 
 TRAINED = "trainer/.metadata"
 SHIPPED = "orchestrator/progress.pt"
-"""The two halves of a checkpoint: the trainer's is written by all ranks and completed by its `.metadata` file, the orchestrator's is one
-file."""
+"""The halves of a checkpoint: the trainer's is written by all ranks and completed by this file; the orchestrator's is one file."""
 
 METRICS = "metrics.jsonl"
 

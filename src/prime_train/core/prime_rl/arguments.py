@@ -72,8 +72,7 @@ class Arguments:
 
 
 def arguments(words: Sequence[Scalar]) -> Arguments:
-    """Return the meaning of the words after the first file. Words that cannot be interpreted are skipped: prime-rl itself will refuse
-    them."""
+    """Return the meaning of the words after the first file. Words without a meaning are skipped: prime-rl itself will refuse them."""
     texts = [word.text for word in words]
     includes, settings, at = [], list[_Setting](), 0
     while at < len(words):

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Refusal:
-    """One error from the validators. `where`: keys and list indices as pydantic reports them, including the names of alternatives that it
-    tried."""
+    """One error from the validators. `where`: keys and list indices as pydantic reports them, with names of alternatives it tried."""
 
     where: tuple[str | int, ...]
     kind: str

@@ -24,8 +24,7 @@ def neutralized(text: str, *, keep: str = "") -> str:
 
 
 def lines_of_text(text: str) -> str:
-    """Return a text of several lines: line breaks and tabs stay, a carriage return becomes a line break, and everything else is
-    `neutralized`."""
+    """Return a text of several lines `neutralized`, with line breaks and tabs kept and carriage returns turned into line breaks."""
     return neutralized(text.replace("\r\n", "\n").replace("\r", "\n"), keep="\n\t")
 
 

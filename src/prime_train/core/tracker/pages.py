@@ -36,8 +36,7 @@ def address(entity: str, project: str, run_id: str, *, site: str = SITE) -> str:
 
 
 def origin_url(run: Run) -> str:
-    """Return the URL of the pull request that requested the run, or else of its config at that commit; empty if it was not requested on
-    GitHub."""
+    """Return the URL of the pull request that requested the run, or else of its config; empty if it was not requested on GitHub."""
     origin = run.origin
     if origin is None:
         return ""
