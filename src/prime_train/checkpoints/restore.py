@@ -32,7 +32,7 @@ def unreported(done: int, total: int) -> None:
 
 
 class RestoreFailed(Exception):
-    """The checkpoint cannot be restored."""
+    """The checkpoint cannot be restored; the message gives the reason."""
 
 
 class CheckpointDamaged(RestoreFailed):

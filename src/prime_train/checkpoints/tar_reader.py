@@ -22,7 +22,7 @@ _FILES = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE)
 
 
 class ArchiveBroken(Exception):
-    """The archive is cut off, damaged or no tar archive; the message says where."""
+    """The archive is cut off, damaged or no tar archive; the message gives the position."""
 
 
 class Unsafe(Exception):

@@ -1,11 +1,11 @@
-"""The index that tells when each part of a log was written. The agent keeps it beside the log, because few trainers print times.
+"""The index of when each part of a log was written. The agent keeps it beside the log, because few trainers print times.
 
 A line of the index is `SECOND OFFSET`: bytes written in that second, or up to `EVERY_S` later, begin at that offset of the log. The seconds
 are those of the machine that holds the log, and are compared only with its own clock.
 """
 
 SUFFIX = ".times"
-"""The index has the log's name with this suffix."""
+"""Suffix that the log's name gets in the name of the index."""
 EVERY_S = 5
 
 

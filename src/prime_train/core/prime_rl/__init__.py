@@ -51,7 +51,7 @@ def refused(argument: str) -> str | None:
 
 
 def layout(spec: "RunSpec") -> Layout:
-    """Where a run of prime-rl saves."""
+    """Return the paths where a run of prime-rl saves."""
     part = spec.trainer.prime_rl
     assert part is not None
     folder = run_folder(part.output, part.run_name or spec.name)

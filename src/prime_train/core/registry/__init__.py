@@ -1,4 +1,4 @@
-"""What a config can name, one row each: kinds of trainers.
+"""The implementations that a config can name, one row each: kinds of trainers.
 
 A row names the code that implements it and does not import it, so reading a config loads no trainer. The spec, its JSON schema and the
 findings of `validate` take the allowed names from these rows.

@@ -1,4 +1,4 @@
-"""The types of the rows."""
+"""The types of the registry's rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where a trainer saves by itself: fields of `checkpoints`, and the file of `trainer.progress`. What a config leaves out is filled in
-    from here, and what it says otherwise about `folder`, `pattern` and `marker` is refused."""
+    """The paths where a trainer saves by itself: fields of `checkpoints`, and the file of `trainer.progress`. Fields that a config omits
+    are filled in from here, and other values of `folder`, `pattern` and `marker` are refused."""
 
     folder: str
     pattern: str
@@ -22,12 +22,12 @@ class Layout:
 
 @dataclass(frozen=True)
 class TrainerKind:
-    """A kind of trainer, by the name that `trainer.kind` has for it."""
+    """A kind of trainer; its key in the registry is the value of `trainer.kind`."""
 
     implementation: str
     """The class that implements the port of trainers, as `package.module:Class`; it is created without arguments."""
     summary: str
-    """What is run, as the end of a sentence that begins with the kind's name."""
+    """The action of the kind, as the end of a sentence that begins with the kind's name."""
     part: str = ""
     """The part of `trainer` that this kind needs and no other kind may have."""
     own_command: str = ""
@@ -35,4 +35,4 @@ class TrainerKind:
     needs_steps: str = ""
     """Why the kind needs `trainer.steps`; empty: it does not."""
     layout: "Callable[[RunSpec], Layout] | None" = field(default=None, repr=False)
-    """Where the trainer saves; None: where the config says."""
+    """Returns where the trainer saves; None: the config decides."""
