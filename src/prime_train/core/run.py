@@ -126,8 +126,7 @@ class Attempt:
     first_heartbeat_s: int | None = None
     first_step_s: int | None = None
     last_sign_s: int | None = None
-    """Last sign of life: the last heartbeat, or the last step if it stalled; before the fence, the tracker's last report while no
-    heartbeats arrived."""
+    """Last sign of life: the last heartbeat, or if it stalled the last step; before the fence also the tracker's last report."""
     tracked: TrackedStep | None = None
     resumed_step: int = 0
     best_step_before: int = 0

@@ -31,7 +31,7 @@ class TrainerKind:
     part: str = ""
     """The part of `trainer` that this kind needs and no other kind may have."""
     own_command: str = ""
-    """What to do instead of writing `trainer.command`, for a kind with a command of its own; empty: the kind needs `trainer.command`."""
+    """What to do instead of setting `trainer.command`, for a kind with a command of its own; empty: the kind needs `trainer.command`."""
     needs_steps: str = ""
     """Why the kind needs `trainer.steps`; empty: it does not."""
     layout: "Callable[[RunSpec], Layout] | None" = field(default=None, repr=False)
