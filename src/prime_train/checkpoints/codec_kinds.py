@@ -72,7 +72,7 @@ class Kinds:
     def codec_for(
         self, kind: str, chunk: Buffer, *, uplink_bytes_per_s: float | None, spare_cores: float | None, total_bytes: int
     ) -> Codec:
-        """Return the codec for this chunk. `NONE` until the uplink speed and the spare cores are known: the first transfers measure them.
+        """Return the codec for this chunk. `NONE` while uplink or spare cores are unknown (None): the first transfers measure them.
 
         `spare_cores`: cores that neither sending nor other processes use. `total_bytes`: raw bytes of the whole checkpoint in transfer.
         """

@@ -39,7 +39,7 @@ def _funds(context: Context) -> Funds | None:
 
 
 def see(context: Context, now_s: int) -> Snapshot:
-    """Return the facts for a single step outside a sweep, including what silence may mean."""
+    """Return the facts for a single step outside a sweep, with what silence may mean: without that, it proves nothing."""
     snapshot = look(context, now_s)
     hearing = _listen(context, now_s, provider=not isinstance(snapshot.listed, str))
     return replace(snapshot, hearing=hearing, listened_s=now_s)
