@@ -58,6 +58,21 @@ def test_a_config_with_mistakes_is_not_launched_and_each_is_named_with_its_line(
     assert api.runs() == []
 
 
+def test_a_config_is_launched_with_values_from_python_in_place_of_its_own(tmp_path: Path) -> None:
+    config = write_config(tmp_path)
+    api = Client(tmp_path / "home")
+    run = api.launch(config, overrides={"trainer.steps": 5, "tags": ["a", "b"], "environment": {"A": "1"}})
+    assert (run.status().steps, run.status().tags) == (5, ("a", "b"))
+    with pytest.raises(InvalidConfig) as caught:
+        api.launch(config, overrides={"trainer.steps": "5", "budget.usd": None})
+    assert {finding.file for finding in caught.value.findings if finding.line == 0} == {"overrides trainer.steps", "overrides budget.usd"}
+    with pytest.raises(UsageError, match="overrides trainer: a config has no values of type set"):
+        api.launch(config, overrides={"trainer": {1}})
+    with pytest.raises(UsageError, match=r"'trainer\.' is no key of a config"):
+        api.launch(config, overrides={"trainer.": 1})
+    assert [one.run for one in api.runs()] == [run.id]
+
+
 def test_a_control_plane_elsewhere_is_named_by_the_environment() -> None:
     api = Client(environment={"PRIME_TRAIN_STORE": "http://127.0.0.1:9", "PRIME_TRAIN_MASTER_KEY": "00" * 32})
     assert repr(api) == "Client('http://127.0.0.1:9')"

@@ -37,7 +37,7 @@ from prime_train.operations import checkpoints as checkpoint_list
 from prime_train.operations import dry_run
 from prime_train.operations.checkpoints import Row as Checkpoint
 from prime_train.operations.diagnose import RunDiagnosis, diagnose
-from prime_train.operations.launch_config import InvalidConfig, checked, launch_checked
+from prime_train.operations.launch_config import InvalidConfig, checked, launch_checked, settings_of
 from prime_train.operations.logs import LogChoice, log_end
 from prime_train.operations.page import run_page
 from prime_train.operations.resume import resume
@@ -150,13 +150,15 @@ class Client:
         dollars an hour for the whole machine. Raises InvalidConfig, and OutsideError if the provider does not answer."""
         return dry_run.ranking(self._home, checked(self._home, Path(config)).spec)
 
-    def launch(self, config: str | Path, *, name: str | None = None) -> "Run":
-        """Check the config, pack its working tree into the bucket and queue the run. `name`: a run name that replaces the config's.
+    def launch(self, config: str | Path, *, name: str | None = None, overrides: Mapping[str, object] | None = None) -> "Run":
+        """Check the config, pack its working tree into the bucket and queue the run. `name`: a run name that replaces the config's;
+        `overrides`: values that replace the config's, such as `{"trainer.steps": 5, "tags": ["try"]}`.
 
         Relative paths in the config start at the current folder, as on the command line. Raises InvalidConfig if the config has mistakes,
         UsageError if `name` is not a valid name, and OutsideError if store or bucket do not answer; in each case no run is queued.
         """
-        return Run(self._home, launch_checked(self._home, checked(self._home, Path(config), name=name)).run_id)
+        settings = settings_of(overrides or {}, "overrides")
+        return Run(self._home, launch_checked(self._home, checked(self._home, Path(config), name=name, settings=settings)).run_id)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from prime_train.cli.page import page
 from prime_train.cli.profile import profile
 from prime_train.cli.resume import resume
 from prime_train.cli.rules import rules
-from prime_train.cli.run import run
+from prime_train.cli.run import WithCommand, run
 from prime_train.cli.schema import schema
 from prime_train.cli.serve import serve
 from prime_train.cli.ssh import ssh
@@ -76,8 +76,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+_PARSED_BY = {validate: WithDeepTrust, run: WithCommand}
+"""Verbs whose arguments are more than the library can describe."""
+
 for _verb in VERBS:
-    app.command(cls=WithDeepTrust if _verb is validate else None)(guarded(_verb))
+    app.command(cls=_PARSED_BY.get(_verb))(guarded(_verb))
 app.add_typer(checkpoints)
 app.add_typer(config)
 app.add_typer(models)

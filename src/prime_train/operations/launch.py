@@ -102,7 +102,7 @@ def renamed(config: "Config", name: str) -> "RunSpec":
     try:
         return RunSpec.model_validate({**config.spec.model_dump(), "name": name})
     except ValueError as error:
-        raise UsageError(f"--name {name!r} is no name", fix="lower-case letters, digits and inner hyphens, 32 at most") from error
+        raise UsageError(f"{name!r} is no name of a run", fix="lower-case letters, digits and inner hyphens, 32 at most") from error
 
 
 def new_id(name: str) -> str:

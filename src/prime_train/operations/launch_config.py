@@ -1,14 +1,18 @@
 """Launch a run from a config file: read it, check it as `validate` does, pack the working tree and store the run."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from prime_train.adapters.config_yaml import read_config
+from prime_train.adapters.config_yaml import read_config, read_text
+from prime_train.adapters.config_yaml.settings import Setting, config_text, laid_over, setting_of, text_setting
 from prime_train.control_plane.wiring.home import BUCKET, Home
+from prime_train.core.config_tree import plain
 from prime_train.core.errors import UsageError
 from prime_train.core.finding import Finding, has_errors
 from prime_train.core.run import Run
 from prime_train.core.spec import RunSpec
+from prime_train.operations.command_config import CommandConfig
 from prime_train.operations.launch import Plan, Unfit, launch, on_provider, plan, renamed
 from prime_train.operations.launch_checks import found_for, unfit_here
 from prime_train.operations.validate import judged
@@ -16,12 +20,14 @@ from prime_train.operations.validate import judged
 
 @dataclass(frozen=True)
 class Checked:
-    """A config that can be launched. `findings`: findings that are not errors; `sources`: the text of each file."""
+    """A config that can be launched. `findings`: findings that are not errors; `sources`: the text of each file; `text`: the config itself,
+    with the values that replaced its own."""
 
     spec: RunSpec
     plan: Plan
     findings: tuple[Finding, ...]
     sources: dict[str, str]
+    text: str
 
 
 class InvalidConfig(Unfit):
@@ -32,24 +38,42 @@ class InvalidConfig(Unfit):
         self.sources = sources
 
 
-def checked(home: Home, config: Path, *, name: str | None = None) -> Checked:
-    """Read and check the config and the working tree, changing nothing. `name`: a name that replaces the config's.
+def settings_of(values: Mapping[str, object], label: str) -> list[Setting]:
+    """Return values for keys such as `trainer.steps`, to replace a config's. `label`: what findings name in place of a file. Raises
+    UsageError for a key or a value that no config has."""
+    return [setting_of(key, value, label) for key, value in values.items()]
+
+
+def checked(home: Home, config: Path | CommandConfig, *, name: str | None = None, settings: Sequence[Setting] = ()) -> Checked:
+    """Read and check the config and the working tree, changing nothing. `name`: a name that replaces the config's; `settings`: values that
+    replace the config's.
 
     Raises InvalidConfig if the config or the working tree has errors, UsageError if `name` is invalid, and OutsideError if an external
     service fails.
     """
-    read = read_config(config)
-    if read.spec is None:
+    read = read_config(config, settings=settings) if isinstance(config, Path) else read_text(config.text, config.label, settings=settings)
+    if read.spec is None or read.root is None:
         raise InvalidConfig(*judged(read))
     spec = on_provider(renamed(read, name) if name else read.spec, home)
     found, sources = found_for(read, spec, home.run_secrets, unfit_here(read, spec, home))
     if has_errors(found):
         raise InvalidConfig(found, sources)
     try:
-        made = plan(spec, file=str(config))
+        made = plan(spec, file=read.file)
     except Unfit as error:
         raise InvalidConfig((*found, *error.findings), sources) from error
-    return Checked(spec, made, (*found, *made.findings), sources)
+    root = laid_over(read.root, [text_setting(("name",), spec.name, "")])
+    return Checked(spec, made, (*found, *made.findings), sources, config_text(plain(root)))
+
+
+def save_config(what: Checked, path: Path) -> None:
+    """Write the checked config to a new file. Raises UsageError if the file exists."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(what.text)
+    except FileExistsError as error:
+        raise UsageError(f"{path} exists, and was left as it is", fix="choose another file") from error
 
 
 def launch_checked(home: Home, what: Checked) -> Run:

@@ -14,6 +14,9 @@ from prime_train.core.plain import spec as spec_plain
 from prime_train.core.text.redaction import masked
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from prime_train.adapters.config_yaml.settings import Setting
     from prime_train.core.spec import RunSpec
 
 __all__ = ["BYTES_MAX", "Config", "Sheet", "masked", "read_config", "read_sheet", "read_text"]
@@ -37,24 +40,29 @@ class Config:
         return self.spec is not None and not has_errors(self.findings)
 
 
-def read_config(path: Path, *, plainly: bool = False) -> Config:
+def read_config(path: Path, *, plainly: bool = False, settings: "Sequence[Setting]" = ()) -> Config:
     """Read one config file. Never raises for a missing file or for its content: both become findings.
 
     With `plainly`, a spec that is certainly valid is read without loading pydantic; it then has a spec's values, but is not a `RunSpec`.
+    `settings`: values that are set over the file's.
     """
     try:
         source = read_source(path)
     except ParseAborted as halt:
         return Config(str(path), None, (finding(str(path), halt.trouble),))
-    return read_text(source, str(path), plainly=plainly)
+    return read_text(source, str(path), plainly=plainly, settings=settings)
 
 
-def read_text(source: str, file: str, *, plainly: bool = False) -> Config:
+def read_text(source: str, file: str, *, plainly: bool = False, settings: "Sequence[Setting]" = ()) -> Config:
     """Parse a config's text as `read_config` does. `file` is its name in findings."""
     try:
         root, troubles = read_code(source)
     except ParseAborted as halt:
         return Config(file, None, (finding(file, halt.trouble),), source)
+    if settings:
+        from prime_train.adapters.config_yaml.settings import laid_over
+
+        root = laid_over(root, settings)
     spec, mistakes = _spec(root, plainly=plainly)
     spelled_out = list(secrets.spelled_out(root, source))
     # A secret in place of another value is one mistake, not two.

@@ -35,7 +35,8 @@ def _told(root: Mapping, source: str) -> Iterator[Draft]:
 
 
 def _at_line(value: Scalar, secret: str, source: str) -> Scalar:
-    return replace(value, place=line_with(source, value.place, secret))
+    # What was set over the file stands in no line of it.
+    return value if value.place.file else replace(value, place=line_with(source, value.place, secret))
 
 
 def _variables(node: Node, name: str = "") -> Iterator[tuple[str, Entry]]:

@@ -35,7 +35,9 @@ def print_json(findings: Iterable[Finding]) -> None:
 
 def text(finding: Finding, lines: Sequence[str]) -> str:
     """Return the finding with its source line, coloured if the output is a terminal."""
-    where, what = f"{_shown(finding.file)}:{finding.line}:{finding.column}: ", f"{finding.severity.value} {finding.code}"
+    # What was set over a file, by an option say, has no line.
+    place = f":{finding.line}:{finding.column}" if finding.line else ""
+    where, what = f"{_shown(finding.file)}{place}: ", f"{finding.severity.value} {finding.code}"
     said = _wrapped(_shown(finding.message), len(where) + len(what) + 2, INDENT)
     parts = [f"{where}{_styled(what, _BOLD, _COLOURS[finding.severity])}: {said}"]
     # The line of a secret is not shown, because output ends up in logs.

@@ -1,0 +1,134 @@
+"""Single values that are set over a config from outside of its file, such as `trainer.steps=5` on a command line.
+
+They become part of the config's tree before it is checked, so that the one reader of configs finds their mistakes too. Their place is the
+label of where they were given, for they stand in no file.
+"""
+
+from collections.abc import Iterable, Sequence
+from collections.abc import Mapping as Table
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import yaml
+
+from prime_train.adapters.config_yaml.nodes import Entry, Listing, Mapping, Node, ParseAborted, Place, Plain, Scalar
+from prime_train.adapters.config_yaml.parse import read_code, read_scalar
+from prime_train.core.config_tree.merge import KEYS_MAX, mapping_of
+from prime_train.core.errors import UsageError
+
+SHOWN_CHARS = 60
+_FLOW = ("[", "{", '"', "'")
+"""How a value begins that is read as YAML; any other is one plain word or text, whatever is in it."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A value for one key of a config. `path`: the keys that lead to it."""
+
+    path: tuple[str, ...]
+    value: Node
+
+
+def read_setting(text: str, label: str) -> Setting:
+    """Read `KEY=VALUE`, such as `trainer.steps=5` or `hardware.gpus=[H100_80GB]`. `label`: what findings name in place of a file, without
+    the value, which may be a secret. Raises UsageError if there is no key, or the value cannot be read."""
+    key, sign, value = text.partition("=")
+    path = tuple(key.strip().split("."))
+    if not sign or not all(path) or len(path) > KEYS_MAX:
+        raise UsageError(f"{key[:SHOWN_CHARS]!r} sets no key of a config", fix="write KEY=VALUE, such as trainer.steps=5")
+    label = f"{label} {key.strip()}".strip()[: 2 * SHOWN_CHARS]
+    return Setting(path, _flow(value, label) if value.startswith(_FLOW) else _scalar(value, read_scalar(value), label))
+
+
+def text_setting(path: Sequence[str], text: str, label: str) -> Setting:
+    """Return a setting whose value is this text, whatever it looks like. Raises UsageError if it is not valid Unicode."""
+    return Setting(tuple(path), _scalar(text, text, label))
+
+
+def setting_of(key: str, value: object, label: str) -> Setting:
+    """Return the setting of a key such as `trainer.steps` to a value of Python. Raises UsageError if it is of a kind that no config has."""
+    label = f"{label} {key}"[: 2 * SHOWN_CHARS]
+    if not all(key.split(".")) or key.count(".") >= KEYS_MAX:
+        raise UsageError(f"{key[:SHOWN_CHARS]!r} is no key of a config", fix="write one such as trainer.steps")
+    return Setting(tuple(key.split(".")), _node(value, label))
+
+
+def laid_over(root: Mapping, settings: Iterable[Setting]) -> Mapping:
+    """Return the tree with every setting in it; of two for one key, the last one counts."""
+    return reduce(lambda tree, setting: _with(tree, setting.path, setting.value), settings, root)
+
+
+def config_text(values: Plain) -> str:
+    """Return keys and values as the text of a config, which reads as the same keys and values."""
+    return yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Escapes what cannot be seen: some of it would end a line for YAML, and the reader refuses it."""
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if value.isprintable() else '"')
+
+
+_Dumper.add_representer(str, _text)
+
+
+def _with(tree: Mapping, path: Sequence[str], value: Node) -> Mapping:
+    there = tree.entry(path[0])
+    new = value
+    if len(path) > 1:
+        inner = there.value if there is not None and isinstance(there.value, Mapping) else mapping_of(value.place, ())
+        new = _with(inner, path[1:], value)
+    place = there.place if there is not None and len(path) > 1 else value.place
+    entries = {entry.key: entry for entry in tree.entries} | {path[0]: Entry(path[0], place, new)}
+    return mapping_of(tree.place, entries.values())
+
+
+def _place(label: str) -> Place:
+    return Place(0, 0, label)
+
+
+def _scalar(text: str, value: str | int | float | bool | None, label: str) -> Scalar:
+    if "\0" in text or any(0xD800 <= ord(char) <= 0xDFFF for char in text):
+        raise UsageError(f"{label}: the value is not valid Unicode text")
+    return Scalar(_place(label), text, value)
+
+
+def _flow(text: str, label: str) -> Node:
+    try:
+        root, problems = read_code(f"value: {text}\n")
+    except ParseAborted as halt:
+        raise UsageError(f"{label}: the value cannot be read: {halt.trouble.message}", fix=_flow_fix(text)) from None
+    node = root.entry("value")
+    if problems or node is None or len(root.entries) > 1:
+        said = problems[0].message if problems else "it is more than one value"
+        raise UsageError(f"{label}: the value cannot be read: {said}", fix=_flow_fix(text))
+    return _placed(node.value, _place(label))
+
+
+def _flow_fix(text: str) -> str:
+    return "close what it opens" if text[0] in "\"'" else "write a list as [a, b], and keys with values as {a: 1, b: 2}"
+
+
+def _placed(node: Node, place: Place) -> Node:
+    match node:
+        case Scalar():
+            return replace(node, place=place)
+        case Listing():
+            return replace(node, place=place, items=tuple(_placed(item, place) for item in node.items))
+        case Mapping():
+            return mapping_of(place, (Entry(entry.key, place, _placed(entry.value, place)) for entry in node.entries))
+
+
+def _node(value: object, label: str) -> Node:
+    if value is None or isinstance(value, bool | int | float):
+        return _scalar(str(value), value, label)
+    if isinstance(value, str):
+        return _scalar(value, value, label)
+    if isinstance(value, Table):
+        return mapping_of(_place(label), (Entry(str(key), _place(label), _node(item, label)) for key, item in value.items()))
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+        items = tuple(_node(item, label) for item in value)
+        return Listing(_place(label), items, 1 + sum(item.size for item in items))
+    raise UsageError(f"{label}: a config has no values of type {type(value).__name__}", fix="use numbers, texts, lists and dictionaries")
