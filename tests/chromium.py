@@ -8,6 +8,7 @@ with chromium(tmp_path) as browser:
 import base64
 import json
 import os
+import select
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -30,6 +31,8 @@ OPTIONS = (
     "--disable-dev-shm-usage",
     "--remote-debugging-pipe",
 )
+SILENT_S_MAX = 60
+"""A net under what hangs: far beyond what a busy machine needs."""
 
 
 @dataclass
@@ -71,6 +74,8 @@ class Browser:
 
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._rest:
+            ready, _, _ = select.select([self.reads], [], [], SILENT_S_MAX)
+            assert ready, f"the browser has said nothing for {SILENT_S_MAX} s"
             data = os.read(self.reads, 2**20)
             assert data, "the browser has ended"
             self._rest += data

@@ -38,6 +38,8 @@ RULES = "prime_train.rules"
 REPORTS = "prime_train.reports"
 CONFIGS = "prime_train.configs"
 ADMISSION = "prime_train.control_plane.admission"
+DASHBOARD = "prime_train.dashboard"
+PAGES = "prime_train.control_plane.pages"
 WEBHOOK = "prime_train.control_plane.webhook"
 RECONCILE = "prime_train.control_plane.reconcile"
 STORE_CALLS = "prime_train.control_plane.store_calls"
@@ -71,6 +73,7 @@ TABLE = {
     "prime_train.ports": Row((CORE,)),
     "prime_train.checkpoints": Row((CORE, PORTS), ("blake3", "numpy", "zstandard")),
     "prime_train.control_plane.reconcile": Row((CORE, PORTS)),
+    "prime_train.control_plane.pages": Row((CORE, ADMISSION)),
     "prime_train.control_plane.store_calls": Row((CORE, PORTS), ("pydantic",)),
     # No third party, and of ours only what needs none.
     "prime_train.control_plane.admission": Row((CORE,), pure=True),
@@ -103,7 +106,7 @@ TABLE = {
     "prime_train.adapters.tracker_wandb": adapter("wandb"),
     "prime_train.adapters.code_archive": adapter(),
     "prime_train.control_plane.server": Row(
-        (CORE, PORTS, ADMISSION, WEBHOOK, RECONCILE, CLOCK), ("fastapi", "pydantic", "starlette", "uvicorn")
+        (CORE, PORTS, ADMISSION, PAGES, WEBHOOK, RECONCILE, CLOCK), ("fastapi", "pydantic", "starlette", "uvicorn")
     ),
     "prime_train.demo": Row((), ("numpy",)),
     "prime_train.reports": Row((CORE, ESTIMATE, TRAINERS, RULES, PORTS)),
@@ -113,6 +116,7 @@ TABLE = {
     "prime_train.operations": Row(
         (CORE, ESTIMATE, TRAINERS, RULES, REPORTS, CONFIGS, PORTS, CHECKPOINTS, CONTROL_PLANE, ADAPTERS), computed=True
     ),
+    "prime_train.dashboard": Row((CORE, PORTS, REPORTS, CONTROL_PLANE, OPERATIONS)),
     "prime_train.exits": Row((CORE, REPORTS)),
     "prime_train.output": Row((CORE,), ("rich",)),
     "prime_train.actions": Row(
@@ -124,7 +128,7 @@ TABLE = {
         (CORE, TRAINERS, PORTS, CHECKPOINTS, "prime_train.adapters.bucket*", HTTP),
         ("psutil", "requests", "pynvml", "pydantic"),
     ),
-    "prime_lambdas": Row((CORE, PORTS, CONTROL_PLANE, ADAPTERS, ELAPSED), ("mangum", "boto3", "fastapi", "pydantic")),
+    "prime_lambdas": Row((CORE, PORTS, CONTROL_PLANE, ADAPTERS, ELAPSED, DASHBOARD), ("mangum", "boto3", "fastapi", "pydantic")),
 }
 
 DENIED_TO_PURE = {"os", "sys", "subprocess", "threading", "asyncio", "socket", "http", "urllib"}

@@ -137,9 +137,9 @@ def test_a_served_page_says_where_it_hears_of_changes() -> None:
 
 def test_the_list_links_every_run_and_says_how_it_stands() -> None:
     runs = [standing(b.held(b.run(RunState.TRAINING, run_id=name)), NOW_S) for name in ("one", "two")]
-    shown = runs_page_html(runs, NOW_S, Live("", 10))
+    shown = runs_page_html(runs, NOW_S, Live("", 10), left_out=7)
     assert [link["href"] for link in Reader(shown).named("a")] == ["runs/one", "runs/two"]
-    assert "2 shown, of which 2 go on" in shown
+    assert "2 runs, 2 not over, 7 older ones not listed" in shown
     assert "There are no runs yet." in runs_page_html([], NOW_S, Live("", 10))
 
 

@@ -10,7 +10,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
     "Configs": ("init", "validate", "lint", "rules", "schema", "config"),
     "Estimates": ("memory", "cost", "find", "models", "verify-model"),
     "Checkpoints": ("checkpoints",),
-    "Control plane": ("serve", "watch", "key", "deploy", "doctor", "destroy"),
+    "Control plane": ("serve", "watch", "dashboard", "key", "deploy", "doctor", "destroy"),
     "Other": ("demo", "gha"),
 }
 

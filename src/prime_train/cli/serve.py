@@ -35,6 +35,7 @@ def serve(
     from prime_train.control_plane.wiring.logs import log_to_stderr
     from prime_train.control_plane.wiring.pod_keys import try_role
     from prime_train.control_plane.wiring.providers import PUBLIC_URL, STORE, default_provider
+    from prime_train.dashboard import served_here
 
     home = Home.of({**os.environ, PUBLIC_URL: _checked(public_url)} if public_url else os.environ)
     if home.elsewhere:
@@ -58,7 +59,7 @@ def serve(
             try_role(webhook.lend)
         _try_bucket(home)
         home.catch_up()
-        run_server(webhook, context, host=host, port=number, interval_s=interval, announce=announce)
+        run_server(webhook, context, host=host, port=number, interval_s=interval, announce=announce, pages=served_here(home))
 
 
 def _checked(url: str) -> str:

@@ -12,6 +12,7 @@ from prime_train.cli.aws.doctor import doctor
 from prime_train.cli.checkpoints import checkpoints
 from prime_train.cli.config import config
 from prime_train.cli.cost import cost
+from prime_train.cli.dashboard import dashboard
 from prime_train.cli.demo import demo
 from prime_train.cli.diagnose import diagnose
 from prime_train.cli.find import find
@@ -61,6 +62,7 @@ VERBS = (
     doctor,
     destroy,
     key,
+    dashboard,
     demo,
     schema,
 )

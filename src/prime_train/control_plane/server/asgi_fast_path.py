@@ -2,7 +2,9 @@
 
 from starlette.types import ASGIApp
 
+from prime_train.control_plane.pages import is_page
 from prime_train.control_plane.server.body import Receive, Scope
+from prime_train.control_plane.server.pages import PageServer
 from prime_train.control_plane.server.request_handler import RequestHandler
 from prime_train.control_plane.server.responder import Send, send_response
 
@@ -10,14 +12,16 @@ FAST_PREFIX = "/v1/"
 
 
 class AsgiFastPath:
-    """Answers everything under /v1/ itself; everything else (health, documentation, lifespan) goes to `app`."""
+    """Answers everything under /v1/ itself; `pages` shows the dashboard, if there is one; everything else (health, documentation, lifespan)
+    goes to `app`."""
 
-    def __init__(self, app: ASGIApp, gate: RequestHandler) -> None:
-        self._app, self._gate = app, gate
+    def __init__(self, app: ASGIApp, gate: RequestHandler, pages: PageServer | None = None) -> None:
+        self._app, self._gate, self._pages = app, gate, pages
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not scope["path"].startswith(FAST_PREFIX):
-            await self._app(scope, receive, send)
+            is_shown = self._pages is not None and scope["type"] == "http" and is_page(scope["path"])
+            await (self._pages if is_shown and self._pages is not None else self._app)(scope, receive, send)
             return
         response = await self._gate.respond(scope, receive)
         if response is not None:

@@ -37,6 +37,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's own
         super().connection_made(transport)
+        self.access_log = False  # whoever handles logs: an address may hold a token
         self.is_known, self.turn = False, self._next_turn()
         self._head_since_s: float | None = self.loop.time()
         self._head_bytes = self._frame_bytes = self._unread_bytes = 0

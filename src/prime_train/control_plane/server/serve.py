@@ -15,6 +15,7 @@ from typing import Self
 import uvicorn
 from starlette.types import ASGIApp
 
+from prime_train.control_plane.pages import Pages
 from prime_train.control_plane.reconcile import Context
 from prime_train.control_plane.server.app import create_app
 from prime_train.control_plane.server.asgi_fast_path import AsgiFastPath
@@ -22,6 +23,7 @@ from prime_train.control_plane.server.connection import Connection
 from prime_train.control_plane.server.crowd import Crowd
 from prime_train.control_plane.server.descriptors import raise_file_limit, room
 from prime_train.control_plane.server.loop import INTERVAL_S, Watcher
+from prime_train.control_plane.server.pages import PageServer
 from prime_train.control_plane.server.request_handler import RequestHandler
 from prime_train.control_plane.server.standstill import Standstill
 from prime_train.control_plane.webhook import WebhookContext
@@ -55,13 +57,23 @@ class _Uvicorn(uvicorn.Server):
 
 
 class Server:
-    """The webhook in a thread of its own, and optionally a watcher beside it. Port 0 takes a free one. `clock`: replaces the store's."""
+    """The webhook in a thread of its own, and optionally a watcher beside it. Port 0 takes a free one. `clock`: replaces the store's.
+    `pages`: the dashboard, if there is to be one."""
 
-    def __init__(self, webhook: WebhookContext, host: str = "127.0.0.1", port: int = 0, *, clock: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self,
+        webhook: WebhookContext,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        clock: Callable[[], int] | None = None,
+        pages: Pages | None = None,
+    ) -> None:
         self.poke = threading.Event()
         self.ended = threading.Event()
         """Set when the webhook no longer serves, for whatever reason."""
         self._desk, self._host, self._port = webhook, host, port
+        self._pages = PageServer(pages) if pages is not None else None
         self._standstill = Standstill(webhook.store, clock or webhook.store.now_s)
         self._uvicorn: _Uvicorn | None = None
         self._thread: threading.Thread | None = None
@@ -77,7 +89,7 @@ class Server:
         listener = _listen(self._host, self._port)
         self._port = listener.getsockname()[1]
         gate = RequestHandler(self._desk, self.poke.set, self._standstill.now_s)
-        self._uvicorn = _Uvicorn(uvicorn_config(AsgiFastPath(create_app(gate), gate)))
+        self._uvicorn = _Uvicorn(uvicorn_config(AsgiFastPath(create_app(gate), gate, self._pages)))
         self._thread = threading.Thread(target=self._serve, args=(self._uvicorn, listener, gate), name="webhook", daemon=True)
         self._thread.start()
         self._standstill.start()
@@ -95,6 +107,8 @@ class Server:
             log.exception("the webhook ended")
         finally:
             gate.close()
+            if self._pages is not None:
+                self._pages.close()
             self.ended.set()
             server.listens.set()
 
@@ -109,6 +123,8 @@ class Server:
         if self.watcher is not None:
             self.watcher.stop()
         self._standstill.stop()
+        if self._pages is not None:
+            self._pages.end_streams()
         if self._uvicorn is not None:
             self._uvicorn.should_exit = True
         if self._thread is not None:
@@ -135,6 +151,7 @@ def run_server(
     port: int = 0,
     interval_s: float = INTERVAL_S,
     announce: Callable[[str], None] = print,
+    pages: Pages | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT; main thread only. Without `context` there is no watcher. `announce` gets the URL once it is served.
 
@@ -143,7 +160,7 @@ def run_server(
     """
     calm_collector()
     raise_file_limit()
-    server = Server(webhook, host, port)
+    server = Server(webhook, host, port, pages=pages)
     with _signals() as signalled, server:
         announce(server.url)
         if context is not None:

@@ -55,8 +55,10 @@ def end_s(run: Run, history: Sequence[HistoryEvent], points: Sequence[Point]) ->
 
 
 def top_step(run: Run, points: Sequence[Point]) -> int:
-    """Return the highest step of the picture, at least 1."""
-    return max([1, run.best_step, run.spec.trainer.steps or 0, *(point.step for point in points)])
+    """Return the highest step of the picture, at least 1: the target, unless less than a third of it has been reached."""
+    reached = max([1, run.best_step, *(point.step for point in points)])
+    target = run.spec.trainer.steps or 0
+    return max(reached, target) if reached * 3 >= target else reached
 
 
 def line_of(attempt: Attempt, points: Sequence[Point]) -> list[Point]:

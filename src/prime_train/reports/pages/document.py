@@ -48,7 +48,7 @@ figure { margin: 0; min-width: 0; } figcaption { font-size: 14px; font-weight: 6
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: 14px; }
 th { text-align: left; color: var(--soft); font-weight: 600; white-space: nowrap; }
-th, td { padding: 6px 20px 6px 0; border-bottom: 1px solid var(--line); vertical-align: top; } td { overflow-wrap: anywhere; }
+th, td { padding: 6px 20px 6px 0; border-bottom: 1px solid var(--line); vertical-align: top; } td { overflow-wrap: break-word; }
 th:last-child, td:last-child { padding-right: 0; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; } tr.sum td { font-weight: 600; }
 .dot { display: inline-block; width: 11px; height: 11px; border-radius: 3px; margin-right: 8px; vertical-align: -1px; }
@@ -140,6 +140,14 @@ def document(title: str, body: str, live: Live | None = None) -> str:
         stale = "<p id=stale class=stale hidden>This page is no longer up to date: the control plane does not answer it. Load it again.</p>"
         script = f"<script>{SCRIPT}</script>"
     return f"<!doctype html>{opening}<head>{''.join(head)}</head><body><main>{stale}{body}</main>{script}</body></html>\n"
+
+
+def notice_html(title: str, text: str, *, leads_to: str = "") -> str:
+    """A page with a few words. `leads_to`: where a browser goes at once, relative to the page."""
+    way = f"<meta http-equiv='refresh' content='0;url={escape(leads_to)}'>" if leads_to else ""
+    link = f" <a href='{escape(leads_to)}'>Go on</a>" if leads_to else ""
+    page = document(title, f"<h1>{escape(title)}</h1><p>{escape(text)}{link}</p>")
+    return page.replace("<title>", f"{way}<title>", 1)
 
 
 def content_policy(*, is_served: bool) -> str:

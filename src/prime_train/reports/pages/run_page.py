@@ -96,7 +96,7 @@ def _head(one: Standing) -> str:
     now = one.figures
     state = now.run.state
     why = one.why or (f"asked to {one.want}" if one.want != "run" and one.ended_s is None else "")
-    doing = " ".join(filter(None, [why, f"({one.phase})" if one.phase else ""]))
+    doing = "; ".join(filter(None, [why, f"phase: {one.phase}" if one.phase else ""]))
     return f"<h1>{shown(one.run)}{pill(state)}</h1><p class=why>{shown(doing)}</p>{cards(list(_cards(one)))}"
 
 
@@ -207,6 +207,8 @@ def _history(page: RunPage) -> str:
 def _facts(page: RunPage, one: Standing) -> Iterator[tuple[str, str]]:
     now = one.figures
     yield "config", one.name
+    if one.tags:
+        yield "tags", ", ".join(one.tags)
     if one.pod:
         yield "machine", f"{one.offer}, {one.pod}"
     if one.gpus is not None:

@@ -9,12 +9,17 @@ from prime_train.reports.pages.markup import none, part, pill, row, shown, table
 from prime_train.reports.run_status import Standing
 
 
-def runs_page_html(runs: Sequence[Standing], now_s: int, live: Live) -> str:
-    """The whole page; `runs` in the order that is given, each with a link to its page. `now_s`: the store's time."""
+def runs_page_html(runs: Sequence[Standing], now_s: int, live: Live, *, left_out: int = 0) -> str:
+    """Return the whole page: `runs` in the given order, each with a link to its page. `now_s`: the store's time. `left_out`: how many older
+    runs are not listed."""
     going_on = sum(one.ended_s is None for one in runs)
-    head = f"<h1>Runs</h1><p class=why>{len(runs):,} shown, of which {going_on:,} go{'es' if going_on == 1 else ''} on</p>"
+    said = [f"{len(runs):,} run{'' if len(runs) == 1 else 's'}", f"{going_on:,} not over"]
+    said += [f"{left_out:,} older ones not listed"] if left_out else []
+    head = f"<h1>Runs</h1><p class=why>{shown(', '.join(said))}</p>"
     listed = table(
-        ("run", "state", "step", "durable", "spent", "last heartbeat", "age"), [_row(one, now_s) for one in runs], numbers=(2, 3, 4, 5, 6)
+        ("run", "state", "step", "durable", "spent", "last heartbeat", "age", "tags"),
+        [_row(one, now_s) for one in runs],
+        numbers=(2, 3, 4, 5, 6),
     )
     body = part("runs", "", head + (listed if runs else none("There are no runs yet.")))
     return document("prime-train: runs", body, live)
@@ -29,6 +34,7 @@ def _row(one: Standing, now_s: int) -> str:
         shown(one.money),
         shown(one.heartbeat),
         span(now_s - one.created_s),
+        shown(", ".join(one.tags)),
         numbers=(2, 3, 4, 5, 6),
         whole=(0,),
     )

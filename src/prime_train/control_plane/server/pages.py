@@ -1,0 +1,144 @@
+"""The dashboard over ASGI: pages are made in threads of their own, and browsers hear of changes by server-sent events.
+
+Nothing of it can hold up a heartbeat: the event loop only passes texts on, and everything that waits is bounded.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+from prime_train.control_plane.pages import EVENTS, RUN_PAGES, PageRequest, PageResponse, Pages
+from prime_train.control_plane.server.body import Overloaded, Receive, Scope
+from prime_train.control_plane.server.responder import Send
+from prime_train.ports import OutsideError
+
+THREADS = 4
+WAITING_MAX = 32
+STREAMS_MAX = 20
+"""Browsers that hear of changes at once; others ask now and then."""
+LOOK_S = 2.0
+TICK_S = 15.0
+"""Ages and money go on although nothing happens: at the latest after so long a page is brought up to date."""
+
+_PLAIN = (("content-type", "text/plain; charset=utf-8"), ("cache-control", "no-store"))
+_BUSY = PageResponse(503, b"too much is asked for at once; ask again\n", (*_PLAIN, ("retry-after", "5")))
+_STREAM_HEADERS = (("content-type", "text/event-stream"), ("cache-control", "no-store"), ("x-accel-buffering", "no"))
+
+P = ParamSpec("P")
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+
+class PageServer:
+    """Serves the dashboard on one event loop. `end_streams` may be called by any thread, everything else is for the loop's."""
+
+    def __init__(self, pages: Pages, *, look_s: float = LOOK_S) -> None:
+        self._pages, self._look_s = pages, look_s
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="pages")
+        self._waiting = self._streams = 0
+        self._is_ending = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request, or goes on with events until the browser has gone."""
+        request = _request(scope)
+        try:
+            refusal = self._pages.screen(request)
+            if refusal is None and request.path.endswith(EVENTS):
+                await self._stream(request, receive, send)
+                return
+            answer = refusal if refusal is not None else await self._in_thread(self._pages.respond, request)
+        except Overloaded:
+            answer = _BUSY
+        except OutsideError as error:
+            log.warning("a page could not be shown: %s", error)
+            answer = PageResponse(503, b"the store does not answer; ask again\n", (*_PLAIN, ("retry-after", "5")))
+        except Exception:
+            log.exception("a page could not be shown")
+            answer = PageResponse(500, b"a mistake of the control plane's; see its log\n", _PLAIN)
+        await _send_page(send, answer)
+
+    async def _in_thread(self, does: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        if self._waiting >= WAITING_MAX:
+            raise Overloaded
+        self._waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: does(*args, **kwargs))
+        finally:
+            self._waiting -= 1
+
+    # ------------------------------------------------------------------------------------------------------------------ events
+
+    async def _stream(self, request: PageRequest, receive: Receive, send: Send) -> None:
+        if self._streams >= STREAMS_MAX:
+            await _send_page(send, _BUSY)
+            return
+        self._streams += 1
+        gone = asyncio.ensure_future(_gone(receive))
+        try:
+            run_id = request.path.removeprefix(RUN_PAGES).removesuffix(EVENTS)
+            if not await self._in_thread(self._pages.version, run_id):
+                await _send_page(send, PageResponse(404, b"there is no such run\n", _PLAIN))
+                return
+            await send({"type": "http.response.start", "status": 200, "headers": _encoded(_STREAM_HEADERS)})
+            await self._go_on(request, run_id, gone, send)
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            gone.cancel()
+            self._streams -= 1
+
+    async def _go_on(self, request: PageRequest, run_id: str, gone: "asyncio.Future[None]", send: Send) -> None:
+        """Until the browser has gone, its token is over, or the server ends. What changed between page and stream is told at once."""
+        loop, told, told_s = asyncio.get_running_loop(), "", float("-inf")
+        while not (self._is_ending or gone.done() or self._is_over(request)):
+            version = await self._version(run_id) or told
+            if version != told or loop.time() - told_s >= TICK_S:
+                told, told_s = version, loop.time()
+                await send({"type": "http.response.body", "body": b"event: changed\ndata:\n\n", "more_body": True})
+            await asyncio.wait({gone}, timeout=self._look_s)
+
+    def _is_over(self, request: PageRequest) -> bool:
+        try:
+            return self._pages.screen(request) is not None
+        except OutsideError:
+            return False  # the time is not known now
+
+    async def _version(self, run_id: str) -> str:
+        """Empty if it cannot be had now: the page itself will say so."""
+        try:
+            return await self._in_thread(self._pages.version, run_id)
+        except (OutsideError, Overloaded):
+            return ""
+
+    def end_streams(self) -> None:
+        """Has all of them end soon."""
+        self._is_ending = True
+
+    def close(self) -> None:
+        """Waits for pages that are being made."""
+        self._threads.shutdown()
+
+
+def _request(scope: Scope) -> PageRequest:
+    headers = dict(scope["headers"])
+    cookies = headers.get(b"cookie", b"").decode("latin-1")
+    is_https = scope.get("scheme") == "https" or headers.get(b"x-forwarded-proto", b"") == b"https"
+    return PageRequest(scope["method"], scope["path"], scope["query_string"].decode("latin-1"), cookies, is_https)
+
+
+async def _gone(receive: Receive) -> None:
+    """Returns when the browser has closed its connection."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _send_page(send: Send, page: PageResponse) -> None:
+    cookie = (("set-cookie", page.cookie),) if page.cookie else ()
+    headers = _encoded((*page.headers, *cookie, ("content-length", str(len(page.body)))))
+    await send({"type": "http.response.start", "status": page.status, "headers": headers})
+    await send({"type": "http.response.body", "body": page.body})
+
+
+def _encoded(headers: tuple[tuple[str, str], ...]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode(), value.encode("latin-1")) for name, value in headers]

@@ -1,0 +1,59 @@
+"""Who may see the pages: whoever brings a token, in a link once and in a cookie from then on.
+
+The link's token becomes a cookie that no script reads and that no other site's request carries; the answer leads on to the same page
+without the token, so that it stays neither in the address bar nor in what a next page hears of where one came from. That answer is a page
+and not a redirect of HTTP: a browser that follows a link from another site, such as a chat, sends such a cookie only with requests that
+begin at a page of ours.
+"""
+
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs
+
+from prime_train.control_plane.pages import RUN_PAGES, PageRequest, PageResponse
+from prime_train.core.dashboard_token import cookie_name, opens_until_s
+from prime_train.core.keys import is_run_id
+from prime_train.dashboard.answers import page
+from prime_train.reports.pages.document import notice_html
+
+TOKEN = "token"
+COOKIES_CHARS_MAX = 8192
+REFUSED = (
+    "These pages are only for whoever has a link to them that is not over. Where the control plane's key is, this prints a new one: "
+    "prime-train dashboard"
+)
+
+
+def screened(masters: tuple[bytes, ...], request: PageRequest, now_s: int) -> PageResponse | None:
+    """Return the answer to whoever may not see pages or has brought a token, and None to all others. `masters`: the keys whose tokens are
+    taken; `now_s`: the store's time."""
+    if request.method != "GET":
+        return page(405, notice_html("Only read", "These pages can be read, and nothing else."), ("allow", "GET"))
+    brought = parse_qs(request.query, max_num_fields=10).get(TOKEN) if TOKEN in request.query else None
+    if brought:
+        until_s = opens_until_s(masters, brought[0], now_s)
+        return _exchanged(masters, request, brought[0], until_s - now_s) if until_s is not None else _refused()
+    kept = _cookie(request.cookies, cookie_name(masters[0]))
+    return None if kept and opens_until_s(masters, kept, now_s) is not None else _refused()
+
+
+def _refused() -> PageResponse:
+    return page(403, notice_html("This link does not open the pages", REFUSED))
+
+
+def _exchanged(masters: tuple[bytes, ...], request: PageRequest, token: str, left_s: int) -> PageResponse:
+    """The way on is relative, as a proxy may serve the pages below a folder of its own."""
+    run_id = request.path.removeprefix(RUN_PAGES)
+    there = run_id if is_run_id(run_id) else "./"
+    secure = "; Secure" if request.is_https else ""
+    cookie = f"{cookie_name(masters[0])}={token}; Path=/; Max-Age={left_s}; HttpOnly; SameSite=Strict{secure}"
+    return page(200, notice_html("Opening", "The page opens.", leads_to=there))._replace(cookie=cookie)
+
+
+def _cookie(header: str, name: str) -> str:
+    if name not in header or len(header) > COOKIES_CHARS_MAX:
+        return ""
+    try:
+        found = SimpleCookie(header).get(name)
+    except CookieError:
+        return ""
+    return found.value if found is not None else ""

@@ -1,0 +1,21 @@
+"""Pages as answers: with the headers that keep a browser from storing, framing, guessing at or adding to them."""
+
+from prime_train.control_plane.pages import PageResponse
+from prime_train.reports.pages.document import content_policy
+
+HEADERS = (
+    ("content-type", "text/html; charset=utf-8"),
+    ("cache-control", "no-store"),
+    ("content-security-policy", f"{content_policy(is_served=True)}; frame-ancestors 'none'"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("referrer-policy", "no-referrer"),
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
+    ("x-robots-tag", "noindex"),
+)
+
+
+def page(status: int, html: str, *more: tuple[str, str]) -> PageResponse:
+    """Return the page as an answer."""
+    return PageResponse(status, html.encode(), (*HEADERS, *more))

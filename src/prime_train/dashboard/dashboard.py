@@ -1,0 +1,104 @@
+"""From a request to its page."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from prime_train.control_plane.pages import EVENTS, RUN_PAGES, PageRequest, PageResponse
+from prime_train.core.errors import OutsideError
+from prime_train.core.keys import is_run_id
+from prime_train.dashboard.access import screened
+from prime_train.dashboard.answers import page
+from prime_train.dashboard.looking import Looking
+from prime_train.operations.page import page_of
+from prime_train.operations.status import statuses
+from prime_train.ports import Store
+from prime_train.reports.pages import Live, run_page_html, runs_page_html
+from prime_train.reports.pages.document import notice_html
+
+MADE_S = 1.0
+"""For so long a page that was made is shown to whoever else asks for it."""
+MADE_MAX = 256
+LIST_EVERY_S = 10
+RUN_EVERY_S = 15
+
+_T = TypeVar("_T")
+log = logging.getLogger(__name__)
+
+
+class Dashboard:
+    """The pages of the runs in `store`, for whoever has a token sealed by one of `masters`. `has_events`: a browser can hear of changes;
+    where it cannot, it asks now and then."""
+
+    def __init__(self, store: Store, masters: tuple[bytes, ...], looking: Looking, *, has_events: bool) -> None:
+        self._store, self._masters, self._looking, self._has_events = store, masters, looking, has_events
+        self._pages: _Made[PageResponse] = _Made(MADE_S)
+        self._versions: _Made[str] = _Made(MADE_S)
+
+    def screen(self, request: PageRequest) -> PageResponse | None:
+        """Return the answer to whoever may not see pages or has brought a token, and None to all others. Raises OutsideError if the time
+        is not known."""
+        return screened(self._masters, request, self._store.now_s())
+
+    def respond(self, request: PageRequest) -> PageResponse:
+        """Return the page at that path. Two who ask for the same within a moment get the same."""
+        run_id = request.path.removeprefix(RUN_PAGES)
+        try:
+            if request.path == "/":
+                return self._pages.get("", self._list)
+            if is_run_id(run_id):
+                return self._pages.get(run_id, lambda: self._run(run_id))
+        except OutsideError as error:
+            log.warning("a page could not be shown: %s", error)
+            return page(503, notice_html("Not now", "The store does not answer. Load the page again in a moment."), ("retry-after", "5"))
+        return _nothing()
+
+    def version(self, run_id: str) -> str:
+        """Return a text that changes whenever the run's page does; empty if there is no such run. Raises OutsideError."""
+        return self._versions.get(run_id, lambda: self._version(run_id)) if is_run_id(run_id) else ""
+
+    def _list(self) -> PageResponse:
+        found = statuses(self._store)
+        return page(200, runs_page_html(found.runs, self._store.now_s(), Live("", LIST_EVERY_S), left_out=found.left_out))
+
+    def _run(self, run_id: str) -> PageResponse:
+        held = self._store.load(run_id)
+        if held is None:
+            return _nothing()
+        live = Live(f"{run_id}{EVENTS}" if self._has_events else "", RUN_EVERY_S)
+        return page(200, run_page_html(page_of(self._store, held, self._looking.seen(held)), live))
+
+    def _version(self, run_id: str) -> str:
+        held = self._store.load(run_id)
+        if held is None:
+            return ""
+        self._looking.seen(held, wait_s=0.0)
+        return f"{held.run.version}-{held.lease.version}-{self._looking.turn(run_id)}"
+
+
+def _nothing() -> PageResponse:
+    return page(404, notice_html("There is no such page", "There is no run of that name here, or it was removed."))
+
+
+class _Made(Generic[_T]):
+    """What was made a moment ago, by name. Of several threads that ask for the same, one makes it."""
+
+    def __init__(self, kept_s: float) -> None:
+        self._kept_s, self._lock = kept_s, threading.Lock()
+        self._locks: dict[str, threading.Lock] = {}
+        self._made: dict[str, tuple[float, _T]] = {}
+
+    def get(self, name: str, make: Callable[[], _T]) -> _T:
+        with self._lock:
+            if len(self._locks) >= MADE_MAX:
+                self._locks.clear()
+                self._made.clear()
+            lock = self._locks.setdefault(name, threading.Lock())
+        with lock:
+            made = self._made.get(name)
+            if made is None or time.monotonic() - made[0] > self._kept_s:
+                value = make()
+                made = self._made[name] = time.monotonic(), value
+            return made[1]
