@@ -35,6 +35,7 @@ from prime_train.core.run import HistoryEvent
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.operations import checkpoints as checkpoint_list
 from prime_train.operations import dry_run
+from prime_train.operations.archive import archive
 from prime_train.operations.checkpoints import Row as Checkpoint
 from prime_train.operations.diagnose import RunDiagnosis, diagnose
 from prime_train.operations.launch_config import InvalidConfig, checked, launch_checked, settings_of
@@ -104,20 +105,21 @@ class Client:
         name: str = "",
         tag: str | Sequence[str] = (),
         since_s: int | None = None,
+        archived: bool = False,
         runs_max: int = RUNS_MAX,
     ) -> list[RunStatus]:
         """Return the status of the newest `runs_max` runs that match all filters, newest first; without filters, of all runs.
 
         `state`: `training`, `failed` ..., or `active` or `ended`; with several, a run matches by any of them. `name`: a part of the run's
         id or of its config's name, or a pattern such as `qwen-*`. `tag`: one of the config's `tags`; with several, a run must have all of
-        them. `since_s`: launched at most so many seconds ago. Raises UsageError if a state is unknown, and OutsideError if the store does
-        not answer.
+        them. `since_s`: launched at most so many seconds ago. `archived`: archived runs too. Raises UsageError if a state is unknown,
+        and OutsideError if the store does not answer.
 
         >>> import tempfile
         >>> Client(tempfile.mkdtemp()).runs(state="active", tag="ablation", since_s=86400)
         []
         """
-        wanted = RunFilter(_words(state), name, _words(tag), since_s)
+        wanted = RunFilter(_words(state), name, _words(tag), since_s, archived=archived)
         return list(statuses(self._home.store(), wanted, runs_max=runs_max).runs)
 
     def run(self, name: str) -> "Run":
@@ -203,6 +205,12 @@ class Run:
             except ValueError as error:
                 raise UsageError(f"deadline {error}") from error
         resume(self._home, self.id, limits, config=Path(config) if config is not None else None)
+        return self.status()
+
+    def archive(self, *, undo: bool = False) -> RunStatus:
+        """Archive the ended run, so that lists leave it out, or with `undo` take it out of the archive. Its checkpoints stay as they are.
+        Raises UsageError if the run is not over, or a machine of it is still paid for."""
+        archive(self._home.store(), self.id, undo=undo)
         return self.status()
 
     def history(self) -> list[HistoryEvent]:

@@ -200,6 +200,7 @@ def full_run() -> Run:
         code_sha256="ab" * 32,
         revision=3,
         cleanup_s=T0_S + 14_000,
+        archived=True,
         origin=Origin("acme/train", "0123abc", "configs/tiny.yaml", "key", 7, 42, "ann", "https://github.com/acme/train/actions/runs/1"),
         attempts=(lost, new_attempt(2, RunState.DRAINING)),
         folded=Totals(1, 2, 3, 4, 5, 6, 7, 8, 0.1 + 0.2, 1e-9),

@@ -6,7 +6,7 @@ from typing import Any
 from typer.core import TyperGroup
 
 GROUPS: Mapping[str, Sequence[str]] = {
-    "Runs": ("run", "status", "logs", "diagnose", "page", "profile", "ssh", "stop", "resume"),
+    "Runs": ("run", "status", "logs", "diagnose", "page", "profile", "ssh", "stop", "resume", "rm"),
     "Configs": ("init", "validate", "lint", "rules", "schema", "config"),
     "Estimates": ("memory", "cost", "find", "models", "verify-model"),
     "Checkpoints": ("checkpoints",),

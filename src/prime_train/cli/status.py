@@ -57,6 +57,7 @@ def status(
     since: Annotated[
         str | None, typer.Option("--since", metavar="DURATION", help="Only runs launched within it, such as 2d.", show_default=False)
     ] = None,
+    archived: Annotated[bool, typer.Option("--archived", help="Archived runs too, which are left out otherwise.")] = False,
     limit: Annotated[int, typer.Option("--limit", min=1, help="The most runs, newest first.")] = RUNS_MAX,
     watch: Annotated[bool, typer.Option("--watch", help="Go on showing it until the run is over; without RUN, until Ctrl-C.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: one object, or a list of all.")] = False,
@@ -67,7 +68,7 @@ def status(
     from prime_train.control_plane.wiring.home import Home
     from prime_train.operations.run_filter import RunFilter
 
-    wanted = RunFilter(tuple(state or ()), name, tuple(tag or ()), seconds("--since", since))
+    wanted = RunFilter(tuple(state or ()), name, tuple(tag or ()), seconds("--since", since), archived=archived)
     if run is not None and not wanted.is_empty:
         raise UsageError("a run is named, and a choice among all runs is made", fix="leave out one of them")
     home = Home.of(os.environ)

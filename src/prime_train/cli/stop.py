@@ -1,7 +1,7 @@
 """`prime-train stop RUN...`: stop runs after a last checkpoint, and terminate their machines."""
 
 import os
-import sys
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from prime_train.control_plane.wiring.home import Home
-    from prime_train.operations.stop import StopResult
 
 
 def stop(
@@ -59,34 +58,20 @@ def _all(home: "Home", *, now: bool, yes: bool) -> list[str]:
 
 
 def _stop(home: "Home", names: "Sequence[str]", *, now: bool, even_ended: bool) -> Exit:
-    from prime_train.operations.stop import stop_each
+    from prime_train.cli.batch import exit_code, printed
+    from prime_train.operations.run_requests import for_each
+    from prime_train.operations.stop import stop as stop_one
+    from prime_train.operations.stop import stop_if_active
 
-    codes = [_said(result, now=now) for result in stop_each(home, names, now=now, even_ended=even_ended)]
-    failed = [code for code in codes if code is not Exit.OK]
-    if len(codes) > 1 and failed:
-        print(f"prime-train: {len(failed)} of {len(codes)} runs could not be asked to stop", file=sys.stderr)
-    if len(failed) < len(codes) and home.serving() is None:
-        it, goes = ("it", "it goes") if len(codes) - len(failed) == 1 else ("them", "they go")
+    request = partial(stop_if_active if even_ended else stop_one, home, now=now)
+    asked = "asked to end at once" if now else "asked to save and stop"
+    results = for_each(names, request)
+    codes = [printed(result, lambda run: f"{run.state.value} already" if run.is_over else asked) for result in results]
+    done = codes.count(Exit.OK)
+    if done and home.serving() is None:
+        it, goes = ("it", "it goes") if done == 1 else ("them", "they go")
         typer.echo(f"no control plane serves {it}: start one (prime-train serve), or {goes} on")
-    return failed[0] if failed else Exit.OK
-
-
-def _said(result: "StopResult", *, now: bool) -> Exit:
-    """Print the result of a request, and return the exit code for it."""
-    from prime_train.reports.errors import explained
-
-    if result.run is None:
-        assert result.error is not None
-        code, text = explained(result.error)
-        print(f"prime-train: {text}", file=sys.stderr)
-        return code
-    run = result.run.run
-    typer.echo(f"{run.run_id}: {run.state.value} already" if run.is_over else f"{run.run_id}: asked to {_asked(now)}")
-    return Exit.OK
-
-
-def _asked(now: bool) -> str:
-    return "end at once" if now else "save and stop"
+    return exit_code(codes, "could not be asked to stop")
 
 
 def _give_back(home: "Home", pod_id: str) -> None:

@@ -30,7 +30,7 @@ def all_runs(found: Sequence[Standing]) -> RenderableType:
     return Fitting(
         (
             column("run", (one.run for one in found)),
-            Column("state", tuple(state_text(one.state) for one in found)),
+            Column("state", tuple(state_text(one.state, archived=one.archived) for one in found)),
             column("attempt", (str(one.attempt) for one in found), 3),
             column("step", (one.progress for one in found)),
             column("last heartbeat", (one.heartbeat for one in found), 2),
@@ -59,7 +59,10 @@ def one_run(held: RunRecord, history: Sequence[HistoryEvent], now_s: int) -> Ren
 
 
 def _facts(one: Standing) -> list[tuple[str, RenderableType]]:
-    facts: list[tuple[str, RenderableType]] = [("run", one.run), ("state", Text.assemble(state_text(one.state), f"  {one.why}"))]
+    facts: list[tuple[str, RenderableType]] = [
+        ("run", one.run),
+        ("state", Text.assemble(state_text(one.state, archived=one.archived), f"  {one.why}")),
+    ]
     if one.want != "run" and one.ended_s is None:
         facts.append(("asked to", one.want))
     facts.append(("step", one.figures.steps_said + _measures(one)))
@@ -84,8 +87,8 @@ def _measures(one: Standing) -> str:
     return "".join(f", {name} {value:.4g}" for name, value in named if value is not None)
 
 
-def state_text(state: str) -> Text:
-    return Text(state, style=f"bold {_COLOURS.get(RunState(state), 'blue')}")
+def state_text(state: str, *, archived: bool = False) -> Text:
+    return Text(f"{state}, archived" if archived else state, style=f"bold {_COLOURS.get(RunState(state), 'blue')}")
 
 
 def attempts(now: RunFigures) -> RenderableType:

@@ -26,6 +26,7 @@ from prime_train.cli.models import models
 from prime_train.cli.page import page
 from prime_train.cli.profile import profile
 from prime_train.cli.resume import resume
+from prime_train.cli.rm import rm
 from prime_train.cli.rules import rules
 from prime_train.cli.run import WithCommand, run
 from prime_train.cli.schema import schema
@@ -56,6 +57,7 @@ VERBS = (
     ssh,
     stop,
     resume,
+    rm,
     serve,
     watch,
     deploy,

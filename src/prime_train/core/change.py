@@ -614,12 +614,22 @@ def resumed(run: Run, now_s: int, limits: Mapping[Limit, float | str] | None = N
         why="",
         ended_s=None,
         cleanup_s=None,
+        archived=False,
     )
     exhausted = used_up(after, now_s)
     if exhausted:
         raise Exhausted(after, exhausted)
     text = "the user asks to go on" + (f" with another config, at {renewed.commit or 'no commit'}" if renewed is not None else "")
     return _saved(after, happened(after, now_s, "asked", text), alerts=_mirrored(after, "resumed", now_s))
+
+
+def archived(run: Run, now_s: int, *, undo: bool = False) -> Change:
+    """The user puts an ended run away, or takes it back: lists leave it out, and nothing else changes. Raises ValueError unless the run is
+    settled."""
+    if not undo and not run.is_settled:
+        raise ValueError(f"run {run.run_id} is {run.state.value}, and not settled")
+    text = "the user takes it out of the archive" if undo else "the user archives it"
+    return _saved(replace(run, archived=not undo), happened(run, now_s, "asked", text))
 
 
 # -------------------------------------------------------------------------------------------------------------------- lines

@@ -253,6 +253,9 @@ class Run:
     cleanup_s: int | None = None
     """When chunks that no checkpoint lists can be deleted from the bucket, after the run has ended; None: no clean-up is due."""
 
+    archived: bool = False
+    """The user has put it away: it is over, and lists leave it out."""
+
     @property
     def current_attempt(self) -> Attempt | None:
         """Return the newest attempt; None before the first."""
@@ -263,10 +266,14 @@ class Run:
         return self.state in TERMINAL
 
     @property
+    def is_settled(self) -> bool:
+        """Whether it is over, and nothing of it is paid for any more."""
+        return self.is_over and not self.orphans and all(attempt.ended_s is not None for attempt in self.attempts)
+
+    @property
     def is_at_rest(self) -> bool:
         """Return whether the run is over, its machines are gone, and nothing is left to do except the later clean-up of unlisted chunks."""
-        settled = not self.orphans and all(attempt.ended_s is not None for attempt in self.attempts)
-        return self.is_over and settled and (self.next_check_s is None or self.cleanup_s is not None)
+        return self.is_settled and (self.next_check_s is None or self.cleanup_s is not None)
 
     def noted_s(self, kind: str) -> int | None:
         """Return the second when people were notified of `kind`, or None."""

@@ -18,13 +18,14 @@ class RunFilter:
 
     `states`: names of states or of `STATE_GROUPS`; the run must be in one of them. `name`: a part of the run's id or of its config's name,
     or, if it contains `*`, `?` or `[`, a glob pattern for the whole of either. `tags`: the run must have all of them. `since_s`: launched
-    at most this many seconds ago.
+    at most this many seconds ago. `archived`: include archived runs.
     """
 
     states: tuple[str, ...] = ()
     name: str = ""
     tags: tuple[str, ...] = ()
     since_s: int | None = None
+    archived: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -37,7 +38,8 @@ def matching(runs: Iterable[Run], wanted: RunFilter, now_s: int) -> list[Run]:
     return [
         run
         for run in runs
-        if (not states or run.state in states)
+        if (wanted.archived or not run.archived)
+        and (not states or run.state in states)
         and (not wanted.name or _is_named(run, wanted.name))
         and set(wanted.tags) <= set(run.spec.tags)
         and (wanted.since_s is None or run.created_s >= now_s - wanted.since_s)

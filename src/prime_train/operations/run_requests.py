@@ -1,9 +1,10 @@
 """Save a user's request for a run, safely beside concurrent writes of the watchers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from prime_train.core.budget import Exhausted
-from prime_train.core.errors import UsageError
+from prime_train.core.errors import OutsideError, UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.run import TRANSITIONS, Change, Event, IllegalMove, Run
 from prime_train.operations.run_lookup import find
@@ -13,6 +14,24 @@ from prime_train.reports.remedies import needed
 TRIES_MAX = 20
 COMMANDS = {Event.STOP: "stop", Event.CANCEL: "stop --now", Event.RESUME: "resume"}
 """The state transitions that a user can request, and the commands for them."""
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """The result of a request about one run. `run`: as it was saved; None if `error` tells why it was not."""
+
+    name: str
+    run: RunRecord | None
+    error: UsageError | OutsideError | None = None
+
+
+def for_each(names: Sequence[str], request: Callable[[str], RunRecord]) -> Iterator[RunResult]:
+    """Make the same request for one run after the other, each name once. A failure does not keep the others from being asked."""
+    for name in dict.fromkeys(names):
+        try:
+            yield RunResult(name, request(name))
+        except (UsageError, OutsideError) as error:
+            yield RunResult(name, None, error)
 
 
 def ask(store: Store, name: str, change: Callable[[Run, int], Change]) -> RunRecord:

@@ -1,11 +1,8 @@
 """Stop runs, and terminate orphaned machines."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.change import wished
-from prime_train.core.errors import OutsideError, UsageError
+from prime_train.core.errors import UsageError
 from prime_train.core.keys import parse_pod_name
 from prime_train.core.run import DesiredState, IllegalMove
 from prime_train.core.verdict import Pod, PodStatus
@@ -13,16 +10,6 @@ from prime_train.operations.run_lookup import find
 from prime_train.operations.run_requests import ask
 from prime_train.ports import RunRecord, Store
 from prime_train.reports.run_status import Standing, standing
-
-
-@dataclass(frozen=True)
-class StopResult:
-    """The result of a request to stop a run. `run`: as saved, or as it had ended before; None if the request failed, for which `error`
-    gives the reason."""
-
-    name: str
-    run: RunRecord | None
-    error: UsageError | OutsideError | None = None
 
 
 def stop(home: Home, name: str, *, now: bool = False) -> RunRecord:
@@ -41,15 +28,14 @@ def active_runs(store: Store) -> list[Standing]:
     return [standing(one, now_s) for one in held if one is not None and not one.run.is_over]
 
 
-def stop_each(home: Home, names: Sequence[str], *, now: bool = False, even_ended: bool = False) -> Iterator[StopResult]:
-    """Stop several runs as `stop` does, one after the other, each name once, and yield the result of each. A failure does not affect the
-    other runs. `even_ended`: a run that has ended is not an error."""
-    for name in dict.fromkeys(names):
-        try:
-            yield StopResult(name, stop(home, name, now=now))
-        except (UsageError, OutsideError) as error:
-            is_over = isinstance(error.__cause__, IllegalMove)
-            yield StopResult(name, find(home.store(), name)) if even_ended and is_over else StopResult(name, None, error)
+def stop_if_active(home: Home, name: str, *, now: bool = False) -> RunRecord:
+    """Stop a run as `stop` does; one that is over by now is returned as it is."""
+    try:
+        return stop(home, name, now=now)
+    except UsageError as error:
+        if not isinstance(error.__cause__, IllegalMove):
+            raise
+        return find(home.store(), name)
 
 
 def give_back(home: Home, pod_id: str) -> Pod:

@@ -56,6 +56,7 @@ class Standing:
     pod: str | None
     commit: str
     tags: tuple[str, ...]
+    archived: bool
     saving: Saving | None
     gpus: GpusNow | None
 
@@ -130,6 +131,7 @@ def standing(held: RunRecord, now_s: int) -> Standing:
         pod=attempt.pod_id if attempt is not None and runs_now else None,
         commit=run.commit,
         tags=run.spec.tags,
+        archived=run.archived,
         saving=saving(held, now_s),
         gpus=gpus_now(held, now_s),
     )

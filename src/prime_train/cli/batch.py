@@ -1,0 +1,34 @@
+"""Verbs that do the same for several runs, of which some may fail."""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import typer
+
+from prime_train.core.exit_codes import Exit
+
+if TYPE_CHECKING:
+    from prime_train.core.run import Run
+    from prime_train.operations.run_requests import RunResult
+
+
+def printed(result: "RunResult", text: "Callable[[Run], str]") -> Exit:
+    """Print the result of one request, or why it failed; return the exit code that it would have had alone."""
+    from prime_train.reports.errors import explained
+
+    if result.run is not None:
+        typer.echo(f"{result.run.run.run_id}: {text(result.run.run)}")
+        return Exit.OK
+    assert result.error is not None
+    code, why = explained(result.error)
+    print(f"prime-train: {why}", file=sys.stderr)
+    return code
+
+
+def exit_code(codes: Sequence[Exit], failed_to: str) -> Exit:
+    """Return the code of the first failure, and of several runs print how many failed."""
+    failed = [code for code in codes if code is not Exit.OK]
+    if len(codes) > 1 and failed:
+        print(f"prime-train: {len(failed)} of {len(codes)} runs {failed_to}", file=sys.stderr)
+    return failed[0] if failed else Exit.OK
