@@ -8,7 +8,6 @@ invocation stays until its installs are finished, as far as its time allows. It 
 invocations is limited. A later invocation, in this process or another one, restarts an install that was cut off.
 """
 
-import hashlib
 import logging
 import os
 import threading
@@ -19,11 +18,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from prime_lambdas.homes import ROOT, home_of
 from prime_lambdas.metrics import line
-from prime_lambdas.secret import Secret, masters, of_runs, read
+from prime_lambdas.secret import Secret, of_runs, read
 from prime_lambdas.settings import PUBLIC_URL, Settings
 from prime_train.control_plane.reconcile import Context, sweep
-from prime_train.control_plane.wiring.home import MASTER, Home
 from prime_train.control_plane.wiring.pushes import pushing, tell_failed
 from prime_train.core.errors import UsageError
 from prime_train.ports import OutsideError
@@ -38,8 +37,6 @@ MARGIN_S = 20.0
 """No sweep is started with fewer seconds of the invocation left."""
 LEAVING_S = 5.0
 """Running installs are not waited for with fewer seconds of the invocation left."""
-HOME = Path("/tmp/prime-train")
-FOLDER_CHARS = 8
 STACK = "PRIME_TRAIN_STACK"
 FENCES = frozenset({"Recover"})
 
@@ -74,7 +71,7 @@ class Tally:
 class WatcherOfStack:
     """The watcher of a stack. It keeps the secret, and clients with their open connections, from one invocation to the next."""
 
-    def __init__(self, settings: Settings, home: Path = HOME, *, interval_s: float = INTERVAL_S) -> None:
+    def __init__(self, settings: Settings, home: Path = ROOT, *, interval_s: float = INTERVAL_S) -> None:
         self._settings, self._root, self._interval_s = settings, home, interval_s
         self._secret = Secret(lambda: read(settings))
         self._context: tuple[Mapping[str, str], Context, BackgroundPusher] | None = None
@@ -114,14 +111,7 @@ class WatcherOfStack:
         return self._context[1:]
 
     def _new_context(self, values: Mapping[str, str]) -> "tuple[Context, BackgroundPusher]":
-        newest = masters(values)[0]
-        # One folder for each master key: its contents derive from the key, and an instance outlives a change of the secret.
-        root = self._root / hashlib.sha256(newest).hexdigest()[:FOLDER_CHARS]
-        # AWS keys in the secret are for runs and must never be the watcher's own.
-        given = {name: value for name, value in values.items() if not name.startswith("AWS_")}
-        home = Home(root, {**self._settings.environment, **given, MASTER: newest.hex()})
-        root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        context, pushes = pushing(home, self._settings.public_url)
+        context, pushes = pushing(home_of(self._settings, values, self._root), self._settings.public_url)
         return replace(context, secrets=of_runs(values, self._settings)), pushes
 
 

@@ -31,7 +31,10 @@ from prime_train.core.signing import body_bytes_max
 
 if TYPE_CHECKING:
     from prime_train.control_plane.webhook import WebhookContext
+    from prime_train.dashboard import Dashboard
 
+AGENTS = "/v1/"
+"""Begins the paths of all that agents and operators call."""
 PAGES = frozenset({"/docs", "/docs/oauth2-redirect", "/openapi.json"})
 CHECK = "check"
 HOP_BY_HOP = frozenset({"connection", "keep-alive", "transfer-encoding"})
@@ -52,6 +55,7 @@ class Webhook:
         self._store_clock = clock or self._table.clock
         self._keyring: tuple[Mapping[str, str], Keyring] | None = None
         self._desk: tuple[Mapping[str, str], WebhookContext] | None = None
+        self._dashboards: tuple[Mapping[str, str], Dashboard] | None = None
         self._pages: dict[str, dict[str, Any]] = {}
 
     def __call__(self, event: Mapping[str, Any], context: object) -> dict[str, Any]:
@@ -62,6 +66,9 @@ class Webhook:
         try:
             if request.path in PAGES and request.method == "GET":
                 return self._page(request, event, context)
+            shown = self._dashboard(event) if not request.path.startswith(AGENTS) else None
+            if shown is not None:
+                return shown
             response = self._answer(event, request)
         except OutsideError as error:  # from reading the secret: errors of the store are handled where they occur
             log.error("the secret cannot be had: %s", error)
@@ -148,6 +155,19 @@ class Webhook:
             ask(question, self._settings.environment, self._settings.region, self._settings.endpoint)
         except OutsideError as error:
             log.warning("the watcher was not woken: %s", error)
+
+    def _dashboard(self, event: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the answer of the dashboard, or None if it has nothing at this path. All that it needs is imported on its first use."""
+        from prime_train.control_plane.pages import is_page
+
+        if not is_page(str(event["rawPath"])):
+            return None
+        from prime_lambdas.dashboard import dashboard_of, shown
+
+        values = self._secret.values()
+        if self._dashboards is None or self._dashboards[0] is not values:
+            self._dashboards = values, dashboard_of(self._settings, values)
+        return shown(self._dashboards[1], event)
 
     def _page(self, request: Request, event: Mapping[str, Any], context: object) -> dict[str, Any]:
         """Return a page for people, made once and then cached: making it takes a hundred times as long as a heartbeat, and anybody may

@@ -18,7 +18,7 @@ from typing import Any
 
 import psutil
 
-from prime_lambdas.watcher import FOLDER_CHARS, HOME
+from prime_lambdas.homes import FOLDER_CHARS, ROOT
 from prime_train.adapters.bucket import open_bucket
 from prime_train.ports import Bucket, Store
 from tests.e2e.plane import await_true
@@ -58,7 +58,7 @@ class Functions:
 
     def lose_disk(self) -> None:
         """What the watcher has kept on the disk of its environment."""
-        shutil.rmtree(HOME / hashlib.sha256(bytes.fromhex(self.here.key)).hexdigest()[:FOLDER_CHARS], ignore_errors=True)
+        shutil.rmtree(ROOT / hashlib.sha256(bytes.fromhex(self.here.key)).hexdigest()[:FOLDER_CHARS], ignore_errors=True)
 
     def bring(self, image: str) -> None:
         """What machines have for a Python from now on."""

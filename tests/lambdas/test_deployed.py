@@ -188,6 +188,21 @@ def test_the_pages_for_people_are_there(here: Deployed, path: str) -> None:
     assert requests.get(here.url + path, timeout=30).status_code == 200
 
 
+def test_the_link_that_an_operator_prints_opens_the_dashboard(here: Deployed) -> None:
+    training(here)
+    link = said(here.operator, "dashboard", b.RUN_ID).strip()
+    assert link.startswith(f"{here.url}/runs/{b.RUN_ID}?token=")
+    with requests.Session() as browser:
+        opened = browser.get(link, timeout=30)
+        assert opened.status_code == 200
+        kept = {"cookie": opened.headers["set-cookie"].partition(";")[0]}  # over HTTP a browser would not send it
+        page = browser.get(f"{here.url}/runs/{b.RUN_ID}", headers=kept, timeout=30)
+        assert f"<h1>{b.RUN_ID}" in page.text
+        # A store, a bucket and a provider were there to be looked at.
+        assert "Not looked at" not in page.text
+    assert requests.get(f"{here.url}/", timeout=30).status_code == 403
+
+
 def test_too_large_a_body_is_refused(here: Deployed) -> None:
     answer = sent(here, Request("POST", f"/v1/runs/{b.RUN_ID}/2/heartbeat", {}, b" " * 70_000, 0))
     assert answer.status_code == 413

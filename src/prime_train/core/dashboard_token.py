@@ -6,7 +6,7 @@ and of the operator are derived from the master key under other names.
 
 import hashlib
 import hmac
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 UNTIL_DIGITS_MAX = 12
 HOURS_MAX = 24 * 7
@@ -23,15 +23,19 @@ def dashboard_token(master: bytes, until_s: int) -> str:
     return f"{until_s}.{_seal(master, until_s)}"
 
 
-def opens_until_s(masters: Iterable[bytes], token: str, now_s: int) -> int | None:
+def opens_until_s(masters: Iterable[bytes], token: str, clock: Callable[[], int]) -> int | None:
     """Return the second at which the token expires; None if none of these master keys sealed it, or it has expired. Each seal is compared
-    in constant time."""
+    in constant time. `clock` is the store's, in seconds; it is read only for a sealed token, so that strangers cannot cause requests to the
+    store."""
     until, _, given = token.partition(".")
     if not (0 < len(until) <= UNTIL_DIGITS_MAX and until.isascii() and until.isdecimal() and given.isascii()):
         return None
     until_s = int(until)
     sealed = [hmac.compare_digest(_seal(master, until_s), given) for master in masters]
-    return until_s if any(sealed) and now_s < until_s <= now_s + HOURS_MAX * 3600 else None
+    if not any(sealed):
+        return None
+    now_s = clock()
+    return until_s if now_s < until_s <= now_s + HOURS_MAX * 3600 else None
 
 
 def cookie_name(master: bytes) -> str:

@@ -6,6 +6,7 @@ and not a redirect of HTTP: a browser that follows a link from another site, suc
 begin at a page of ours.
 """
 
+from collections.abc import Callable
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
@@ -23,17 +24,17 @@ REFUSED = (
 )
 
 
-def screened(masters: tuple[bytes, ...], request: PageRequest, now_s: int) -> PageResponse | None:
+def screened(masters: tuple[bytes, ...], request: PageRequest, clock: Callable[[], int]) -> PageResponse | None:
     """Return the answer to whoever may not see pages or has brought a token, and None to all others. `masters`: the keys whose tokens are
-    taken; `now_s`: the store's time."""
+    taken; `clock`: the store's. Raises OutsideError if the time is not known."""
     if request.method != "GET":
         return page(405, notice_html("Only read", "These pages can be read, and nothing else."), ("allow", "GET"))
     brought = parse_qs(request.query, max_num_fields=10).get(TOKEN) if TOKEN in request.query else None
     if brought:
-        until_s = opens_until_s(masters, brought[0], now_s)
-        return _exchanged(masters, request, brought[0], until_s - now_s) if until_s is not None else _refused()
+        until_s = opens_until_s(masters, brought[0], clock)
+        return _exchanged(masters, request, brought[0], until_s - clock()) if until_s is not None else _refused()
     kept = _cookie(request.cookies, cookie_name(masters[0]))
-    return None if kept and opens_until_s(masters, kept, now_s) is not None else _refused()
+    return None if kept and opens_until_s(masters, kept, clock) is not None else _refused()
 
 
 def _refused() -> PageResponse:

@@ -40,7 +40,7 @@ class Dashboard:
     def screen(self, request: PageRequest) -> PageResponse | None:
         """Return the answer to whoever may not see pages or has brought a token, and None to all others. Raises OutsideError if the time
         is not known."""
-        return screened(self._masters, request, self._store.now_s())
+        return screened(self._masters, request, self._store.now_s)
 
     def respond(self, request: PageRequest) -> PageResponse:
         """Return the page at that path. Two who ask for the same within a moment get the same."""

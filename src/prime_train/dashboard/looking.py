@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from prime_train.ports import RunRecord
 from prime_train.reports.pages import Outside
@@ -17,9 +17,12 @@ REST_TIMES = 20
 AT_REST_S = 300.0
 """Of a run to which nothing happens any more."""
 FIRST_WAIT_S = 2.0
+AT_ONCE_S = 12.0
+"""Well below the time that a function has for a request."""
 RUNS_MAX = 64
 
 Look = Callable[[RunRecord], Outside]
+T = TypeVar("T")
 
 
 class Looking(Protocol):
@@ -31,13 +34,14 @@ class Looking(Protocol):
 
 
 class LookAtOnce(Looking):
-    """Looks while somebody waits, for a process that stands still between two requests."""
+    """Looks while somebody waits, for a process that stands still between two requests. What takes longer than `limit_s` is not shown."""
 
-    def __init__(self, look: Look) -> None:
-        self._look = look
+    def __init__(self, look: Look, *, limit_s: float = AT_ONCE_S) -> None:
+        self._look, self._limit_s = look, limit_s
 
     def seen(self, held: RunRecord, *, wait_s: float = FIRST_WAIT_S) -> Outside | None:
-        return self._look(held)
+        looking = in_thread(lambda: self._look(held))
+        return looking.result() if looking in wait([looking], self._limit_s).done else None
 
     def turn(self, run_id: str) -> int:
         return 0
@@ -95,17 +99,12 @@ class LookAgain(Looking):
         return kept
 
     def _begin(self, held: RunRecord) -> "Future[tuple[Outside, float]]":
-        future: Future[tuple[Outside, float]] = Future()
-        threading.Thread(target=self._run, args=(held, future), name="looking", daemon=True).start()
-        return future
+        return in_thread(lambda: self._timed(held))
 
-    def _run(self, held: RunRecord, future: "Future[tuple[Outside, float]]") -> None:
+    def _timed(self, held: RunRecord) -> tuple[Outside, float]:
         with self._free:
             begun_s = time.monotonic()
-            try:
-                future.set_result((self._look(held), time.monotonic() - begun_s))
-            except BaseException as error:
-                future.set_exception(error)
+            return self._look(held), time.monotonic() - begun_s
 
     def _take(self, kept: _Kept) -> None:
         """Takes over what a look that is done has seen. What it raised is a bug, and is raised here."""
@@ -119,3 +118,17 @@ class LookAgain(Looking):
         done = [run_id for run_id, kept in self._kept.items() if kept.looking.done()]
         for run_id in sorted(done, key=lambda run_id: self._kept[run_id].begun_s)[: max(0, len(self._kept) - RUNS_MAX + 1)]:
             del self._kept[run_id]
+
+
+def in_thread(does: Callable[[], T]) -> "Future[T]":
+    """Begin it in a thread that, unlike those of an executor, does not keep the process from ending."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(does())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="looking", daemon=True).start()
+    return future
