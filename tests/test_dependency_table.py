@@ -112,7 +112,7 @@ TABLE = {
     "prime_train.reports": Row((CORE, ESTIMATE, TRAINERS, RULES, PORTS)),
     "prime_train.configs": Row((CORE, ESTIMATE, RULES, REPORTS, CONFIG_YAML)),
     "prime_train.control_plane": Row(),
-    "prime_train.control_plane.wiring": Row((CORE, PORTS, CONFIGS, CONTROL_PLANE, ADAPTERS, ELAPSED)),
+    "prime_train.control_plane.wiring": Row((CORE, PORTS, CONFIGS, CONTROL_PLANE, ADAPTERS, ELAPSED), computed=True),
     "prime_train.operations": Row(
         (CORE, ESTIMATE, TRAINERS, RULES, REPORTS, CONFIGS, PORTS, CHECKPOINTS, CONTROL_PLANE, ADAPTERS), computed=True
     ),

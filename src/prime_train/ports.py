@@ -4,8 +4,8 @@ An adapter raises `TemporaryError` (the outcome is unknown; retry later) or `Per
 body cut short and secrets left out. No other exception of a library leaves an adapter.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -26,6 +26,7 @@ __all__ = [
     "Answer",
     "Bucket",
     "Canary",
+    "Connection",
     "Content",
     "Data",
     "Foreseeing",
@@ -221,6 +222,74 @@ class Pods(Protocol):
 
     def terminate(self, pod_id: str) -> None:
         """Request the end of the pod; does nothing if the pod is already gone."""
+
+
+SSH_PORT = 22
+
+
+@dataclass(frozen=True)
+class Connection:
+    """The SSH address of one pod. The user is not always root."""
+
+    pod_id: str
+    user: str
+    host: str
+    port: int = SSH_PORT
+
+
+class Installer(Protocol):
+    """Installs the agent on a machine by SSH and starts it with the ticket; if it runs already, nothing happens.
+
+    Raises TemporaryError if the machine could not be reached or the outcome is unknown, PermanentError if the agent cannot run there.
+    """
+
+    def __call__(self, connection: Connection, ticket: Ticket) -> None: ...
+
+
+@dataclass(frozen=True)
+class ProviderContext:
+    """The part of a control plane that a provider may use. `root`: the control plane's folder; a provider writes only into a folder of its
+    own below it. `master`: the key from which marks are derived. `store`: set if the store outlives the folder."""
+
+    root: Path
+    environment: Mapping[str, str] = field(repr=False)
+    master: bytes = field(repr=False)
+    install: Installer
+    """Installs agents on machines that are reached by SSH."""
+    public_key: Callable[[], str]
+    """Returns the public SSH key, in OpenSSH's format, that such machines must accept."""
+    unreachable: Callable[[], str]
+    """Returns why a machine elsewhere could not work with this control plane; empty if it could."""
+    store: "Callable[[], Store] | None" = None
+    is_rented_from: bool = True
+    """Whether machines may be rented; otherwise they are only queried."""
+
+
+class Provider(Protocol):
+    """A provider of machines, as its row of the registry names it. Every provider implements `pods`; the other methods have defaults."""
+
+    def pods(self) -> Pods:
+        """Return its machines; the same object at each call. Raises PermanentError if the settings are invalid."""
+
+    def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
+        """Return its offers with the credentials alone: nothing is read from the control plane's folder or written to it."""
+        return self.pods().offers(hardware)
+
+    def all_pods(self) -> Sequence["Pod"]:
+        """Return all pods of the account, including those of other people and tools, with the credentials alone."""
+        return self.pods().list()
+
+    def account(self) -> "Account | None":
+        """Return the account that pays, or None if there is none to watch."""
+        return None
+
+    def connection(self, pod_id: str) -> Connection | None:
+        """Return the pod's SSH address; None: it has none, is gone, or does not report yet how to reach it."""
+        return None
+
+    def unreachable(self) -> str:
+        """Return why its machines could not work with this control plane; empty if they could."""
+        return ""
 
 
 class Account(Protocol):

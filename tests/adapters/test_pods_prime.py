@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_prime import Connection, PrimeClient, PrimePods, Settings, Terms
+from prime_train.adapters.pods_prime import PrimeClient, PrimePods, Settings, Terms
 from prime_train.adapters.pods_prime.availability import EMPTY_PAUSE_S, EMPTY_RETRIES_MAX
 from prime_train.adapters.pods_prime.quiet import GIVEN_BACK_MAX, QUIET_S_MAX
 from prime_train.core.offers import Offer, rank
 from prime_train.core.spec import HardwareSpec, Spot
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
-from prime_train.ports import LimitReached, NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
+from prime_train.ports import Connection, LimitReached, NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
 from tests.adapters.answering import Responder
 from tests.builders import is_gone
 from tests.fakes import prime as fakes

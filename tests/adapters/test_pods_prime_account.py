@@ -7,22 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_prime import (
-    ACCOUNT,
-    BackgroundPusher,
-    Connection,
-    InFile,
-    InStore,
-    Mark,
-    Owner,
-    PrimeAccount,
-    PrimeClient,
-    PrimePods,
-    Settings,
-)
+from prime_train.adapters.pods_prime import ACCOUNT, InFile, InStore, Mark, Owner, PrimeAccount, PrimeClient, PrimePods, Settings
 from prime_train.adapters.pods_prime.account import BILLED_AFTER_S, BILLS_S, FUNDS_S
-from prime_train.adapters.pods_prime.background import PUSHES_MAX
 from prime_train.adapters.pods_prime.owner import Memory
+from prime_train.adapters.provisioning import BackgroundPusher
+from prime_train.adapters.provisioning.background import PUSHES_MAX
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.keys import pod_name
@@ -31,7 +20,7 @@ from prime_train.core.run import Run, RunState
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
 from prime_train.core.wire import Ticket
-from prime_train.ports import OutsideError, PermanentError, TemporaryError
+from prime_train.ports import Connection, OutsideError, PermanentError, TemporaryError
 from tests import builders as b
 from tests.builders import is_gone
 from tests.fakes.prime import ALL, ALWAYS, SERVER_ERROR, Answer, ApiKey, End, FakePrime, Plan, Team
@@ -375,8 +364,8 @@ def test_the_variable_reaches_the_watcher_of_a_home(fake: FakePrime, tmp_path: P
     (tmp_path / "prime-account").write_text("somebody-else\n")
     environment = {"PRIME_API_KEY": fake.api_key, "PRIME_API_BASE_URL": fake.url}
     with pytest.raises(PermanentError, match="another account"):
-        Home(tmp_path, environment).providers().prime.list()
-    assert Home(tmp_path, {**environment, ACCOUNT: "user-1"}).providers().prime.list() == []
+        Home(tmp_path, environment).providers().of("prime").pods().list()
+    assert Home(tmp_path, {**environment, ACCOUNT: "user-1"}).providers().of("prime").pods().list() == []
 
 
 def test_an_installation_that_failed_is_seen_as_broken(fake: FakePrime) -> None:

@@ -13,11 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from prime_train.adapters.pods_prime import Connection
 from prime_train.adapters.pods_prime.connection import read_connection
 from prime_train.adapters.ssh import KnownHosts, LoginKey, Shell, connect, login_key
 from prime_train.adapters.ssh.shell import OUTPUT_BYTES_MAX
-from prime_train.ports import OutsideError, PermanentError, TemporaryError
+from prime_train.ports import Connection, OutsideError, PermanentError, TemporaryError
 from tests.agent.attempts import await_true
 from tests.fakes.prime import MARKER, FakePrime, needs_sshd
 from tests.fakes.prime.calling import create

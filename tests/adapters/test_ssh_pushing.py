@@ -12,14 +12,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from prime_train.adapters.pods_prime import Connection, PrimeClient, PrimePods, Settings
+from prime_train.adapters.pods_prime import PrimeClient, PrimePods, Settings
 from prime_train.adapters.pods_prime.connection import read_connection
 from prime_train.adapters.provisioning import AgentPusher, Recipe, pack
 from prime_train.adapters.ssh import login_key
 from prime_train.core.offers import rank
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.wire import Bootstrap, Ticket
-from prime_train.ports import OutsideError, PermanentError, TemporaryError
+from prime_train.ports import Connection, OutsideError, PermanentError, TemporaryError
 from tests.agent.attempts import RUN_ID, demo_spec
 from tests.fakes.control_plane import FakeControlPlane
 from tests.fakes.prime import FakePrime, needs_sshd

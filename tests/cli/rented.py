@@ -5,11 +5,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from prime_train.adapters.pods_prime.connection import Connection, read_connection
+from prime_train.adapters.pods_prime.connection import read_connection
 from prime_train.adapters.ssh import KnownHosts, connect, login_key
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.core.run import Change, Run, RunState
 from prime_train.core.spec import RunSpec
+from prime_train.ports import Connection
 from tests import builders as b
 from tests.cli.shell import Shell
 from tests.fakes.prime import FakePrime

@@ -10,7 +10,7 @@ import pytest
 
 from prime_train.control_plane.reconcile import sweep
 from prime_train.control_plane.wiring.home import Home
-from prime_train.control_plane.wiring.providers import default_provider, has_prime
+from prime_train.control_plane.wiring.providers import default_provider, is_set_up
 from prime_train.core.errors import UsageError
 from prime_train.core.run import Run
 from prime_train.core.verdict import Pod, PodStatus
@@ -47,7 +47,7 @@ def key(fake: FakePrime) -> dict[str, str]:
     ],
 )
 def test_a_key_is_what_it_takes_and_the_choice_can_be_said(environment: dict[str, str], provider: str, prime: bool) -> None:
-    assert (default_provider(environment), has_prime(environment)) == (provider, prime)
+    assert (default_provider(environment), is_set_up("prime", environment)) == (provider, prime)
 
 
 def test_a_provider_nobody_knows_is_refused() -> None:
@@ -73,8 +73,8 @@ def test_having_logged_in_once_rents_nothing(tmp_path: Path) -> None:
 )
 def test_where_rented_machines_could_not_reach_us_none_is_rented(url: str, bucket: str, said: str, tmp_path: Path) -> None:
     real = home(tmp_path, PRIME_API_KEY="k", PRIME_TRAIN_BUCKET=bucket).providers(url)
-    assert said in real.unreachable()
-    assert bool(said) == bool(real.unreachable())
+    assert said in real.of("prime").unreachable()
+    assert bool(said) == bool(real.of("prime").unreachable())
 
 
 def test_the_offers_of_a_provider_that_could_not_reach_us_say_so(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_the_offers_of_a_provider_that_could_not_reach_us_say_so(tmp_path: Path)
 
 
 def test_a_provider_on_this_machine_reaches_us(tmp_path: Path, fake: FakePrime) -> None:
-    assert home(tmp_path, **key(fake)).providers("http://127.0.0.1:1").unreachable() == ""
+    assert home(tmp_path, **key(fake)).providers("http://127.0.0.1:1").of("prime").unreachable() == ""
 
 
 def test_a_dry_run_shows_what_prime_would_rent_out_and_why_not_the_rest(shell: Shell, fake: FakePrime) -> None:
@@ -203,8 +203,8 @@ def test_a_machine_of_no_run_can_be_given_back_by_its_id_and_no_other(shell: She
     (pod,) = fake.alive
     machine = f"prime/{pod.pod_id}"
     for words, said in {
-        ("stop",): "prime-train stop --machine ID",
-        ("stop", "team-1", "--machine", machine): "prime-train stop --machine ID",
+        ("stop",): "or stop --machine ID",
+        ("stop", "team-1", "--machine", machine): "or stop --machine ID",
         ("stop", "--machine", "prime/0000"): "'prime/0000'",
     }.items():
         done = shell.run(*words, **ours)

@@ -5,13 +5,13 @@ import time
 
 import pytest
 
-from prime_train.adapters.pods_prime import BackgroundPusher, Connection
+from prime_train.adapters.provisioning import BackgroundPusher
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.pushes import tell_failed
 from prime_train.core.causes import Cause
 from prime_train.core.run import Run, RunState
 from prime_train.core.wire import Ticket
-from prime_train.ports import PermanentError
+from prime_train.ports import Connection, PermanentError
 from tests import builders as b
 from tests.cli.shell import Shell
 from tests.fakes.prime import FakePrime, needs_sshd

@@ -5,11 +5,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from prime_train.adapters.pods_prime import Connection, PrimeClient, PrimePods, Settings
+from prime_train.adapters.pods_prime import PrimeClient, PrimePods, Settings
 from prime_train.adapters.pods_prime.models import Row
 from prime_train.adapters.pods_prime.offers import named
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.wire import Ticket
+from prime_train.ports import Connection
 from tests.fakes.prime import EXAMPLES, FakePrime, GpuRow, Plan
 
 

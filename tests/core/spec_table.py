@@ -10,6 +10,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from prime_train.core import spec
+from prime_train.core.registry.trainers import TRAINERS
 
 FILE = Path(spec.__file__).parent / "plain" / "spec_fields.py"
 ODD = ("other",)
@@ -97,7 +98,7 @@ def _single(wanted: Any, metadata: list[Any]) -> tuple[Any, ...]:
         if limit is INSIDE:
             return ("inside",)
         if isinstance(limit, spec.NameIn):
-            return ("trainer",)
+            return ("trainer",) if limit.rows is TRAINERS else ("provider",)
         if isinstance(limit, BeforeValidator) and limit in PARSERS:
             unit = PARSERS[limit]
             continue

@@ -8,13 +8,14 @@ import pytest
 
 from prime_train.adapters.bucket.folder import FolderBucket
 from prime_train.adapters.pods_by_provider import AccountOfOne, PodsByProvider, provider_of
-from prime_train.adapters.pods_prime import Connection, InFile, Mark, Owner, PrimeAccount, PrimeClient, PrimePods, Settings
+from prime_train.adapters.pods_prime import InFile, Mark, Owner, PrimeAccount, PrimeClient, PrimePods, Settings
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.control_plane.reconcile import Context, sweep
 from prime_train.core.causes import Cause
 from prime_train.core.ledger import spent
 from prime_train.core.run import Change, DesiredState, Run, RunState
 from prime_train.core.wire import Phase, Ticket
+from prime_train.ports import Connection
 from tests import builders as b
 from tests.fakes.prime import ALWAYS, NO_STOCK_400, SERVER_ERROR, SPOT, Answer, FakePrime, Hang, LoseAnswer, Plan
 

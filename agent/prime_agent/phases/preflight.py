@@ -7,6 +7,7 @@ from pathlib import Path
 from prime_agent.gpu.reading import GpuLoad, Gpus
 from prime_agent.phases.phase import PhaseError
 from prime_train.core.causes import Cause
+from prime_train.core.registry.providers import is_own_machine
 from prime_train.core.spec import HardwareSpec
 
 OPEN_FILES_MIN = 65_536
@@ -36,7 +37,7 @@ def wanted_files(hardware: HardwareSpec) -> int:
     """Return the required open-file limit; 0 for no requirement, as on a person's own machine."""
     if hardware.open_files_min is not None:
         return hardware.open_files_min
-    return 0 if hardware.provider == "local" else OPEN_FILES_MIN
+    return 0 if is_own_machine(hardware.provider) else OPEN_FILES_MIN
 
 
 def _open_files(wanted: int) -> str | None:

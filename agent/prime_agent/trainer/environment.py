@@ -3,16 +3,17 @@
 import re
 from collections.abc import Mapping
 
+from prime_train.core.registry.providers import credentials
 from prime_train.core.text.redaction import masked
 
-_OURS = re.compile(r"^((PRIME_TRAIN|PT)_\w*(KEY|SECRET|TOKEN|PASSWORD|MASTER)|PRIME_API_KEY$)")
+_OURS = re.compile(r"^(PRIME_TRAIN|PT)_\w*(KEY|SECRET|TOKEN|PASSWORD|MASTER)")
 SECRET_CHARS_MIN = 6
 """Shorter values are not redacted, because they would also match innocent text."""
 
 
 def for_children(machine: Mapping[str, str], *layers: Mapping[str, str]) -> dict[str, str]:
     """Return the merged environment; later layers take precedence."""
-    merged = {name: value for name, value in machine.items() if not _OURS.match(name)}
+    merged = {name: value for name, value in machine.items() if not _OURS.match(name) and name not in credentials()}
     for layer in layers:
         merged |= layer
     return merged

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from prime_train.core.errors import UsageError
+from prime_train.core.registry.providers import credentials
 from prime_train.core.text.safe import without_commands
 from prime_train.output import print_command
 
@@ -15,7 +16,7 @@ SUMMARY_BYTES_MAX = 1_000_000
 CUT = "\n\n… cut: a summary holds no more.\n"
 SECRETS = (
     "PRIME_TRAIN_MASTER_KEY",
-    "PRIME_API_KEY",
+    *sorted(credentials()),
     "WANDB_API_KEY",
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",

@@ -148,12 +148,14 @@ def _for_rent(spec: "RunSpec") -> "Ranking | None":
     """Return the ranked offers for the spec, or None if there is no API key, the spec uses another provider, or the provider does not
     answer, which is not the config's fault."""
     from prime_train.actions.job import warned
-    from prime_train.control_plane.wiring.providers import PRIME, for_rent, has_prime
+    from prime_train.control_plane.wiring.providers import for_rent, is_set_up, provider_to_rent_from
     from prime_train.core.offers import rank
+    from prime_train.core.registry.providers import PROVIDERS
     from prime_train.ports import OutsideError
     from prime_train.reports.markdown import one_line
 
-    if not has_prime(os.environ) or spec.hardware.provider not in (None, "", PRIME):
+    provider = provider_to_rent_from(os.environ, spec.hardware.provider)
+    if not PROVIDERS[provider].is_rented or not is_set_up(provider, os.environ):
         return None
     try:
         return rank(for_rent(os.environ, spec.hardware), spec.hardware)

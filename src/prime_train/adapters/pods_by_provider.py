@@ -8,13 +8,11 @@ from dataclasses import replace
 
 from prime_train.core.funds import Bill, Funds
 from prime_train.core.offers import Offer
+from prime_train.core.registry.providers import LOCAL, advice_for
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
 from prime_train.core.wire import Ticket
 from prime_train.ports import Account, PermanentError, Pods, TemporaryError
-
-LOCAL = "local"
-ADVICE = {"prime": "set PRIME_API_KEY, or log in with `prime login` and set PRIME_TRAIN_PROVIDER=prime"}
 
 
 class PodsByProvider:
@@ -53,13 +51,13 @@ class PodsByProvider:
 
     def _of(self, name: str) -> Pods:
         if name not in self._providers:
-            raise PermanentError(f"provider {name} is not set up here; {ADVICE.get(name, 'it is not known')}")
+            raise PermanentError(f"provider {name} is not set up here; {advice_for(name)}")
         return self._providers[name]
 
     def _seen(self, name: str) -> Pods:
         """Return the provider of existing pods. Raises TemporaryError if it is not set up here, which proves nothing about its pods."""
         if name not in self._providers:
-            raise TemporaryError(f"provider {name} cannot be asked from here; {ADVICE.get(name, 'it is not known')}")
+            raise TemporaryError(f"provider {name} cannot be asked from here; {advice_for(name)}")
         return self._providers[name]
 
 

@@ -144,14 +144,16 @@ def _unfit(found: "tuple[Finding, ...]", sources: dict[str, str]) -> Exit:
 
 def _say_doubts(spec: "RunSpec", home: "Home") -> None:
     """Print a warning if machines cannot be rented for now."""
-    from prime_train.control_plane.wiring.providers import PRIME, has_prime
+    from prime_train.control_plane.wiring.providers import is_set_up
+    from prime_train.core.registry.providers import is_rented
 
-    if spec.hardware.provider != PRIME:
+    provider = spec.hardware.provider
+    if provider is None or not is_rented(provider):
         return
     said = home.last_serving()
-    if said is None or not has_prime(home.environment):
+    if said is None or not is_set_up(provider, home.environment):
         return
-    why = home.providers(said.public_url).unreachable()
+    why = home.providers(said.public_url).of(provider).unreachable()
     if why:
         typer.echo(f"warning: {why}; nothing is rented before", err=True)
 

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
+from prime_train.core.registry.providers import credentials
+
 VARIABLE = "PRIME_TRAIN_RUN_SECRETS"
 """The variable with the operator's list: names and globs, separated by commas or spaces."""
 
@@ -42,7 +44,7 @@ def patterns(text: str) -> tuple[str, ...]:
 
 def is_allowed(name: str, allowed: Iterable[str]) -> bool:
     """Return whether a run that names this variable gets it."""
-    if name.upper().startswith(NEVER):
+    if name.upper().startswith(NEVER) or name in credentials():
         return False
     reserved = next((prefix for prefix in ONLY_EXPLICITLY if name.upper().startswith(prefix)), "")
     return any(fnmatchcase(name, pattern) for pattern in allowed if pattern.upper().startswith(reserved))

@@ -27,7 +27,8 @@ from pydantic_core.core_schema import no_info_after_validator_function
 
 from prime_train.core import prime_rl
 from prime_train.core.causes import Cause
-from prime_train.core.registry.kinds import TrainerKind
+from prime_train.core.registry.kinds import ProviderKind, TrainerKind
+from prime_train.core.registry.providers import PROVIDERS
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.paths import violation_of_folder
@@ -80,19 +81,19 @@ Gib = Annotated[float, BeforeValidator(parse_gib, json_schema_input_type=float |
 class NameIn:
     """Annotation of a string that must be the name of one of these rows; the JSON schema lists the names with their summaries."""
 
-    def __init__(self, rows: Mapping[str, TrainerKind]) -> None:
-        self._rows = rows
+    def __init__(self, rows: Mapping[str, TrainerKind] | Mapping[str, ProviderKind]) -> None:
+        self.rows = rows
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         return no_info_after_validator_function(self._known, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, object]:
-        summaries = ". ".join(f"{name} {row.summary}" for name, row in self._rows.items())
-        return {"description": f"{summaries}.", "enum": list(self._rows), "type": "string"}
+        summaries = ". ".join(f"{name} {row.summary}" for name, row in self.rows.items())
+        return {"description": f"{summaries}.", "enum": list(self.rows), "type": "string"}
 
     def _known(self, name: str) -> str:
-        if name not in self._rows:
-            *most, last = (repr(row) for row in self._rows)
+        if name not in self.rows:
+            *most, last = (repr(row) for row in self.rows)
             raise PydanticKnownError("literal_error", {"expected": f"{', '.join(most)} or {last}"})
         return name
 
@@ -264,8 +265,8 @@ class TrainerSpec(Part):
 class HardwareSpec(Part):
     """Which machine."""
 
-    provider: Literal["local", "prime"] | None = None
-    """Who rents it out: local (this machine) or prime (Prime Intellect). Without it, whom the control plane rents from by default."""
+    provider: Annotated[str, NameIn(PROVIDERS)] | None = None
+    """Who rents it out. Without it, whom the control plane rents from by default."""
     gpus: tuple[str, ...] = ()
     """GPU kinds in order of preference; empty: any machine, no GPU is asked for."""
     count: int = Field(default=1, ge=1, le=16)

@@ -85,9 +85,9 @@ def on_provider(spec: "RunSpec", home: Home) -> "RunSpec":
     The default is that of the process which serves the home, because its environment has the provider's key and this one may not. If the
     control plane is elsewhere and this environment has the key, this process rents, and its own default counts.
     """
-    from prime_train.control_plane.wiring.providers import PROVIDER, default_provider, has_prime
+    from prime_train.control_plane.wiring.providers import PROVIDER, default_provider, rents
 
-    is_ours = bool(home.environment.get(PROVIDER)) or (bool(home.elsewhere) and has_prime(home.environment))
+    is_ours = bool(home.environment.get(PROVIDER)) or (bool(home.elsewhere) and rents(home.environment))
     serving = None if is_ours else home.serving()
     default = serving.provider if serving is not None else default_provider(home.environment)
     hardware = spec.hardware.model_copy(update={"provider": spec.hardware.provider or default})

@@ -8,8 +8,8 @@ from pathlib import Path
 from prime_train.adapters.config_yaml import Config
 from prime_train.configs.unset_secrets import place_of, unset_secrets
 from prime_train.control_plane.wiring.home import Home
-from prime_train.control_plane.wiring.providers import LOCAL
 from prime_train.core.finding import Finding
+from prime_train.core.registry.providers import is_own_machine
 from prime_train.core.spec import RunSpec
 from prime_train.operations.validate import judged
 from prime_train.rules.spec import named_files, only_installs
@@ -31,7 +31,7 @@ def found_for(
 def unfit_here(read: Config, spec: RunSpec, home: Home) -> tuple[Finding, ...]:
     """Return findings for what would make every attempt fail on this machine, if it is the provider (`local`). Empty if the control plane
     is elsewhere, because nothing is known of its machine."""
-    if spec.hardware.provider != LOCAL or home.elsewhere:
+    if not is_own_machine(spec.hardware.provider) or home.elsewhere:
         return ()
     return (*_too_few_files(read, spec, home), *_no_offer(read, spec, home))
 

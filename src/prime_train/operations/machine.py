@@ -35,7 +35,8 @@ class Machine:
 
 def is_elsewhere(run: "Run") -> bool:
     """Return whether the run has a rented machine now. Ids of pods on this machine have no provider's name in them."""
-    from prime_train.adapters.pods_by_provider import LOCAL, provider_of
+    from prime_train.adapters.pods_by_provider import provider_of
+    from prime_train.core.registry.providers import LOCAL
 
     attempt = run.current_attempt
     if attempt is None or attempt.pod_id is None or attempt.fenced_s is not None or run.is_over:
@@ -45,16 +46,15 @@ def is_elsewhere(run: "Run") -> bool:
 
 def why_unknown(home: "Home", run: "Run") -> str:
     """Return why the run's rented machine cannot be queried from here, or "" if it can or there is none."""
-    from prime_train.adapters.pods_by_provider import ADVICE, provider_of
+    from prime_train.adapters.pods_by_provider import provider_of
+    from prime_train.core.registry.providers import advice_for
 
     if not is_elsewhere(run) or run.current_attempt is None or run.current_attempt.pod_id is None:
         return ""
     provider = provider_of(run.current_attempt.pod_id)[0]
     if provider in home.pods().names:
         return ""
-    return (
-        f"the machine of {run.run_id} is rented from {provider}, which is not set up here; {ADVICE.get(provider, 'look at its settings')}"
-    )
+    return f"the machine of {run.run_id} is rented from {provider}, which is not set up here; {advice_for(provider)}"
 
 
 def is_watched_elsewhere(home: "Home", run: "Run") -> bool:

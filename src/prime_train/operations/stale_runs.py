@@ -6,11 +6,10 @@ ended, marked or launched: a person has to decide whether a run is dead.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from prime_train.adapters.tracker_wandb import KEY, RunSeen, Wandb, wandb_from
 from prime_train.control_plane.wiring.home import Home
-from prime_train.control_plane.wiring.providers import has_prime
+from prime_train.control_plane.wiring.providers import all_rented
 from prime_train.core.errors import UsageError
 from prime_train.core.run import Run, RunState
 from prime_train.core.text.formatting import span, usd
@@ -110,15 +109,7 @@ def _pods(home: Home) -> Sequence[Pod] | str:
     from prime_train.ports import OutsideError
 
     try:
-        pods = [*home.local_pods().list(), *(_rented(home) if has_prime(home.environment) else ())]
+        pods = [*home.local_pods().list(), *all_rented(home.environment)]
     except OutsideError as error:
         return str(error)
     return [pod for pod in pods if pod.status is not PodStatus.GONE]
-
-
-def _rented(home: Home) -> list[Pod]:
-    from prime_train.adapters.pods_prime import PrimeClient, read_settings
-    from prime_train.adapters.pods_prime.statuses import pod_of
-
-    settings = read_settings(home.environment, Path(home.environment.get("HOME") or Path.home()))
-    return [pod_of(rented) for rented in PrimeClient(settings).pods()]

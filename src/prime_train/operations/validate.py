@@ -8,6 +8,7 @@ from prime_train.configs.loader import Matter
 from prime_train.configs.run_config import of_config
 from prime_train.configs.shielding import shielded
 from prime_train.core.finding import Finding
+from prime_train.core.registry.providers import is_own_machine
 from prime_train.rules import Subject, look, rules_for, settle
 
 SLOW = frozenset(("memory",))
@@ -58,6 +59,6 @@ def _judged(subject: Subject, *, fast: bool) -> tuple[Finding, ...]:
 def _without_rent(subject: Subject) -> Subject:
     """Return the subject without GPU kinds if the run uses this machine (`local`): they specify what to rent, and nothing is rented."""
     spec = subject.spec
-    if spec is None or spec.hardware.provider != "local" or not spec.hardware.gpus:
+    if spec is None or not is_own_machine(spec.hardware.provider) or not spec.hardware.gpus:
         return subject
     return replace(subject, spec=spec.model_copy(update={"hardware": spec.hardware.model_copy(update={"gpus": ()})}))

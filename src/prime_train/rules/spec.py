@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from prime_train.core.config_tree import Listing, Mapping, Path, Scalar
 from prime_train.core.finding import Severity
 from prime_train.core.prime_rl.arguments import arguments
+from prime_train.core.registry.providers import is_rented
 from prime_train.core.run_secrets import NEVER, VARIABLE, is_allowed
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.rules.rule import Rule, Subject, Violation
@@ -100,7 +101,7 @@ def _not_linear(subject: Subject) -> Iterator[Violation]:
 
 def _no_tracker_key(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
-    if spec is None or spec.wandb is None or spec.hardware.provider != "prime":
+    if spec is None or spec.wandb is None or not is_rented(spec.hardware.provider):
         return
     mode = spec.environment.get("WANDB_MODE", "")
     if any("wandb login" in command for command in spec.setup):
@@ -111,7 +112,7 @@ def _no_tracker_key(subject: Subject) -> Iterator[Violation]:
 
 def _no_hub_token(subject: Subject) -> Iterator[Violation]:
     spec, trainer = subject.spec, subject.trainer
-    if spec is None or trainer is None or spec.hardware.provider != "prime":
+    if spec is None or trainer is None or not is_rented(spec.hardware.provider):
         return
     path = next((path for path in (("model", "name"), ("actor", "path"), ("model_name_or_path",)) if trainer.text(*path)), None)
     if path is None or not _GATED.match(str(trainer.text(*path))):

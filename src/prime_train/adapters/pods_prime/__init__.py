@@ -1,9 +1,7 @@
 """Pods on Prime Intellect: machines of many providers behind one API and one wallet."""
 
 from prime_train.adapters.pods_prime.account import PrimeAccount
-from prime_train.adapters.pods_prime.background import BackgroundPusher, Failure
 from prime_train.adapters.pods_prime.client import PrimeClient
-from prime_train.adapters.pods_prime.connection import Connection, Pusher
 from prime_train.adapters.pods_prime.marks import Mark
 from prime_train.adapters.pods_prime.offers import Terms
 from prime_train.adapters.pods_prime.owner import ACCOUNT, InFile, InStore, Owner
@@ -12,9 +10,6 @@ from prime_train.adapters.pods_prime.settings import Settings, read_settings
 
 __all__ = [
     "ACCOUNT",
-    "BackgroundPusher",
-    "Connection",
-    "Failure",
     "InFile",
     "InStore",
     "Mark",
@@ -22,7 +17,6 @@ __all__ = [
     "PrimeAccount",
     "PrimeClient",
     "PrimePods",
-    "Pusher",
     "Settings",
     "Terms",
     "read_settings",

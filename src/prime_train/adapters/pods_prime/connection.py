@@ -6,13 +6,10 @@ the outer port of their SSH server are then in separate fields.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Protocol
 
 from prime_train.adapters.pods_prime.models import Rented
-from prime_train.core.wire import Ticket
+from prime_train.ports import SSH_PORT, Connection
 
-PORT = 22
 USER = "root"
 """The user if none is named."""
 TEXT_CHARS_MAX = 500
@@ -21,25 +18,6 @@ TEXT_CHARS_MAX = 500
 _USER, _HOST = r"[A-Za-z0-9_][A-Za-z0-9_.-]*", r"\[?[A-Za-z0-9:][A-Za-z0-9.:-]*\]?"
 _AT = re.compile(f"({_USER})@({_HOST})")
 _NO_HOST = re.compile(f"({_USER})@")
-
-
-@dataclass(frozen=True)
-class Connection:
-    """The SSH address of one pod. The user is not always root."""
-
-    pod_id: str
-    user: str
-    host: str
-    port: int = PORT
-
-
-class Pusher(Protocol):
-    """Installs the agent on a machine and starts it with the ticket; if it runs already, nothing happens.
-
-    Raises TemporaryError if the machine could not be reached or the outcome is unknown, PermanentError if the agent cannot run there.
-    """
-
-    def __call__(self, connection: Connection, ticket: Ticket) -> None: ...
 
 
 def connection_of(rented: Rented) -> Connection | None:
@@ -88,7 +66,7 @@ def _read(pod_id: str, text: str) -> Connection | None:
 def _port(words: list[str]) -> int | None:
     """Return the port given by -p, as a separate word or not, or the default port if there is no -p; None if it is not a valid port."""
     given = next(
-        (word[2:] or "".join(words[place + 1 : place + 2]) for place, word in enumerate(words) if word.startswith("-p")), str(PORT)
+        (word[2:] or "".join(words[place + 1 : place + 2]) for place, word in enumerate(words) if word.startswith("-p")), str(SSH_PORT)
     )
     return _port_number(given)
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from prime_train.adapters.pods_prime import availability, offers
 from prime_train.adapters.pods_prime.client import PrimeClient, is_pod_id
-from prime_train.adapters.pods_prime.connection import Connection, Pusher, connection_of
+from prime_train.adapters.pods_prime.connection import connection_of
 from prime_train.adapters.pods_prime.marks import Mark
 from prime_train.adapters.pods_prime.models import Rented, Row
 from prime_train.adapters.pods_prime.offers import Asked, Terms
@@ -27,7 +27,7 @@ from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
-from prime_train.ports import LimitReached, NoCapacity, OutsideError, PermanentError, TemporaryError
+from prime_train.ports import Connection, Installer, LimitReached, NoCapacity, OutsideError, PermanentError, TemporaryError
 
 PRICE_TOLERANCE = 0.05
 """Fraction by which a pod may cost more than its offer, but never more than the run allows: prices change between the list and the
@@ -46,7 +46,7 @@ class PrimePods:
     def __init__(
         self,
         client: PrimeClient,
-        pusher: Pusher,
+        pusher: Installer,
         *,
         public_key: str = "",
         mark: Mark | None = None,

@@ -16,8 +16,6 @@ MASTER = "PRIME_TRAIN_MASTER_KEY"
 WATCHED_S_MAX = 300
 CALLS_MAX = 2
 """The most calls to the webhook before it counts as down; the first one may time out during a cold start."""
-WANTED = ("PRIME_API_KEY",)
-"""The secrets that every run needs, in order to rent a machine. Credentials for the bucket are checked separately."""
 ALARM = "AWS::CloudWatch::Alarm"
 POD_KEYS = ("PRIME_TRAIN_POD_AWS_ACCESS_KEY_ID", "PRIME_TRAIN_POD_AWS_SECRET_ACCESS_KEY")
 
@@ -101,6 +99,7 @@ def _stack(state: str, region: str, place: str) -> str:
 def _secret(values: Mapping[str, object], place: str) -> str:
     from prime_train.adapters.aws_deploy import texts
     from prime_train.cli.aws.settings import is_masters
+    from prime_train.control_plane.wiring.providers import lacking
 
     known = texts(values)
     others = sorted(values.keys() - known.keys())
@@ -110,7 +109,7 @@ def _secret(values: Mapping[str, object], place: str) -> str:
         return f"{MASTER} is not in it; deploy again under another name of stack"
     if not is_masters(known[MASTER]):
         return f"{MASTER} in it is not 64 hex digits, or several such keys with a comma between them; nobody is believed"
-    lacks = [name for name in WANTED if name not in known]
+    lacks = lacking(known)  # credentials for the bucket are checked separately
     return f"it lacks {', '.join(lacks)}; {_given(lacks, place)}" if lacks else ""
 
 

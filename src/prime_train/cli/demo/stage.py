@@ -20,9 +20,10 @@ from prime_train.adapters.code_archive import survey
 from prime_train.adapters.config_yaml import read_config
 from prime_train.control_plane.wiring.embedded import control_plane
 from prime_train.control_plane.wiring.home import BUCKET, HOME, Home
-from prime_train.control_plane.wiring.providers import LOCAL, PROVIDER
+from prime_train.control_plane.wiring.providers import PROVIDER
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
+from prime_train.core.registry.providers import LOCAL, credentials
 from prime_train.core.spec import RunSpec
 from prime_train.operations.launch import Plan, launch
 from prime_train.ports import OutsideError
@@ -66,7 +67,7 @@ def stage(spec: RunSpec, *, keep: bool) -> Iterator[Stage]:
     """Set up the demo's environment. At the end, even after Ctrl-C or SIGTERM, no pod, no process and (unless `keep`) no folder is left."""
     folder = Path(tempfile.mkdtemp(prefix="prime-train-demo-"))
     own = {HOME: str(folder / "home"), PROVIDER: LOCAL}
-    home = Home(folder / "home", {k: v for k, v in os.environ.items() if k not in (BUCKET, "PRIME_API_KEY")} | own)
+    home = Home(folder / "home", {k: v for k, v in os.environ.items() if k not in {BUCKET, *credentials()}} | own)
     reference = None
     try:
         with _sigterm_leaves(), _logged(folder / "demo.log"):

@@ -125,6 +125,7 @@ def _spot(wanted: bool | None) -> "Spot":
 
 def _hardware(wishes: "Wishes") -> "HardwareSpec":
     """Return a hardware spec that all machines match, so that each rejected one is listed with its reason."""
+    from prime_train.control_plane.wiring.providers import provider_to_rent_from
     from prime_train.core.spec import HardwareSpec
 
-    return HardwareSpec(provider="prime", disk_gib=wishes.disk_gib)
+    return HardwareSpec(provider=provider_to_rent_from(os.environ), disk_gib=wishes.disk_gib)

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, TextIO
 from urllib.parse import unquote, urlsplit
 
 from prime_train.configs.run_secrets import listed
-from prime_train.control_plane.wiring.providers import PRIME, PUBLIC_URL, STORE
+from prime_train.control_plane.wiring.providers import PUBLIC_URL, STORE
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.keys import RUNS
+from prime_train.core.registry.providers import LOCAL, PROVIDERS
 from prime_train.core.run_secrets import for_runs
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ ALERT_URL = "PRIME_TRAIN_ALERT_URL"
 MASTER = "PRIME_TRAIN_MASTER_KEY"
 DYNAMO = "dynamodb://"
 SLACK = "PRIME_TRAIN_SLACK_"
-LOCAL = "local"
 MASTER_BYTES = 32
 FIX_MASTER = "where it is served, prime-train key --show prints it; on AWS, prime-train doctor --show-key"
 FILE = "file:"
@@ -298,7 +298,7 @@ class Home:
             # For a remote control plane it is unknown here which secrets it can provide.
             secrets=None if self.elsewhere else self.secrets,
             providers=pods.names,
-            shared=frozenset({PRIME}),
+            shared=frozenset(name for name, row in PROVIDERS.items() if row.is_rented),
             account=providers.account,
             is_guest=bool(self.elsewhere),
             delivers=not (self.elsewhere and self.about.watches),

@@ -1,38 +1,40 @@
-"""The providers of this control plane: its own machine, and Prime Intellect if there is an API key."""
+"""The providers of this control plane: those of the registry that are set up here."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 from prime_train.core.errors import UsageError
+from prime_train.core.registry.providers import LOCAL, PROVIDERS
+from prime_train.ports import Connection, PermanentError, Provider, ProviderContext
 
 if TYPE_CHECKING:
     from prime_train.adapters.pods_by_provider import PodsByProvider
     from prime_train.adapters.pods_local import LocalPods
-    from prime_train.adapters.pods_prime import BackgroundPusher, Connection, PrimeClient, PrimePods, Settings
-    from prime_train.adapters.provisioning import AgentPusher
+    from prime_train.adapters.provisioning import AgentPusher, BackgroundPusher
     from prime_train.adapters.ssh import LoginKey
     from prime_train.core.offers import Offer
     from prime_train.core.spec import HardwareSpec
+    from prime_train.core.verdict import Pod
     from prime_train.core.wire import Ticket
-    from prime_train.ports import Account, Pods, Store
+    from prime_train.ports import Account, Store
 
 PROVIDER = "PRIME_TRAIN_PROVIDER"
 STORE = "PRIME_TRAIN_STORE"
 """The variable for the place of the store: unset, in the home; dynamodb://table; or the address of a remote control plane."""
 PUBLIC_URL = "PRIME_TRAIN_URL"
 POD_PYTHON = "PRIME_TRAIN_POD_PYTHON"
-LOCAL, PRIME = "local", "prime"
 
 
 @dataclass(frozen=True)
 class Reach:
     """How to log in to a machine by SSH: `known_hosts` was pinned under the pod's id when the agent was installed there."""
 
-    connection: "Connection"
+    connection: Connection
     key_file: Path
     known_hosts: Path
 
@@ -55,94 +57,45 @@ class Providers:
     def default(self) -> str:
         return default_provider(self.environment)
 
+    def of(self, name: str) -> Provider:
+        """Return the provider with this name in the registry; the same object at each call."""
+        if name not in self._loaded:
+            self._loaded[name] = load(name, self._context)
+        return self._loaded[name]
+
     @property
     def pods(self) -> "PodsByProvider":
         from prime_train.adapters.pods_by_provider import PodsByProvider
 
-        # Machines that are a remote control plane's own box cannot be listed from here.
-        found: dict[str, Pods] = {} if self.environment.get(STORE) else {LOCAL: self.local}
-        return PodsByProvider(found | {PRIME: self.prime} if has_prime(self.environment) else found, self.default)
+        return PodsByProvider({name: self.of(name).pods() for name in names_set_up(self.environment)}, self.default)
 
     @property
     def local(self) -> "LocalPods":
-        from prime_train.adapters.pods_local import LocalPods
-
-        return LocalPods(self.root / "pods")
-
-    @cached_property
-    def prime(self) -> "PrimePods":
-        """Return the machines at Prime Intellect. Raises PermanentError if the settings are invalid."""
-        from prime_train.adapters.pods_prime import ACCOUNT, InFile, InStore, Mark, Owner, PrimePods
-
-        memory = InStore(self.store()) if self.store is not None else InFile(self.root / "prime-account")
-        return PrimePods(
-            self._client,
-            self._pusher if self.waits else self.pushes,
-            public_key=self.login_key.public,
-            mark=Mark.of(self.master),
-            owner=Owner(self._client, memory, named=self.environment.get(ACCOUNT, "").strip()),
-            closed=self.unreachable() if self.webhook_url else "",
-        )
-
-    @cached_property
-    def pushes(self) -> "BackgroundPusher":
-        """Return the background installer of agents on machines."""
-        from prime_train.adapters.pods_prime import BackgroundPusher
-
-        return BackgroundPusher(self._push)
-
-    def _push(self, connection: "Connection", ticket: "Ticket") -> None:
-        """Install the agent; creates the login key only now, because a home that rents nothing needs none."""
-        self._pusher(connection, ticket)
-
-    @cached_property
-    def _pusher(self) -> "AgentPusher":
-        from prime_train.adapters.provisioning import AgentPusher, Recipe
-
-        return AgentPusher(self.login_key, self.root / "attempts", recipe=Recipe(self.environment.get(POD_PYTHON, "")))
+        """Return the machines that are this box, which have their disks here."""
+        return cast("LocalPods", self.of(LOCAL).pods())
 
     @property
     def account(self) -> "Account | None":
+        """Return the account to watch: of the providers that have one the default, or else the first."""
         from prime_train.adapters.pods_by_provider import AccountOfOne
-        from prime_train.adapters.pods_prime import Mark, PrimeAccount
 
-        if not has_prime(self.environment):
-            return None
-        return AccountOfOne(PrimeAccount(self._client, Mark.of(self.master), self.prime.burn_usd_per_hour))
-
-    @cached_property
-    def login_key(self) -> "LoginKey":
-        from prime_train.adapters.ssh import login_key
-
-        return login_key(self.root / "ssh", self.master)
+        names = sorted(names_set_up(self.environment), key=lambda name: name != self.default)
+        accounts = (self.of(name).account() for name in names)
+        found = next((account for account in accounts if account is not None), None)
+        return AccountOfOne(found) if found is not None else None
 
     def reach(self, pod_id: str, run_id: str, attempt: int) -> Reach | None:
         """Return how to log in; None: the pod has no SSH, is gone, or does not report yet how to reach it."""
         from prime_train.adapters.pods_by_provider import provider_of
 
-        provider, own_id = provider_of(pod_id)
-        connection = self.prime.connection(own_id) if provider == PRIME and has_prime(self.environment) else None
+        name, own_id = provider_of(pod_id)
+        connection = self.of(name).connection(own_id) if name in names_set_up(self.environment) else None
         if connection is None:
             return None
         return Reach(connection, self.root / "ssh" / "id_ed25519", self.root / "attempts" / f"{run_id}-e{attempt}" / "known_hosts")
 
-    @cached_property
-    def _settings(self) -> "Settings":
-        return _settings(self.environment)
-
-    @cached_property
-    def _client(self) -> "PrimeClient":
-        from prime_train.adapters.pods_prime import PrimeClient
-
-        return PrimeClient(self._settings)
-
     def unreachable(self) -> str:
-        """Return why a machine of Prime Intellect could not work with this control plane; empty if it could, and if the provider itself is
-        on this machine."""
-        from prime_train.adapters.http import is_loopback
-
-        if is_loopback(self._settings.base_url):
-            return ""
+        """Return why a machine that is elsewhere could not work with this control plane; empty if it could."""
         if urlsplit(self.webhook_url).scheme != "https":
             return (
                 f"rented machines could not call {self.webhook_url} safely; give the control plane an https address that they can reach, "
@@ -152,33 +105,130 @@ class Providers:
             return f"rented machines could not reach the bucket {self.bucket_url}; set PRIME_TRAIN_BUCKET to one such as s3://name/folder"
         return ""
 
+    @cached_property
+    def pushes(self) -> "BackgroundPusher":
+        """Return the background installer of agents on machines."""
+        from prime_train.adapters.provisioning import BackgroundPusher
 
-def for_rent(environment: Mapping[str, str], hardware: "HardwareSpec") -> "Sequence[Offer]":
-    """Return the offers of Prime Intellect, requested with the API key alone: nothing is read from a home or written to one."""
-    from prime_train.adapters.pods_prime import PrimeClient, PrimePods
+        return BackgroundPusher(self._push)
 
-    return PrimePods(PrimeClient(_settings(environment)), _rents_nothing).offers(hardware)
+    @cached_property
+    def login_key(self) -> "LoginKey":
+        from prime_train.adapters.ssh import login_key
+
+        return login_key(self.root / "ssh", self.master)
+
+    def _push(self, connection: Connection, ticket: "Ticket") -> None:
+        """Install the agent; creates the login key only now, because a home that rents nothing needs none."""
+        self._pusher(connection, ticket)
+
+    def _install(self, connection: Connection, ticket: "Ticket") -> None:
+        install = self._push if self.waits else self.pushes
+        install(connection, ticket)
+
+    @cached_property
+    def _pusher(self) -> "AgentPusher":
+        from prime_train.adapters.provisioning import AgentPusher, Recipe
+
+        return AgentPusher(self.login_key, self.root / "attempts", recipe=Recipe(self.environment.get(POD_PYTHON, "")))
+
+    @cached_property
+    def _loaded(self) -> dict[str, Provider]:
+        return {}
+
+    @property
+    def _context(self) -> ProviderContext:
+        return ProviderContext(
+            self.root,
+            self.environment,
+            self.master,
+            install=self._install,
+            public_key=lambda: self.login_key.public,
+            unreachable=self.unreachable,
+            store=self.store,
+            is_rented_from=bool(self.webhook_url),
+        )
 
 
-def has_prime(environment: Mapping[str, str]) -> bool:
-    """Return whether Prime Intellect is configured. A log-in of its own tool counts only if PRIME_TRAIN_PROVIDER says so, so that nobody
-    pays for having logged in once."""
-    return bool(environment.get("PRIME_API_KEY")) or environment.get(PROVIDER) == PRIME
+def load(name: str, context: ProviderContext) -> Provider:
+    """Return a new object of the provider with this name in the registry."""
+    module, _, kind = PROVIDERS[name].implementation.partition(":")
+    return cast("Provider", getattr(import_module(module), kind)(context))
+
+
+def is_set_up(name: str, environment: Mapping[str, str]) -> bool:
+    """Return whether machines of this provider can be used. A log-in of its own tool counts only if PRIME_TRAIN_PROVIDER says so, so that
+    nobody pays for having logged in once. Machines that are a remote control plane's own box cannot be listed from here."""
+    row = PROVIDERS[name]
+    if not row.is_rented:
+        return not environment.get(STORE)
+    return environment.get(PROVIDER) == name or _has_credentials(name, environment)
+
+
+def names_set_up(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of the providers whose machines can be used."""
+    return tuple(name for name in PROVIDERS if is_set_up(name, environment))
+
+
+def rents(environment: Mapping[str, str]) -> bool:
+    """Return whether a provider that rents out machines is set up."""
+    return any(PROVIDERS[name].is_rented for name in names_set_up(environment))
 
 
 def default_provider(environment: Mapping[str, str]) -> str:
     """Return the name of the default provider. Raises UsageError for an unknown name."""
     named = environment.get(PROVIDER, "")
-    if named not in ("", LOCAL, PRIME):
-        raise UsageError(f"{PROVIDER} is {named!r}", fix=f"set it to {LOCAL} or {PRIME}, or not at all")
-    return named or (PRIME if environment.get("PRIME_API_KEY") else LOCAL)
+    if named and named not in PROVIDERS:
+        raise UsageError(f"{PROVIDER} is {named!r}", fix=f"set it to {' or '.join(PROVIDERS)}, or not at all")
+    return named or next((name for name in PROVIDERS if _has_credentials(name, environment)), LOCAL)
 
 
-def _settings(environment: Mapping[str, str]) -> "Settings":
-    from prime_train.adapters.pods_prime import read_settings
+def provider_to_rent_from(environment: Mapping[str, str], named: str | None = None) -> str:
+    """Return the provider `named`, or else the one whose machines for rent are looked at: the default one if it rents out machines, then
+    the first that is set up, then the first there is."""
+    if named:
+        return named
+    renting = [name for name, row in PROVIDERS.items() if row.is_rented]
+    default = default_provider(environment)
+    return default if default in renting else next((name for name in renting if is_set_up(name, environment)), renting[0])
 
-    return read_settings(environment, Path(environment.get("HOME") or Path.home()))
+
+def lacking(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of the credentials that are missing before machines can be rented; none if a provider's are complete."""
+    if any(_has_credentials(name, environment) for name in PROVIDERS):
+        return ()
+    return tuple(name for name in PROVIDERS[provider_to_rent_from(environment)].credentials if not environment.get(name))
 
 
-def _rents_nothing(connection: "Connection", ticket: "Ticket") -> None:
-    raise AssertionError(f"no agent is brought to {connection.pod_id} by who only looks")
+def for_rent(environment: Mapping[str, str], hardware: "HardwareSpec") -> "Sequence[Offer]":
+    """Return the offers of the provider that `hardware` names, or of the one to rent from. Nothing is read from a home or written to
+    one."""
+    return load(provider_to_rent_from(environment, hardware.provider), _reading(environment)).offers(hardware)
+
+
+def all_rented(environment: Mapping[str, str]) -> "list[Pod]":
+    """Return all pods on the accounts of the providers that are set up, including those of other people and tools."""
+    renting = [name for name in names_set_up(environment) if PROVIDERS[name].is_rented]
+    return [pod for name in renting for pod in load(name, _reading(environment)).all_pods()]
+
+
+def _has_credentials(name: str, environment: Mapping[str, str]) -> bool:
+    names = PROVIDERS[name].credentials
+    return bool(names) and all(environment.get(variable) for variable in names)
+
+
+def _reading(environment: Mapping[str, str]) -> ProviderContext:
+    """Return the context of a process that only looks at what a provider has."""
+    return ProviderContext(
+        Path(),
+        environment,
+        b"",
+        install=_installs_nothing,
+        public_key=lambda: "",
+        unreachable=lambda: "",
+        is_rented_from=False,
+    )
+
+
+def _installs_nothing(connection: Connection, ticket: "Ticket") -> None:
+    raise PermanentError(f"no agent is installed on {connection.pod_id} by a process that only looks at offers")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from prime_train.ports import PermanentError
 
 if TYPE_CHECKING:
-    from prime_train.adapters.pods_prime import BackgroundPusher, Failure
+    from prime_train.adapters.provisioning import BackgroundPusher, Failure
     from prime_train.control_plane.reconcile import Context
     from prime_train.control_plane.wiring.home import Home
     from prime_train.ports import Watched

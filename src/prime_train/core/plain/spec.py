@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from prime_train.core import prime_rl
 from prime_train.core.plain.spec_fields import FIELDS
+from prime_train.core.registry.providers import PROVIDERS
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.text.paths import violation_of_folder
 from prime_train.core.text.sizes import NUMBER_MAX, parse_gib, parse_hours, parse_seconds, parse_size, parse_whole_gib
@@ -92,6 +93,8 @@ def _value(kind: tuple[Any, ...], value: Any) -> object:
         case ("number", *bounds) if isinstance(value, int | float) and not isinstance(value, bool) and _is_within(value, *bounds):
             return float(value)
         case ("trainer",) if isinstance(value, str) and value in TRAINERS:
+            return value
+        case ("provider",) if isinstance(value, str) and value in PROVIDERS:
             return value
         case ("word", *words) if isinstance(value, str) and value in words:
             return value

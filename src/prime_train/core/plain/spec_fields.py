@@ -61,7 +61,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "restarts_without_progress": (("whole", 1, None, None), 3),
     },
     "HardwareSpec": {
-        "provider": (("null", ("word", "local", "prime")), None),
+        "provider": (("null", ("provider",)), None),
         "gpus": (("list", ("text", "", 0)), ()),
         "count": (("whole", 1, None, 16), 1),
         "spot": (("word", "prefer", "only", "never"), "prefer"),

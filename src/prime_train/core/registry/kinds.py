@@ -36,3 +36,25 @@ class TrainerKind:
     """Why the kind needs `trainer.steps`; empty: it does not."""
     layout: "Callable[[RunSpec], Layout] | None" = field(default=None, repr=False)
     """Returns where the trainer saves; None: the config decides."""
+
+
+@dataclass(frozen=True)
+class ProviderKind:
+    """A provider of machines; its key in the registry is the value of `hardware.provider`."""
+
+    implementation: str
+    """The class that implements the port of providers, as `package.module:Class`; it is created with a `ProviderContext`."""
+    title: str
+    """The provider's name as people write it."""
+    is_rented: bool = True
+    """Whether its machines are rented; otherwise they are the control plane's own."""
+    credentials: tuple[str, ...] = ()
+    """The environment variables with its credentials. The provider is set up if all of them are set, or if it is chosen by name."""
+    advice: str = ""
+    """What to do if it is not set up."""
+    documentation: str = ""
+    """The address of its documentation."""
+
+    @property
+    def summary(self) -> str:
+        return f"is {self.title}"

@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Iterator
 
 from prime_train.core.finding import Severity
+from prime_train.core.registry.providers import is_own_machine, is_rented
 from prime_train.estimate import gpus
 from prime_train.rules.rule import Rule, Subject, Violation
 
@@ -21,7 +22,7 @@ def _of_family(kind: str) -> str:
 
 
 def _unknown_kind(subject: Subject) -> Iterator[Violation]:
-    if subject.spec is None or subject.spec.hardware.provider == "local":
+    if subject.spec is None or is_own_machine(subject.spec.hardware.provider):
         return
     for place, kind in enumerate(subject.spec.hardware.gpus):
         if kind in gpus.RENTED:
@@ -39,7 +40,7 @@ def _unknown_kind(subject: Subject) -> Iterator[Violation]:
 
 def _without_memory(subject: Subject) -> Iterator[Violation]:
     """Yield a violation for kinds without the memory size, as providers list GPUs by the whole name."""
-    if subject.spec is None or subject.spec.hardware.provider != "prime":
+    if subject.spec is None or not is_rented(subject.spec.hardware.provider):
         return
     for place, kind in enumerate(subject.spec.hardware.gpus):
         if kind in gpus.RENTED or gpus.facts(kind) is None or gpus.named_gb(kind):
@@ -76,7 +77,7 @@ def _small_disk(subject: Subject) -> Iterator[Violation]:
 
     plan, spec, config = plan_of(subject), subject.spec, subject.config
     # Without disk_gib, machines come with their usual disk; the size of a local machine's disk is not known.
-    if plan is None or spec is None or config is None or config.at(*_DISK) is None or spec.hardware.provider == "local":
+    if plan is None or spec is None or config is None or config.at(*_DISK) is None or is_own_machine(spec.hardware.provider):
         return
     model, saved, kept = disk_bytes(plan, subject)
     needed = model + saved * kept
@@ -90,7 +91,7 @@ def _small_disk(subject: Subject) -> Iterator[Violation]:
 
 def _more_than_the_disk(subject: Subject) -> Iterator[Violation]:
     spec, config = subject.spec, subject.config
-    if spec is None or config is None or config.at(*_DISK) is None or spec.hardware.provider == "local":
+    if spec is None or config is None or config.at(*_DISK) is None or is_own_machine(spec.hardware.provider):
         return
     most = spec.checkpoints.max_disk_gib
     if most is not None and most > spec.hardware.disk_gib:

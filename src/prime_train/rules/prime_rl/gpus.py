@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from prime_train.core.finding import Severity
+from prime_train.core.registry.providers import is_own_machine
 from prime_train.rules.prime_rl.rule import row, violation
 from prime_train.rules.prime_rl.settings import Settings
 from prime_train.rules.rule import Violation
@@ -44,7 +45,7 @@ def _any_machine(settings: Settings) -> Iterator[Violation]:
     """Yield a violation if GPUs are assigned but no kind is named: hardware.count is then ignored, and the cheapest machine of all is
     rented. A local machine is not rented."""
     train, spec = settings.train_gpus, settings.spec
-    if train is None or spec is None or spec.hardware.gpus or spec.hardware.provider == "local":
+    if train is None or spec is None or spec.hardware.gpus or is_own_machine(spec.hardware.provider):
         return
     asked = train + (settings.infer_gpus or 0)
     message = f"{asked} GPU{'s are' if asked > 1 else ' is'} dealt out, and hardware names no gpus: whatever is cheapest is rented"

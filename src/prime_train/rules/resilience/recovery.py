@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from prime_train.core.finding import Severity
+from prime_train.core.registry.providers import is_own_machine
 from prime_train.rules.rule import Rule, Subject, Violation
 from prime_train.rules.words import COMMAND_CHARS_MAX
 
@@ -135,7 +136,7 @@ def _unsaid(subject: Subject) -> Iterator[Violation]:
 
 def _on_spot(spec: "RunSpec") -> bool:
     """Return whether the run rents spot machines. A user's own machine is not preempted, and without a GPU or a provider none is rented."""
-    return spec.hardware.spot != "never" and bool(spec.hardware.gpus) and spec.hardware.provider != "local"
+    return spec.hardware.spot != "never" and bool(spec.hardware.gpus) and not is_own_machine(spec.hardware.provider)
 
 
 RULES = (

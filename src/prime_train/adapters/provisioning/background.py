@@ -5,9 +5,8 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from prime_train.adapters.pods_prime.connection import Connection, Pusher
 from prime_train.core.wire import Ticket
-from prime_train.ports import OutsideError, TemporaryError
+from prime_train.ports import Connection, Installer, OutsideError, TemporaryError
 
 PUSHES_MAX = 8
 PAUSES_S = (2.0, 5.0, 10.0, 20.0)
@@ -35,11 +34,11 @@ class Failure:
 
 
 class BackgroundPusher:
-    """The port `Pusher` around another one. A push under way is not started again. A permanent failure is raised at the next call for the
-    same attempt, once, unless `failure` has returned it before. Pushes under way end with the process; the next process starts them
+    """The port `Installer` around another one. A push under way is not started again. A permanent failure is raised at the next call for
+    the same attempt, once, unless `failure` has returned it before. Pushes under way end with the process; the next process starts them
     again."""
 
-    def __init__(self, pusher: Pusher, *, pauses_s: tuple[float, ...] = PAUSES_S) -> None:
+    def __init__(self, pusher: Installer, *, pauses_s: tuple[float, ...] = PAUSES_S) -> None:
         self._pusher, self._pauses_s = pusher, pauses_s
         self._lock, self._room = threading.Lock(), threading.Semaphore(PUSHES_MAX)
         self._pushes: dict[tuple[str, str, int], _Push] = {}
@@ -75,7 +74,7 @@ class BackgroundPusher:
 
     def leave(self) -> None:
         """Abandon the pushes under way, for a process that may be suspended from now on: the next call for the same attempt starts again.
-        The abandoned push may still continue in parallel, which does no harm: see `Pusher`."""
+        The abandoned push may still continue in parallel, which does no harm: see `Installer`."""
         with self._lock:
             under_way = {attempt: push for attempt, push in self._pushes.items() if not push.done.is_set()}
             for attempt, push in under_way.items():

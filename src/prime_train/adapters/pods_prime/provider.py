@@ -1,0 +1,67 @@
+"""The port `Provider` on Prime Intellect."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+from prime_train.adapters.http import is_loopback
+from prime_train.adapters.pods_prime.account import PrimeAccount
+from prime_train.adapters.pods_prime.client import PrimeClient
+from prime_train.adapters.pods_prime.marks import Mark
+from prime_train.adapters.pods_prime.owner import ACCOUNT, InFile, InStore, Owner
+from prime_train.adapters.pods_prime.pods import PrimePods
+from prime_train.adapters.pods_prime.settings import Settings, read_settings
+from prime_train.adapters.pods_prime.statuses import pod_of
+from prime_train.core.offers import Offer
+from prime_train.core.spec import HardwareSpec
+from prime_train.core.verdict import Pod
+from prime_train.ports import Account, Connection, Provider, ProviderContext
+
+
+class PrimeProvider(Provider):
+    """Machines of many providers behind one API and one wallet."""
+
+    def __init__(self, context: ProviderContext) -> None:
+        self._context = context
+
+    def pods(self) -> PrimePods:
+        return self._pods
+
+    def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
+        return PrimePods(self._client, self._context.install).offers(hardware)
+
+    def all_pods(self) -> Sequence[Pod]:
+        return [pod_of(rented) for rented in self._client.pods()]
+
+    def account(self) -> Account:
+        return PrimeAccount(self._client, Mark.of(self._context.master), self._pods.burn_usd_per_hour)
+
+    def connection(self, pod_id: str) -> Connection | None:
+        return self._pods.connection(pod_id)
+
+    def unreachable(self) -> str:
+        """Return why its machines could not work with this control plane; empty if they could, and if the provider itself is on this
+        machine."""
+        return "" if is_loopback(self._settings.base_url) else self._context.unreachable()
+
+    @cached_property
+    def _pods(self) -> PrimePods:
+        context = self._context
+        memory = InStore(context.store()) if context.store is not None else InFile(context.root / "prime-account")
+        return PrimePods(
+            self._client,
+            context.install,
+            public_key=context.public_key(),
+            mark=Mark.of(context.master),
+            owner=Owner(self._client, memory, named=context.environment.get(ACCOUNT, "").strip()),
+            closed=self.unreachable() if context.is_rented_from else "",
+        )
+
+    @cached_property
+    def _settings(self) -> Settings:
+        environment = self._context.environment
+        return read_settings(environment, Path(environment.get("HOME") or Path.home()))
+
+    @cached_property
+    def _client(self) -> PrimeClient:
+        return PrimeClient(self._settings)
