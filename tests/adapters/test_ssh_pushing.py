@@ -217,7 +217,7 @@ class Bare:
             (self._bin / name).chmod(0o755)
 
     def up(self, *disks: str, python: str = "") -> subprocess.CompletedProcess[str]:
-        script = ROOT / "src" / "prime_train" / "adapters" / "pushing" / "bring_up.sh"
+        script = ROOT / "src" / "prime_train" / "adapters" / "provisioning" / "bring_up.sh"
         words = ["/bin/sh", "-s", "--", "up", ATTEMPT, "digest", python, *disks]
         environment = {"HOME": str(self.home), "PATH": str(self._bin)}
         return subprocess.run(
@@ -273,7 +273,7 @@ def test_the_disk_with_the_most_room_is_taken_and_kept(tmp_path: Path) -> None:
 
 
 def test_half_of_the_script_does_nothing(tmp_path: Path) -> None:
-    lines = (ROOT / "src" / "prime_train" / "adapters" / "pushing" / "bring_up.sh").read_text().splitlines()
+    lines = (ROOT / "src" / "prime_train" / "adapters" / "provisioning" / "bring_up.sh").read_text().splitlines()
     words = ["/bin/sh", "-s", "--", "up", ATTEMPT, "digest", "", "~"]
     subprocess.run(words, input="\n".join(lines[:-1]), env={"HOME": str(tmp_path)}, text=True, check=True)
     assert list(tmp_path.iterdir()) == []

@@ -21,7 +21,7 @@ from prime_train.ports import PermanentError
 DISTRIBUTION = "prime-train"
 PACKAGES = ("prime_train", "prime_agent")
 PINS = "runtime.txt"
-PINS_INSIDE = f"prime_train/adapters/pushing/{PINS}"
+PINS_INSIDE = f"prime_train/adapters/provisioning/{PINS}"
 FILES_MAX = 5_000
 MADE = (1980, 1, 1, 0, 0, 0)
 """Timestamp of every file in a wheel: the earliest that zip supports."""
