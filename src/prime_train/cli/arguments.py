@@ -1,5 +1,9 @@
 """Parse option values that several commands share."""
 
+from typing import Annotated
+
+import typer
+
 from prime_train.core.errors import UsageError
 from prime_train.core.text.sizes import parse_seconds
 
@@ -15,3 +19,13 @@ def seconds(option: str, text: str | None) -> int | None:
         raise UsageError(f"{option}: {error}") from error
     assert isinstance(found, int)
     return found
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print no more than is asked for, and errors.")]
+
+
+def print_json(value: object) -> None:
+    import json
+
+    print(json.dumps(value, indent=2))

@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from prime_train.operations.run_requests import RunResult
 
 
-def printed(result: "RunResult", text: "Callable[[Run], str]") -> Exit:
+def printed(result: "RunResult", text: "Callable[[Run], str]", *, quiet: bool = False) -> Exit:
     """Print the result of one request, or why it failed; return the exit code that it would have had alone."""
     from prime_train.reports.errors import explained
 
     if result.run is not None:
-        typer.echo(f"{result.run.run.run_id}: {text(result.run.run)}")
+        if not quiet:
+            typer.echo(f"{result.run.run.run_id}: {text(result.run.run)}")
         return Exit.OK
     assert result.error is not None
     code, why = explained(result.error)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from prime_train.cli.arguments import Quiet
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 
@@ -21,6 +22,7 @@ def resume(
     config: Annotated[
         Path | None, typer.Option(help="The config to go on with, changed, and the code as it is here now.", show_default=False)
     ] = None,
+    quiet: Quiet = False,
 ) -> Exit:
     """Let an ended run go on.
 
@@ -35,6 +37,8 @@ def resume(
         held = resume_run(home, run, _limits(usd, hours, deadline), config=config)
     except Unfit as error:
         return _unfit(error)
+    if quiet:
+        return Exit.OK
     point = held.run.resume
     start = f"step {point.step}" if point is not None else "its newest checkpoint, if it has any"
     typer.echo(f"{held.run.run_id} is queued again, to go on from {start}")

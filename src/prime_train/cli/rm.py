@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from prime_train.cli.arguments import Quiet
 from prime_train.core.exit_codes import Exit
 
 
@@ -14,6 +15,7 @@ def rm(
         list[str], typer.Argument(metavar="RUN...", help="Runs, by id, its start, or their config's name.", show_default=False)
     ],
     undo: Annotated[bool, typer.Option("--undo", help="Take them out of the archive again.")] = False,
+    quiet: Quiet = False,
 ) -> Exit:
     """Archive ended runs: status leaves them out.
 
@@ -27,4 +29,4 @@ def rm(
 
     request = partial(archive, Home.of(os.environ).store(), undo=undo)
     done = "taken out of the archive" if undo else "archived"
-    return exit_code([printed(result, lambda _: done) for result in for_each(runs, request)], f"could not be {done}")
+    return exit_code([printed(result, lambda _: done, quiet=quiet) for result in for_each(runs, request)], f"could not be {done}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from prime_train.cli.arguments import Quiet, print_json
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 
@@ -57,6 +58,8 @@ def run(
     ] = None,
     save: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the config that is launched.", show_default=False)] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Stay until the run is over; where no control plane serves, be it.")] = False,
+    quiet: Quiet = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: the run as status has it, or with --dry-run the offers.")] = False,
 ) -> Exit:
     """Launch a training run.
 
@@ -67,21 +70,25 @@ def run(
     from prime_train.operations.launch_config import InvalidConfig, checked, launch_checked, save_config
 
     home = Home.of(os.environ)
+    if follow and (as_json or quiet):
+        raise UsageError("--follow prints what happens", fix="leave out --json and --quiet, or follow it with prime-train logs RUN -f")
     given = _settings(usd, settings or (), environment or ())
-    source = _source(config, ctx.meta.get(COMMAND), usd, name, given)
+    source = _source(config, ctx.meta.get(COMMAND), usd, name, given, quiet=quiet)
     try:
         what = checked(home, source, name=name, settings=given)
         with redirect_stdout(sys.stderr):
-            _say(what.findings, what.sources)
+            _say(() if quiet else what.findings, what.sources)
         _say_doubts(what.spec, home)
         if save is not None:
             save_config(what, save)
-            typer.echo(f"wrote {save}", err=True)
+            typer.echo("" if quiet else f"wrote {save}\n", err=True, nl=False)
         if dry_run:
-            return _dry_run(home, what.spec, what.plan)
+            return _dry_run(home, what.spec, what.plan, as_json=as_json)
         started = launch_checked(home, what)
     except InvalidConfig as error:
         return _unfit(error.findings, error.sources)
+    if as_json or quiet:
+        return _said_shortly(home, started.run_id, as_json=as_json)
     typer.echo(f"{started.run_id} is queued, for a machine of provider {started.spec.hardware.provider}")
     if follow:
         from prime_train.cli.follow import follow as follow_run
@@ -95,7 +102,7 @@ def run(
 
 
 def _source(
-    config: Path | None, command: Sequence[str] | None, usd: float | None, name: str | None, settings: "Sequence[Setting]"
+    config: Path | None, command: Sequence[str] | None, usd: float | None, name: str | None, settings: "Sequence[Setting]", *, quiet: bool
 ) -> "Path | CommandConfig":
     """Return the config's file, or the config made of the command; print what that assumes."""
     if (config is None) == (command is None):
@@ -107,10 +114,22 @@ def _source(
     from prime_train.operations.command_config import config_of
 
     made = config_of(command or (), usd, name=name, settings=settings)
+    if quiet:
+        return made
     typer.echo("assumed, as there is no config:", err=True)
     for topic, text in made.assumed:
         typer.echo(f"  {topic:<12} {text}", err=True)
     return made
+
+
+def _said_shortly(home: "Home", run_id: str, *, as_json: bool) -> Exit:
+    from prime_train.operations.status import status
+
+    if as_json:
+        print_json(status(home.store(), run_id).row())
+    else:
+        typer.echo(run_id)
+    return Exit.OK
 
 
 def _settings(usd: float | None, given: Sequence[str], environment: Sequence[str]) -> "list[Setting]":
@@ -158,9 +177,12 @@ def _say_doubts(spec: "RunSpec", home: "Home") -> None:
         typer.echo(f"warning: {why}; nothing is rented before", err=True)
 
 
-def _dry_run(home: "Home", spec: "RunSpec", made: "Plan") -> Exit:
+def _dry_run(home: "Home", spec: "RunSpec", made: "Plan", *, as_json: bool) -> Exit:
     from prime_train.operations import dry_run
     from prime_train.output import print_rows
 
+    if as_json:
+        print_json(dry_run.record(made, dry_run.ranking(home, spec)))
+        return Exit.OK
     print_rows(dry_run.rows(spec, made, dry_run.ranking(home, spec)))
     return Exit.OK

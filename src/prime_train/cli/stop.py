@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from prime_train.cli.arguments import Quiet
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 
@@ -24,6 +25,7 @@ def stop(
     now: Annotated[bool, typer.Option("--now", help="At once, without saving.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")] = False,
     machine: Annotated[str | None, typer.Option("--machine", help="A machine of no run, by its id.", show_default=False)] = None,
+    quiet: Quiet = False,
 ) -> Exit:
     """Stop runs.
 
@@ -38,7 +40,7 @@ def stop(
         _give_back(home, machine)
         return Exit.OK
     names = runs or _all(home, now=now, yes=yes)
-    return _stop(home, names, now=now, even_ended=every)
+    return _stop(home, names, now=now, even_ended=every, quiet=quiet)
 
 
 def _all(home: "Home", *, now: bool, yes: bool) -> list[str]:
@@ -57,7 +59,7 @@ def _all(home: "Home", *, now: bool, yes: bool) -> list[str]:
     return [one.run for one in found]
 
 
-def _stop(home: "Home", names: "Sequence[str]", *, now: bool, even_ended: bool) -> Exit:
+def _stop(home: "Home", names: "Sequence[str]", *, now: bool, even_ended: bool, quiet: bool) -> Exit:
     from prime_train.cli.batch import exit_code, printed
     from prime_train.operations.run_requests import for_each
     from prime_train.operations.stop import stop as stop_one
@@ -66,9 +68,9 @@ def _stop(home: "Home", names: "Sequence[str]", *, now: bool, even_ended: bool) 
     request = partial(stop_if_active if even_ended else stop_one, home, now=now)
     asked = "asked to end at once" if now else "asked to save and stop"
     results = for_each(names, request)
-    codes = [printed(result, lambda run: f"{run.state.value} already" if run.is_over else asked) for result in results]
+    codes = [printed(result, lambda run: f"{run.state.value} already" if run.is_over else asked, quiet=quiet) for result in results]
     done = codes.count(Exit.OK)
-    if done and home.serving() is None:
+    if done and not quiet and home.serving() is None:
         it, goes = ("it", "it goes") if done == 1 else ("them", "they go")
         typer.echo(f"no control plane serves {it}: start one (prime-train serve), or {goes} on")
     return exit_code(codes, "could not be asked to stop")

@@ -1,6 +1,7 @@
 """Report what a launch would do now: the decision, the machine it would rent, and why other machines are rejected."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from prime_train.control_plane.wiring.home import Home, wall_s
 from prime_train.core.decide import Launch, decide
@@ -31,6 +32,17 @@ def rows(spec: RunSpec, made: Plan, ranked: Ranking) -> Iterator[tuple[str, str]
     yield "commit", _commit(made)
     yield from _others(ranked)
     yield "", "nothing was launched"
+
+
+def record(made: Plan, ranked: Ranking) -> dict[str, object]:
+    """Return the offers as JSON has them: those that fit in the order in which they would be tried, and the others with the reason."""
+    return {
+        "offers": [asdict(offer) for offer in ranked.best],
+        "left_out": [{**asdict(row.offer), "why": row.why} for row in ranked.left_out],
+        "commit": made.commit,
+        "files": len(made.tree.files) if made.tree is not None else None,
+        "size_bytes": made.tree.size if made.tree is not None else None,
+    }
 
 
 def _decided(spec: RunSpec, ranked: Ranking) -> Iterator[tuple[str, str]]:

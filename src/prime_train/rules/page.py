@@ -47,6 +47,25 @@ def lines() -> Iterator[str]:
     yield from (f"{rule.code}  {rule.title} ({rule.severity.value})" for rule in all_rules())
 
 
+def records() -> list[dict[str, str]]:
+    """Return everything the table has, one record for each code, in order."""
+    reading = [
+        {"code": code, "severity": "", "family": FAMILIES[code[:3]], "title": title, "why": "", "fix": ""} for code, title in CODES.items()
+    ]
+    rules = [
+        {
+            "code": rule.code,
+            "severity": rule.severity.value,
+            "family": FAMILIES[rule.code[:3]],
+            "title": rule.title,
+            "why": rule.why,
+            "fix": rule.fix,
+        }
+        for rule in all_rules()
+    ]
+    return [*reading, *rules]
+
+
 def explained(code: str) -> str | None:
     """Return everything the table has on one code; None for any other word."""
     rule = by_code().get(code)

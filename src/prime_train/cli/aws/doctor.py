@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from prime_train.cli.arguments import AsJson, print_json
 from prime_train.cli.aws.stack import STACK, Region, StackName
 from prime_train.core.exit_codes import Exit
 
@@ -32,6 +33,7 @@ def doctor(
     name: StackName = STACK,
     region: Region = "",
     show_key: Annotated[bool, typer.Option("--show-key", help="Print the master key, and nothing else.")] = False,
+    as_json: AsJson = False,
 ) -> Exit:
     """Say whether the control plane on AWS works.
 
@@ -44,14 +46,17 @@ def doctor(
     if show_key:
         typer.echo(_texts(account, stack.outputs()).get(MASTER, "").split(",")[0])
         return Exit.OK
-    wrong, place = 0, aws_place.options(name, region)
-    typer.echo(f"account {account.number}, region {account.region}, stack {name}")
-    for what, check in _checks(account, stack, place):
+    if not as_json:
+        typer.echo(f"account {account.number}, region {account.region}, stack {name}")
+    rows = []
+    for what, check in _checks(account, stack, aws_place.options(name, region)):
         said = _asked(check)
-        mark = "off  " if isinstance(said, Off) else "wrong" if said else "well "
-        wrong += mark == "wrong"
-        typer.echo(f"{mark}  {what}{f': {said}' if said else ''}")
-    return Exit.FINDINGS if wrong else Exit.OK
+        rows.append({"name": what, "status": "off" if isinstance(said, Off) else "wrong" if said else "well", "text": str(said)})
+        if not as_json:
+            typer.echo(f"{rows[-1]['status']:<5}  {what}{f': {said}' if said else ''}")
+    if as_json:
+        print_json({"account": account.number, "region": account.region, "stack": name, "checks": rows})
+    return Exit.FINDINGS if any(row["status"] == "wrong" for row in rows) else Exit.OK
 
 
 def _asked(check: Callable[[], str]) -> str:

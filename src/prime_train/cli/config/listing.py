@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from prime_train.cli.arguments import AsJson, print_json
 from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 def list_(
     config: Annotated[Path, typer.Argument(help="The config, such as configs/demo.yaml.", show_default=False)],
+    as_json: AsJson = False,
 ) -> Exit:
     """List the versions, and the runs that used each."""
     from rich.console import Group
@@ -27,6 +29,10 @@ def list_(
 
     versions = versions_of(config)
     saved = versions.all()
+    if as_json:
+        used = users(saved, runs_of(versions.home))
+        print_json([_record(version, used[version.number]) for version in reversed(saved)])
+        return Exit.OK
     if not saved:
         typer.echo(f"{config.stem} has no versions yet. Keep one: prime-train config save {config}")
         return Exit.OK
@@ -37,6 +43,10 @@ def list_(
         same = [version for version in saved if version.texts == versions.now()]
         console.print(Text(f"{config} is {same[-1].title}" if same else f"{config} is as none of them", style="dim"))
     return Exit.OK
+
+
+def _record(version: "Version", runs: "tuple[Run, ...]") -> dict[str, object]:
+    return {"version": version.number, "saved_s": version.saved_s, "note": version.note, "runs": [run.run_id for run in runs]}
 
 
 def _row(version: "Version", runs: "tuple[Run, ...]") -> "list[Text]":

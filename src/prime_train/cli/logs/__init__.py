@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.cli.arguments import seconds
+from prime_train.cli.arguments import AsJson, print_json, seconds
 from prime_train.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def logs(
     ] = None,
     grep: Annotated[str, typer.Option("--grep", metavar="TEXT", help="Only lines with this text.", show_default=False)] = "",
     regexp: Annotated[bool, typer.Option("-E", "--regexp", help="The text of --grep is a regular expression (RE2).")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show a run's history and log.
 
@@ -48,9 +49,14 @@ def logs(
 
     if follow and attempt is not None:
         raise UsageError("--attempt is about what was written, --follow about what comes", fix="leave out one of them")
+    if follow and as_json:
+        raise UsageError("--json prints one record, --follow goes on", fix="leave out one of them")
     choice = LogChoice(lines, attempt, seconds("--since", since), grep, is_pattern=regexp)
     home = Home.of(os.environ)
     held = find(home.store(), run)
+    if as_json:
+        print_json(_record(home, held, choice))
+        return
     _print_history(home, held, home.store().history(held.run.run_id), choice)
     # When following a remote log, its past is shown over the same connection, so that nothing in between is missed.
     tail = Tail(None) if follow and is_elsewhere(held.run) else _show(home, held, choice)
@@ -63,6 +69,19 @@ def history_line(after_s: int, attempt: int, kind: str, text: str) -> str:
     from prime_train.core.text.formatting import span
 
     return f"+{span(after_s):<12} e{attempt:<3} {kind.replace('_', ' '):<14} {text}"
+
+
+def _record(home: "Home", held: "RunRecord", choice: "LogChoice") -> dict[str, object]:
+    from prime_train.operations.logs import history_of, log_end
+
+    store = home.store()
+    history = history_of(store.history(held.run.run_id), choice, store.now_s())
+    end = log_end(home, held, choice, lambda text: typer.echo(text, err=True))
+    return {
+        "run": held.run.run_id,
+        "history": [{"at_s": one.at_s, "attempt": one.attempt, "kind": one.kind, "step": one.step, "text": one.text} for one in history],
+        "log": {"name": end.name, "lines": end.text.splitlines()},
+    }
 
 
 def _print_history(home: "Home", held: "RunRecord", history: "Sequence[HistoryEvent]", choice: "LogChoice") -> None:
