@@ -38,6 +38,7 @@ def test_a_run_is_launched_followed_looked_at_and_resumed_from_python(tmp_path: 
         assert run.logs()
         assert [one.kind.value for one in run.diagnose().conclusions][:1] == ["finished"]
         assert "<caption>from-python-" in run._repr_html_()
+        assert f"<h1>{run.id}" in run.page()
         assert [one.run for one in api.runs()] == [run.id]
         assert api.run("from-python").id == run.id
         with pytest.raises(UsageError, match="stop is not possible"):

@@ -39,12 +39,14 @@ class _Served:
 def follow(home: Home, run_id: str) -> Exit:
     """Follow the run until it is over and its machines are terminated; return OK only if it succeeded. If no control plane serves the home,
     this process serves it meanwhile."""
+    from prime_train.dashboard import served_here
+
     serving = home.serving()
     # Alerts are not logged, because their events are printed as history already.
     logging.getLogger("prime_train.alerts").addHandler(logging.NullHandler())
     typer.echo(f"followed at {serving.url}" if serving else "no control plane serves: this process is it until the run is over")
     try:
-        with contextlib.nullcontext() if serving else control_plane(home):
+        with contextlib.nullcontext() if serving else control_plane(home, pages=served_here(home)):
             run = await_end(home.store(), run_id, is_served=lambda: not serving or home.serving() is not None, unserved=_unserved(home))
     except KeyboardInterrupt:
         by = f", looked after by {serving.url}" if serving else ". Needed for it: prime-train serve"

@@ -38,13 +38,19 @@ class OpenHome(Home):
         return super().context("")
 
 
+METRICS_BYTES_MAX = 8 * 2**20
+"""Bytes of a file of metrics that are read. Reading more at a time would slow down the heartbeats that the same process answers."""
+
+
 def served_here(home: Home) -> Dashboard:
     """Return the dashboard for a process that goes on, and in which browsers hear of changes."""
     kept = OpenHome(home.root, home.environment)
-    return Dashboard(kept.store(), (kept.master(),), LookAgain(partial(look_outside, kept)), has_events=True)
+    look = partial(look_outside, kept, metrics_bytes_max=METRICS_BYTES_MAX)
+    return Dashboard(kept.store(), (kept.master(),), LookAgain(look), has_events=True)
 
 
 def served_on_call(home: Home, masters: tuple[bytes, ...]) -> Dashboard:
     """Return the dashboard for a process that stands still between two requests. It logs in to no machine."""
     kept = OpenHome(home.root, home.environment)
-    return Dashboard(kept.store(), masters, LookAtOnce(partial(look_outside, kept, asks_machine=False)), has_events=False)
+    look = partial(look_outside, kept, asks_machine=False, metrics_bytes_max=METRICS_BYTES_MAX)
+    return Dashboard(kept.store(), masters, LookAtOnce(look), has_events=False)

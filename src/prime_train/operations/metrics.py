@@ -35,10 +35,15 @@ def of_file(path: Path) -> Source:
         raise UsageError(f"{path}: {error.strerror}", fix="name the run's metrics.jsonl", code=Exit.USAGE) from error
 
 
-def of_run(home: Home, held: "RunRecord", warn: Callable[[str], None], *, asks_machine: bool = True) -> Source | None:
+def of_run(
+    home: Home, held: "RunRecord", warn: Callable[[str], None], *, asks_machine: bool = True, bytes_max: int = READ_BYTES_MAX
+) -> Source | None:
     """Return the run's newest metrics, or None if there are none. `warn` is called with the reason if a machine could not be read. A rented
-    machine is logged in to only with `asks_machine`."""
-    return _on_disk(home, held.run) or (_elsewhere(home, held.run, warn) if asks_machine else None) or _kept(home, held.run)
+    machine is logged in to only with `asks_machine`. Of a long file on a machine, the last `bytes_max` bytes are read."""
+    there = _on_disk(home, held.run, bytes_max)
+    if there is None and asks_machine:
+        there = _elsewhere(home, held.run, warn, bytes_max)
+    return there or _kept(home, held.run)
 
 
 def progress_in(run: "Run", lines: Iterable[str]) -> "list[Progress]":
@@ -49,15 +54,15 @@ def progress_in(run: "Run", lines: Iterable[str]) -> "list[Progress]":
     return [made for line in lines if (made := reader.read(line)) is not None]
 
 
-def _on_disk(home: Home, run: "Run") -> Source | None:
+def _on_disk(home: Home, run: "Run", bytes_max: int) -> Source | None:
     attempt, file = run.current_attempt, run.spec.trainer.progress.file
     disk = home.local_pods().disk(attempt.pod_id) if attempt is not None and attempt.pod_id is not None else None
     if disk is None or file is None or not (disk / "work" / file).is_file():
         return None
-    return Source(str(disk / "work" / file), _tail(disk / "work" / file))
+    return Source(str(disk / "work" / file), _tail(disk / "work" / file, bytes_max))
 
 
-def _elsewhere(home: Home, run: "Run", warn: Callable[[str], None]) -> Source | None:
+def _elsewhere(home: Home, run: "Run", warn: Callable[[str], None], bytes_max: int) -> Source | None:
     """Return the metrics on the run's machine, or None. If the machine cannot be reached, `warn` is called and the search continues in the
     bucket."""
     from prime_train.operations.machine import file_of, reached, why_unknown
@@ -70,7 +75,7 @@ def _elsewhere(home: Home, run: "Run", warn: Callable[[str], None]) -> Source | 
         return None
     try:
         with reached(home, run) as machine:
-            data = file_of(machine, f"work/{file}", bytes_max=READ_BYTES_MAX) if machine is not None else b""
+            data = file_of(machine, f"work/{file}", bytes_max=bytes_max) if machine is not None else b""
     except TemporaryError as error:
         warn(str(error))
         return None
@@ -87,7 +92,7 @@ def _kept(home: Home, run: "Run") -> Source | None:
     return None
 
 
-def _tail(path: Path) -> list[str]:
+def _tail(path: Path, bytes_max: int = READ_BYTES_MAX) -> list[str]:
     with path.open("rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - READ_BYTES_MAX))
-        return file.read(READ_BYTES_MAX).decode(errors="replace").splitlines()
+        file.seek(max(0, file.seek(0, os.SEEK_END) - bytes_max))
+        return file.read(bytes_max).decode(errors="replace").splitlines()

@@ -1,6 +1,6 @@
-"""What a run's page shows: what the store knows of it, and what is looked at outside: bucket, machine, provider and tracker."""
+"""Collect what a run's page shows: from the store, and from outside of it: bucket, machine, provider and tracker."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from prime_train.control_plane.reconcile import read_manifests
@@ -10,7 +10,7 @@ from prime_train.operations.diagnose import diagnose_with
 from prime_train.operations.log_tail import last_lines
 from prime_train.operations.logs import LogChoice, log_end
 from prime_train.operations.machine import is_elsewhere
-from prime_train.operations.metrics import of_run, progress_in
+from prime_train.operations.metrics import READ_BYTES_MAX, Source, of_run, progress_in
 from prime_train.operations.run_lookup import find
 from prime_train.ports import OutsideError, RunRecord, Store
 from prime_train.reports.charts import Curve
@@ -21,40 +21,46 @@ CHECKPOINTS_MAX = 50
 EVIDENCE_MAX = 100
 LOG_LINES = 200
 PROGRESS_LINES = 20_000
-"""Of a log that has the trainer's figures in it, where there is no file of them."""
+"""Lines to read of a log that holds the trainer's figures."""
 CURVE_VALUE_MAX = 1e30
-"""What is larger can be no loss, and would leave a picture without a scale."""
+"""A larger value cannot be a loss, and would leave a picture without a scale."""
 UNASKED = "the log and the figures of a rented machine, which are not fetched from here; `prime-train page RUN` elsewhere does"
 
 _T = TypeVar("_T")
 
 
 def run_page(home: Home, name: str) -> RunPage:
-    """Everything that is known of the run that `name` stands for, as of now. Raises UsageError where there is no such run, and OutsideError
-    where the store does not answer; what else cannot be looked at is among its notes."""
+    """Return everything that is known now of the run that `name` stands for. Raises UsageError if there is no such run, and OutsideError if
+    the store does not answer; any other source that cannot be read is named in the notes."""
     store = home.store()
     held = find(store, name)
     return page_of(store, held, look_outside(home, held))
 
 
 def page_of(store: Store, held: RunRecord, outside: Outside | None) -> RunPage:
-    """The run as the store has it now, with what was seen outside. Raises OutsideError where the store does not answer."""
+    """Return the page of the run as the store has it now. Raises OutsideError if the store does not answer."""
     return RunPage(held, store.now_s(), tuple(store.history(held.run.run_id)), outside)
 
 
-def look_outside(home: Home, held: RunRecord, *, asks_machine: bool = True) -> Outside:
-    """All that lies outside of the store. It takes as long as the slowest of those that are asked. Raises nothing but bugs: what could not
-    be looked at is told in the notes. `asks_machine`: a rented one is logged in to, for its log and its figures."""
+def look_outside(home: Home, held: RunRecord, *, asks_machine: bool = True, metrics_bytes_max: int = READ_BYTES_MAX) -> Outside:
+    """Return what is known of the run from outside of the store, read source by source. Raises nothing but bugs: a source that could not be
+    read is named in the notes. With `asks_machine` False, no rented machine is logged in to. Of a long file of metrics, the last
+    `metrics_bytes_max` bytes are read."""
     notes: list[str] = [] if asks_machine or not is_elsewhere(held.run) else [UNASKED]
     look = _Looking(notes)
     log = look("the log", lambda: log_end(home, held, LogChoice(_lines(held)), notes.append, asks_machine=asks_machine))
     name, text = (log.name, log.text) if log is not None else ("", "")
-    progress_from, progress = look("the trainer's figures", lambda: _progress(home, held, name, text, notes, asks_machine)) or ("", ())
+    metrics = look(
+        "the trainer's metrics",
+        lambda: of_run(home, held, notes.append, asks_machine=asks_machine, bytes_max=metrics_bytes_max),
+    )
+    metrics = metrics or Source(name, text.splitlines())
+    progress = progress_in(held.run, metrics.lines)
     found = look("the diagnosis", lambda: diagnose_with(home, held, progress))
     return Outside(
         checkpoints=look("the checkpoints", lambda: _checkpoints(home, held)) or (),
         curves=tuple(_curves(progress)),
-        curves_from=progress_from,
+        curves_from=metrics.name,
         log=LogEnd(name, last_lines(text, LOG_LINES)),
         diagnoses=found.conclusions if found is not None else (),
         evidence=found.evidence[:EVIDENCE_MAX] if found is not None else (),
@@ -64,7 +70,7 @@ def look_outside(home: Home, held: RunRecord, *, asks_machine: bool = True) -> O
 
 
 class _Looking:
-    """Looks at one thing after the other; what fails becomes a note."""
+    """Reads one source after the other; a failure becomes a note."""
 
     def __init__(self, notes: list[str]) -> None:
         self._notes = notes
@@ -78,21 +84,12 @@ class _Looking:
 
 
 def _lines(held: RunRecord) -> int:
+    """Without a file of metrics, the trainer's figures are read from its log."""
     return LOG_LINES if held.run.spec.trainer.progress.file is not None else PROGRESS_LINES
 
 
-def _progress(
-    home: Home, held: RunRecord, log_name: str, log_text: str, notes: list[str], asks_machine: bool
-) -> tuple[str, Sequence[Progress]]:
-    """Where the trainer's figures were read, and what they are: from its file of them, or else from its log."""
-    source = of_run(home, held, notes.append, asks_machine=asks_machine)
-    if source is not None:
-        return source.name, progress_in(held.run, source.lines)
-    return log_name, progress_in(held.run, log_text.splitlines())
-
-
 def _curves(progress: Iterable[Progress]) -> Iterable[Curve]:
-    """Of a step that was made twice, the last value."""
+    """Return a curve of each figure that was reported. For a step that was trained twice, the last value counts."""
     loss, reward = {}, {}
     for made in progress:
         if made.loss is not None and abs(made.loss) <= CURVE_VALUE_MAX:
@@ -103,7 +100,7 @@ def _curves(progress: Iterable[Progress]) -> Iterable[Curve]:
 
 
 def _checkpoints(home: Home, held: RunRecord) -> tuple[CheckpointSeen, ...]:
-    """A machine's clock may be off: a checkpoint is drawn within the life of its run."""
+    """Return the newest checkpoints. The clock of the machine that wrote them may be wrong: their times are kept within the run's life."""
     run, now_s = held.run, home.store().now_s()
     return tuple(
         CheckpointSeen(one.step, one.attempt, len(one.files), one.size, min(max(one.created_s, run.created_s), now_s))

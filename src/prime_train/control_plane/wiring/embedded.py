@@ -10,6 +10,7 @@ from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 
 if TYPE_CHECKING:
+    from prime_train.control_plane.pages import Pages
     from prime_train.control_plane.server.serve import Server
     from prime_train.ports import Watched
 
@@ -43,9 +44,11 @@ def refuse_unheard(home: Home, public_url: str) -> None:
 
 @contextmanager
 def control_plane(
-    home: Home, *, port: int | None = None, interval_s: float = INTERVAL_S, watched: "Watched | None" = None
+    home: Home, *, port: int | None = None, interval_s: float = INTERVAL_S, watched: "Watched | None" = None, pages: "Pages | None" = None
 ) -> "Iterator[Server]":
     """Serve `home` on a port (0: any; None: its last, or any) during the block. Pods keep running when it ends.
+
+    `pages`: the dashboard, if there is to be one.
 
     Raises PermanentError if the port is taken, UsageError if machines call another address, or another process serves the home.
     """
@@ -57,7 +60,7 @@ def control_plane(
         home.make_bucket()
         webhook = home.webhook()
         home.catch_up()
-        with Server(webhook, port=number) as server:
+        with Server(webhook, port=number, pages=pages) as server:
             home.say_serving(server.url)
             server.watch(home.context(home.public_url(server.url), watched=watched), interval_s=interval_s)
             yield server

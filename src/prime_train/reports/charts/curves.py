@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prime_train.reports.charts.svg import STYLE, number, tag, text, ticks
+from prime_train.reports.charts.svg import number, picture, tag, text, ticks
 
 WIDTH, HEIGHT = 460, 230
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 12, 44
@@ -34,7 +34,7 @@ def curve_svg(curve: Curve) -> str:
     def y(value: float) -> float:
         return _TOP + (high - value) / (high - low) * (HEIGHT - _TOP - _BOTTOM)
 
-    drawn = [tag("style", STYLE), tag("rect", kind="panel", x=_LEFT, y=_TOP, width=WIDTH - _LEFT - _RIGHT, height=HEIGHT - _TOP - _BOTTOM)]
+    drawn = [tag("rect", kind="panel", x=_LEFT, y=_TOP, width=WIDTH - _LEFT - _RIGHT, height=HEIGHT - _TOP - _BOTTOM)]
     for value in _marks(low, high, _VALUES, 5):
         drawn.append(tag("line", kind="grid", x1=_LEFT, y1=y(value), x2=WIDTH - _RIGHT, y2=y(value)))
         drawn.append(text(_LEFT - 8, y(value) + 4, f"{value:.4g}", kind="soft small", anchor="end"))
@@ -45,17 +45,7 @@ def curve_svg(curve: Curve) -> str:
     drawn.append(tag("polyline", kind="curve", points=path))
     end = tag("title", f"step {steps[-1]:,}: {values[-1]:.6g}")
     drawn.append(tag("circle", end, kind="curve-end", cx=x(steps[-1]), cy=y(values[-1]), r=4))
-    return tag(
-        "svg",
-        "".join(drawn),
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {WIDTH} {HEIGHT}",
-        width=WIDTH,
-        height=HEIGHT,
-        kind="pt-svg",
-        role="img",
-        aria_label=f"{curve.name} over steps",
-    )
+    return picture("".join(drawn), WIDTH, HEIGHT, f"{curve.name} over steps")
 
 
 def _thinned(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:

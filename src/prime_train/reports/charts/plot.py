@@ -9,7 +9,7 @@ from prime_train.core.text.formatting import usd
 from prime_train.reports.charts import facts
 from prime_train.reports.charts.bar import BAR_HEIGHT, ledger_bar
 from prime_train.reports.charts.facts import Loss, Point
-from prime_train.reports.charts.svg import STYLE, colour_of, number, seconds, tag, text, ticks, width_of
+from prime_train.reports.charts.svg import colour_of, number, picture, seconds, tag, text, ticks, width_of
 
 WIDTH, NARROW = 1160, 400
 """Pixels of the picture: at these its words are as large as those around it."""
@@ -94,19 +94,8 @@ def timeline_svg(
     if ledger:
         drawn.append(ledger_bar(now, left=LEFT, top=scale.bottom + 66, width=scale.right - LEFT))
         height = scale.bottom + 66 + BAR_HEIGHT
-    body = tag("style", STYLE) + tag("rect", kind="bg", x=0, y=0, width=width, height=height, rx=10) + "".join(drawn)
-    label = f"Steps of run {run.run_id} over time"
-    return tag(
-        "svg",
-        body,
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {width} {number(height)}",
-        width=width,
-        height=height,
-        kind="pt-svg",
-        role="img",
-        aria_label=label,
-    )
+    ground = tag("rect", kind="bg", x=0, y=0, width=width, height=height, rx=10)
+    return picture(ground + "".join(drawn), width, height, f"Steps of run {run.run_id} over time")
 
 
 # ---------------------------------------------------------------------------------------------------------------------- frame

@@ -50,6 +50,21 @@ def tag(name: str, content: str = "", **attributes: str | float) -> str:
     return f"<{name}{inner}>{content}</{name}>" if content else f"<{name}{inner}/>"
 
 
+def picture(content: str, width: float, height: float, label: str) -> str:
+    """Return a whole SVG around `content`, with the style of all charts. `label`: what it shows, for those who cannot see it."""
+    return tag(
+        "svg",
+        tag("style", STYLE) + content,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {number(width)} {number(height)}",
+        width=width,
+        height=height,
+        kind="pt-svg",
+        role="img",
+        aria_label=label,
+    )
+
+
 def text(x: float, y: float, words: str, *, kind: str = "", anchor: str = "start", **attributes: str | float) -> str:
     return tag("text", escape(neutralized(words)), x=x, y=y, kind=kind, text_anchor=anchor, **attributes)
 
