@@ -24,6 +24,7 @@ from tests.agent.saving import contents, key_of, on_disk, save, ship, uploader
 from tests.buckets import keys_for, url_of
 from tests.builders import RUN_ID, run, spec
 from tests.chaos.history import CLOCK
+from tests.cli.documented import check
 from tests.cli.shell import CALL_S_MAX, PROGRAM, Shell
 from tests.fakes.s3_servers import S3Server
 
@@ -121,6 +122,7 @@ def test_a_list_says_what_is_whole_and_why_it_is_kept(shell: Shell, bucket: Fold
     blob_of(shell.here, bucket, 30, "weights.npz").unlink()
     shell.ok("checkpoints", RUN_ID, "pin", "10", url)
     rows = {row["step"]: row for row in json.loads(shell.ok("checkpoints", RUN_ID, url, "--json"))}
+    check("checkpoints list", list(rows.values()), whole=True)
     assert list(rows) == [40, 30, 20, 10]
     assert {step: (row["complete"], row["missing"]) for step, row in rows.items()}[30] == (False, 1)
     assert rows[40]["kept"] == "newest 2, every 20"
@@ -164,8 +166,9 @@ def test_verify_reads_the_newest_again_and_names_each_bad_file(shell: Shell, buc
     assert shell.run("checkpoints", RUN_ID, "verify", "--step", "30", url).returncode == 0
     every = shell.run("checkpoints", RUN_ID, "verify", "--all", "--json", url)
     assert every.returncode == 1
+    check("checkpoints verify", json.loads(every.stdout), whole=True)
     assert [(row["step"], row["whole"]) for row in json.loads(every.stdout)] == [(40, False), (30, True), (20, False), (10, True)]
-    assert json.loads(every.stdout)[2]["violations"][0]["path"] == "state.json"
+    assert json.loads(every.stdout)[2]["flaws"][0]["path"] == "state.json"
 
 
 def test_a_manifest_that_can_not_be_read_is_a_finding_of_verify_all(shell: Shell, bucket: FolderBucket, url: str) -> None:
@@ -180,6 +183,7 @@ def test_restore_brings_the_newest_and_may_be_repeated(shell: Shell, url: str) -
     assert "into/step_40: step 40 of attempt 1, 5 files" in shell.ok("checkpoints", RUN_ID, "restore", "into", url)
     assert on_disk(shell.here / "into" / "step_40") == contents(40)
     row = json.loads(shell.ok("checkpoints", RUN_ID, "restore", "into", url, "--json"))
+    check("checkpoints restore", row, whole=True)
     assert (row["folder"], row["step"], row["damaged"]) == ("into/step_40", 40, [])
     shell.ok("checkpoints", RUN_ID, "restore", "into", "--step", "10", url)
     shell.ok("checkpoints", RUN_ID, "restore", "into", "--before-step", "40", url)
@@ -206,6 +210,7 @@ def test_what_lies_there_is_not_overwritten_unasked(shell: Shell, url: str) -> N
 
 def test_a_checkpoint_goes_through_an_archive_and_comes_back(shell: Shell, bucket: FolderBucket, url: str) -> None:
     assert "a.tar.zst: step 30 of attempt 1" in shell.ok("checkpoints", RUN_ID, "export", "a.tar.zst", "--step", "30", url)
+    check("checkpoints export", json.loads(shell.ok("checkpoints", RUN_ID, "export", "a.tar", "--json", url)), whole=True)
     assert "a.tar.zst is there already" in refused(shell, RUN_ID, "export", "a.tar.zst", url)
     assert "let it end in one of .tar," in refused(shell, RUN_ID, "export", "a.zip", url)
     shell.ok("checkpoints", "-", "restore", "into", "--archive", "a.tar.zst")
@@ -229,6 +234,7 @@ def test_prune_says_when_chunks_that_are_too_young_can_go(shell: Shell, bucket: 
     at = datetime.fromtimestamp(made_s + 3600, UTC)
     assert f" can go at {at:%H:%M} UTC: younger chunks may be of an upload under way" in said
     row = json.loads(shell.ok("checkpoints", RUN_ID, "prune", "--dry-run", "--json", url))
+    check("checkpoints prune", row, whole=True)
     assert (row["later_s"], row["later_bytes"] > 0, row["chunks"]) == (made_s + 3600, True, 0)
 
 

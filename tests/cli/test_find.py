@@ -10,6 +10,7 @@ import yaml
 
 from prime_train.core.offers import Offer, rank
 from prime_train.core.spec import HardwareSpec
+from tests.cli.documented import check
 from tests.cli.shell import Shell
 from tests.fakes.prime import ALWAYS, UNAVAILABLE, FakePrime, GpuRow, Prices, Spec
 
@@ -70,7 +71,9 @@ class Find:
         return self.out
 
     def json(self, *args: str) -> Any:
-        return json.loads(self(*args, "--json"))
+        found = json.loads(self(*args, "--json"))
+        check("find", found, whole=True)
+        return found
 
     @property
     def words(self) -> str:

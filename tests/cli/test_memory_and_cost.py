@@ -11,6 +11,7 @@ import pytest
 from prime_train.adapters.config_yaml import read_config
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.core.run import RunState
+from tests.cli.documented import check
 from tests.cli.inside import Inside
 from tests.cli.shell import Shell
 from tests.cli.test_find import ROWS
@@ -31,7 +32,9 @@ class Command:
         return self.out
 
     def json(self, *args: str, **env: str) -> Any:
-        return json.loads(self(*args, "--json", **env))
+        found = json.loads(self(*args, "--json", **env))
+        check(args[0], found)
+        return found
 
     @property
     def words(self) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.documented import check
 from tests.cli.inside import Inside
 from tests.cli.shell import Shell
 from tests.fakes.hub import QWEN3_8B, TOKEN, FakeHub
@@ -61,6 +62,7 @@ def test_a_model_of_the_registry_is_checked_without_any_network(shell: Shell) ->
 
 def test_a_model_that_can_not_be_served_there_leaves_with_1(shell: Shell) -> None:
     done = shell.run("verify-model", "Qwen/Qwen3-32B", "--gpu", "rtx4090", "--json")
+    check("verify-model", json.loads(done.stdout))
     rows = {row["name"]: row["verdict"] for row in json.loads(done.stdout)["checks"]}
     assert (done.returncode, rows["memory, serving"]) == (1, "no")
 

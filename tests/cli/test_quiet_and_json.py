@@ -1,13 +1,20 @@
 """Commands for scripts: JSON from every command that reads, and no more words than asked for."""
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from prime_train.cli.json_fields import JSON_FIELDS
+from prime_train.reports.durability import Saving
+from prime_train.reports.gpus import GpusNow
+from prime_train.reports.run_status import Restart
+from tests.cli.documented import check
 from tests.cli.inside import Inside
 from tests.cli.shell import CONFIG
+from tests.cli.test_examples import ROOT, commands
 
 
 @pytest.fixture
@@ -63,3 +70,35 @@ def test_logs_rules_and_versions_are_records_too(shell: Inside) -> None:
 @pytest.mark.parametrize("words", [("run", "small.yaml", "--follow", "-q"), ("logs", "x", "-f", "--json"), ("rules", "XX1", "--json")])
 def test_what_excludes_each_other_is_refused(shell: Inside, words: tuple[str, ...]) -> None:
     assert shell.run(*words).returncode == 2
+
+
+def test_every_field_that_is_printed_is_documented_and_every_documented_one_is_there(shell: Inside) -> None:
+    run_id = shell.ok("run", "-q", "small.yaml").strip()
+    shell.ok("stop", "-q", run_id)
+    shell.ok("config", "save", "small.yaml", "--note", "first")
+    shell.write("bad.yaml", "name: Bad\n")
+    for command, words in {
+        "run --dry-run": ("run", "small.yaml", "--dry-run"),
+        "status": ("status",),
+        "status RUN": ("status", run_id),
+        "run": ("run", "small.yaml"),
+        "logs": ("logs", run_id),
+        "diagnose": ("diagnose", run_id),
+        "rules": ("rules",),
+        "config list": ("config", "list", "small.yaml"),
+        "models list": ("models", "list"),
+    }.items():
+        check(command, read(shell, *words, "--json"), whole=True)
+    for command in ("validate", "lint"):
+        check(command, json.loads(shell.run(command, "bad.yaml", "--json").stdout), whole=True)
+
+
+def test_parts_of_a_run_that_are_not_there_at_first_are_documented_too() -> None:
+    for part, kind in (("restarts[]", Restart), ("saving", Saving), ("gpus", GpusNow)):
+        documented = {name.removeprefix(f"{part}.") for name in JSON_FIELDS["status RUN"] if name.startswith(f"{part}.")}
+        assert documented == {field.name for field in fields(kind)}
+
+
+def test_every_command_that_prints_json_has_its_fields_documented() -> None:
+    takes = {name for name, command in commands(ROOT).items() if any("--json" in option.opts for option in command.params)}
+    assert takes == {name.removesuffix(" RUN").removesuffix(" --dry-run") for name in JSON_FIELDS}

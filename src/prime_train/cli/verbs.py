@@ -15,6 +15,7 @@ from prime_train.cli.cost import cost
 from prime_train.cli.dashboard import dashboard
 from prime_train.cli.demo import demo
 from prime_train.cli.diagnose import diagnose
+from prime_train.cli.examples import epilog
 from prime_train.cli.find import find
 from prime_train.cli.groups import GroupedHelp
 from prime_train.cli.init import init
@@ -84,7 +85,7 @@ _PARSED_BY = {validate: WithDeepTrust, run: WithCommand}
 """Verbs whose arguments are more than the library can describe."""
 
 for _verb in VERBS:
-    app.command(cls=_PARSED_BY.get(_verb))(guarded(_verb))
+    app.command(cls=_PARSED_BY.get(_verb), epilog=epilog(_verb.__name__.replace("_", "-")))(guarded(_verb))
 app.add_typer(checkpoints)
 app.add_typer(config)
 app.add_typer(models)

@@ -12,6 +12,7 @@ from prime_train.cli.checkpoints.pin import pin, unpin
 from prime_train.cli.checkpoints.prune import prune
 from prime_train.cli.checkpoints.restore import restore
 from prime_train.cli.checkpoints.verify import verify
+from prime_train.cli.examples import epilog
 from prime_train.exits import guarded
 
 DEFAULT = "list"
@@ -24,6 +25,7 @@ VERBS: Mapping[str, Callable[..., object]] = {
     "pin": pin,
     "unpin": unpin,
 }
+_HELP = frozenset(("-h", "--help"))
 _WITH_VALUE = ("--bucket",)
 """Options with a value that may precede the command, so that their value is not taken for the run or the command."""
 
@@ -39,11 +41,11 @@ def verb_first(args: Sequence[str], verbs: Collection[str]) -> list[str]:
             return [verb, run, *rest]
         case [verb, run]:
             return [verb, run, *rest]
-        case [verb] if verb in verbs and rest == ["--help"]:
+        case [verb] if verb in verbs and len(rest) == 1 and rest[0] in _HELP:
             return [verb, "--help"]
-        case [run] if "--help" not in rest:
+        case [run] if not _HELP & set(rest):
             return [DEFAULT, run, *rest]
-    return list(args) if "--help" not in args else ["--help"]
+    return ["--help"] if _HELP & set(args) else list(args)
 
 
 def _is_word(arg: str) -> bool:
@@ -76,7 +78,7 @@ checkpoints = typer.Typer(
 )
 
 for _name, _verb in VERBS.items():
-    checkpoints.command(_name, cls=AfterRun)(guarded(_verb))
+    checkpoints.command(_name, cls=AfterRun, epilog=epilog(f"checkpoints {_name}"))(guarded(_verb))
 
 
 @checkpoints.callback()

@@ -6,13 +6,14 @@ from prime_train.cli.config.diff import diff
 from prime_train.cli.config.listing import list_
 from prime_train.cli.config.restore import restore
 from prime_train.cli.config.save import save
+from prime_train.cli.examples import epilog
 from prime_train.exits import guarded
 
 config = typer.Typer(name="config", no_args_is_help=True, rich_markup_mode=None)
-config.command("save")(guarded(save))
-config.command("list")(guarded(list_))
-config.command("diff")(guarded(diff))
-config.command("restore")(guarded(restore))
+config.command("save", epilog=epilog("config save"))(guarded(save))
+config.command("list", epilog=epilog("config list"))(guarded(list_))
+config.command("diff", epilog=epilog("config diff"))(guarded(diff))
+config.command("restore", epilog=epilog("config restore"))(guarded(restore))
 
 
 @config.callback()
