@@ -163,3 +163,12 @@ def test_a_peak_of_a_long_curve_is_not_lost() -> None:
     (line,) = (element for element in root.iter() if element.get("class") == "curve")
     heights = {round(float(place.split(",")[1])) for place in (line.get("points") or "").split()}
     assert len(heights) == 2
+
+
+def test_a_long_curve_has_its_trend_and_a_short_one_needs_none() -> None:
+    noisy = tuple((n, 5 - n / 1000 + (-1) ** n) for n in range(4000))
+    root = ET.fromstring(curve_svg(Curve("loss", noisy)))
+    (trend,) = (element for element in root.iter() if element.get("class") == "trend")
+    heights = [float(place.split(",")[1]) for place in (trend.get("points") or "").split()]
+    assert heights == sorted(heights)  # downward on a screen, without the noise
+    assert 'class="trend"' not in curve_svg(Curve("loss", noisy[:100]))

@@ -18,10 +18,7 @@ from prime_train.reports.pages.document import notice_html
 
 TOKEN = "token"
 COOKIES_CHARS_MAX = 8192
-REFUSED = (
-    "These pages are only for whoever has a link to them that is not over. Where the control plane's key is, this prints a new one: "
-    "prime-train dashboard"
-)
+REFUSED = "The link is missing, has expired or was changed. Where the control plane's key is, this prints a new one:"
 
 
 def screened(masters: tuple[bytes, ...], request: PageRequest, clock: Callable[[], int]) -> PageResponse | None:
@@ -38,7 +35,7 @@ def screened(masters: tuple[bytes, ...], request: PageRequest, clock: Callable[[
 
 
 def _refused() -> PageResponse:
-    return page(403, notice_html("This link does not open the pages", REFUSED))
+    return page(403, notice_html("These pages open with a link", REFUSED, command="prime-train dashboard"))
 
 
 def _exchanged(masters: tuple[bytes, ...], request: PageRequest, token: str, left_s: int) -> PageResponse:

@@ -1,5 +1,6 @@
 """What lies outside of the store takes long to look at: a machine is logged in to, a provider asked. Pages do not wait for it."""
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -12,14 +13,17 @@ from prime_train.reports.pages import Outside
 
 THREADS = 2
 KEPT_S = 5.0
+"""Seconds after which a look is repeated, at the earliest."""
 REST_TIMES = 20
-"""A look that takes long is made as seldom as it takes: a machine that is logged in to has something else to do."""
+"""A look is repeated after this many times as long as it took, at the earliest: a machine that is logged in to has other work."""
 AT_REST_S = 300.0
-"""Of a run to which nothing happens any more."""
+"""The same for a run at rest that was already at rest when it was looked at."""
 FIRST_WAIT_S = 2.0
 AT_ONCE_S = 12.0
 """Well below the time that a function has for a request."""
 RUNS_MAX = 64
+
+log = logging.getLogger(__name__)
 
 Look = Callable[[RunRecord], Outside]
 T = TypeVar("T")
@@ -40,7 +44,7 @@ class LookAtOnce(Looking):
         self._look, self._limit_s = look, limit_s
 
     def seen(self, held: RunRecord, *, wait_s: float = FIRST_WAIT_S) -> Outside | None:
-        looking = in_thread(lambda: self._look(held))
+        looking = in_thread(lambda: _looked(self._look, held))
         return looking.result() if looking in wait([looking], self._limit_s).done else None
 
     def turn(self, run_id: str) -> int:
@@ -49,9 +53,11 @@ class LookAtOnce(Looking):
 
 @dataclass
 class _Kept:
-    """`begun_s`: when the newest look began, by a clock that only rises; `took_s`: how long the last one took, in seconds."""
+    """`begun_s`: when the newest look began, by a clock that only rises; `version`: of the run, then; `took_s`: how long the last one
+    took, in seconds."""
 
     begun_s: float
+    version: int
     took_s: float
     looking: "Future[tuple[Outside, float]]"
     outside: Outside | None = None
@@ -91,11 +97,12 @@ class LookAgain(Looking):
         kept = self._kept.get(run_id)
         if kept is None:
             self._make_room()
-            kept = self._kept[run_id] = _Kept(now_s, 0.0, self._begin(held))
+            kept = self._kept[run_id] = _Kept(now_s, held.run.version, 0.0, self._begin(held))
         self._take(kept)
-        old_s = AT_REST_S if held.run.is_at_rest else max(self._kept_s, REST_TIMES * kept.took_s)
+        is_final = held.run.is_at_rest and kept.version == held.run.version
+        old_s = AT_REST_S if is_final else max(self._kept_s, REST_TIMES * kept.took_s)
         if kept.looking.done() and now_s - kept.begun_s >= old_s:
-            kept.begun_s, kept.looking = now_s, self._begin(held)
+            kept.begun_s, kept.version, kept.looking = now_s, held.run.version, self._begin(held)
         return kept
 
     def _begin(self, held: RunRecord) -> "Future[tuple[Outside, float]]":
@@ -104,10 +111,10 @@ class LookAgain(Looking):
     def _timed(self, held: RunRecord) -> tuple[Outside, float]:
         with self._free:
             begun_s = time.monotonic()
-            return self._look(held), time.monotonic() - begun_s
+            return _looked(self._look, held), time.monotonic() - begun_s
 
     def _take(self, kept: _Kept) -> None:
-        """Takes over what a look that is done has seen. What it raised is a bug, and is raised here."""
+        """Takes over what a look that is done has seen."""
         if not kept.looking.done():
             return
         outside, kept.took_s = kept.looking.result()
@@ -118,6 +125,15 @@ class LookAgain(Looking):
         done = [run_id for run_id, kept in self._kept.items() if kept.looking.done()]
         for run_id in sorted(done, key=lambda run_id: self._kept[run_id].begun_s)[: max(0, len(self._kept) - RUNS_MAX + 1)]:
             del self._kept[run_id]
+
+
+def _looked(look: Look, held: RunRecord) -> Outside:
+    """Return what was seen. A bug that one run meets must not take away its page for good: it is logged, and the page says so."""
+    try:
+        return look(held)
+    except Exception:
+        log.exception("run %s could not be looked at", held.run.run_id)
+        return Outside(notes=("bucket, machine and provider: a mistake of the control plane's; see its log",))
 
 
 def in_thread(does: Callable[[], T]) -> "Future[T]":

@@ -38,6 +38,7 @@ STYLE = """
 .pt-svg .dot { stroke: var(--bg); stroke-width: 1.6; }
 .pt-svg .halo { paint-order: stroke; stroke: var(--bg); stroke-width: 5px; stroke-linejoin: round; }
 .pt-svg .curve { fill: none; stroke: #2f6fde; stroke-width: 2; stroke-linejoin: round; }
+.pt-svg .trend { fill: none; stroke: #2f6fde; stroke-width: 2.4; stroke-linejoin: round; }
 .pt-svg .curve-end { fill: #2f6fde; stroke: var(--bg); stroke-width: 1.6; }
 .pt-svg .inside { fill: #ffffff; font-weight: 600; }
 """

@@ -142,11 +142,12 @@ def document(title: str, body: str, live: Live | None = None) -> str:
     return f"<!doctype html>{opening}<head>{''.join(head)}</head><body><main>{stale}{body}</main>{script}</body></html>\n"
 
 
-def notice_html(title: str, text: str, *, leads_to: str = "") -> str:
-    """A page with a few words. `leads_to`: where a browser goes at once, relative to the page."""
+def notice_html(title: str, text: str, *, leads_to: str = "", command: str = "") -> str:
+    """A page with a few words. `leads_to`: where a browser goes at once, relative to the page. `command`: what to type."""
     way = f"<meta http-equiv='refresh' content='0;url={escape(leads_to)}'>" if leads_to else ""
     link = f" <a href='{escape(leads_to)}'>Go on</a>" if leads_to else ""
-    page = document(title, f"<h1>{escape(title)}</h1><p>{escape(text)}{link}</p>")
+    typed = f"<div class=log><pre>{escape(command)}</pre></div>" if command else ""
+    page = document(title, f"<h1>{escape(title)}</h1><p>{escape(text)}{link}</p>{typed}")
     return page.replace("<title>", f"{way}<title>", 1)
 
 
