@@ -33,7 +33,7 @@ def leaves(value: object, path: str = "") -> Iterator[tuple[str, bool]]:
 def _covers(name: str, path: str, *, is_empty: bool) -> bool:
     wanted, there = name.split("."), path.split(".")
     if wanted[-1] == "**":
-        start = wanted[: len(there)] if is_empty else wanted[:-1]
+        start = wanted[:-1][: len(there)] if is_empty else wanted[:-1]
         return len(there) >= len(start) and all(_same(*pair) for pair in zip(start, there, strict=False))
     if is_empty and len(there) < len(wanted):
         wanted = wanted[: len(there)]
