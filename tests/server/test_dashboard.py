@@ -133,6 +133,13 @@ def test_without_a_link_that_is_good_nothing_is_shown_and_a_new_one_is_explained
             assert "tiny" not in body
 
 
+def test_a_link_with_more_in_it_than_a_token_is_read(site: Site) -> None:
+    assert get(site.url, f"/?from=chat&token={site.token()}")[0] == 200
+    assert get(site.url, f"/?{'a=b&' * 5000}c=d")[0] in (403, 431)
+    assert get(site.url, f"/?{'token=a&' * 50}token={site.token()}")[0] == 403
+    assert get(site.url, "/?from=chat", site.cookie())[0] == 200
+
+
 def test_nothing_but_reading_is_possible(site: Site) -> None:
     for method in ("POST", "PUT", "DELETE", "HEAD", "OPTIONS"):
         assert get(site.url, "/runs/tiny-1", site.cookie(), method)[0] == 405

@@ -7,8 +7,8 @@ begin at a page of ours.
 """
 
 from collections.abc import Callable
+from functools import cache
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs
 
 from prime_train.control_plane.pages import RUN_PAGES, PageRequest, PageResponse
 from prime_train.core.dashboard_token import cookie_name, opens_until_s
@@ -18,6 +18,7 @@ from prime_train.reports.pages.document import notice_html
 
 TOKEN = "token"
 COOKIES_CHARS_MAX = 8192
+FIELDS_MAX = 10
 REFUSED = "The link is missing, has expired or was changed. Where the control plane's key is, this prints a new one:"
 
 
@@ -26,20 +27,27 @@ def screened(masters: tuple[bytes, ...], request: PageRequest, clock: Callable[[
     taken; `clock`: the store's. Raises OutsideError if the time is not known."""
     if request.method != "GET":
         return page(405, notice_html("Only read", "These pages can be read, and nothing else."), ("allow", "GET"))
-    brought = parse_qs(request.query, max_num_fields=10).get(TOKEN) if TOKEN in request.query else None
-    if brought:
-        until_s = opens_until_s(masters, brought[0], clock)
-        return _exchanged(masters, request, brought[0], until_s - clock()) if until_s is not None else _refused()
+    brought = _token(request.query)
+    if brought is not None:
+        until_s = opens_until_s(masters, brought, clock)
+        return _exchanged(masters, request, brought, until_s - clock()) if until_s is not None else _refused()
     kept = _cookie(request.cookies, cookie_name(masters[0]))
     return None if kept and opens_until_s(masters, kept, clock) is not None else _refused()
 
 
+def _token(query: str) -> str | None:
+    """Return the token in the query of a link, or None if there is none."""
+    found = (value for name, _, value in (field.partition("=") for field in query.split("&", FIELDS_MAX)) if name == TOKEN)
+    return next(found, None)
+
+
+@cache
 def _refused() -> PageResponse:
     return page(403, notice_html("These pages open with a link", REFUSED, command="prime-train dashboard"))
 
 
 def _exchanged(masters: tuple[bytes, ...], request: PageRequest, token: str, left_s: int) -> PageResponse:
-    """The way on is relative, as a proxy may serve the pages below a folder of its own."""
+    """Return the page that sets the cookie and leads on. The way on is relative, because a proxy may serve the pages below a folder."""
     run_id = request.path.removeprefix(RUN_PAGES)
     there = run_id if is_run_id(run_id) else "./"
     secure = "; Secure" if request.is_https else ""

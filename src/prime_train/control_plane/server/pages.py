@@ -1,6 +1,6 @@
 """The dashboard over ASGI: pages are made in threads of their own, and browsers hear of changes by server-sent events.
 
-Nothing of it can hold up a heartbeat: the event loop only passes texts on, and everything that waits is bounded.
+Nothing here delays a heartbeat: the event loop only passes bytes on, and everything that waits is bounded.
 """
 
 import asyncio
@@ -17,10 +17,10 @@ from prime_train.ports import OutsideError
 THREADS = 4
 WAITING_MAX = 32
 STREAMS_MAX = 20
-"""Browsers that hear of changes at once; others ask now and then."""
+"""Browsers that can receive events at the same time; others ask now and then."""
 LOOK_S = 2.0
 TICK_S = 15.0
-"""Ages and money go on although nothing happens: at the latest after so long a page is brought up to date."""
+"""Ages and money change although nothing happens, so an event is sent at least this often, in seconds."""
 
 _PLAIN = (("content-type", "text/plain; charset=utf-8"), ("cache-control", "no-store"))
 _BUSY = PageResponse(503, b"too much is asked for at once; ask again\n", (*_PLAIN, ("retry-after", "5")))
@@ -41,7 +41,7 @@ class PageServer:
         self._is_ending = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request, or goes on with events until the browser has gone."""
+        """Answer one request, or send events until the browser has gone."""
         request = _request(scope)
         try:
             refusal = self._pages.screen(request)
@@ -89,7 +89,8 @@ class PageServer:
             self._streams -= 1
 
     async def _go_on(self, request: PageRequest, run_id: str, gone: "asyncio.Future[None]", send: Send) -> None:
-        """Until the browser has gone, its token is over, or the server ends. What changed between page and stream is told at once."""
+        """Send events until the browser has gone, its token has expired or the server ends. The first is sent at once, because the page
+        may have changed since it was loaded."""
         loop, told, told_s = asyncio.get_running_loop(), "", float("-inf")
         while not (self._is_ending or gone.done() or self._is_over(request)):
             version = await self._version(run_id) or told
@@ -105,18 +106,18 @@ class PageServer:
             return False  # the time is not known now
 
     async def _version(self, run_id: str) -> str:
-        """Empty if it cannot be had now: the page itself will say so."""
+        """Return the version of the page, or "" if it cannot be read now; the page itself will say so."""
         try:
             return await self._in_thread(self._pages.version, run_id)
         except (OutsideError, Overloaded):
             return ""
 
     def end_streams(self) -> None:
-        """Has all of them end soon."""
+        """Make all streams end soon."""
         self._is_ending = True
 
     def close(self) -> None:
-        """Waits for pages that are being made."""
+        """Wait for the pages that are being made."""
         self._threads.shutdown()
 
 
@@ -128,7 +129,7 @@ def _request(scope: Scope) -> PageRequest:
 
 
 async def _gone(receive: Receive) -> None:
-    """Returns when the browser has closed its connection."""
+    """Return when the browser has closed its connection."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

@@ -24,7 +24,7 @@ class Curve:
 
 
 def curve_svg(curve: Curve) -> str:
-    """One SVG that needs nothing else."""
+    """Return one self-contained SVG."""
     points = _thinned(curve.points)
     steps, values = [step for step, _ in points], [value for _, value in points]
     first, last = steps[0], max(steps[-1], steps[0] + 1)
@@ -54,7 +54,7 @@ def curve_svg(curve: Curve) -> str:
 
 
 def _thinned(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
-    """At most about `POINTS_MAX`: of each stretch its lowest and its highest value, so that no peak is lost."""
+    """Return at most about `POINTS_MAX` points: the lowest and the highest of each stretch, so that no peak is lost."""
     if len(points) <= POINTS_MAX:
         return list(points)
     stretch = math.ceil(2 * len(points) / POINTS_MAX)
@@ -75,14 +75,14 @@ def _means(points: Sequence[tuple[int, float]]) -> list[tuple[float, float]]:
 
 
 def _range(values: Sequence[float]) -> tuple[float, float]:
-    """A little more than the values take; never empty."""
+    """Return a range a little larger than that of the values; never empty."""
     low, high = min(values), max(values)
     spare = (high - low) * 0.05 or abs(high) * 0.05 or 1.0
     return low - spare, high + spare
 
 
 def _marks(low: float, high: float, sizes: Sequence[float], wanted: int) -> list[float]:
-    """Round values from `low` to `high`."""
+    """Return round values from `low` to `high`."""
     size = next((size for size in sizes if (high - low) / size <= wanted), sizes[-1])
     first = math.ceil(low / size) * size
     return [first + place for place in ticks(0, high - first, (size,), wanted)] if first <= high else []

@@ -23,7 +23,7 @@ def page_html(
     commits: Sequence[Point] = (),
     extra: Mapping[str, str] | None = None,
 ) -> str:
-    """The whole page. `extra` adds rows of facts, such as the hash of the weights."""
+    """Return the whole page. `extra` adds rows of facts, such as the hash of the weights."""
     now = figures(run, None, int(facts.end_s(run, history, [*points, *commits])))
     body = [
         f"<h1>{shown(run.run_id)}{pill(run.state)}</h1><p class=why>{shown(run.why or 'not over yet')}</p>",

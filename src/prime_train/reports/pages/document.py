@@ -6,6 +6,7 @@ would neither run nor change how it looks. There are no `style` attributes, whic
 
 from base64 import b64encode
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from html import escape
 
@@ -123,7 +124,7 @@ class Live:
 
 
 def document(title: str, body: str, live: Live | None = None) -> str:
-    """The whole page; `body` is HTML. `live`: of a page that is served; one without is a file."""
+    """Return the whole page; `body` is HTML. `live`: how a served page stays up to date; None for a file."""
     head = [
         "<meta charset='utf-8'><meta name='viewport' content='width=device-width, initial-scale=1'>",
         f"<meta http-equiv='Content-Security-Policy' content=\"{content_policy(is_served=live is not None)}\">",
@@ -143,7 +144,7 @@ def document(title: str, body: str, live: Live | None = None) -> str:
 
 
 def notice_html(title: str, text: str, *, leads_to: str = "", command: str = "") -> str:
-    """A page with a few words. `leads_to`: where a browser goes at once, relative to the page. `command`: what to type."""
+    """Return a page with a few words. `leads_to`: where a browser goes at once, relative to the page. `command`: what to type."""
     way = f"<meta http-equiv='refresh' content='0;url={escape(leads_to)}'>" if leads_to else ""
     link = f" <a href='{escape(leads_to)}'>Go on</a>" if leads_to else ""
     typed = f"<div class=log><pre>{escape(command)}</pre></div>" if command else ""
@@ -152,10 +153,11 @@ def notice_html(title: str, text: str, *, leads_to: str = "", command: str = "")
 
 
 def content_policy(*, is_served: bool) -> str:
-    """What a page may do: show its own styles, and, where it is served, run the one script and ask whoever served it."""
+    """Return the policy of a page: it may show its own styles and, if it is served, run the one script and ask its server."""
     styles = f"default-src 'none'; style-src {_hash(STYLE)} {_hash(SVG_STYLE)}; base-uri 'none'; form-action 'none'"
     return f"{styles}; script-src {_hash(SCRIPT)}; connect-src 'self'; img-src data:" if is_served else styles
 
 
+@cache
 def _hash(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"

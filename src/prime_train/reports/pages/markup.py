@@ -1,4 +1,4 @@
-"""The words that pages are made of. What a machine or a stranger wrote becomes part of a page by `shown`, and by nothing else."""
+"""The elements that pages consist of. Text that a machine or a stranger wrote enters a page through `shown` only."""
 
 from collections.abc import Sequence
 from html import escape
@@ -12,38 +12,39 @@ _STATES |= {RunState.TRAINING: "live", RunState.UPLOADING: "live"}
 
 
 def shown(text: str) -> str:
-    """The text as HTML: what looks like a secret is left out, control characters show as their escapes, and markup is only text."""
+    """Return the text as HTML: without what looks like a secret, with control characters as escapes, and with markup as plain text."""
     return escape(lines_of_text(masked(text)))
 
 
 def pill(state: RunState) -> str:
+    """Return the state as a coloured label."""
     return f"<span class='pill {_STATES.get(state, '')}'>{state.value}</span>"
 
 
 def table(head: Sequence[str], rows: Sequence[str], *, numbers: Sequence[int] = ()) -> str:
-    """`rows` are HTML; the columns in `numbers` are set flush right. A table that is wider than the page scrolls by itself."""
+    """Return a table of `rows`, which are HTML. The columns in `numbers` are flush right. A table wider than the page scrolls by itself."""
     cells = "".join(f"<th{' class=n' if place in numbers else ''}>{escape(title)}</th>" for place, title in enumerate(head))
     return f"<div class=wide tabindex=0><table><thead><tr>{cells}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
 
 
 def row(*cells: str, numbers: Sequence[int] = (), whole: Sequence[int] = ()) -> str:
-    """A row of cells that are HTML. Those in `whole` are not broken into lines."""
+    """Return a row of `cells`, which are HTML. Those in `numbers` are flush right, and those in `whole` are not broken into lines."""
     classes = dict.fromkeys(numbers, " class=n") | dict.fromkeys(whole, " class=kind")
     return "<tr>" + "".join(f"<td{classes.get(place, '')}>{cell}</td>" for place, cell in enumerate(cells)) + "</tr>"
 
 
 def cards(values: Sequence[tuple[str, str]]) -> str:
-    """Figures at a glance: each with what it is."""
+    """Return figures at a glance, as pairs of a value and its name."""
     each = "".join(f"<div class=card><b>{shown(value)}</b><span>{shown(name)}</span></div>" for value, name in values)
     return f"<div class=cards>{each}</div>"
 
 
 def part(name: str, title: str, body: str) -> str:
-    """A section that is replaced by itself when it has changed."""
+    """Return a section; a served page replaces it when it has changed. `body` is HTML."""
     heading = f"<h2>{escape(title)}</h2>" if title else ""
     return f"<section id=part-{name} data-part>{heading}{body}</section>"
 
 
 def none(why: str) -> str:
-    """Says plainly that there is nothing to show."""
+    """Return a sentence in place of something that there is none of."""
     return f"<p class=soft>{shown(why)}</p>"

@@ -57,7 +57,7 @@ class Outside:
 
 @dataclass(frozen=True)
 class RunPage:
-    """What the page shows, as of `now_s`. `outside` None: that is still being read."""
+    """What the page shows, as of `now_s`. `outside` is None while it is still being read."""
 
     held: RunRecord
     now_s: int
@@ -70,7 +70,7 @@ class RunPage:
 
 
 def run_page_html(page: RunPage, live: Live | None = None) -> str:
-    """The whole page; `live`: of one that is served."""
+    """Return the whole page. `live`: how a served page stays up to date; None for a file."""
     one = standing(page.held, page.now_s)
     way = "<nav><a href='../'>all runs</a></nav>" if live is not None else ""
     body = way + "".join(_parts(page, one))
@@ -146,7 +146,7 @@ def _steps(page: RunPage, now: RunFigures) -> str:
 
 
 def _seen(now: RunFigures) -> Iterator[Point]:
-    """The last step of each attempt, at its last sign of life."""
+    """Return the last step of each attempt, at its last sign of life."""
     for attempt in now.run.attempts:
         at_s = attempt.last_sign_s if attempt.fenced_s is not None else now.now_s
         if attempt.first_step_s is not None and at_s is not None:

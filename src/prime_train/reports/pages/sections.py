@@ -1,4 +1,4 @@
-"""Parts that more than one page shows: the ledger, the attempts, the history, and what the run is made of."""
+"""Sections that more than one page shows: the ledger, the attempts, the history and the facts."""
 
 from collections.abc import Mapping, Sequence
 
@@ -25,7 +25,7 @@ def attempt_dot(attempt: int) -> str:
 
 
 def ledger(now: RunFigures) -> str:
-    """Where the paid time and the money went."""
+    """Return the table of the paid time and the money, by their use."""
     rows = [
         row(f"<span class='dot p-{s.name}'></span>{s.name}", MEANINGS[s.name], s.time, s.share, s.money, numbers=(2, 3, 4), whole=(0,))
         for s in now.parts
@@ -36,7 +36,7 @@ def ledger(now: RunFigures) -> str:
 
 
 def attempts(now: RunFigures) -> str:
-    """One row an attempt, and one for what is paid beside them."""
+    """Return the table of attempts, with a last row for everything else that is paid."""
     rows = []
     for cost in now.costs():
         attempt = cost.current_attempt
@@ -61,7 +61,7 @@ def _end(attempt: Attempt) -> str:
 
 
 def history(run: Run, events: Sequence[HistoryEvent]) -> str:
-    """What happened, in the order that is given, each with its time since the launch."""
+    """Return the table of events, in the given order, each with its time since the launch."""
     rows = [
         row(
             f"+{seconds(event.at_s - run.created_s)}",
@@ -77,6 +77,6 @@ def history(run: Run, events: Sequence[HistoryEvent]) -> str:
 
 
 def facts(run: Run, extra: Mapping[str, str]) -> str:
-    """What the run is made of. `extra` adds rows."""
+    """Return the table of facts about the run. `extra` adds rows."""
     values = {"commit": run.commit or "none", "command": trainer_for(run.spec).shown_command(run.spec), **extra}
     return table(("", ""), [row(shown(name), f"<code>{shown(value)}</code>", whole=(0,)) for name, value in values.items()])
