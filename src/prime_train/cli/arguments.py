@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from prime_train.core.errors import UsageError
-from prime_train.core.text.sizes import parse_seconds
 
 
 def seconds(option: str, text: str | None) -> int | None:
@@ -13,6 +12,8 @@ def seconds(option: str, text: str | None) -> int | None:
     duration."""
     if text is None:
         return None
+    from prime_train.core.text.sizes import parse_seconds
+
     try:
         found = parse_seconds(text)
     except ValueError as error:

@@ -11,9 +11,7 @@ from prime_train.core.exit_codes import Exit
 
 
 def rm(
-    runs: Annotated[
-        list[str], typer.Argument(metavar="RUN...", help="Runs, by id, its start, or their config's name.", show_default=False)
-    ],
+    runs: Annotated[list[str], typer.Argument(metavar="RUN", help="Runs, by id, its start, or their config's name.", show_default=False)],
     undo: Annotated[bool, typer.Option("--undo", help="Take them out of the archive again.")] = False,
     quiet: Quiet = False,
 ) -> Exit:
