@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "prime_train"
 UNIT_TESTS = ("tests/core", "tests/reconcile", "tests/contracts/test_store.py", "tests/simulation/test_found.py")
 RUN_S_MAX = 900
-SEEING, CARRYING, STEPPING, DELIVERING = (f"control_plane/reconcile/{name}.py" for name in ("seeing", "carrying", "stepping", "delivering"))
+OBSERVE, EXECUTE, STEPS, OUTBOX = (f"control_plane/reconcile/{name}.py" for name in ("observe", "execute", "steps", "outbox"))
 ATTENDED, MONEY, PACE, ORPHANS, DRAINING = (f"core/decide/{name}.py" for name in ("active", "money", "pace", "orphans", "draining"))
 CHANGE, VERDICT, CLOCK = "core/change.py", "core/verdict.py", "clock.py"
 STORE, LEDGER = "adapters/store_memory.py", "core/ledger.py"
@@ -63,43 +63,43 @@ MUTANTS = (
     _mutant(
         "the pod is created before the intent is saved",
         (
-            CARRYING,
-            "    if not world.store.save(intent):\n        return False\n    assert",
+            EXECUTE,
+            "    if not context.store.save(intent):\n        return False\n    assert",
             "    assert",
         ),
         (
-            CARRYING,
-            "    _create(world, launched, ranking.best[0], now_s)\n    return True\n",
-            "    _create(world, launched, ranking.best[0], now_s)\n    return world.store.save(intent)\n",
+            EXECUTE,
+            "    _create(context, launched, ranking.best[0], now_s)\n    return True\n",
+            "    _create(context, launched, ranking.best[0], now_s)\n    return context.store.save(intent)\n",
         ),
     ),
     _mutant(
         "what is resumed is chosen among all attempts",
-        (CARRYING, "read_manifests(world.bucket, run.run_id, attempt=run.attempt)", "read_manifests(world.bucket, run.run_id)"),
+        (EXECUTE, "read_manifests(context.bucket, run.run_id, attempt=run.attempt)", "read_manifests(world.bucket, run.run_id)"),
         ("core/manifest.py", "(m for m in manifests if (m.attempt, m.identity) == (attempt, identity))", "iter(manifests)"),
     ),
     _mutant("what is resumed is not chosen anew after a fence", (CHANGE, "        resume_chosen=False,\n", "")),
     _mutant("half a checkpoint counts", ("core/manifest.py", "(m for m in manifests if not missing_blobs(m, sizes))", "iter(manifests)")),
     _mutant(
         "there is no breaker",
-        (SEEING, "        blind=blind,\n        seen_since_s=seen_since_s,\n", ""),
+        (OBSERVE, "        blind=blind,\n        seen_since_s=seen_since_s,\n", ""),
     ),
-    _mutant("the canary is never asked", (SEEING, "world.canary.sings(now_s) if world.canary is not None else True", "True")),
+    _mutant("the canary is never asked", (OBSERVE, "context.canary.sings(now_s) if context.canary is not None else True", "True")),
     _mutant(
         "a single step concludes from silence without listening",
-        (SEEING, "return replace(snapshot, hearing=hearing, listened_s=now_s)", "return snapshot"),
+        (OBSERVE, "return replace(snapshot, hearing=hearing, listened_s=now_s)", "return snapshot"),
     ),
     _mutant(
         "a pod that is not listed is gone",
         (
-            SEEING,
+            OBSERVE,
             "    mine = _mine(held.run)\n",
             "    mine = _mine(held.run)\n    gone |= {mine} if mine and mine not in known else set()\n",
         ),
     ),
     _mutant(
         "a provider that does not answer has no pods",
-        (SEEING, "        return PodsUnknown(snapshot.listed)\n", "        return PodsSeen((), frozenset({_mine(held.run) or ''}))\n"),
+        (OBSERVE, "        return PodsUnknown(snapshot.listed)\n", "        return PodsSeen((), frozenset({_mine(held.run) or ''}))\n"),
     ),
     _mutant(
         "a pod is asked back only once",
@@ -135,13 +135,13 @@ MUTANTS = (
     ),
     _mutant(
         "an alert is marked before it is sent",
-        (DELIVERING, "            if (alert.key, name)", "            store.mark_sent(alert.key)\n            if (alert.key, name)"),
+        (OUTBOX, "            if (alert.key, name)", "            store.mark_sent(alert.key)\n            if (alert.key, name)"),
     ),
     _mutant(
         "a dead pod that a lagging list shows is asked back for ever",
-        (SEEING, "    asked += [pod.pod_id for pod in d.orphan_pods(run, PodsSeen(tuple(known.values())))]\n", ""),
+        (OBSERVE, "    asked += [pod.pod_id for pod in d.orphan_pods(run, PodsSeen(tuple(known.values())))]\n", ""),
     ),
-    _mutant("all steps of a sweep bear its first second", (STEPPING, "return given_s if clock is None else clock()", "return given_s")),
+    _mutant("all steps of a sweep bear its first second", (STEPS, "return given_s if clock is None else clock()", "return given_s")),
     _mutant(
         "nobody looks at a pod while the run backs off",
         (PACE, "if unsettled(run) else not_before_s", "if False else not_before_s"),
@@ -233,15 +233,15 @@ MUTANTS = (
     _mutant("a check that is a day away is waited for", (STORE, "if not now_s < at_s <= now_s + CHECK_S_MAX]", "if at_s <= now_s]")),
     _mutant(
         "time in which the webhook stood still counts as silence",
-        (SEEING, "inbound = replace(watch.inbound, works_since_s=now_s)", "inbound = watch.inbound"),
+        (OBSERVE, "inbound = replace(watch.inbound, works_since_s=now_s)", "inbound = watch.inbound"),
     ),
     _mutant(
         "what was seen before a standstill is decided by",
-        (SEEING, "or abs(now_s - snapshot.listened_s) <= SIGHT_S_MAX:", "or True:"),
+        (OBSERVE, "or abs(now_s - snapshot.listened_s) <= SIGHT_S_MAX:", "or True:"),
     ),
     _mutant(
         "an old pod that cannot be asked about blinds the watcher",
-        (SEEING, "            if pod_id == mine:\n", "            if pod_id:\n"),
+        (OBSERVE, "            if pod_id == mine:\n", "            if pod_id:\n"),
     ),
 )
 
