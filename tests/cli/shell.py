@@ -32,6 +32,7 @@ class Shell:
     """`here` is the working directory; the home is beside it."""
 
     here: Path
+    program: tuple[str, ...] = (PROGRAM,)
 
     @property
     def home(self) -> Path:
@@ -45,7 +46,7 @@ class Shell:
 
     def run(self, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [PROGRAM, *args], cwd=self.here, env=self.env | env, capture_output=True, text=True, timeout=CALL_S_MAX, check=False
+            [*self.program, *args], cwd=self.here, env=self.env | env, capture_output=True, text=True, timeout=CALL_S_MAX, check=False
         )
 
     @property
@@ -58,7 +59,7 @@ class Shell:
         """A process that goes on; it is there once it has said `until`."""
         with (self.here / "said.log").open("wb") as log:
             process = subprocess.Popen(
-                [PROGRAM, *args], cwd=self.here, env=self.env | env, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+                [*self.program, *args], cwd=self.here, env=self.env | env, stdout=log, stderr=log, stdin=subprocess.DEVNULL
             )
         try:
             end_s, pause = time.monotonic() + CALL_S_MAX, threading.Event()

@@ -28,7 +28,7 @@ def laptop(shell: Shell, tmp_path: Path) -> Iterator[Laptop]:
         said = dict(line.split("=", 1) for line in shell.ok("key", "--show").splitlines())
         folder = tmp_path / "laptop"
         folder.mkdir()
-        yield Laptop(folder, tuple(said.items()))
+        yield Laptop(folder, told=tuple(said.items()))
 
 
 def test_the_key_is_not_shown_unasked(shell: Shell) -> None:
@@ -92,7 +92,7 @@ def test_the_list_of_the_control_plane_elsewhere_decides_which_secrets_a_run_may
     with shell.started("serve", "--port", "0", "--no-watch", until="serving ", PRIME_TRAIN_RUN_SECRETS="JUDGE_*"):
         said = dict(line.split("=", 1) for line in shell.ok("key", "--show").splitlines())
         (tmp_path / "laptop").mkdir()
-        laptop = Laptop(tmp_path / "laptop", tuple(said.items()))
+        laptop = Laptop(tmp_path / "laptop", told=tuple(said.items()))
         refused = laptop.run("run", laptop.config(CONFIG + "secrets: [HF_TOKEN]\n"), PRIME_TRAIN_RUN_SECRETS="*")
         assert (refused.returncode, "HF_TOKEN is not among what runs may have" in refused.stdout) == (1, True), refused.stdout
         assert "is queued" in laptop.ok("run", laptop.config(CONFIG + "secrets: [JUDGE_KEY]\n"))

@@ -75,7 +75,7 @@ def _checks(account: "Account", stack: "Stack", place: str) -> Iterator[Check]:
     if not state.endswith("_COMPLETE") or "Url" not in stack.outputs():
         return
     outputs = stack.outputs()
-    yield "secret", lambda: _secret(account.secret(outputs["Secret"]), place)
+    yield "secret", lambda: wrong_secret(account.secret(outputs["Secret"]), place)
     yield "webhook", lambda: _webhook(outputs["Url"], _texts(account, outputs).get(MASTER, ""))
     yield pods_check(account, outputs, place)
     yield "watcher", lambda: _watcher(f"dynamodb://{outputs['Table']}?region={account.region}")
@@ -101,7 +101,8 @@ def _stack(state: str, region: str, place: str) -> str:
     return f"there is none in region {region}; {elsewhere} prime-train deploy{place} makes one"
 
 
-def _secret(values: Mapping[str, object], place: str) -> str:
+def wrong_secret(values: Mapping[str, object], place: str) -> str:
+    """Return what is wrong with the values of the stack's secret; empty: nothing. `place`: the options that refer to the stack."""
     from prime_train.adapters.aws_deploy import texts
     from prime_train.cli.aws.settings import is_masters
     from prime_train.control_plane.wiring.providers import lacking

@@ -1,0 +1,9 @@
+"""The agent, with the row of the new provider."""
+
+from prime_agent.main import main
+from prime_train.core.registry.providers import PROVIDERS
+from tests.cli.new_provider import NAME, ROW
+
+if __name__ == "__main__":
+    PROVIDERS[NAME] = ROW
+    main()
