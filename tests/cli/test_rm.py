@@ -36,6 +36,7 @@ def test_an_archived_run_is_left_out_of_the_list_and_is_there_all_the_same(shell
     assert names(shell, "--state", "failed") == {"paid"}
     assert names(shell, "--archived") == {"done", "broken", "live", "paid", "stray"}
     assert "succeeded, archived" in shell.ok("status", "done")
+    assert "No run matches but 1 in the archive. To see them, add --archived." in shell.ok("status", "--state", "succeeded")
     assert "the user archives it" in shell.ok("logs", "done-aaaaa")
     assert checkpoint.exists()
     shell.ok("rm", "done")

@@ -163,7 +163,7 @@ def _shown(view: _View) -> "RenderableType":
     else:
         found = view.standings()
         if not found.runs:
-            return _nothing(view)
+            return _nothing(view, found.archived)
         shown, goes_on = tables.all_runs(found.runs), any(one.ended_s is None for one in found.runs)
         if found.left_out:
             shown = Group(
@@ -172,7 +172,9 @@ def _shown(view: _View) -> "RenderableType":
     return Group(shown, Text(), Text(UNSERVED, style="bold yellow")) if goes_on and is_left_alone(view.home) else shown
 
 
-def _nothing(view: _View) -> str:
+def _nothing(view: _View, archived: int) -> str:
+    if archived:
+        return f"No run matches but {archived:,} in the archive. To see them, add --archived."
     if view.wanted.is_empty:
         return "There are no runs yet. Launch one: prime-train run CONFIG"
     return "No run matches these options."

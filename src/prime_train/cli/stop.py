@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def stop(
     runs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[RUN]", help="Runs, by id, its start, or their config's name.", show_default=False),
+        typer.Argument(metavar="RUN", help="Runs, by id, its start, or their config's name.", show_default=False),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="All runs that are not over.")] = False,
     now: Annotated[bool, typer.Option("--now", help="At once, without saving.")] = False,
