@@ -253,7 +253,7 @@ class Outside:
             self.after(every_s).sweep()
 
     def heartbeat(self, run_id: str = b.RUN_ID, **said: Any) -> Answer:
-        """The agent of the newest attempt heartbeats."""
+        """The agent of the newest attempt sends a heartbeat."""
         self.seqs[run_id] = self.seqs.get(run_id, 0) + 1
         fields: dict[str, Any] = {"run": run_id, "attempt": self.run(run_id).attempt, "step": 0} | said
         fields.setdefault("identity", self.identity(fields["attempt"], run_id))

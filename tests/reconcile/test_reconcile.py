@@ -627,6 +627,17 @@ def test_a_machine_of_ours_that_no_run_knows_is_taken_back() -> None:
     assert w.told.kinds().count("orphan") == 1
 
 
+def test_a_superfluous_machine_is_given_back_before_any_machine_is_rented_in_the_same_sweep() -> None:
+    w = Outside()
+    w.sweep()
+    w.pods.real.create(E2, b.offer("memory-spot"), w.run().spec.hardware)
+    w.after(5).add("tiny-2")
+    calls = len(w.calls)
+    w.sweep()
+    made = [entry.split()[0] for entry in w.calls[calls:]]
+    assert made.index("terminate") < made.index("create")
+
+
 def test_a_machine_that_may_be_of_another_store_is_told_of_and_left_alone() -> None:
     w = Outside()
     pod = w.pods.real.create("pt-nobody-e1", b.offer("memory-spot"), w.run().spec.hardware)

@@ -130,6 +130,9 @@ class VirtualPods:
         else:
             seen = tuple(pod for machine in self.machines if (pod := self._listed(machine, now_s)) is not None)
             seen = self._cut(seen) if self._luck.hit(self._faults.cut_list) else seen
+        for pod in seen:  # nobody can know of a machine from a list that was cut short before it
+            machine = self.by_id[pod.pod_id]
+            machine.told = machine.told or machine.gone_s is None
         self.called("listed")
         return seen
 
@@ -231,7 +234,6 @@ class VirtualPods:
             return None
         if machine.gone_s is not None and now_s >= machine.forgotten_s:
             return None
-        machine.told = machine.told or machine.gone_s is None
         stale = machine.gone_s is not None and now_s < machine.dead_listed_s
         return self._seen(machine, PodStatus.ACTIVE if stale else self._status(machine))
 

@@ -51,8 +51,9 @@ def sweep(context: Context, now_s: int | None = None, *, clock: Callable[[], int
 def _look_at_all(context: Context, now_s: int, failures: Failures, clock: Callable[[], int] | None) -> SweepResult:
     snapshot = see(context, now_s)
     listed, hearing = snapshot.listed, snapshot.hearing
-    due = context.store.due(now_s, DUE_MAX)
-    due += [run_id for run_id in _reap(context, listed, now_s, failures) if run_id not in due]
+    # Orphans first: they cost money, and this process may be suspended while it takes the steps of other runs.
+    due = _reap(context, listed, now_s, failures)
+    due += [run_id for run_id in context.store.due(now_s, DUE_MAX) if run_id not in due]
     if hearing.through is not None and hearing.through not in due:
         due.append(hearing.through)
     steps = 0
