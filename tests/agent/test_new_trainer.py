@@ -113,7 +113,10 @@ def test_a_config_can_name_it_and_what_it_decides_itself_is_filled_in() -> None:
         ("{kind: countign, steps: 12}", "did you mean counting?"),
         ("{kind: counting}", "kind counting needs its last step, for it would count forever"),
         ("{kind: counting, steps: 12, command: x}", "kind counting has its own; leave it out, and write counting.txt"),
-        ("{kind: counting, steps: 12, prime_rl: {config: rl.toml, ref: 0123456789}}", "prime_rl needs kind prime_rl"),
+        (
+            "{kind: counting, steps: 12, prime_rl: {config: rl.toml, ref: 0123456789}}",
+            "prime_rl: kind prime_rl needs this part, and no other kind may have it",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_config_of_it_is_said(wrong: str, said: str) -> None:

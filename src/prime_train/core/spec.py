@@ -240,7 +240,7 @@ class TrainerSpec(Part):
         row = TRAINERS[self.kind]
         for kind, part in ((name, other.part) for name, other in TRAINERS.items() if other.part):
             if (kind == self.kind) != (getattr(self, part) is not None):
-                raise ValueError(f"kind {kind} needs {part}, and {part} needs kind {kind}")
+                raise ValueError(f"{part}: kind {kind} needs this part, and no other kind may have it")
         if row.own_command and self.command:
             raise ValueError(f"command: kind {self.kind} has its own; leave it out, and {row.own_command}")
         if row.needs_steps and self.steps is None:
