@@ -323,7 +323,7 @@ class Agent:
     # -------------------------------------------------------------------------------------------------------------- evidence
 
     def _stall(self) -> str:
-        """Return the known reasons why no step is made: from prime-rl's heartbeats, if it sends any, and from the trainer's logs."""
+        """Return what is known of why no step is made: from heartbeats of the trainer's components and from its logs."""
         heard, now_s = self._heartbeats, self._context.clock.monotonic_s()
         # Evidence is requested after the step's deadline, so one heartbeat interval without a ping is long enough to count as silence.
         lines = report(heard.heard, now_s, quiet_s=self._job.spec.health.heartbeat_s) if heard is not None else []
