@@ -141,14 +141,14 @@ class TreeSpec(Part):
 
 
 class ProgressSpec(Part):
-    """How the trainer's step is read."""
+    """How the trainer's step is read from its output or from a file."""
 
     kind: Literal["jsonl", "csv", "regex"] = "jsonl"
     """jsonl: one JSON object a line; csv: a header, then rows; regex: a pattern with a group named `step`."""
     file: InsidePath | None = None
     """File the trainer writes; without it, the trainer's own output is read."""
     pattern: Regex | None = None
-    """For kind regex: groups `step` and, if there are, `loss`, `reward`."""
+    """For kind regex: a pattern with the group `step` and, optionally, `loss` and `reward`."""
     step: str = "step"
     """Name of the step in JSON or CSV."""
     loss: str = "loss"
@@ -179,19 +179,19 @@ def _placeholders(text: str) -> set[str]:
 
 
 class PrimeRlSpec(Part):
-    """prime-rl, for kind prime_rl."""
+    """Settings of prime-rl, for kind prime_rl."""
 
     config: InsidePath
-    """Its TOML file inside the working tree, such as rl.toml."""
+    """Path of prime-rl's TOML file inside the working tree, such as rl.toml."""
     ref: Annotated[str, Field(pattern=r"^[0-9a-f]{8,40}$")]
     """Commit of prime-rl, its first 8 digits or more: its settings change every few weeks, and a tag or branch would change under a run.
     All 40 are fetched soonest; fewer are looked up in the whole history."""
     overrides: tuple[str, ...] = ()
     """Further arguments, one word each, such as --trainer.optim.lr and 1e-5."""
     output: InsidePath = prime_rl.OUTPUT
-    """Folder its runs lie in."""
+    """Folder that prime-rl writes its runs to."""
     run_name: Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,99})?$")] = ""
-    """Name of its run, and of the folder; the spec's own name, if none is given."""
+    """Name of prime-rl's run and of its folder; by default the spec's name."""
 
     @model_validator(mode="after")
     def _overrides_are_not_ours(self) -> Self:
@@ -208,24 +208,24 @@ class PrimeRlSpec(Part):
 
 
 class TrainerSpec(Part):
-    """What is run."""
+    """The trainer: its command, its code and its progress."""
 
     kind: Annotated[str, NameIn(TRAINERS)] = "command"
-    """Which trainer runs."""
+    """The kind of trainer."""
     command: str = Field(default="", validate_default=True)
-    """Command line, run by /bin/sh in the working tree. `{checkpoints}` stands for the absolute checkpoint folder. Kinds with a command
-    of their own have none; all others need one."""
+    """Command line, run by /bin/sh in the working tree. `{checkpoints}` is replaced by the absolute checkpoint folder. Required,
+    except for kinds with a command of their own, which do not allow it."""
     prime_rl: PrimeRlSpec | None = None
     workers: int = Field(default=1, ge=1, le=64)
     """Processes on the node, for kind torchrun."""
     resume: str = "--resume-step {step}"
-    """Appended to `command` when a checkpoint was restored; `{step}` and `{checkpoint}` (its folder) are filled in."""
+    """Appended to `command` when a checkpoint was restored; `{step}` and `{checkpoint}` are replaced by its step and its folder."""
     steps: int | None = Field(default=None, ge=1)
-    """The last step. When it is known, success is judged by the step and not by exit code 0."""
+    """The last step. If it is set, a run succeeds by reaching it, and exit code 0 alone is not enough."""
     tree: TreeSpec = TreeSpec()
     progress: ProgressSpec = ProgressSpec()
     stop_s: Seconds = 120
-    """Seconds between SIGTERM (save and leave) and SIGKILL."""
+    """Seconds between SIGTERM (save and exit) and SIGKILL."""
 
     @field_validator("command")
     @classmethod
@@ -263,20 +263,20 @@ class TrainerSpec(Part):
 
 
 class HardwareSpec(Part):
-    """Which machine."""
+    """The machine to rent."""
 
     provider: Annotated[str, NameIn(PROVIDERS)] | None = None
-    """Who rents it out. Without it, whom the control plane rents from by default."""
+    """The provider: local (this machine) or prime (Prime Intellect). By default the control plane's default provider."""
     gpus: tuple[str, ...] = ()
-    """GPU kinds in order of preference; empty: any machine, no GPU is asked for."""
+    """GPU kinds in order of preference; empty: any machine, with or without a GPU."""
     count: int = Field(default=1, ge=1, le=16)
-    """GPUs in the machine."""
+    """Number of GPUs in the machine."""
     spot: Spot = Spot.PREFER
     usd_per_hour_max: float | None = Field(default=None, gt=0)
-    """Highest price of the whole machine."""
+    """Highest price of the whole machine in US dollars an hour."""
     disk_gib: WholeGib = 10
     open_files_min: int | None = Field(default=None, ge=256)
-    """Open-file limit the trainer needs. Without it: 65536 on rented machines; on provider local what this machine has."""
+    """Open-file limit the trainer needs. By default 65536 on rented machines, and on provider local the machine's own limit."""
 
     @model_validator(mode="after")
     def _fits_one_node(self) -> Self:
@@ -286,27 +286,27 @@ class HardwareSpec(Part):
 
 
 class VerifySpec(Part):
-    """Files that must be there after set-up, and how many, and how large."""
+    """Files that must exist after set-up, with their number and smallest size."""
 
     path: InsidePath
     """Glob pattern inside the working tree; `**` crosses folders."""
     exactly: int | None = Field(default=None, ge=0)
     at_least: int = Field(default=1, ge=0)
     size_min: Bytes = 0
-    """Smallest size of each file, such as 1 MB."""
+    """Smallest size of each file in bytes or with a unit, such as 1 MB."""
 
 
 class SmokeSpec(Part):
-    """A short run that must work before the long one starts."""
+    """A short run that must succeed before training starts."""
 
     command: str = Field(min_length=1)
     steps: int | None = Field(default=None, ge=1)
-    """Steps it must reach, read as the trainer's progress is."""
+    """Steps that the short run must reach, read like the trainer's progress."""
     timeout_s: Seconds = 600
 
 
 class Compress(StrEnum):
-    """How checkpoints are compressed; bytes2 and bytes4 order the bytes of 2- and 4-byte numbers by their place before zstd."""
+    """How checkpoints are compressed; bytes2 and bytes4 split 2- and 4-byte numbers into byte planes before zstd."""
 
     AUTO = "auto"
     OFF = "off"
@@ -316,34 +316,34 @@ class Compress(StrEnum):
 
 
 class CheckpointSpec(Part):
-    """Where the trainer saves, and when a checkpoint counts."""
+    """Where the trainer saves, when a checkpoint is complete, and which ones are kept."""
 
     folder: InsidePath = "checkpoints"
     pattern: str = "step_{step}"
     """Name of one checkpoint inside `folder`; `{step}` is its number."""
     marker: InsidePath | None = None
-    """File inside the checkpoint that the trainer writes last. Without it, a checkpoint is complete when `settled_s` passed unchanged."""
+    """File inside the checkpoint that the trainer writes last. Without it, a checkpoint is complete `settled_s` after its last change."""
     files: tuple[InsidePath, ...] = ()
     """Files that must be inside a complete checkpoint."""
     settled_s: Seconds = 30
     in_place: bool = False
-    """The trainer overwrites files of an older checkpoint: they are copied, never linked."""
+    """Whether the trainer overwrites files of an older checkpoint; they are then copied before the upload, not linked."""
     every_steps: int | None = Field(default=None, ge=1)
-    """How often the trainer saves; used to price what a preemption loses."""
+    """Steps between two saves of the trainer; used to estimate the cost of a preemption."""
     keep: int = Field(default=3, ge=1, le=10_000)
-    """Newest checkpoints kept in the bucket."""
+    """Number of newest checkpoints kept in the bucket."""
     keep_every_steps: int | None = Field(default=None, ge=1)
-    """Also kept: checkpoints whose step is a multiple of this."""
+    """Checkpoints whose step is a multiple of this are kept too."""
     keep_best: int = Field(default=0, ge=0, le=1000)
-    """Also kept: so many with the best `best_by`."""
+    """This many checkpoints with the best `best_by` are kept too."""
     best_by: Literal["loss", "reward"] = "reward"
     """reward: the highest is the best; loss: the lowest."""
     compress: Compress = Compress.AUTO
-    """auto: what is measured to make a checkpoint durable soonest; off; or one codec for every file."""
+    """auto: whatever is measured to make a checkpoint durable soonest; off: no compression; else one codec for every file."""
     upload_mb_per_s_max: float | None = Field(default=None, gt=0)
-    """Most megabytes (10^6 bytes) a second that uploads may take of the machine's network."""
+    """Highest upload rate in megabytes (10^6 bytes) a second."""
     max_disk_gib: Gib | None = None
-    """Local checkpoints may take this much; the oldest committed ones go first."""
+    """Most disk space in GiB for local checkpoints; beyond it the oldest committed ones are deleted."""
 
     @model_validator(mode="after")
     def _pattern_has_step(self) -> Self:
@@ -356,42 +356,42 @@ class CheckpointSpec(Part):
 
 
 class LogRuleSpec(Part):
-    """A line of the trainer's output that means something."""
+    """A pattern in the trainer's output, and the cause that it indicates."""
 
     pattern: Regex
     cause: Cause = Cause.LOG_RULE
     stop: bool = True
-    """Stop the trainer when it is seen; otherwise it only names the cause of death."""
+    """Whether a match stops the trainer; if not, it only determines the cause once the trainer has failed."""
 
 
 class HealthSpec(Part):
-    """When a run counts as ill."""
+    """Time limits after which a run counts as unhealthy."""
 
     heartbeat_s: Seconds = 30
     overdue_s: Seconds = 90
-    """Without a heartbeat for so long a person is told."""
+    """Seconds without a heartbeat after which people are notified."""
     silence_s: Seconds = 300
-    """Without a heartbeat for so long the machine is replaced."""
+    """Seconds without a heartbeat after which the machine is replaced."""
     first_heartbeat_s: Seconds = 1200
-    """From the create call to the agent's first heartbeat."""
+    """Longest time in seconds from the create call to the agent's first heartbeat."""
     first_step_s: Seconds = 3600
-    """From the first heartbeat to the first step: set-up, download, restore, compilation."""
+    """Longest time in seconds from the first heartbeat to the first step, for set-up, download, restore and compilation."""
     stall_s: Seconds = 300
-    """Shortest step deadline; the deadline is `stall_factor` times the run's own slow steps."""
+    """Shortest step deadline in seconds; the deadline is `stall_factor` times the duration of the run's slow steps."""
     stall_factor: float = Field(default=5.0, ge=1.5, le=100)
     settle_s: Seconds = 300
-    """A create call or an agent put on a machine that brought no answer is given so long before it counts as lost."""
+    """Seconds after which a create call without a response, or an installed agent without a heartbeat, counts as lost."""
     saving_s: Seconds = 1800
-    """Added to the step deadline while a checkpoint or evaluation is being made."""
+    """Seconds added to the step deadline while a checkpoint or evaluation is being made."""
     drain_s: Seconds = 600
-    """Longest time an ordered flush may take."""
+    """Longest time in seconds for an ordered flush."""
     zero_reward_steps: int = Field(default=10, ge=0)
     """Steps in a row with reward 0 after which the run is saved and stopped; 0 turns this off."""
     gpu_idle_s: Seconds = 900
-    """GPUs at 0 % and without memory for so long while training."""
+    """Seconds that all GPUs may be at 0 % and hold no memory during training."""
     inference_idle_s: Seconds = 180
-    """The inference server of prime-rl dead for so long, and no step made: less than the shortest step deadline, and more than the half
-    minute its own engine takes to notice."""
+    """Seconds that the inference server of prime-rl may be down without a step: less than the shortest step deadline, and more than the
+    half minute that its own engine takes to detect it."""
     log_rules: Annotated[tuple[LogRuleSpec, ...], Field(max_length=LOG_RULES_MAX)] = ()
 
     @model_validator(mode="after")
@@ -409,23 +409,22 @@ class HealthSpec(Part):
 
 
 class BudgetSpec(Part):
-    """What all attempts together may cost."""
+    """Limits for all attempts together."""
 
     usd: float = Field(gt=0)
     hours: Hours | None = None
     """Hours of training over all attempts, each counted from its first step."""
     deadline: Deadline | None = None
-    """When it must be saved and its machine given back: a date-time with its offset, such as 2026-12-01T18:00+01:00, or a date, which
-    stands for its end in UTC."""
+    """Moment by which the run must be saved and its machine given back: a date-time with its offset, such as 2026-12-01T18:00+01:00, or a
+    date, which means its end in UTC."""
     upload_usd: float | None = Field(default=None, gt=0)
-    """What a machine may cost after the training, kept only while the last checkpoint cannot be uploaded from it. Without it, a tenth of
-    `usd`."""
+    """Most US dollars for keeping a machine after training while its last checkpoint cannot be uploaded; by default a tenth of `usd`."""
     restarts_without_progress: int = Field(default=3, ge=1)
     """Attempts in a row without a new durable step after which the run is stopped."""
 
 
 class AlertSpec(Part):
-    """Who is told."""
+    """Who is notified."""
 
     webhook: EnvName | None = None
     """Name of the control plane's environment variable that holds a URL for JSON alerts."""
@@ -446,7 +445,7 @@ class RunSpec(Part):
     """One run: `configs/NAME.yaml`."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$")]
-    """Lower-case letters, digits and hyphens, 32 at most."""
+    """Name of the run: lower-case letters, digits and hyphens, at most 32."""
     trainer: TrainerSpec
     budget: BudgetSpec
     hardware: HardwareSpec = HardwareSpec()
@@ -462,8 +461,7 @@ class RunSpec(Part):
     secrets: tuple[EnvName, ...] = ()
     """Names of the control plane's environment variables that the trainer gets."""
     tags: tuple[Tag, ...] = ()
-    """Short words by which runs are found again, such as ablation or paper-2: lower-case letters, digits, dots, hyphens and underscores, 32
-    characters at most."""
+    """Words to find runs by, such as ablation or paper-2: lower-case letters, digits, dots, hyphens and underscores, at most 32 each."""
 
     @model_validator(mode="after")
     def _run_of_prime_rl_has_a_name(self) -> Self:
