@@ -159,6 +159,10 @@ class Keeper:
         """A run that was not over when it was last asked whether all are."""
         self._stale: set[str] = set()
         """Runs of which something has changed since it was last looked at."""
+        self._told_since: dict[str, float] = {}
+        """The able second in which a list first had the machine."""
+        self._recorded: set[str] = set()
+        """Machines that an attempt has recorded as its own."""
         self._crosses_s = math.inf
         """The first second at which a bill passes its budget."""
         self._wrong: dict[str, float] = {}
@@ -190,6 +194,11 @@ class Keeper:
         truth = self.runs[machine.run_id]
         if machine not in truth.machines:
             truth.machines.append(machine)
+        if machine.told:
+            since_s = self._told_since.setdefault(machine.pod_id, self._able_s)
+            # A list had it, and it was gone before any watcher was able to do anything about it: nobody could count it either.
+            if machine.gone_s is not None and machine.pod_id not in self._recorded and self._able_s - since_s <= OVER_BUDGET_S:
+                machine.told = False
         self._stale.add(machine.run_id)
 
     def _able_since(self, now_s: float) -> float:
@@ -335,6 +344,7 @@ class Keeper:
         self._stale.add(new.run_id)
         newest = new.current_attempt
         if newest is not None and newest.pod_id is not None:
+            self._recorded.add(newest.pod_id)
             self._pods.by_id[newest.pod_id].told = True
         if new.version != old.run.version + 1:
             self._broken(9, "one version a change", new.run_id, f"{old.run.version} became {new.version}")

@@ -132,7 +132,9 @@ class VirtualPods:
             seen = self._cut(seen) if self._luck.hit(self._faults.cut_list) else seen
         for pod in seen:  # nobody can know of a machine from a list that was cut short before it
             machine = self.by_id[pod.pod_id]
-            machine.told = machine.told or machine.gone_s is None
+            if not machine.told and machine.gone_s is None:
+                machine.told = True
+                self.changed(machine)
         self.called("listed")
         return seen
 
