@@ -398,8 +398,11 @@ def test_any_evidence_gives_a_verdict_and_no_destructive_one_without_proof(
     if isinstance(verdict, Silent):
         assert blind is None
         assert 90 < verdict.silent_s <= age_s
-    if isinstance(verdict, Sick | Finished):
+    if isinstance(verdict, Finished):
         assert heartbeat is not None
+    if isinstance(verdict, Sick) and heartbeat is None:
+        assert isinstance(pods, PodsSeen)
+        assert [pod.status for pod in pods.pods if pod.pod_id == of.attempts[-1].pod_id] == [PodStatus.BROKEN]
 
 
 @PROPERTY
