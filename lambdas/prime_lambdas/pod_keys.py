@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from prime_lambdas.asking import Question, ask
 from prime_lambdas.settings import Settings
-from prime_train.core.pod_policy import VALID_S, Part, assumed
+from prime_train.core.access.pod_policy import VALID_S, Part, assumed
 from prime_train.core.wire import PodKeys
 from prime_train.ports import OutsideError, PermanentError
 

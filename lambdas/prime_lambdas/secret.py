@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from prime_lambdas.asking import Question, ask
 from prime_lambdas.settings import Settings
-from prime_train.core import run_secrets
+from prime_train.core.access import run_secrets
 from prime_train.core.errors import OutsideError, PermanentError
 from prime_train.elapsed import Elapsed
 

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
-from prime_train.core import run_secrets
+from prime_train.core.access import run_secrets
 from prime_train.core.errors import PermanentError
 
 STORE, BUCKET, SECRET = "PRIME_TRAIN_STORE", "PRIME_TRAIN_BUCKET", "PRIME_TRAIN_SECRET"

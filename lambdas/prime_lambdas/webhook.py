@@ -26,8 +26,8 @@ from prime_train.control_plane.admission.calls import Place, Request, Response
 from prime_train.control_plane.admission.heartbeats import PlainHeartbeat, plain_heartbeat
 from prime_train.control_plane.admission.keyring import Keyring
 from prime_train.control_plane.admission.responses import FENCED, HEARTBEAT_S, OK, refuse, reply, too_large, unavailable
+from prime_train.core.access.signing import body_bytes_max
 from prime_train.core.errors import OutsideError
-from prime_train.core.signing import body_bytes_max
 
 if TYPE_CHECKING:
     from prime_train.control_plane.webhook import WebhookContext

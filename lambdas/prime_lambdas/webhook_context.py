@@ -8,8 +8,8 @@ from prime_lambdas.settings import Settings
 from prime_train.adapters.store_dynamo.calls import Calls
 from prime_train.adapters.store_dynamo.store import DynamoStore
 from prime_train.control_plane.webhook import WebhookContext
+from prime_train.core.access.pod_policy import ATTEMPT_MAX
 from prime_train.core.errors import OutsideError
-from prime_train.core.pod_policy import ATTEMPT_MAX
 
 CHECKED_RUN = "doctor" * 8
 """As long as the longest run name, so that the check fails if AWS would refuse the policy of such a run."""

@@ -34,15 +34,15 @@ from prime_train.core.offers import Ranking
 from prime_train.core.run import HistoryEvent
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.operations import checkpoints as checkpoint_list
-from prime_train.operations import dry_run
 from prime_train.operations.archive import archive
 from prime_train.operations.checkpoints import Row as Checkpoint
 from prime_train.operations.diagnose import RunDiagnosis, diagnose
-from prime_train.operations.launch_config import InvalidConfig, checked, launch_checked, settings_of
-from prime_train.operations.logs import LogChoice, log_end
+from prime_train.operations.launching import dry_run
+from prime_train.operations.launching.launch_config import InvalidConfig, checked, launch_checked, settings_of
 from prime_train.operations.page import run_page
 from prime_train.operations.resume import resume
 from prime_train.operations.run_filter import RunFilter
+from prime_train.operations.run_logs.logs import LogChoice, log_end
 from prime_train.operations.run_lookup import find
 from prime_train.operations.status import status, statuses
 from prime_train.operations.stop import stop

@@ -7,8 +7,8 @@ import pytest
 from prime_train.adapters.bucket import open_bucket
 from prime_train.adapters.bucket.temporary_credentials import Lender
 from prime_train.control_plane.wiring.pod_keys import keys_for_pods
+from prime_train.core.access.pod_policy import Part, session_policy
 from prime_train.core.keys import latest_key
-from prime_train.core.pod_policy import Part, session_policy
 from prime_train.ports import PermanentError, TemporaryError
 from tests.buckets import BUCKET, keys_for, url_of
 from tests.fakes.s3_servers import REGION, S3Server

@@ -24,7 +24,7 @@ from prime_train.core.manifest import ResumePoint
 from prime_train.core.run import RunState
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import Bootstrap, Heartbeat, Order, Phase
-from prime_train.operations.launch import plan
+from prime_train.operations.launching.launch import plan
 from prime_train.reports.pages import page_html
 from prime_train.trainers import trainer_for
 from prime_train.trainers.component_heartbeats import Heard

@@ -7,7 +7,7 @@ from prime_train.adapters.store_remote import RemoteStore
 from prime_train.control_plane.store_calls import OPENING_GIVES, Opening
 from prime_train.control_plane.webhook import Request, WebhookContext, handle
 from prime_train.control_plane.wiring.credentials import RENEWED_S, Renewed, borrowed, has_own
-from prime_train.core.pod_policy import Part, assumed
+from prime_train.core.access.pod_policy import Part, assumed
 from prime_train.core.wire import PodKeys, operator_key, sign
 from prime_train.elapsed import Elapsed
 from prime_train.ports import PermanentError, TemporaryError

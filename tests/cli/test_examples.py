@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import typer.main
 
-from prime_train.cli.examples import EXAMPLES
-from prime_train.cli.reference import markdown
+from prime_train.cli.help.examples import EXAMPLES
+from prime_train.cli.help.reference import markdown
 from prime_train.cli.verbs import app
 from tests.cli.inside import Inside
 
@@ -59,4 +59,4 @@ def test_a_call_with_a_mistake_would_be_found() -> None:
 
 def test_the_page_of_commands_is_fresh() -> None:
     page = Path(__file__).parents[2] / "docs" / "cli.md"
-    assert page.read_text(encoding="utf-8") == markdown(), "make it anew: python -m prime_train.cli.reference > docs/cli.md"
+    assert page.read_text(encoding="utf-8") == markdown(), "make it anew: python -m prime_train.cli.help.reference > docs/cli.md"

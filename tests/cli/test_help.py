@@ -4,7 +4,7 @@ from itertools import chain
 
 import pytest
 
-from prime_train.cli.groups import GROUPS
+from prime_train.cli.help.groups import GROUPS
 from prime_train.cli.verbs import VERBS, app
 from tests.cli.shell import Shell
 

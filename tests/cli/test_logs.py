@@ -19,7 +19,7 @@ from tests.cli.rented import Rented, rented
 from tests.cli.shell import CALL_S_MAX, Shell
 from tests.fakes.prime import needs_sshd
 
-SCRIPT = Path(__file__).resolve().parents[2] / "src" / "prime_train" / "operations" / "remote_tail.sh"
+SCRIPT = Path(__file__).resolve().parents[2] / "src" / "prime_train" / "operations" / "run_logs" / "remote_tail.sh"
 linux = pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux")
 
 

@@ -14,9 +14,9 @@ from prime_train.cli.aws import doctor
 from prime_train.configs.schema import schema_text
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.providers import lacking
+from prime_train.core.access.run_secrets import is_allowed
 from prime_train.core.registry.providers import PROVIDERS
 from prime_train.core.run import Run, RunState
-from prime_train.core.run_secrets import is_allowed
 from tests.cli import new_provider
 from tests.cli.shell import CONFIG, Shell
 from tests.e2e.plane import await_true

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from prime_train.cli.json_fields import JSON_FIELDS
+from prime_train.cli.help.json_fields import JSON_FIELDS
 from prime_train.reports.durability import Saving
 from prime_train.reports.gpus import GpusNow
 from prime_train.reports.run_status import Restart

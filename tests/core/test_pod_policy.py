@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from prime_train.core.access.pod_policy import NEWER, POLICY_CHARS_MAX, Part, assumed, check, session_policy
 from prime_train.core.keys import (
     blob_key,
     code_key,
@@ -17,7 +18,6 @@ from prime_train.core.keys import (
     run_prefix,
     spec_key,
 )
-from prime_train.core.pod_policy import NEWER, POLICY_CHARS_MAX, Part, assumed, check, session_policy
 
 RUN, ATTEMPT = "tiny-1", 2
 PART = Part("training")

@@ -11,7 +11,7 @@ import pytest
 from prime_lambdas.settings import Settings
 from prime_lambdas.webhook import Webhook
 from prime_train.adapters.store_dynamo.store import DynamoStore
-from prime_train.core.dashboard_token import dashboard_token
+from prime_train.core.access.dashboard_token import dashboard_token
 from prime_train.core.keys import evidence_key
 from tests import builders as b
 from tests.fakes import dynamo

@@ -11,8 +11,8 @@ from prime_lambdas.secret import has_pod_keys, of_bucket
 from prime_lambdas.settings import Settings
 from prime_lambdas.webhook_context import checked, new_context
 from prime_train.adapters.store_dynamo.signed import SignedCalls
+from prime_train.core.access.pod_policy import Part, session_policy
 from prime_train.core.keys import code_key
-from prime_train.core.pod_policy import Part, session_policy
 from prime_train.ports import PermanentError, TemporaryError
 from tests.lambdas.test_functions import ENVIRONMENT
 from tests.lambdas.test_template import resources

@@ -17,9 +17,9 @@ from prime_train.control_plane.pages import PageRequest, PageResponse
 from prime_train.control_plane.server import pages as page_server
 from prime_train.control_plane.server.serve import Server
 from prime_train.control_plane.wiring.home import Home
-from prime_train.core.dashboard_token import HOURS_MAX, cookie_name, dashboard_token
+from prime_train.core.access.dashboard_token import HOURS_MAX, cookie_name, dashboard_token
+from prime_train.core.access.signing import attempt_key, operator_key
 from prime_train.core.run import Change, RunState
-from prime_train.core.signing import attempt_key, operator_key
 from prime_train.dashboard import served_here
 from tests import builders as b
 from tests.chromium import chromium

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from prime_train.control_plane.wiring.home import Home
     from prime_train.core.run import Origin, Run
     from prime_train.core.spec import RunSpec
-    from prime_train.operations.launch import Plan, Unfit
+    from prime_train.operations.launching.launch import Plan, Unfit
     from prime_train.ports import RunRecord, Store
 
 
@@ -39,7 +39,7 @@ def launch(
     from prime_train.actions.job import Job, hide
     from prime_train.actions.launch_request import wish
     from prime_train.control_plane.wiring.github_auth import client
-    from prime_train.operations.launch import Unfit, plan
+    from prime_train.operations.launching.launch import Unfit, plan
 
     hide(os.environ)
     job = Job.of(os.environ)
@@ -64,8 +64,8 @@ def _spec(home: "Home", asked: "Wish", name: str) -> "RunSpec":
     """Return the spec to launch, checked as `validate` does. Raises Unfit if the config is invalid."""
     from prime_train.adapters.config_yaml import read_config
     from prime_train.core.finding import has_errors
-    from prime_train.operations.launch import Unfit, on_provider, renamed
-    from prime_train.operations.launch_checks import found_for
+    from prime_train.operations.launching.checks import found_for
+    from prime_train.operations.launching.launch import Unfit, on_provider, renamed
     from prime_train.operations.validate import judged
 
     read = read_config(asked.config)
@@ -80,7 +80,7 @@ def _spec(home: "Home", asked: "Wish", name: str) -> "RunSpec":
 
 def _launch(job: "Job", home: "Home", github: "GitHub", asked: "Wish", spec: "RunSpec", made: "Plan", *, again: bool) -> Exit:
     from prime_train.actions.launch_request import run_id_of
-    from prime_train.operations.launch import launch_as
+    from prime_train.operations.launching.launch import launch_as
 
     store = home.store()
     before = None if again else _same(store, job, asked, spec.name)
@@ -153,7 +153,7 @@ def _answer(job: "Job", store: "Store", held: "RunRecord", *, is_new: bool) -> E
 
 def _dry_run(job: "Job", home: "Home", spec: "RunSpec", made: "Plan") -> Exit:
     from prime_train.core.text.formatting import usd
-    from prime_train.operations import dry_run
+    from prime_train.operations.launching import dry_run
     from prime_train.output import print_rows
     from prime_train.reports.markdown import code
 

@@ -71,7 +71,7 @@ def _print(home: "Home", found: "RunDiagnosis") -> None:
 
 def _print_kept(home: "Home", run: "Run", kept: "Sequence[str]") -> None:
     from prime_train.core.text.redaction import masked
-    from prime_train.operations.log_tail import kept_log
+    from prime_train.operations.run_logs.log_tail import kept_log
 
     if not kept:
         return

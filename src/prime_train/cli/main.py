@@ -21,7 +21,7 @@ def main() -> None:
 
 def _run() -> None:
     if sys.argv[1:2] and sys.argv[1] in QUICK:
-        from prime_train.cli.fast_path import quick
+        from prime_train.cli.validation.fast_path import quick
 
         quick(sys.argv[1:])
     from prime_train.cli.verbs import app

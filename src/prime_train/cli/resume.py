@@ -29,7 +29,7 @@ def resume(
     One that was stopped, failed or cancelled goes on from its newest checkpoint: with what it was launched with, or with --config.
     """
     from prime_train.control_plane.wiring.home import Home
-    from prime_train.operations.launch import Unfit
+    from prime_train.operations.launching.launch import Unfit
     from prime_train.operations.resume import resume as resume_run
 
     home = Home.of(os.environ)
@@ -66,7 +66,7 @@ def _limits(usd: float | None, hours: float | None, deadline: str | None) -> "di
 
 def _unfit(error: Exception) -> Exit:
     from prime_train.cli.findings import terminal as findings
-    from prime_train.operations.launch import Unfit
+    from prime_train.operations.launching.launch import Unfit
 
     assert isinstance(error, Unfit)
     findings.print_findings(error.findings, {})

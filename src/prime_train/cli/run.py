@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from prime_train.control_plane.wiring.home import Home
     from prime_train.core.finding import Finding
     from prime_train.core.spec import RunSpec
-    from prime_train.operations.command_config import CommandConfig
-    from prime_train.operations.launch import Plan
+    from prime_train.operations.launching.command_config import CommandConfig
+    from prime_train.operations.launching.launch import Plan
 
 
 COMMAND = "prime_train.command"
@@ -67,7 +67,7 @@ def run(
     config, the command after -- is run, and what is assumed about it is shown.
     """
     from prime_train.control_plane.wiring.home import Home
-    from prime_train.operations.launch_config import InvalidConfig, checked, launch_checked, save_config
+    from prime_train.operations.launching.launch_config import InvalidConfig, checked, launch_checked, save_config
 
     home = Home.of(os.environ)
     if follow and (as_json or quiet):
@@ -111,7 +111,7 @@ def _source(
         return config
     if usd is None:
         raise UsageError("a command without a config needs a budget", fix="prime-train run --usd 5 -- python train.py")
-    from prime_train.operations.command_config import config_of
+    from prime_train.operations.launching.command_config import config_of
 
     made = config_of(command or (), usd, name=name, settings=settings)
     if quiet:
@@ -178,7 +178,7 @@ def _say_doubts(spec: "RunSpec", home: "Home") -> None:
 
 
 def _dry_run(home: "Home", spec: "RunSpec", made: "Plan", *, as_json: bool) -> Exit:
-    from prime_train.operations import dry_run
+    from prime_train.operations.launching import dry_run
     from prime_train.output import print_rows
 
     if as_json:

@@ -79,7 +79,7 @@ def _checked(url: str) -> str:
 def _say_unset_secrets(home: "Home") -> None:
     import logging
 
-    from prime_train.core.run_secrets import VARIABLE, refused
+    from prime_train.core.access.run_secrets import VARIABLE, refused
 
     log, allowed, kept = logging.getLogger("prime_train.serve"), home.run_secrets, home.secrets
     for run in (run for run in home.store().list_runs() if not run.is_over):

@@ -15,12 +15,11 @@ from prime_train.cli.cost import cost
 from prime_train.cli.dashboard import dashboard
 from prime_train.cli.demo import demo
 from prime_train.cli.diagnose import diagnose
-from prime_train.cli.examples import epilog
 from prime_train.cli.find import find
-from prime_train.cli.groups import GroupedHelp
+from prime_train.cli.help.examples import epilog
+from prime_train.cli.help.groups import GroupedHelp
 from prime_train.cli.init import init
 from prime_train.cli.key import key
-from prime_train.cli.lint import lint
 from prime_train.cli.logs import logs
 from prime_train.cli.memory import memory
 from prime_train.cli.models import models
@@ -28,14 +27,15 @@ from prime_train.cli.page import page
 from prime_train.cli.profile import profile
 from prime_train.cli.resume import resume
 from prime_train.cli.rm import rm
-from prime_train.cli.rules import rules
 from prime_train.cli.run import WithCommand, run
-from prime_train.cli.schema import schema
 from prime_train.cli.serve import serve
 from prime_train.cli.ssh import ssh
 from prime_train.cli.status import status
 from prime_train.cli.stop import stop
-from prime_train.cli.validate import WithDeepTrust, validate
+from prime_train.cli.validation.lint import lint
+from prime_train.cli.validation.rules import rules
+from prime_train.cli.validation.schema import schema
+from prime_train.cli.validation.validate import WithDeepTrust, validate
 from prime_train.cli.verify_model import verify_model
 from prime_train.cli.watch import watch
 from prime_train.exits import guarded

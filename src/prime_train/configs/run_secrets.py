@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
+from prime_train.core.access.run_secrets import VARIABLE, patterns
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
-from prime_train.core.run_secrets import VARIABLE, patterns
 
 
 def listed(environment: Mapping[str, str]) -> tuple[str, ...]:

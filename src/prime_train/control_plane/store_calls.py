@@ -12,9 +12,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.breaker import Watch
 from prime_train.core.run import Alert, Change, HistoryEvent, Run
-from prime_train.core.run_secrets import DEFAULT
 from prime_train.core.wire import Commit, Heartbeat, PodKeys
 from prime_train.ports import Answer, LeaseStatus, RunRecord, Store
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from prime_train.core.access.signing import record_key_of
 from prime_train.core.run import Lease, Run
-from prime_train.core.signing import record_key_of
 
 
 def sealed(run: Run, lease: Lease, master: bytes) -> bytes:

@@ -8,10 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from prime_train.core.causes import Cause
-from prime_train.core.keys import IDENTITY_PATTERN, RUN_ID_PATTERN
-from prime_train.core.manifest import ResumePoint
-from prime_train.core.signing import (
+from prime_train.core.access.signing import (
     BODY_BYTES_MAX,
     CLOCK_SKEW_S_MAX,
     SIGNATURE_HEADER,
@@ -25,6 +22,9 @@ from prime_train.core.signing import (
     sign,
     told_time_s,
 )
+from prime_train.core.causes import Cause
+from prime_train.core.keys import IDENTITY_PATTERN, RUN_ID_PATTERN
+from prime_train.core.manifest import ResumePoint
 from prime_train.core.spec import RunSpec
 from prime_train.core.text.safe import defused
 

@@ -11,7 +11,7 @@ from functools import cache
 from http.cookies import CookieError, SimpleCookie
 
 from prime_train.control_plane.pages import RUN_PAGES, PageRequest, PageResponse
-from prime_train.core.dashboard_token import cookie_name, opens_until_s
+from prime_train.core.access.dashboard_token import cookie_name, opens_until_s
 from prime_train.core.keys import is_run_id
 from prime_train.dashboard.answers import page
 from prime_train.reports.pages.document import notice_html

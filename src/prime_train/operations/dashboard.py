@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from prime_train.control_plane.wiring.home import Home
-from prime_train.core.dashboard_token import HOURS_MAX, dashboard_token
+from prime_train.core.access.dashboard_token import HOURS_MAX, dashboard_token
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.operations.run_lookup import find

@@ -7,10 +7,10 @@ from prime_train.control_plane.reconcile import read_manifests
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.operations.diagnose import diagnose_with
-from prime_train.operations.log_tail import last_lines
-from prime_train.operations.logs import LogChoice, log_end
 from prime_train.operations.machine import is_elsewhere
 from prime_train.operations.metrics import READ_BYTES_MAX, Source, of_run, progress_in
+from prime_train.operations.run_logs.log_tail import last_lines
+from prime_train.operations.run_logs.logs import LogChoice, log_end
 from prime_train.operations.run_lookup import find
 from prime_train.ports import OutsideError, RunRecord, Store
 from prime_train.reports.charts import Curve

@@ -11,8 +11,8 @@ from prime_train.core.errors import UsageError
 from prime_train.core.finding import has_errors
 from prime_train.core.keys import code_key
 from prime_train.core.run import Event, IllegalMove, Run, move
-from prime_train.operations.launch import Unfit, on_provider, plan, put_code
-from prime_train.operations.launch_checks import found_for
+from prime_train.operations.launching.checks import found_for
+from prime_train.operations.launching.launch import Unfit, on_provider, plan, put_code
 from prime_train.operations.run_lookup import find
 from prime_train.operations.run_requests import ask, impossible
 from prime_train.operations.validate import judged

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.config_tree import Mapping, Node, Path, Scalar, Value, find
 from prime_train.core.finding import Severity
-from prime_train.core.run_secrets import DEFAULT
 
 if TYPE_CHECKING:
     from prime_train.core.prime_rl.upstream import Upstream

@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
 from prime_train.adapters.bucket.places import Place, place_of, split
-from prime_train.core.pod_policy import VALID_S, Part, assumed, check
+from prime_train.core.access.pod_policy import VALID_S, Part, assumed, check
 from prime_train.core.wire import PodKeys
 from prime_train.ports import PermanentError, TemporaryError
 

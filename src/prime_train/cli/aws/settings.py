@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from prime_train.configs.run_secrets import listed
+from prime_train.core.access.run_secrets import NEVER, VARIABLE, refused
 from prime_train.core.errors import UsageError
-from prime_train.core.run_secrets import NEVER, VARIABLE, refused
 
 if TYPE_CHECKING:
     from prime_train.adapters.aws_deploy import Target

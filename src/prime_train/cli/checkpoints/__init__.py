@@ -12,7 +12,7 @@ from prime_train.cli.checkpoints.pin import pin, unpin
 from prime_train.cli.checkpoints.prune import prune
 from prime_train.cli.checkpoints.restore import restore
 from prime_train.cli.checkpoints.verify import verify
-from prime_train.cli.examples import epilog
+from prime_train.cli.help.examples import epilog
 from prime_train.exits import guarded
 
 DEFAULT = "list"

@@ -6,7 +6,7 @@ from prime_train.cli.config.diff import diff
 from prime_train.cli.config.listing import list_
 from prime_train.cli.config.restore import restore
 from prime_train.cli.config.save import save
-from prime_train.cli.examples import epilog
+from prime_train.cli.help.examples import epilog
 from prime_train.exits import guarded
 
 config = typer.Typer(name="config", no_args_is_help=True, rich_markup_mode=None)

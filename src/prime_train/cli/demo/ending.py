@@ -18,7 +18,7 @@ from prime_train.control_plane.wiring.home import wall_s
 from prime_train.core.exit_codes import Exit
 from prime_train.core.figures import figures
 from prime_train.core.run import RunState
-from prime_train.operations.log_tail import kept_log
+from prime_train.operations.run_logs.log_tail import kept_log
 from prime_train.ports import Bucket, PermanentError
 from prime_train.reports.charts import timeline_svg
 from prime_train.reports.pages import page_html

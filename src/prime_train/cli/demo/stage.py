@@ -25,7 +25,7 @@ from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.registry.providers import LOCAL, credentials
 from prime_train.core.spec import RunSpec
-from prime_train.operations.launch import Plan, launch
+from prime_train.operations.launching.launch import Plan, launch
 from prime_train.ports import OutsideError
 from prime_train.trainers import trainer_for
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from prime_train.cli.logs.stream import LogStream
     from prime_train.control_plane.wiring.home import Home
     from prime_train.core.run import HistoryEvent
-    from prime_train.operations.log_tail import Tail
-    from prime_train.operations.logs import LogChoice
+    from prime_train.operations.run_logs.log_tail import Tail
+    from prime_train.operations.run_logs.logs import LogChoice
     from prime_train.ports import RunRecord
 
 
@@ -42,9 +42,9 @@ def logs(
     """
     from prime_train.cli.logs.stream import LogStream
     from prime_train.control_plane.wiring.home import Home
-    from prime_train.operations.log_tail import Tail
-    from prime_train.operations.logs import LogChoice
     from prime_train.operations.machine import is_elsewhere
+    from prime_train.operations.run_logs.log_tail import Tail
+    from prime_train.operations.run_logs.logs import LogChoice
     from prime_train.operations.run_lookup import find
 
     if follow and attempt is not None:
@@ -72,7 +72,7 @@ def history_line(after_s: int, attempt: int, kind: str, text: str) -> str:
 
 
 def _record(home: "Home", held: "RunRecord", choice: "LogChoice") -> dict[str, object]:
-    from prime_train.operations.logs import history_of, log_end
+    from prime_train.operations.run_logs.logs import history_of, log_end
 
     store = home.store()
     history = history_of(store.history(held.run.run_id), choice, store.now_s())
@@ -85,7 +85,7 @@ def _record(home: "Home", held: "RunRecord", choice: "LogChoice") -> dict[str, o
 
 
 def _print_history(home: "Home", held: "RunRecord", history: "Sequence[HistoryEvent]", choice: "LogChoice") -> None:
-    from prime_train.operations.logs import history_of
+    from prime_train.operations.run_logs.logs import history_of
 
     for line in history_of(history, choice, home.store().now_s()):
         typer.echo(history_line(line.at_s - held.run.created_s, line.attempt, line.kind, line.text))
@@ -93,7 +93,7 @@ def _print_history(home: "Home", held: "RunRecord", history: "Sequence[HistoryEv
 
 def _show(home: "Home", held: "RunRecord", choice: "LogChoice") -> "Tail":
     """Print the end of the run's newest log, and return its reader."""
-    from prime_train.operations.logs import log_end
+    from prime_train.operations.run_logs.logs import log_end
 
     end = log_end(home, held, choice, lambda text: typer.echo(text, err=True))
     typer.echo(f"--- {end.name}" if end.name else "--- no log: no machine holds one, and none was kept as evidence")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from prime_train.core.errors import UsageError
-from prime_train.operations.log_tail import Tail, kept_logs, log_on_disk
-from prime_train.operations.logs import LogChoice
 from prime_train.operations.machine import is_elsewhere, reached, why_unknown
-from prime_train.operations.remote_log import RemoteTail, remote_lines_since
+from prime_train.operations.run_logs.log_tail import Tail, kept_logs, log_on_disk
+from prime_train.operations.run_logs.logs import LogChoice
+from prime_train.operations.run_logs.remote_log import RemoteTail, remote_lines_since
 from prime_train.operations.run_lookup import find
 from prime_train.ports import TemporaryError
 

@@ -2,7 +2,7 @@
 
 import typer
 
-from prime_train.cli.examples import epilog
+from prime_train.cli.help.examples import epilog
 from prime_train.cli.models.listing import list_
 from prime_train.cli.models.refresh import refresh
 from prime_train.exits import guarded

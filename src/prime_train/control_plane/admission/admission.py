@@ -12,8 +12,8 @@ from prime_train import __version__
 from prime_train.control_plane.admission.calls import CANARY, Place, Request, Response, StoreCall
 from prime_train.control_plane.admission.keyring import Keyring
 from prime_train.control_plane.admission.responses import refuse, too_large
+from prime_train.core.access.signing import CLOCK_SKEW_S_MAX, SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, body_bytes_max, sign
 from prime_train.core.keys import is_identity, is_run_id
-from prime_train.core.signing import CLOCK_SKEW_S_MAX, SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, body_bytes_max, sign
 
 METHODS: Mapping[str, str] = {"heartbeat": "POST", "commit": "POST", "exit": "POST", "bootstrap": "GET", "keys": "POST", CANARY: "POST"}
 """The allowed HTTP method of each verb."""

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from prime_train.core.signing import attempt_key, operator_key
+from prime_train.core.access.signing import attempt_key, operator_key
 
 CACHED_MAX = 16_384
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from prime_train.control_plane.admission.calls import Headers, Response
+from prime_train.core.access.signing import body_bytes_max
 from prime_train.core.errors import OutsideError, TemporaryError
-from prime_train.core.signing import body_bytes_max
 
 HEARTBEAT_S = 30
 """The heartbeat interval in seconds in replies to an unknown run."""

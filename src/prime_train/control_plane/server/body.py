@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from prime_train.core.signing import body_bytes_max
+from prime_train.core.access.signing import body_bytes_max
 
 BODY_DISCARDED_BYTES_MAX = 1024 * 1024
 """Bytes of a body over the limit that are read and discarded, so that the client receives the response."""

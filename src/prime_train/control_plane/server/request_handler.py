@@ -20,7 +20,7 @@ from prime_train.control_plane.webhook import (
     refuse,
     too_large,
 )
-from prime_train.core.signing import SIGNATURE_HEADER, TIMESTAMP_HEADER
+from prime_train.core.access.signing import SIGNATURE_HEADER, TIMESTAMP_HEADER
 from prime_train.ports import OutsideError
 
 SLOW_THREADS = 4

@@ -13,11 +13,11 @@ from prime_train.control_plane.webhook.bodies import describe
 from prime_train.control_plane.webhook.calls import BootstrapCall, Call, CanaryCall, CommitCall, HeartbeatCall, KeysCall
 from prime_train.control_plane.webhook.context import WebhookContext
 from prime_train.control_plane.webhook.parsing import read
+from prime_train.core.access.run_secrets import VARIABLE
 from prime_train.core.budget import flush_from_s, training_s
 from prime_train.core.causes import Cause
 from prime_train.core.keys import code_key
 from prime_train.core.run import Run
-from prime_train.core.run_secrets import VARIABLE
 from prime_train.core.tracker.pages import origin_url
 from prime_train.core.wire import Bootstrap, Nonce, Order, PodKeys, Verdict
 from prime_train.ports import Answer, OutsideError, PermanentError, RunRecord

@@ -16,11 +16,11 @@ from urllib.parse import unquote, urlsplit
 
 from prime_train.configs.run_secrets import listed
 from prime_train.control_plane.wiring.providers import PUBLIC_URL, STORE
+from prime_train.core.access.run_secrets import for_runs
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.keys import RUNS
 from prime_train.core.registry.providers import LOCAL, PROVIDERS
-from prime_train.core.run_secrets import for_runs
 
 if TYPE_CHECKING:
     from prime_train.adapters.pods_by_provider import PodsByProvider

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from prime_train.core import run_secrets
+from prime_train.core.access import run_secrets
 from prime_train.core.budget import training_s, used_up
 from prime_train.core.causes import POLICY, Cause, advice_at_the_end
 from prime_train.core.decide.money import ended, in_wallet

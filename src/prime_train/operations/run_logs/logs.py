@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.run import Attempt, HistoryEvent, Run
-from prime_train.operations.log_tail import Kept, Tail, kept_logs, last_lines, lines_since, log_on_disk
 from prime_train.operations.machine import reached, why_unknown
-from prime_train.operations.remote_log import remote_lines, remote_lines_since
+from prime_train.operations.run_logs.log_tail import Kept, Tail, kept_logs, last_lines, lines_since, log_on_disk
+from prime_train.operations.run_logs.remote_log import remote_lines, remote_lines_since
 from prime_train.ports import RunRecord, TemporaryError
 
 if TYPE_CHECKING:

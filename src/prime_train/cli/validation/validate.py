@@ -43,7 +43,7 @@ def validate(
         if prime_rl_ref:
             raise UsageError("--prime-rl-ref is about --deep alone", fix="add --deep")
         return check(paths, shape)
-    from prime_train.cli.deep import Asking
+    from prime_train.cli.validation.deep import Asking
 
     asking = Asking(prime_rl_ref, trusted=deep_trust)
     done = check(paths, shape, ask=asking.about)

@@ -1,4 +1,4 @@
-"""The page docs/cli.md, made of the commands themselves: `python -m prime_train.cli.reference > docs/cli.md`."""
+"""The page docs/cli.md, made of the commands themselves: `python -m prime_train.cli.help.reference > docs/cli.md`."""
 
 import inspect
 from collections.abc import Iterator
@@ -6,14 +6,14 @@ from typing import Any
 
 import typer.main
 
-from prime_train.cli.examples import EXAMPLES
-from prime_train.cli.groups import GROUPS
-from prime_train.cli.json_fields import JSON_FIELDS
+from prime_train.cli.help.examples import EXAMPLES
+from prime_train.cli.help.groups import GROUPS
+from prime_train.cli.help.json_fields import JSON_FIELDS
 
 _HEAD = """\
 # Commands
 
-Made of the commands themselves by `python -m prime_train.cli.reference > docs/cli.md`.
+Made of the commands themselves by `python -m prime_train.cli.help.reference > docs/cli.md`.
 
 `prime-train -h` lists all commands, `prime-train COMMAND -h` explains one. `prime-train --install-completion` makes your shell (bash, zsh,
 fish) complete commands and options.

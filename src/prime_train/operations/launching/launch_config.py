@@ -12,9 +12,9 @@ from prime_train.core.errors import UsageError
 from prime_train.core.finding import Finding, has_errors
 from prime_train.core.run import Run
 from prime_train.core.spec import RunSpec
-from prime_train.operations.command_config import CommandConfig
-from prime_train.operations.launch import Plan, Unfit, launch, on_provider, plan, renamed
-from prime_train.operations.launch_checks import found_for, unfit_here
+from prime_train.operations.launching.checks import found_for, unfit_here
+from prime_train.operations.launching.command_config import CommandConfig
+from prime_train.operations.launching.launch import Plan, Unfit, launch, on_provider, plan, renamed
 from prime_train.operations.validate import judged
 
 

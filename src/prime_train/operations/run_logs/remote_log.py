@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prime_train.core.log_times import EVERY_S, SUFFIX
-from prime_train.operations.log_tail import LOGS, TAIL_BYTES_MAX
+from prime_train.operations.run_logs.log_tail import LOGS, TAIL_BYTES_MAX
 from prime_train.ports import TemporaryError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from prime_train.core.spec import RunSpec
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.formatting import size, span, usd
 from prime_train.core.verdict import PodsSeen
-from prime_train.operations.launch import Plan
+from prime_train.operations.launching.launch import Plan
 
 NEXT_MAX = 5
 REASONS_MAX = 10

@@ -1,0 +1,1 @@
+"""Commands that check configs without a control plane."""
