@@ -4,6 +4,7 @@ And what the suite says at its end: the figures of the kill matrix."""
 
 import io
 import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +26,10 @@ __all__ = ["pytest_sessionfinish"]
 # How quick an example is says how busy the machine is, and nothing of the product.
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
+
+# A shell starts what it runs in the background deaf to Ctrl-C, and so would be every program that a test interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

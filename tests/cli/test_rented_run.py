@@ -35,7 +35,7 @@ def test_a_rented_run_can_be_looked_at_from_its_first_step_to_after_its_end(tmp_
         on.await_step(run_id, 1)
         with subprocess.Popen([PROGRAM, "logs", run_id, "-f"], env=env(on), stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as following:
             on.await_step(run_id, 9)
-            assert said(on, "ssh", run_id, "--", "ls", "logs").split() == ["agent.log", "setup.log", "trainer.log"]
+            assert said(on, "ssh", run_id, "--", "ls", "logs").split() == ["agent.log", "setup.log", "trainer.log", "trainer.log.times"]
             assert "SUCCESS Step " in said(on, "logs", run_id, "--lines", "1").splitlines()[-1]
             live = json.loads(said(on, "profile", run_id, "--json"))
             enough.touch()

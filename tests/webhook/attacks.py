@@ -251,13 +251,13 @@ def _by_another_path(keys: Keys) -> Iterator[Attack]:
         ),
         ("a zero byte", f"{MINE}/heartbeat\x00", f"{MINE}/heartbeat%00"),
         ("a line's end", f"{MINE}/heartbeat\r\nx: y", f"{MINE}/heartbeat%0d%0ax:%20y"),
-        ("a backslash", f"/v1/runs\\{b.RUN_ID}\\{ATTEMPT}\\heartbeat", f"/v1/runs%5C{b.RUN_ID}%5C{ATTEMPT}%5Cbeat"),
+        ("a backslash", f"/v1/runs\\{b.RUN_ID}\\{ATTEMPT}\\heartbeat", f"/v1/runs%5C{b.RUN_ID}%5C{ATTEMPT}%5Cheartbeat"),
         ("a semicolon", f"{MINE}/heartbeat;a=b", ""),
         ("half a character", f"{MINE}/heartbeat\ufffd", f"{MINE}/heartbeat%ff"),
         ("a script", f"{MINE}/<script>alert(1)</script>", f"{MINE}/%3Cscript%3Ealert(1)%3C%2Fscript%3E"),
         ("a thousand characters", f"/v1/runs/{'x' * 1000}/2/heartbeat", ""),
         ("a version of later", f"/v2{MINE[3:]}/heartbeat", ""),
-        ("nothing", "/", ""),
+        ("nothing known", "/nothing", ""),
     ):
         yield Attack(f"a path with {name}", mine.sent("POST", path, NEW, target=target), (404,), nothing)
     encoded = MINE.replace("runs", "%72uns")
