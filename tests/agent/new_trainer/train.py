@@ -4,6 +4,7 @@ Its state is a number that follows from the one before, so that a step that is l
 """
 
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -69,7 +70,11 @@ def count(checkpoints: Path, steps: int, resumed: Path | None) -> None:
                 save(checkpoints / f"iteration-{step:06d}", state)
             if str(step) == settings.get("stall"):
                 abacus.kill()
-                signal.pause()
+                abacus.wait()
+                with socket.socket() as held:  # a bound port refuses connections, and nobody else on a busy machine can answer there
+                    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    held.bind(("127.0.0.1", int(settings["port"])))
+                    signal.pause()
     abacus.kill()
 
 
