@@ -24,7 +24,12 @@ def after(state: int) -> int:
 
 
 class Alive(BaseHTTPRequestHandler):
+    asked = 0
+
     def do_GET(self) -> None:
+        Alive.asked += 1
+        if Alive.asked == 3:  # once by the trainer, and twice by the agent, which has thus had an answer
+            Path("probed").touch()
         self.send_response(200 if self.path == "/alive" else 404)
         self.end_headers()
 
@@ -69,6 +74,8 @@ def count(checkpoints: Path, steps: int, resumed: Path | None) -> None:
             if step % EVERY == 0 or step == steps:
                 save(checkpoints / f"iteration-{step:06d}", state)
             if str(step) == settings.get("stall"):
+                while not Path("probed").exists():
+                    time.sleep(0.02)
                 abacus.kill()
                 abacus.wait()
                 with socket.socket() as held:  # a bound port refuses connections, and nobody else on a busy machine can answer there
